@@ -1,0 +1,1 @@
+//! The engine as one MCP server, for agents.

@@ -1,0 +1,1 @@
+//! The front for a person in a shell.

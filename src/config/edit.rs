@@ -1,0 +1,1 @@
+//! Edits that keep comments, order, indentation and line endings, and are atomic.

@@ -1,0 +1,1 @@
+//! `${…}` put in at start, never in what is shown or stored.

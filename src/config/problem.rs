@@ -1,0 +1,86 @@
+//! Complaints about a config file: where, how bad, what to do about it.
+
+use std::ops::Range;
+
+/// Byte range in the text of a file.
+pub type Span = Range<usize>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    Error,
+    Warning,
+    Information,
+    Hint,
+}
+
+/// A complaint about a config file. Broken input is no error: loading gives what is usable, and these.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    /// The exact key or value it is about.
+    pub span: Span,
+    pub severity: Severity,
+    /// A stable name such as `unknown-key`; docs/configuration.md explains each.
+    pub code: &'static str,
+    /// Lower case, no full stop.
+    pub message: String,
+    /// What to do, when it can be said in a line.
+    pub help: Option<String>,
+    pub fix: Option<Fix>,
+    /// Other places that belong to it, perhaps in other files.
+    pub related: Vec<Related>,
+    /// Grey it out: it has no effect.
+    pub unnecessary: bool,
+}
+
+/// A change of the same file that removes the problem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fix {
+    pub title: String,
+    pub edits: Vec<TextEdit>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextEdit {
+    pub span: Span,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Related {
+    pub file: std::path::PathBuf,
+    pub span: Span,
+    pub message: String,
+}
+
+impl Problem {
+    pub fn new(severity: Severity, code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self {
+            span,
+            severity,
+            code,
+            message: message.into(),
+            help: None,
+            fix: None,
+            related: Vec::new(),
+            unnecessary: false,
+        }
+    }
+
+    pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self::new(Severity::Error, code, span, message)
+    }
+
+    pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, code, span, message)
+    }
+
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    pub fn fix(mut self, title: impl Into<String>, edits: Vec<TextEdit>) -> Self {
+        self.fix = Some(Fix { title: title.into(), edits });
+        self
+    }
+}

@@ -1,0 +1,1 @@
+//! Language features of config files, pure.

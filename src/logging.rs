@@ -1,0 +1,1 @@
+//! Tracing to a daily file.

@@ -1,0 +1,122 @@
+//! Why the engine could not do what it was asked.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{ServerName, ToolId};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// One broken rule of a tool's schema: where in the arguments, and what it asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// A JSON pointer into the arguments; empty for the arguments as a whole.
+    pub path: String,
+    pub message: String,
+}
+
+/// Why the engine could not do what it was asked. One variant for each thing a caller does differently.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    #[error("{0}")]
+    InvalidParams(String),
+    #[error("the arguments of `{tool}` do not fit its schema: {}", first(violations))]
+    InvalidArguments { tool: ToolId, violations: Vec<Violation> },
+    #[error("no server named `{0}`; `mcp.servers` lists those there are")]
+    NoServer(String),
+    #[error("server `{server}` has no tool `{tool}`; `mcp.tools` lists those there are")]
+    NoTool { server: ServerName, tool: String },
+    #[error("{0}")]
+    NotFound(String),
+    #[error("{0}")]
+    Conflict(String),
+    #[error("server `{server}` is switched off; {hint}")]
+    Disabled { server: ServerName, hint: &'static str },
+    #[error("`{tool}` was denied: {reason}")]
+    Denied { tool: ToolId, reason: String },
+    #[error("server `{0}` is not trusted yet; look at its definition and trust it first")]
+    NeedsTrust(ServerName),
+    #[error("server `{0}` wants you to sign in first")]
+    NeedsAuth(ServerName),
+    #[error("server `{server}` did not answer {what} within {} s (`{setting}` sets this limit)", limit.as_secs_f64())]
+    Timeout { server: ServerName, what: String, limit: Duration, setting: &'static str },
+    #[error("cancelled")]
+    Cancelled,
+    #[error("server `{server}`: {message}")]
+    Connection { server: ServerName, message: String },
+    #[error("server `{server}`: {message}")]
+    Process { server: ServerName, message: String },
+    #[error("server `{server}`: {message}")]
+    Protocol { server: ServerName, message: String },
+    #[error("{0}")]
+    Io(String),
+}
+
+impl Error {
+    /// The wire's `kind`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::InvalidParams(_) => "invalid-params",
+            Self::InvalidArguments { .. } => "invalid-arguments",
+            Self::NoServer(_) | Self::NoTool { .. } | Self::NotFound(_) => "not-found",
+            Self::Conflict(_) => "conflict",
+            Self::Disabled { .. } => "disabled",
+            Self::Denied { .. } => "denied",
+            Self::NeedsTrust(_) => "needs-trust",
+            Self::NeedsAuth(_) => "needs-auth",
+            Self::Timeout { .. } => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::Connection { .. } => "connection-failed",
+            Self::Process { .. } => "process-failed",
+            Self::Protocol { .. } => "protocol-error",
+            Self::Io(_) => "io",
+        }
+    }
+
+    pub fn server(&self) -> Option<&str> {
+        match self {
+            Self::NoServer(name) => Some(name),
+            Self::InvalidArguments { tool, .. } | Self::Denied { tool, .. } => Some(tool.server.as_str()),
+            Self::NoTool { server, .. }
+            | Self::Disabled { server, .. }
+            | Self::NeedsTrust(server)
+            | Self::NeedsAuth(server)
+            | Self::Timeout { server, .. }
+            | Self::Connection { server, .. }
+            | Self::Process { server, .. }
+            | Self::Protocol { server, .. } => Some(server.as_str()),
+            _ => None,
+        }
+    }
+
+    pub fn tool(&self) -> Option<&str> {
+        match self {
+            Self::InvalidArguments { tool, .. } | Self::Denied { tool, .. } => Some(&tool.tool),
+            Self::NoTool { tool, .. } => Some(tool),
+            _ => None,
+        }
+    }
+
+    pub fn violations(&self) -> Option<&[Violation]> {
+        match self {
+            Self::InvalidArguments { violations, .. } => Some(violations),
+            _ => None,
+        }
+    }
+}
+
+fn first(violations: &[Violation]) -> String {
+    match violations {
+        [] => "no reason given".to_owned(),
+        [only] => at(only),
+        [head, rest @ ..] => format!("{} (and {} more)", at(head), rest.len()),
+    }
+}
+
+fn at(violation: &Violation) -> String {
+    match violation.path.as_str() {
+        "" => violation.message.clone(),
+        path => format!("{path}: {}", violation.message),
+    }
+}

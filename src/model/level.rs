@@ -1,0 +1,95 @@
+//! How freely a tool may run, and what a user answers when asked.
+
+use serde::{Deserialize, Serialize};
+
+/// How freely a tool may run, from hidden to never asked about. The order is part of the meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    Disable,
+    Deny,
+    RequireApproval,
+    AllowOnce,
+    AllowSession,
+    AllowProject,
+    AllowAlways,
+}
+
+impl Level {
+    pub const ALL: [Self; 7] = [
+        Self::Disable,
+        Self::Deny,
+        Self::RequireApproval,
+        Self::AllowOnce,
+        Self::AllowSession,
+        Self::AllowProject,
+        Self::AllowAlways,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Disable => "disable",
+            Self::Deny => "deny",
+            Self::RequireApproval => "require-approval",
+            Self::AllowOnce => "allow-once",
+            Self::AllowSession => "allow-session",
+            Self::AllowProject => "allow-project",
+            Self::AllowAlways => "allow-always",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.as_str() == text)
+    }
+
+    /// Whether this level lets a call pass that would otherwise be asked about: what a project may not give itself.
+    pub fn widens(self) -> bool {
+        self > Self::RequireApproval
+    }
+}
+
+impl std::fmt::Display for Level {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The user's answer to an approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    AllowOnce,
+    AllowSession,
+    AllowProject,
+    AllowAlways,
+    Deny,
+    Disable,
+}
+
+impl Decision {
+    pub const ALL: [Self; 6] =
+        [Self::AllowOnce, Self::AllowSession, Self::AllowProject, Self::AllowAlways, Self::Deny, Self::Disable];
+
+    pub fn level(self) -> Level {
+        match self {
+            Self::AllowOnce => Level::AllowOnce,
+            Self::AllowSession => Level::AllowSession,
+            Self::AllowProject => Level::AllowProject,
+            Self::AllowAlways => Level::AllowAlways,
+            Self::Deny => Level::Deny,
+            Self::Disable => Level::Disable,
+        }
+    }
+
+    pub fn allows(self) -> bool {
+        self.level().widens()
+    }
+
+    pub fn as_str(self) -> &'static str {
+        self.level().as_str()
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|decision| decision.as_str() == text)
+    }
+}

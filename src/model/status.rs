@@ -1,0 +1,136 @@
+//! What a server is doing, as one whole picture that replaces the one before.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{Prompt, Resource, ResourceTemplate, Timestamp, Tool};
+
+/// What a server is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    Pending(Waiting),
+    Connected,
+    Failed,
+    NeedsAuth,
+    Disabled,
+    /// By hand, or lazy and not used yet.
+    Stopped,
+}
+
+/// Why a pending server is not connected yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    Starting,
+    Trust,
+    Input,
+    /// The next try comes at this moment.
+    Retry(Instant),
+}
+
+impl Status {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending(_) => "pending",
+            Self::Connected => "connected",
+            Self::Failed => "failed",
+            Self::NeedsAuth => "needs-auth",
+            Self::Disabled => "disabled",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    /// Why it is pending, in the words of the wire.
+    pub fn reason(self) -> Option<String> {
+        let Self::Pending(waiting) = self else { return None };
+        Some(match waiting {
+            Waiting::Starting => "starting".to_owned(),
+            Waiting::Trust => "awaiting-trust".to_owned(),
+            Waiting::Input => "awaiting-input".to_owned(),
+            Waiting::Retry(at) => {
+                let left = at.saturating_duration_since(Instant::now());
+                format!("retrying in {} s", left.as_secs_f64().ceil().max(1.0))
+            }
+        })
+    }
+
+    /// Whether it will stay like this until somebody does something.
+    pub fn settled(self) -> bool {
+        !matches!(self, Self::Pending(Waiting::Starting | Waiting::Retry(_)))
+    }
+}
+
+/// Who a connected server says it is.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PeerInfo {
+    pub name: String,
+    pub version: String,
+    pub protocol_version: String,
+    pub instructions: Option<String>,
+    /// Names of the capabilities it declared: `tools`, `resources`, `prompts`, `logging`, `completions`, …
+    pub capabilities: Vec<String>,
+    pub raw: Arc<Value>,
+}
+
+/// Everything known about one running (or not running) server. Published whole by its actor.
+#[derive(Debug, Clone)]
+pub struct ServerState {
+    pub status: Status,
+    pub error: Option<String>,
+    pub peer: Option<Arc<PeerInfo>>,
+    pub tools: Arc<Vec<Arc<Tool>>>,
+    pub resources: Arc<Vec<Resource>>,
+    pub templates: Arc<Vec<ResourceTemplate>>,
+    pub prompts: Arc<Vec<Prompt>>,
+    pub pid: Option<u32>,
+    pub started_at: Option<Timestamp>,
+    /// Time the last ping or call took at the server.
+    pub latency: Option<Duration>,
+    /// Time from start to the answered handshake, and from there to complete lists.
+    pub start_time: Option<Duration>,
+    pub discover_time: Option<Duration>,
+    pub restarts: u32,
+    /// What is worth knowing but stops nothing: junk lines skipped, tools dropped, plain http.
+    pub warnings: Vec<String>,
+}
+
+impl ServerState {
+    pub fn new(status: Status) -> Self {
+        Self {
+            status,
+            error: None,
+            peer: None,
+            tools: Arc::default(),
+            resources: Arc::default(),
+            templates: Arc::default(),
+            prompts: Arc::default(),
+            pid: None,
+            started_at: None,
+            latency: None,
+            start_time: None,
+            discover_time: None,
+            restarts: 0,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// Whose words a log line holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogSource {
+    Stderr,
+    Server,
+    Sidecar,
+}
+
+/// One line of a server's log, already made safe to show.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LogLine {
+    pub time: Timestamp,
+    pub source: LogSource,
+    pub level: String,
+    pub text: String,
+}

@@ -1,0 +1,54 @@
+//! What a server offers: tools, resources, prompts. Each keeps the object as the server sent it, so that nothing a
+//! newer protocol adds is lost on its way to an agent.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// One tool of a server, as the server describes it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tool {
+    pub name: Arc<str>,
+    pub title: Option<String>,
+    pub description: String,
+    pub input_schema: Arc<Map<String, Value>>,
+    pub output_schema: Option<Arc<Map<String, Value>>>,
+    pub annotations: Annotations,
+    /// The whole definition as sent.
+    pub raw: Arc<Value>,
+}
+
+/// What a server claims about a tool. Claims of strangers: shown, and used by rules only where the user says so.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Annotations {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resource {
+    pub uri: String,
+    pub name: String,
+    pub raw: Arc<Value>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResourceTemplate {
+    pub uri_template: String,
+    pub name: String,
+    pub raw: Arc<Value>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prompt {
+    pub name: String,
+    pub raw: Arc<Value>,
+}

@@ -1,0 +1,1 @@
+//! The OS keyring and the user's inputs.

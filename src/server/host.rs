@@ -1,0 +1,47 @@
+//! What a server may ask of the world above it. The engine implements it; a server knows no more than this.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use crate::config::spec::Input;
+use crate::model::{Result, ServerName};
+use crate::text::Secret;
+
+pub trait Host: Send + Sync + 'static {
+    /// The workspace folders, as MCP roots.
+    fn roots(&self) -> Vec<Arc<Path>>;
+
+    /// Whether an editor is there that answers sampling: only then is it advertised.
+    fn can_sample(&self) -> bool;
+
+    /// Whether somebody can be asked at all.
+    fn can_elicit(&self) -> bool;
+
+    /// Asks the user on behalf of a server; MCP's `elicitation/create` params in, its result out.
+    fn elicit(&self, server: ServerName, params: Value) -> BoxFuture<'static, Result<Value>>;
+
+    /// MCP's `sampling/createMessage` params in, its result out; after approval.
+    fn sample(&self, server: ServerName, params: Value) -> BoxFuture<'static, Result<Value>>;
+
+    /// The value of an `inputs` entry: from the keyring, else asked. `None` when the user would not say.
+    fn input(&self, server: ServerName, input: Input) -> BoxFuture<'static, Option<Secret>>;
+
+    /// The value kept in the keyring under this name.
+    fn keyring(&self, name: String) -> BoxFuture<'static, Option<Secret>>;
+
+    /// Opens a page in the user's browser, through the editor.
+    fn open_url(&self, url: String) -> BoxFuture<'static, bool>;
+
+    /// A server that lives inside an editor, by the name the editor gave it. `None` when no editor has one.
+    fn tunnel(&self, name: &str) -> Option<Tunnel>;
+}
+
+/// Both directions of an editor-hosted server: whole MCP messages. A closed channel means the editor has gone.
+pub struct Tunnel {
+    pub to_editor: mpsc::Sender<Value>,
+    pub from_editor: mpsc::Receiver<Value>,
+}

@@ -1,0 +1,1 @@
+//! How a front meets its engine.

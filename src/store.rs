@@ -1,0 +1,1 @@
+//! The state database, owned by one thread.

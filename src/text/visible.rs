@@ -1,0 +1,109 @@
+//! Text from strangers, made visible: no terminal escapes, nothing invisible, nothing that reverses what is read.
+
+/// Makes foreign text safe to show in a terminal, a prompt or a hover: escape sequences are removed; control,
+/// invisible and bidirectional characters appear as `⟨U+202E⟩`; what exceeds `limit` characters is cut, and says so.
+pub fn visible(text: &str, limit: usize) -> String {
+    let mut shown = String::with_capacity(text.len().min(limit));
+    let mut count = 0;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if count >= limit {
+            let rest = chars.count() + 1;
+            shown.push_str(&format!("… ({rest} more characters)"));
+            break;
+        }
+        count += 1;
+        match c {
+            '\n' | '\t' => shown.push(c),
+            '\r' if chars.peek() == Some(&'\n') => {}
+            '\u{1b}' | '\u{9b}' => skip_escape(c, &mut chars),
+            c if hidden(c) => shown.push_str(&format!("⟨U+{:04X}⟩", c as u32)),
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// The same on a single line, for titles and status lines.
+pub fn one_line(text: &str, limit: usize) -> String {
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    visible(&joined, limit)
+}
+
+/// Reads past a terminal escape sequence: CSI up to its final byte, OSC and its kin up to their terminator.
+fn skip_escape(start: char, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    let kind = if start == '\u{9b}' { Some('[') } else { chars.peek().copied() };
+    match kind {
+        Some('[') => {
+            if start == '\u{1b}' {
+                chars.next();
+            }
+            while let Some(c) = chars.peek().copied() {
+                if c.is_control() {
+                    return;
+                }
+                chars.next();
+                if ('@'..='~').contains(&c) {
+                    return;
+                }
+            }
+        }
+        Some(']' | 'P' | 'X' | '^' | '_') => {
+            chars.next();
+            while let Some(c) = chars.peek().copied() {
+                if c == '\n' {
+                    return;
+                }
+                chars.next();
+                if c == '\u{7}' || c == '\u{9c}' {
+                    return;
+                }
+                if c == '\u{1b}' {
+                    chars.next_if_eq(&'\\');
+                    return;
+                }
+            }
+        }
+        Some(c) if !c.is_control() => {
+            chars.next();
+        }
+        _ => {}
+    }
+}
+
+/// Characters that a reader cannot see, or that change how their neighbours are read.
+fn hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}' | '\u{feff}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{fff0}'..='\u{fffb}'
+            | '\u{fe00}'..='\u{fe0e}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_go_and_hidden_characters_show() {
+        assert_eq!(visible("\u{1b}[31mred\u{1b}[0m", 99), "red");
+        assert_eq!(visible("\u{1b}]0;title\u{7}text", 99), "text");
+        assert_eq!(visible("\u{1b}]8;;http://x\u{1b}\\link", 99), "link");
+        assert_eq!(visible("a\u{202e}b\u{200b}c", 99), "a⟨U+202E⟩b⟨U+200B⟩c");
+        assert_eq!(visible("tag\u{e0041}", 99), "tag⟨U+E0041⟩");
+        assert_eq!(visible("bell\u{7}\r\nnext", 99), "bell⟨U+0007⟩\nnext");
+    }
+
+    #[test]
+    fn what_is_cut_says_so() {
+        assert_eq!(visible("abcdef", 4), "abcd… (2 more characters)");
+        assert_eq!(one_line(" a\n  b ", 9), "a b");
+    }
+}
