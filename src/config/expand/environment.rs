@@ -1,0 +1,172 @@
+//! The environment of a child: our safe list, then `envFile`, then `env`.
+
+use std::collections::BTreeMap;
+
+use super::{ExpandError, Program};
+use crate::text::Secret;
+
+/// Passed on to every child. None of them carries a credential of the editor, of an agent or of another server.
+const SAFE: &[&str] = &[
+    "HOME",
+    "LOGNAME",
+    "USER",
+    "SHELL",
+    "PATH",
+    "TERM",
+    "LANG",
+    "TZ",
+    "TMPDIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "DOCKER_HOST",
+    "SSH_AUTH_SOCK",
+];
+const SAFE_PREFIXES: &[&str] = &["LC_", "XDG_"];
+
+/// What programs on Windows do not start without.
+#[cfg(windows)]
+const SAFE_HERE: &[&str] = &[
+    "APPDATA",
+    "COMSPEC",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
+    "WINDIR",
+];
+#[cfg(not(windows))]
+const SAFE_HERE: &[&str] = &[];
+
+/// Values that are words of everyday language: masking them wherever they occur would hide the log, not a secret.
+const WORDS: &[&str] = &[
+    "production",
+    "development",
+    "testing",
+    "staging",
+    "default",
+    "enabled",
+    "disabled",
+    "verbose",
+    "warning",
+    "notice",
+    "localhost",
+    "127.0.0.1",
+    "0.0.0.0",
+];
+
+/// The environment of this process, as far as it is text.
+pub fn snapshot() -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
+/// Everything that the child gets, and nothing beside it.
+pub fn child_environment(environment: &BTreeMap<String, String>, program: &Program) -> BTreeMap<String, Secret> {
+    let mut child: BTreeMap<String, Secret> = environment
+        .iter()
+        .filter(|(name, _)| program.inherit_env || safe(name))
+        .map(|(name, value)| (name.clone(), Secret::plain(value.clone())))
+        .collect();
+    for (name, value) in &program.env {
+        match value {
+            Some(value) => child.insert(name.clone(), value.clone()),
+            None => child.remove(name),
+        };
+    }
+    child
+}
+
+/// Whether a value may be seen: of a variable that says where things are, or a word, a number, a flag.
+pub fn harmless(name: &str, value: &str) -> bool {
+    const MORE: &[&str] =
+        &["PWD", "EDITOR", "VISUAL", "PAGER", "DISPLAY", "HOSTNAME", "COLORTERM", "SHLVL", "NODE_ENV"];
+    // A proxy's address may hold a password.
+    let proxy = name.to_ascii_lowercase().ends_with("_proxy");
+    (safe(name) && !proxy)
+        || MORE.contains(&name)
+        || WORDS.contains(&value.to_ascii_lowercase().as_str())
+        || value.len() <= 10 && value.parse::<f64>().is_ok()
+}
+
+fn safe(name: &str) -> bool {
+    SAFE.contains(&name)
+        || SAFE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || SAFE_HERE.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Reads `NAME=value` lines: `#` comments, `export `, single quotes taken literally, double quotes with escapes and
+/// over several lines. Nothing in it is expanded.
+pub fn parse_env_file(text: &str) -> Result<Vec<(String, String)>, ExpandError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut entries = Vec::new();
+    let mut lines = text.lines().enumerate();
+    while let Some((number, line)) = lines.next() {
+        let trimmed = line.trim();
+        if trimmed.is_empty() || trimmed.starts_with('#') {
+            continue;
+        }
+        let trimmed = trimmed.strip_prefix("export ").unwrap_or(trimmed);
+        let wrong = ExpandError::EnvFile { line: number + 1 };
+        let Some((name, value)) = trimmed.split_once('=') else { return Err(wrong) };
+        let name = name.trim();
+        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c == '\0') || value.contains('\0') {
+            return Err(wrong);
+        }
+        let mut value = value.trim().to_owned();
+        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let value = match quote {
+            Some(quote) => loop {
+                if let Some(inner) = quoted(&value, quote) {
+                    break inner;
+                }
+                let Some((_, next)) = lines.next() else { return Err(wrong) };
+                value.push('\n');
+                value.push_str(next);
+            },
+            None => value.split(" #").next().unwrap_or_default().trim().to_owned(),
+        };
+        entries.push((name.to_owned(), value));
+    }
+    Ok(entries)
+}
+
+/// The inside of a quoted text that ends, else `None`.
+fn quoted(text: &str, quote: char) -> Option<String> {
+    let mut inner = String::new();
+    let mut chars = text.chars().skip(1);
+    while let Some(c) = chars.next() {
+        match c {
+            c if c == quote => return Some(inner),
+            '\\' if quote == '"' => match chars.next()? {
+                'n' => inner.push('\n'),
+                'r' => inner.push('\r'),
+                't' => inner.push('\t'),
+                c @ ('"' | '\\' | '$') => inner.push(c),
+                c => inner.extend(['\\', c]),
+            },
+            c => inner.push(c),
+        }
+    }
+    None
+}

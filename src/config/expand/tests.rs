@@ -1,0 +1,120 @@
+use super::*;
+use crate::config::spec::{Launch, Remote, Stdio};
+use crate::text::mask;
+
+fn values() -> Values {
+    let environment =
+        [("TOKEN", "expand-test-token"), ("EMPTY", ""), ("HOME", "/home/me"), ("PATH", "/bin"), ("OTHER", "x")];
+    Values {
+        environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        workspace_folder: Some("/work/app".into()),
+        user_home: Some("/home/me".into()),
+        inputs: [("key".to_owned(), Secret::new("typed-in-by-hand"))].into(),
+        keyring: [("db".to_owned(), Secret::new("from-the-keyring"))].into(),
+    }
+}
+
+fn line(written: &str) -> String {
+    text(written, &values()).unwrap_or_else(|error| format!("error: {error}"))
+}
+
+#[test]
+fn every_known_reference_is_replaced() {
+    assert_eq!(line("a${TOKEN}b${env:TOKEN}c"), "aexpand-test-tokenbexpand-test-tokenc");
+    assert_eq!(line("${workspaceFolder}/src ${workspaceFolderBasename}"), "/work/app/src app");
+    assert_eq!(line("${userHome}${/}${pathSeparator} ${cwd}"), "/home/me// /work/app");
+    assert_eq!(line("${input:key} ${keyring:db}"), "typed-in-by-hand from-the-keyring");
+}
+
+#[test]
+fn a_default_counts_when_the_variable_is_unset_or_empty() {
+    assert_eq!(line("${NOPE:-d} ${env:NOPE:-e} ${EMPTY:-f} ${NOPE:-} ${TOKEN:-g}"), "d e f  expand-test-token");
+    assert_eq!(line("${NOPE:-${ALSO:-${userHome}}}"), "/home/me");
+    assert_eq!(line("[${EMPTY}]"), "[]");
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    assert_eq!(
+        line("${env:NOPE}"),
+        "error: the variable `NOPE` is not set; set it in the environment of the editor, or write `${NOPE:-default}`"
+    );
+    assert_eq!(line("${input:other}"), "error: the input `other` has no value: it was not answered");
+    assert_eq!(line("${keyring:other}"), "error: the keyring holds nothing named `other`");
+    assert!(line("${cmd: touch pwned}").starts_with("error: unknown expansion `${cmd: touch pwned}`"));
+    assert!(line("${}").starts_with("error: unknown expansion `${}`"));
+}
+
+#[test]
+fn only_braces_count() {
+    assert_eq!(line("$TOKEN $(touch pwned) `id` ${TOKEN $"), "$TOKEN $(touch pwned) `id` ${TOKEN $");
+}
+
+#[test]
+fn defaults_cannot_nest_for_ever() {
+    let deep = "${A:-".repeat(40) + &"}".repeat(40);
+    assert_eq!(line(&deep), "error: defaults are nested deeper than 10 levels");
+}
+
+#[test]
+fn a_program_gets_the_safe_list_then_the_file_then_its_own() {
+    let launch = Launch::Stdio(Stdio {
+        command: "${userHome}/bin/x".into(),
+        args: vec!["--token=${TOKEN}".into()],
+        env: [("A".to_owned(), Some("own-literal".to_owned())), ("LANG".to_owned(), None)].into(),
+        env_file: Some(".env".into()),
+        cwd: Some("sub".into()),
+        inherit_env: false,
+    });
+    let mut values = values();
+    values.environment.insert("LANG".into(), "C".into());
+    assert_eq!(env_file(&launch, &values).unwrap(), Some("/work/app/.env".into()));
+    let Expanded::Stdio(program) = expand(&launch, &values, Some("A=file\nB='two # words'\n")).unwrap() else {
+        panic!()
+    };
+    assert_eq!(
+        (program.command.as_str(), program.cwd.as_deref()),
+        ("/home/me/bin/x", Some(Path::new("/work/app/sub")))
+    );
+    assert_eq!(program.args[0].reveal(), "--token=expand-test-token");
+    let child: Vec<_> = child_environment(&values.environment, &program)
+        .into_iter()
+        .map(|(name, value)| format!("{name}={}", value.reveal()))
+        .collect();
+    assert_eq!(child, ["A=own-literal", "B=two # words", "HOME=/home/me", "PATH=/bin"]);
+    assert_eq!(mask("own-literal expand-test-token /home/me"), "••• ••• /home/me");
+}
+
+#[test]
+fn inherit_env_gives_everything() {
+    let launch = Launch::Stdio(Stdio { command: "x".into(), inherit_env: true, ..Stdio::default() });
+    let Expanded::Stdio(program) = expand(&launch, &values(), None).unwrap() else { panic!() };
+    assert!(child_environment(&values().environment, &program).contains_key("OTHER"));
+}
+
+#[test]
+fn a_launch_tells_what_it_refers_to() {
+    let launch = Launch::Http(Remote {
+        url: "https://${HOST:-${FALLBACK}}/".into(),
+        headers: [("A".to_owned(), "${input:key} ${input:key}".to_owned())].into(),
+        oauth: None,
+    });
+    let variable = |name: &str, default: Option<&str>| Reference::Variable {
+        name: name.to_owned(),
+        default: default.map(str::to_owned),
+    };
+    assert_eq!(
+        references(&launch),
+        [variable("FALLBACK", None), variable("HOST", Some("${FALLBACK}")), Reference::Input("key".into())]
+    );
+}
+
+#[test]
+fn an_env_file_is_read_as_dotenv_does() {
+    let text = "# comment\r\nexport A=1\r\nB = two # rest\nC=\"x\\ny\"\nD=\"a\nb\"\nE=a=b\nF=\n";
+    let entries = parse_env_file(text).unwrap();
+    let shown: Vec<_> = entries.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
+    assert_eq!(shown.join(" "), r#"A="1" B="two" C="x\ny" D="a\nb" E="a=b" F="""#);
+    assert_eq!(parse_env_file("A=1\nnonsense"), Err(ExpandError::EnvFile { line: 2 }));
+    assert_eq!(parse_env_file("A=\"open"), Err(ExpandError::EnvFile { line: 1 }));
+}
