@@ -1,0 +1,41 @@
+# Everything is one of these words. `make` alone tells them.
+# Programs that only tests and demos need go to the user's cache, see scripts/.
+
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mcp-sidecar
+BIN   := $(or $(CARGO_TARGET_DIR),target)/debug/mcp-sidecar
+
+.PHONY: help run nvim test check fmt bench servers
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## build, then show it at work on a copy of examples/workspace
+	cargo build
+	@$(BIN) demo
+
+nvim: ## build, then open a copy of examples/workspace in Neovim
+	cargo build
+	@scripts/nvim-demo $(BIN)
+
+test: check servers ## everything that must hold before a change lands
+	cargo test --no-fail-fast
+
+check: ## formatting, lints and structure
+	cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
+	cargo test --test tidy
+	@scripts/lint
+
+fmt: ## format the code
+	cargo fmt
+
+bench: ## measure against a bare pipe, as ratios
+	cargo bench
+
+servers: ## install the public MCP servers that tests run against
+ifeq ($(MCP_SIDECAR_SKIP_SERVERS),)
+	@scripts/get-servers
+else
+	@echo "leaving out the tests that need public MCP servers (MCP_SIDECAR_SKIP_SERVERS is set)"
+endif

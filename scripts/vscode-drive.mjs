@@ -1,0 +1,377 @@
+// Drives a real VS Code (put in place by ./get-code-server) for tests and pictures.
+//
+//   import { openVSCode, runExtensionTests } from '../../scripts/vscode-drive.mjs';
+//   const vs = await openVSCode({ workspace, extension: 'editors/vscode', files: ['mcp.json'] });
+//   await vs.clickLens('Start'); await vs.notification('started'); await vs.shot('started.png');
+//   await vs.close();
+//
+// `extension` loads an unpacked folder in place; `vsix` installs a packaged one as a
+// user would. Every run has its own empty profile, extensions folder and browser
+// profile, removed by close() unless `keep` is set.
+import { spawn, execFileSync } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { randomBytes } from 'node:crypto';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const WAIT = Number(process.env.VSCODE_DRIVE_TIMEOUT_MS || 60_000);
+
+const SETTINGS = {
+  'workbench.startupEditor': 'none',
+  'workbench.secondarySideBar.defaultVisibility': 'hidden',
+  'workbench.enableExperiments': false,
+  'workbench.tips.enabled': false,
+  'workbench.editor.useModal': 'off', // settings, trust and the like as ordinary tabs
+  'telemetry.telemetryLevel': 'off',
+  'extensions.autoUpdate': false,
+  'extensions.autoCheckUpdates': false,
+  'extensions.ignoreRecommendations': true,
+  'git.enabled': false,
+};
+
+export function serverHome(home) {
+  const cache = process.env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache');
+  const dir = path.resolve(home || process.env.VSCODE_TEST_HOME || path.join(cache, 'mcp-sidecar', 'code-server'));
+  if (!fs.existsSync(path.join(dir, 'READY'))) {
+    throw new Error(`no VS Code server in ${dir}: run ${path.join(here, 'get-code-server')} ${dir}`);
+  }
+  return dir;
+}
+
+export function findChromium() {
+  const names = process.env.CHROMIUM ? [process.env.CHROMIUM] : ['chromium', 'chromium-browser', 'google-chrome'];
+  for (const name of names) {
+    if (path.isAbsolute(name) && fs.existsSync(name)) return name;
+    for (const dir of (process.env.PATH || '').split(path.delimiter)) {
+      const file = path.join(dir, name);
+      if (fs.existsSync(file)) return file;
+    }
+  }
+  throw new Error(`no browser found (${names.join(', ')}); on Debian: apt-get install chromium; or set CHROMIUM`);
+}
+
+/** Starts the server on a free loopback port. Returns { url, authority, token, log, stop }. */
+export async function startServer({ home, profile, extension = [], vsix = [], trust = true, testMode = false, dark = false, env = {}, settings = {} }) {
+  const root = serverHome(home);
+  const node = path.join(root, 'node/bin/node');
+  const main = path.join(root, 'vscode/out/server-main.js');
+  const dirs = ['--server-data-dir', path.join(profile, 'server'), '--user-data-dir', path.join(profile, 'user'),
+    '--extensions-dir', path.join(profile, 'extensions')];
+  fs.mkdirSync(path.join(profile, 'user/User'), { recursive: true });
+  fs.mkdirSync(path.join(profile, 'extensions'), { recursive: true });
+  fs.writeFileSync(path.join(profile, 'user/User/settings.json'), JSON.stringify({ ...SETTINGS, ...(dark && { 'workbench.colorTheme': 'Dark Modern' }), ...settings }, null, 2));
+  const local = [process.env.NO_PROXY || process.env.no_proxy, '127.0.0.1', 'localhost'].filter(Boolean).join(',');
+  // An empty gallery: no extension market is asked for anything.
+  const fullEnv = { ...process.env, NO_PROXY: local, no_proxy: local, EXTENSIONS_GALLERY: '{}', ...env };
+  for (const file of [vsix].flat()) {
+    try {
+      execFileSync(node, [main, ...dirs, '--accept-server-license-terms', '--install-extension', path.resolve(file), '--force'],
+        { env: fullEnv, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], timeout: WAIT });
+    } catch (e) {
+      throw new Error(`could not install ${file}: ${e.stdout || ''}${e.stderr || e.message}`);
+    }
+  }
+  if (!testMode) registerInPlace(path.join(profile, 'extensions/extensions.json'), [extension].flat());
+  const token = randomBytes(16).toString('hex');
+  const args = [main, '--host', '127.0.0.1', '--port', '0', '--connection-token', token, '--accept-server-license-terms',
+    '--telemetry-level', 'off', '--disable-experiments', '--reconnection-grace-time', '1', ...dirs];
+  if (trust) args.push('--disable-workspace-trust');
+  // Development extensions and extension tests work in a built VS Code only with this;
+  // it also hides notification toasts, so a page that is to be looked at goes without.
+  if (testMode) args.push('--enable-smoke-test-driver');
+  const child = spawn(node, args, { env: fullEnv, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+  const signal = (s) => { try { process.kill(-child.pid, s); } catch { /* gone already */ } };
+  const atExit = () => signal('SIGKILL');
+  process.once('exit', atExit);
+  for (const s of ['SIGINT', 'SIGTERM', 'SIGHUP']) { // so that an interrupted test run takes the server with it
+    if (!process.listenerCount(s)) process.once(s, () => process.exit(1));
+  }
+  const ended = new Promise((done) => child.once('exit', done));
+  const server = {
+    token, log: '',
+    async stop() {
+      signal('SIGTERM');
+      await Promise.race([ended, new Promise((r) => setTimeout(r, 5000).unref())]);
+      signal('SIGKILL'); // whatever is left of its group: extension hosts, language servers
+      process.removeListener('exit', atExit);
+    },
+  };
+  try {
+    await new Promise((ok, bad) => {
+      const timer = setTimeout(() => bad(new Error('the server did not start in time')), WAIT);
+      const take = (data) => {
+        server.log = (server.log + data).slice(-200_000);
+        const m = /Extension host agent listening on (\d+)/.exec(server.log);
+        if (m && !server.authority) {
+          server.authority = `127.0.0.1:${m[1]}`;
+          server.url = `http://${server.authority}/?tkn=${token}`;
+          clearTimeout(timer);
+          ok();
+        }
+      };
+      child.stdout.on('data', take);
+      child.stderr.on('data', take);
+      child.once('error', bad);
+      child.once('exit', (code) => { clearTimeout(timer); bad(new Error(`the server ended (${code}):\n${server.log}`)); });
+    });
+  } catch (e) {
+    await server.stop();
+    throw e;
+  }
+  return server;
+}
+
+/** Lists unpacked extensions in the profile's register, so that they load from where they are. */
+function registerInPlace(register, folders) {
+  if (!folders.length) return;
+  const known = fs.existsSync(register) ? JSON.parse(fs.readFileSync(register, 'utf8')) : [];
+  for (const folder of folders) {
+    const { publisher, name, version, main } = JSON.parse(fs.readFileSync(path.join(folder, 'package.json'), 'utf8'));
+    const code = main && path.resolve(folder, main);
+    if (code && !fs.existsSync(code) && !fs.existsSync(`${code}.js`)) throw new Error(`${code} is missing: build the extension first`);
+    known.push({ identifier: { id: `${publisher}.${name}` }, version, location: { $mid: 1, scheme: 'file', path: path.resolve(folder) } });
+  }
+  fs.writeFileSync(register, JSON.stringify(known));
+}
+
+async function openPage(options, payload) {
+  const { workspace, files = [], viewport = { width: 1400, height: 900 }, headless = true } = options;
+  if (!workspace) throw new Error('openVSCode needs a workspace folder');
+  const root = serverHome(options.home);
+  const { chromium } = createRequire(path.join(root, 'tools/package.json'))('playwright-core');
+  const executablePath = findChromium();
+  const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'vscode-drive-'));
+  let server, context;
+  const tidy = () => {
+    if (options.keep) return;
+    try { fs.rmSync(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }); } catch { /* a temporary folder stays */ }
+  };
+  process.once('exit', tidy);
+  const close = async () => {
+    await context?.close().catch(() => {});
+    await server?.stop();
+    tidy();
+    process.removeListener('exit', tidy);
+  };
+  try {
+    server = await startServer({ ...options, profile });
+    context = await chromium.launchPersistentContext(path.join(profile, 'browser'), {
+      executablePath, headless, viewport,
+      args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+        '--disable-component-update', '--disable-sync'],
+    });
+    context.setDefaultTimeout(WAIT);
+    const page = context.pages()[0] ?? await context.newPage();
+    const remote = (p) => `vscode-remote://${server.authority}${encodeURI(path.resolve(p))}`;
+    const pairs = [['skipWelcome', 'true'], ...payload(remote)];
+    for (const file of files) pairs.push(['openFile', remote(path.resolve(workspace, file))]);
+    const kind = workspace.endsWith('.code-workspace') ? 'workspace' : 'folder';
+    const url = `${server.url}&${kind}=${encodeURIComponent(path.resolve(workspace))}&payload=${encodeURIComponent(JSON.stringify(pairs))}`;
+    return { server, page, profile, close, url };
+  } catch (e) {
+    await close();
+    throw e;
+  }
+}
+
+/** Opens a workspace in a headless page and waits until the workbench and its extension host are up. */
+export async function openVSCode(options) {
+  const opened = await openPage(options, () => []);
+  const { page, server } = opened;
+  const vs = new Workbench(opened);
+  page.on('console', (m) => vs.console.push(`${m.type()}: ${m.text()}`));
+  try {
+    await page.goto(opened.url, { waitUntil: 'commit' });
+    await page.locator('.monaco-workbench').waitFor();
+    await page.locator('.statusbar').waitFor();
+  } catch (e) {
+    const log = server.log;
+    await vs.close();
+    throw new Error(`${e.message}\nserver log:\n${log.slice(-3000)}`);
+  }
+  return vs;
+}
+
+export class Workbench {
+  constructor({ page, server, profile, close }) {
+    Object.assign(this, { page, server, profile, close, console: [] });
+  }
+
+  /** Runs a palette command by its full label, such as "MCP: List Servers". */
+  async command(label) {
+    const box = this.page.locator('.quick-input-widget');
+    const input = box.locator('input.input');
+    const row = box.locator('.monaco-list-row', { has: this.page.getByText(label, { exact: true }) }).first();
+    // An extension's commands come a little after the workbench itself.
+    for (const until = Date.now() + WAIT; ;) {
+      await this.page.keyboard.press('F1');
+      await input.waitFor({ state: 'visible' });
+      await input.fill(`>${label}`);
+      try {
+        await row.waitFor({ timeout: 3000 });
+        break;
+      } catch {
+        const shown = await box.locator('.monaco-list-row').allInnerTexts();
+        await this.page.keyboard.press('Escape');
+        if (Date.now() > until) throw new Error(`no command "${label}" in the palette; it shows: ${shown.join(' | ')}`);
+      }
+    }
+    await row.click();
+  }
+
+  /** Chooses a row of an open quick pick. */
+  async pick(text) {
+    await this.page.locator('.quick-input-list .monaco-list-row', { hasText: text }).first().click();
+  }
+
+  /** Types into an open input box and accepts it. */
+  async type(text) {
+    const input = this.page.locator('.quick-input-widget input.input');
+    await input.waitFor({ state: 'visible' });
+    await input.fill(text);
+    await input.press('Enter');
+  }
+
+  async openFile(name) {
+    await this.page.keyboard.press('Control+P');
+    const input = this.page.locator('.quick-input-widget input.input');
+    await input.waitFor({ state: 'visible' });
+    await input.fill(name);
+    await this.page.locator('.quick-input-list .monaco-list-row', { hasText: path.basename(name) }).first().click();
+    await this.page.locator('.tab.active', { hasText: path.basename(name) }).waitFor();
+  }
+
+  lens(text) {
+    return this.page.locator('.codelens-decoration a', { hasText: text }).first();
+  }
+
+  async lenses() {
+    await this.page.locator('.codelens-decoration a').first().waitFor();
+    return (await this.page.locator('.codelens-decoration a').allInnerTexts()).map((s) => s.trim());
+  }
+
+  async clickLens(text) {
+    await this.lens(text).click();
+  }
+
+  /** Waits for a notification and returns its text. */
+  async notification(text) {
+    const toast = this.page.locator('.notification-toast', { hasText: text }).first();
+    await toast.waitFor();
+    return (await toast.locator('.notification-list-item-message').innerText()).trim();
+  }
+
+  /** Presses a button of a notification. */
+  async answer(text, button) {
+    const toast = this.page.locator('.notification-toast', { hasText: text }).first();
+    await toast.hover();
+    await toast.getByRole('button', { name: button, exact: true }).click();
+  }
+
+  /** Presses a button of a modal dialog, for instance the workspace trust question. */
+  async dialog(button) {
+    const box = this.page.locator('.monaco-dialog-box');
+    await box.waitFor();
+    const said = (await box.innerText()).trim();
+    if (button) await box.getByRole('button', { name: button }).first().click();
+    return said;
+  }
+
+  /** Trusts the workspace that was opened with `trust: false`. */
+  async trustWorkspace() {
+    await this.command('Workspaces: Manage Workspace Trust');
+    await this.page.locator('.workspace-trust-editor').getByRole('button', { name: /^Trust/ }).first().click();
+    await this.page.locator('.statusbar-item', { hasText: 'Restricted Mode' }).waitFor({ state: 'detached' });
+    await this.command('View: Close Editor');
+  }
+
+  async status(text) {
+    const item = this.page.locator('.statusbar-item', { hasText: text }).first();
+    await item.waitFor();
+    return item;
+  }
+
+  /** Opens a view container by its activity bar title and returns the visible tree rows. */
+  async view(title) {
+    const action = this.page.locator('.activitybar .action-item', { has: this.page.locator(`a[aria-label^="${title}"]`) }).first();
+    await action.waitFor();
+    if (!(await action.evaluate((e) => e.classList.contains('checked')))) await action.click();
+    const bar = this.page.locator('.sidebar');
+    await bar.getByText(title).first().waitFor();
+    return bar;
+  }
+
+  treeItem(text) {
+    return this.page.locator('.sidebar .monaco-list-row', { hasText: text }).first();
+  }
+
+  /** Locator inside the (single, visible) webview. */
+  webview() {
+    return this.page.frameLocator('iframe.webview.ready').frameLocator('#active-frame');
+  }
+
+  /** Texts of the Problems view. */
+  async problems() {
+    await this.command('Problems: Focus on Problems View');
+    const rows = this.page.locator('.markers-panel .monaco-list-row');
+    await rows.first().waitFor();
+    return (await rows.allInnerTexts()).map((s) => s.replace(/\s+/g, ' ').trim());
+  }
+
+  /** Text of the Output view (what is scrolled into sight). */
+  async output() {
+    const lines = this.page.locator('.output-view .view-lines');
+    await lines.waitFor();
+    return (await lines.innerText()).replaceAll('\u00a0', ' ');
+  }
+
+  async shot(file, { settle = 400 } = {}) {
+    await this.page.waitForTimeout(settle); // let toasts and list animations end
+    fs.mkdirSync(path.dirname(path.resolve(file)), { recursive: true });
+    await this.page.screenshot({ path: file });
+    return file;
+  }
+}
+
+/**
+ * Runs mocha test files inside the real extension host, with the `vscode` module.
+ * `root` is the folder whose node_modules has mocha (default: the extension).
+ * Returns { code, report, results, log, serverLog }; code 0 means all passed, and at least one ran.
+ */
+export async function runExtensionTests(options) {
+  const { extension, tests, root = [extension].flat()[0], ui = 'bdd', timeout = 30_000, grep } = options;
+  const files = tests.map((f) => path.resolve(f));
+  for (const f of files) if (!fs.existsSync(f)) throw new Error(`no test file ${f}`);
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'vscode-tests-'));
+  const report = path.join(dir, 'report.txt');
+  const plan = JSON.stringify({ root: path.resolve(root), files, ui, timeout, grep, report });
+  let opened;
+  try {
+    opened = await openPage({ ...options, testMode: true, env: { ...options.env, VSCODE_MOCHA: plan } }, (remote) => [
+      ...[extension].flat().map((dir) => ['extensionDevelopmentPath', remote(dir)]),
+      ['extensionTestsPath', remote(path.join(here, 'vscode-mocha.cjs'))],
+    ]);
+    const { page, server } = opened;
+    const log = [];
+    page.on('console', (m) => log.push(`${m.type()}: ${m.text()}`));
+    let code = await new Promise((ok, bad) => {
+      const limit = options.limit ?? 300_000;
+      const timer = setTimeout(() => bad(new Error(`the tests did not end in ${limit} ms:\n${read(report)}\n${log.slice(-20).join('\n')}`)), limit);
+      page.exposeFunction('codeAutomationLog', () => {})
+        .then(() => page.exposeFunction('codeAutomationExit', (c) => { clearTimeout(timer); ok(c); }))
+        .then(() => page.goto(opened.url, { waitUntil: 'commit' }))
+        .catch((e) => { clearTimeout(timer); bad(e); });
+    });
+    const results = JSON.parse(read(`${report}.json`) || '[]');
+    if (code === 0 && !results.length) code = 1; // a run without tests is not a pass
+    return { code, report: read(report), results, log, serverLog: server.log };
+  } finally {
+    await opened?.close();
+    fs.rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+const read = (f) => { try { return fs.readFileSync(f, 'utf8'); } catch { return ''; } };

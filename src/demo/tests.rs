@@ -1,0 +1,237 @@
+//! The demo server as a peer sees it, of both kinds of protocol.
+
+use std::sync::Arc;
+
+use rmcp::model::{
+    CallToolRequestParams, ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
+    ElicitationCapability, FormElicitationCapability, Implementation, LoggingMessageNotificationParam,
+    ProgressNotificationParam, ResourceUpdatedNotificationParam,
+};
+use rmcp::service::{ClientLifecycleMode, NotificationContext, RunningService};
+use rmcp::{ClientHandler, ClientServiceExt, RoleClient};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::*;
+
+/// A peer that writes down what it hears and answers every question with the same name.
+#[derive(Clone)]
+struct Listener {
+    heard: mpsc::UnboundedSender<String>,
+    answer: Arc<ElicitResult>,
+}
+
+impl ClientHandler for Listener {
+    fn get_info(&self) -> ClientConfig {
+        let form = ElicitationCapability::new().with_form(FormElicitationCapability::new());
+        let capabilities = ClientCapabilities::builder().enable_elicitation_with(form).build();
+        ClientConfig::new(capabilities, Implementation::new("listener", "1"))
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    async fn create_elicitation(
+        &self,
+        _: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(self.answer.as_ref().clone())
+    }
+
+    async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.heard.send(format!("progress {} {:?}", progress.progress, progress.total)).unwrap();
+    }
+
+    async fn on_logging_message(&self, message: LoggingMessageNotificationParam, _: NotificationContext<RoleClient>) {
+        self.heard.send(format!("{:?}: {}", message.level, message.data)).unwrap();
+    }
+
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.heard.send("resources changed".to_owned()).unwrap();
+    }
+
+    async fn on_resource_updated(&self, updated: ResourceUpdatedNotificationParam, _: NotificationContext<RoleClient>) {
+        self.heard.send(format!("updated {}", updated.uri)).unwrap();
+    }
+}
+
+struct Talk {
+    peer: RunningService<RoleClient, Listener>,
+    heard: mpsc::UnboundedReceiver<String>,
+}
+
+impl Talk {
+    async fn begin(mode: ClientLifecycleMode, answer: ElicitResult) -> Self {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        tokio::spawn(async move {
+            let service = DemoServer::default().serve(theirs).await.unwrap();
+            service.waiting().await.unwrap();
+        });
+        let (sender, heard) = mpsc::unbounded_channel();
+        let listener = Listener { heard: sender, answer: Arc::new(answer) };
+        Self { peer: listener.serve_with_lifecycle(ours, mode).await.unwrap(), heard }
+    }
+
+    async fn older() -> Self {
+        Self::begin(ClientLifecycleMode::Initialize, ElicitResult::new(ElicitationAction::Decline)).await
+    }
+
+    async fn call(&self, tool: &'static str, arguments: Value) -> Value {
+        let request = CallToolRequestParams::new(tool).with_arguments(rmcp::model::object(arguments));
+        serde_json::to_value(self.peer.call_tool(request).await.unwrap()).unwrap()
+    }
+
+    async fn text_of(&self, tool: &'static str, arguments: Value) -> String {
+        self.call(tool, arguments).await["content"][0]["text"].as_str().unwrap().to_owned()
+    }
+
+    /// What has been heard when so many messages have come, in an order that does not matter.
+    async fn hears(&mut self, count: usize) -> Vec<String> {
+        let mut all = Vec::new();
+        while all.len() < count {
+            all.push(self.heard.recv().await.unwrap());
+        }
+        all.sort();
+        all
+    }
+}
+
+#[tokio::test]
+async fn every_tool_says_whether_it_changes_anything() {
+    let talk = Talk::older().await;
+    let tools = talk.peer.list_all_tools().await.unwrap();
+    let lines: Vec<String> = tools
+        .iter()
+        .map(|tool| {
+            let annotations = tool.annotations.as_ref().unwrap();
+            format!("{} {:?} {:?}", tool.name, annotations.read_only_hint.unwrap(), annotations.destructive_hint)
+        })
+        .collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    echo true None
+    add true None
+    roll_dice true None
+    take_note false Some(false)
+    forget_notes false Some(true)
+    countdown true None
+    ask_name true None
+    picture true None
+    weather true None
+    ");
+}
+
+#[tokio::test]
+async fn echo_add_and_dice_do_what_their_names_say() {
+    let talk = Talk::older().await;
+    assert_eq!(talk.text_of("echo", json!({ "text": "hej" })).await, "hej");
+    assert_eq!(talk.text_of("add", json!({ "a": 2, "b": 0.5 })).await, "2.5");
+    let rolled: u32 = talk.text_of("roll_dice", json!({ "sides": 4 })).await.parse().unwrap();
+    assert!((1..=4).contains(&rolled));
+}
+
+#[tokio::test]
+async fn a_missing_argument_is_an_error_result_that_names_it() {
+    let talk = Talk::older().await;
+    let result = talk.call("echo", json!({})).await;
+    assert_eq!(result["isError"], true);
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("`text`"), "{result}");
+}
+
+#[tokio::test]
+async fn a_note_becomes_a_resource_and_everybody_is_told() {
+    let mut talk = Talk::older().await;
+    talk.peer.subscribe(SubscribeRequestParams::new(notes::ALL)).await.unwrap();
+    talk.call("take_note", json!({ "text": "buy milk" })).await;
+    assert_eq!(talk.hears(3).await, [r#"Info: "kept note 1""#, "resources changed", "updated demo://notes"]);
+    let resources = talk.peer.list_all_resources().await.unwrap();
+    assert_eq!(
+        resources.iter().map(|resource| resource.uri.as_str()).collect::<Vec<_>>(),
+        ["demo://notes", "demo://note/1"]
+    );
+    let read = talk.peer.read_resource(ReadResourceRequestParams::new("demo://note/1")).await.unwrap();
+    assert_eq!(serde_json::to_value(read).unwrap()["contents"][0]["text"], "buy milk");
+    assert!(talk.peer.read_resource(ReadResourceRequestParams::new("demo://note/2")).await.is_err());
+}
+
+#[tokio::test]
+async fn log_messages_below_the_level_that_was_set_are_left_out() {
+    let mut talk = Talk::older().await;
+    talk.peer.set_level(SetLevelRequestParams::new(LoggingLevel::Warning)).await.unwrap();
+    talk.call("take_note", json!({ "text": "quiet" })).await;
+    talk.call("forget_notes", json!({})).await;
+    let heard = talk.hears(3).await;
+    assert_eq!(heard, [r#"Warning: "forgot 1 notes""#, "resources changed", "resources changed"]);
+}
+
+#[tokio::test]
+async fn a_countdown_tells_its_progress() {
+    let mut talk = Talk::older().await;
+    assert_eq!(talk.text_of("countdown", json!({ "from": 2, "interval": 1 })).await, "lift-off");
+    assert_eq!(talk.hears(2).await, ["progress 1 Some(2.0)", "progress 2 Some(2.0)"]);
+}
+
+#[tokio::test]
+async fn a_cancelled_countdown_stops() {
+    use rmcp::model::{CallToolRequest, ClientRequest};
+    use rmcp::service::PeerRequestOptions;
+
+    let mut talk = Talk::older().await;
+    let arguments = rmcp::model::object(json!({ "from": 100, "interval": 5 }));
+    let request = CallToolRequest::new(CallToolRequestParams::new("countdown").with_arguments(arguments));
+    let call = talk
+        .peer
+        .send_cancellable_request(ClientRequest::CallToolRequest(request), PeerRequestOptions::no_options())
+        .await
+        .unwrap();
+    assert!(talk.hears(1).await[0].starts_with("progress 1"));
+    call.cancel(Some("enough".to_owned())).await.unwrap();
+    loop {
+        let heard = talk.hears(1).await;
+        if heard[0].contains("countdown stopped") {
+            break;
+        }
+        assert!(heard[0].starts_with("progress"), "{heard:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_name_is_asked_for_in_both_kinds_of_protocol() {
+    let answer = || ElicitResult::new(ElicitationAction::Accept).with_content(json!({ "name": "Ada" }));
+    let older = Talk::begin(ClientLifecycleMode::Initialize, answer()).await;
+    assert_eq!(older.text_of("ask_name", json!({})).await, "Hello, Ada!");
+    let newer =
+        Talk::begin(ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] }, answer())
+            .await;
+    assert_eq!(newer.text_of("ask_name", json!({})).await, "Hello, Ada!");
+    let shy = Talk::older().await;
+    assert_eq!(shy.text_of("ask_name", json!({})).await, "Hello, whoever you are!");
+}
+
+#[tokio::test]
+async fn the_weather_keeps_to_its_output_schema() {
+    let talk = Talk::older().await;
+    let tools = talk.peer.list_all_tools().await.unwrap();
+    let schema = tools.iter().find_map(|tool| tool.output_schema.as_ref()).unwrap();
+    let schema = Value::Object(schema.as_ref().clone());
+    let result = talk.call("weather", json!({ "city": "Odense" })).await;
+    assert!(jsonschema::is_valid(&schema, &result["structuredContent"]), "{result}");
+    assert_eq!(result["structuredContent"]["city"], "Odense");
+}
+
+#[tokio::test]
+async fn the_picture_is_a_png() {
+    let talk = Talk::older().await;
+    let result = talk.call("picture", json!({})).await;
+    assert_eq!(result["content"][1]["mimeType"], "image/png");
+    assert!(result["content"][1]["data"].as_str().unwrap().starts_with("iVBORw0KGgo"));
+}
+
+#[tokio::test]
+async fn the_languages_of_the_prompt_can_be_completed() {
+    let talk = Talk::older().await;
+    let request = CompleteRequestParams::new(Reference::for_prompt("greet"), ArgumentInfo::new("language", "d"));
+    assert_eq!(talk.peer.complete(request).await.unwrap().completion.values, ["Danish"]);
+    let request =
+        GetPromptRequestParams::new("greet").with_arguments(rmcp::model::object(json!({ "language": "Danish" })));
+    let prompt = serde_json::to_value(talk.peer.get_prompt(request).await.unwrap()).unwrap();
+    assert!(prompt["messages"][0]["content"]["text"].as_str().unwrap().contains("Hej"));
+}
