@@ -1,7 +1,11 @@
 //! The handle on one MCP server. Whatever happens to the server happens in its actor; whoever holds a [`Server`]
 //! sends it a wish, looks at its last picture, or calls straight through its live connection.
 
+pub mod backoff;
+pub mod guardian;
 pub mod host;
+pub mod logs;
+pub mod process;
 
 use std::sync::Arc;
 

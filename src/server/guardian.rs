@@ -1,0 +1,139 @@
+//! No server outlives its engine, not even when the engine is killed: a small process (the same binary) holds a pipe
+//! from the engine, learns over it which process groups there are, and ends them when the pipe closes.
+//!
+//! This is the engine's side, one guardian for the whole process; [`run_guardian`] is the other.
+
+mod watch;
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+pub use watch::run_guardian;
+
+use super::process::{mark_of_this_engine, spawn_for_thread};
+
+/// The hidden subcommand that runs the guardian; what follows it is the engine's mark.
+pub const SUBCOMMAND: &str = "guardian";
+
+/// A guardian that ends sooner than this does not work here, and starting another would not help.
+const TOO_SOON: Duration = Duration::from_secs(1);
+
+/// One post for the whole process, because a process is an engine. Private to this file and never held over an await.
+static POST: Mutex<Post> = Mutex::new(Post { program: None, pipe: None, groups: BTreeMap::new() });
+
+struct Post {
+    /// What to run; nothing is guarded until `install` has named it.
+    program: Option<PathBuf>,
+    /// To the guardian, while there is one.
+    pipe: Option<ChildStdin>,
+    /// Leader of a group → when it started.
+    groups: BTreeMap<u32, u64>,
+}
+
+/// Has servers guarded from now on. Called once by `main`, and by nobody whose binary is not ours: the tests' own
+/// binaries have no guardian in them.
+pub fn install() {
+    let program = if cfg!(target_os = "linux") {
+        // The very binary that runs, even when another has been put in its place meanwhile.
+        Some(PathBuf::from("/proc/self/exe"))
+    } else {
+        std::env::current_exe().ok()
+    };
+    if let Ok(mut post) = POST.lock() {
+        post.program = program;
+    }
+}
+
+/// Sees to it that a guardian runs, before the first child can run away.
+pub(super) fn stand_by() {
+    if let Ok(mut post) = POST.lock()
+        && post.pipe.is_none()
+    {
+        post.hire();
+    }
+}
+
+/// Tells the guardian of a new group.
+pub(super) fn protect(leader: u32, started: u64) {
+    if let Ok(mut post) = POST.lock() {
+        post.groups.insert(leader, started);
+        post.tell(&format!("add {leader} {started}\n"));
+    }
+}
+
+/// Tells the guardian that a group has ended.
+pub(super) fn release(leader: u32) {
+    if let Ok(mut post) = POST.lock() {
+        post.groups.remove(&leader);
+        post.tell(&format!("remove {leader}\n"));
+    }
+}
+
+impl Post {
+    fn hire(&mut self) {
+        let Some(program) = &self.program else { return };
+        let mut command = Command::new(program);
+        // No environment: above all not the mark of an engine around this one, whose guardian would end ours.
+        command.arg(SUBCOMMAND).arg(mark_of_this_engine()).env_clear().current_dir("/");
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::arg0(&mut command, "mcp-sidecar");
+        let mut child = match spawn_for_thread(&mut command) {
+            Ok(child) => child,
+            Err(error) => {
+                tracing::error!(%error, "no guardian: servers may outlive an engine that is killed");
+                return;
+            }
+        };
+        self.pipe = child.stdin.take().and_then(never_blocking);
+        let groups: String = self.groups.iter().map(|(leader, started)| format!("add {leader} {started}\n")).collect();
+        self.tell(&groups);
+        tracing::debug!(pid = child.id(), "guardian started");
+        let hired = Instant::now();
+        let waiting = std::thread::Builder::new().name("guardian".to_owned()).stack_size(64 << 10).spawn(move || {
+            child.wait().ok();
+            replace(child.id(), hired);
+        });
+        if let Err(error) = waiting {
+            tracing::warn!(%error, "nobody watches over the guardian");
+        }
+    }
+
+    fn tell(&mut self, lines: &str) {
+        if let Some(pipe) = &mut self.pipe
+            && let Err(error) = pipe.write_all(lines.as_bytes())
+        {
+            tracing::warn!(%error, "the guardian does not listen");
+        }
+    }
+}
+
+/// The guardian has gone although we have not: somebody ended it. Another takes over.
+fn replace(pid: u32, hired: Instant) {
+    super::process::forget(pid);
+    let Ok(mut post) = POST.lock() else { return };
+    post.pipe = None;
+    if hired.elapsed() < TOO_SOON {
+        tracing::error!("the guardian ended at once: servers may outlive an engine that is killed");
+        post.program = None;
+    } else if !post.groups.is_empty() {
+        post.hire();
+    }
+}
+
+/// Lines are far shorter than a pipe is deep; should the guardian be stopped for good, losing one is better than
+/// standing still with it.
+#[cfg(unix)]
+fn never_blocking(pipe: ChildStdin) -> Option<ChildStdin> {
+    rustix::io::ioctl_fionbio(&pipe, true).ok()?;
+    Some(pipe)
+}
+
+#[cfg(not(unix))]
+fn never_blocking(pipe: ChildStdin) -> Option<ChildStdin> {
+    Some(pipe)
+}

@@ -1,0 +1,190 @@
+//! The log of one server: its stderr, its MCP log messages and our own words about it, in a ring of bounded size.
+//!
+//! Everything is kept (the newest counts), but only so many lines a second are passed on: a server that shouts is heard
+//! without drowning the others.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::Event;
+use crate::model::{LogLine, LogSource, ServerName, Timestamp};
+use crate::text::{mask, visible};
+
+/// Lines passed on in one second.
+const RATE: u32 = 100;
+const SECOND: Duration = Duration::from_secs(1);
+/// Characters of a line that are kept.
+const LONGEST: usize = 2_000;
+/// What a line costs beside its text.
+const OVERHEAD: usize = 96;
+
+#[derive(Clone)]
+pub struct Logs(Arc<Shared>);
+
+struct Shared {
+    name: ServerName,
+    generation: u64,
+    events: mpsc::Sender<(ServerName, u64, Event)>,
+    /// Private to this file and never held over an await: writers are the stderr reader, the connection and the actor.
+    ring: Mutex<Ring>,
+}
+
+struct Ring {
+    lines: VecDeque<LogLine>,
+    bytes: usize,
+    limit: usize,
+    second: Instant,
+    passed: u32,
+    held_back: u32,
+}
+
+impl Logs {
+    pub fn new(
+        name: ServerName,
+        generation: u64,
+        limit: usize,
+        events: mpsc::Sender<(ServerName, u64, Event)>,
+    ) -> Self {
+        let ring = Ring { lines: VecDeque::new(), bytes: 0, limit, second: Instant::now(), passed: 0, held_back: 0 };
+        Self(Arc::new(Shared { name, generation, events, ring: Mutex::new(ring) }))
+    }
+
+    /// Takes in one line: masked, made visible, cut.
+    pub fn push(&self, source: LogSource, level: &str, text: &str) {
+        let line =
+            LogLine { time: Timestamp::now(), source, level: visible(level, 16), text: visible(&mask(text), LONGEST) };
+        let Ok(mut ring) = self.0.ring.lock() else { return };
+        ring.keep(line.clone());
+        let now = Instant::now();
+        if now.duration_since(ring.second) >= SECOND {
+            self.tell_held_back(&mut ring);
+            ring.second = now;
+            ring.passed = 0;
+        }
+        if ring.passed < RATE {
+            ring.passed += 1;
+            if !self.pass_on(line) {
+                ring.held_back += 1;
+            }
+            return;
+        }
+        ring.held_back += 1;
+        if ring.held_back == 1 {
+            self.tell_later(ring.second + SECOND);
+        }
+    }
+
+    /// The last lines, oldest first.
+    pub fn last(&self, limit: usize) -> Vec<LogLine> {
+        let Ok(ring) = self.0.ring.lock() else { return Vec::new() };
+        ring.lines.iter().skip(ring.lines.len().saturating_sub(limit)).cloned().collect()
+    }
+
+    /// The last words on stderr since a moment, oldest first.
+    pub fn last_words(&self, since: Timestamp, limit: usize) -> Vec<String> {
+        let Ok(ring) = self.0.ring.lock() else { return Vec::new() };
+        let mut words: Vec<String> = ring
+            .lines
+            .iter()
+            .rev()
+            .take_while(|line| line.time >= since)
+            .filter(|line| line.source == LogSource::Stderr)
+            .take(limit)
+            .map(|line| line.text.clone())
+            .collect();
+        words.reverse();
+        words
+    }
+
+    /// A hub that is too busy for a log line misses it; the ring has it.
+    fn pass_on(&self, line: LogLine) -> bool {
+        let shared = &self.0;
+        shared.events.try_send((shared.name.clone(), shared.generation, Event::Log(line))).is_ok()
+    }
+
+    fn tell_held_back(&self, ring: &mut Ring) {
+        if ring.held_back > 0 {
+            let line = LogLine {
+                time: Timestamp::now(),
+                source: LogSource::Sidecar,
+                level: "warning".to_owned(),
+                text: format!(
+                    "{} more lines came too fast to be shown; the log keeps the last of them",
+                    ring.held_back
+                ),
+            };
+            ring.held_back = 0;
+            self.pass_on(line);
+        }
+    }
+
+    /// Tells the count at the end of this second even if no further line comes.
+    fn tell_later(&self, at: Instant) {
+        let logs = self.clone();
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            tokio::time::sleep_until(at).await;
+            if let Ok(mut ring) = logs.0.ring.lock() {
+                logs.tell_held_back(&mut ring);
+            }
+        });
+    }
+}
+
+impl Ring {
+    fn keep(&mut self, line: LogLine) {
+        self.bytes += line.text.len() + OVERHEAD;
+        self.lines.push_back(line);
+        while self.bytes > self.limit
+            && let Some(oldest) = self.lines.pop_front()
+        {
+            self.bytes -= oldest.text.len() + OVERHEAD;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::Secret;
+
+    fn logs() -> (Logs, mpsc::Receiver<(ServerName, u64, Event)>) {
+        let (events, received) = mpsc::channel(1_000);
+        (Logs::new(ServerName::new("files").unwrap(), 1, 10_000, events), received)
+    }
+
+    fn shown(received: &mut mpsc::Receiver<(ServerName, u64, Event)>) -> Vec<String> {
+        let mut texts = Vec::new();
+        while let Ok((_, _, Event::Log(line))) = received.try_recv() {
+            texts.push(line.text);
+        }
+        texts
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_shouts_is_cut_to_a_hundred_lines_a_second_with_a_count() {
+        let (logs, mut received) = logs();
+        for number in 0..20_000 {
+            logs.push(LogSource::Server, "info", &format!("line {number}"));
+        }
+        tokio::time::sleep(SECOND * 2).await;
+        let shown = shown(&mut received);
+        assert_eq!(shown.len(), 101);
+        assert_eq!(shown[100], "19900 more lines came too fast to be shown; the log keeps the last of them");
+        assert_eq!(logs.last(1)[0].text, "line 19999");
+        assert!(logs.last(usize::MAX).len() < 100, "the ring is bounded");
+    }
+
+    #[tokio::test]
+    async fn secrets_and_escapes_do_not_reach_the_log() {
+        let (logs, mut received) = logs();
+        Secret::new("swordfish-77");
+        logs.push(LogSource::Stderr, "info", "\u{1b}[31mtoken swordfish-77\u{1b}[0m");
+        assert_eq!(shown(&mut received), ["token •••"]);
+        assert_eq!(logs.last_words(Timestamp::from_unix_millis(0), 5), ["token •••"]);
+    }
+}

@@ -1,0 +1,287 @@
+//! The only place where child processes start. A server runs without a shell, in a process group of its own, with the
+//! engine's mark in its environment; its stderr is always drained, its end is always awaited, and whoever descends from
+//! it ends with it.
+//!
+//! What it says on stdin and stdout is the connection's business. What happens when the engine itself is killed is the
+//! guardian's.
+
+mod census;
+mod exit;
+mod family;
+mod lookup;
+mod reaper;
+mod stderr;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+pub use exit::Exit;
+pub(super) use family::{Family, Signal};
+pub use lookup::find;
+pub(super) use reaper::{forget, spawn_for_thread};
+
+use super::guardian;
+use super::logs::Logs;
+use crate::config::expand::Program;
+use crate::text::{Secret, mask};
+
+/// The variable that marks every descendant of this engine.
+pub(super) const MARK: &str = "MCP_SIDECAR_ENGINE";
+
+/// Time for a server to leave by itself once its stdin is closed, and then once it got SIGTERM. Short, so that even a
+/// stubborn one is gone well before the editor's user wonders.
+const AFTER_END_OF_INPUT: Duration = Duration::from_millis(500);
+const AFTER_TERM: Duration = Duration::from_secs(1);
+/// Nothing survives SIGKILL for longer, except what hangs inside the kernel.
+const AFTER_KILL: Duration = Duration::from_secs(2);
+/// How long the last words on stderr may take to arrive after the end.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// Linux takes no single argument or variable beyond 128 KiB; the whole list of arguments is held to the same, so that
+/// the error is ours and says which.
+const LONGEST_ARGUMENTS: usize = 128 << 10;
+const LARGEST_ENVIRONMENT: usize = 1 << 20;
+
+/// A running server process. Dropping it ends the process and everybody who descends from it, in the background;
+/// `end` does the same and waits.
+#[derive(Debug)]
+pub struct Process {
+    pid: u32,
+    exit: watch::Receiver<Option<Exit>>,
+    stop: CancellationToken,
+    _stop_when_dropped: DropGuard,
+}
+
+/// The two ends that carry MCP.
+#[derive(Debug)]
+pub struct Pipes {
+    pub stdin: ChildStdin,
+    pub stdout: ChildStdout,
+}
+
+impl Process {
+    /// Starts a program with exactly this environment. Whatever its end takes is a task of `tracker`, so that whoever
+    /// waits for the tracker knows that nothing is left.
+    pub fn start(
+        program: &Program,
+        environment: &BTreeMap<String, Secret>,
+        logs: Logs,
+        tracker: &TaskTracker,
+    ) -> Result<(Self, Pipes), String> {
+        check_arguments(program)?;
+        check_environment(environment)?;
+        let cwd = program.cwd.as_deref().unwrap_or(Path::new("/"));
+        let path = lookup::find(&program.command, environment.get("PATH").map(Secret::reveal), cwd)?;
+        guardian::stand_by();
+        let number = next_number();
+        let mark = format!("{}{number}.", mark_of_this_engine());
+        let mut command = Command::new(&path);
+        command
+            .args(program.args.iter().map(Secret::reveal))
+            .env_clear()
+            .envs(environment.iter().map(|(name, value)| (name, value.reveal())))
+            .env(MARK, &mark)
+            .current_dir(cwd)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        #[cfg(unix)]
+        command.process_group(0);
+        let mut child = reaper::spawn(&mut command).map_err(|cause| explain(&path, &cause))?;
+        let pid = child.id().unwrap_or_default();
+        let mut family = Family::new(mark);
+        family.add(pid, census::start_of(pid));
+        guardian::protect(pid, census::start_of(pid));
+        let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err("the pipes of the new process are missing".to_owned());
+        };
+        let words = tracker.spawn(stderr::drain(stderr, logs));
+        let (exit, exited) = watch::channel(None);
+        let stop = CancellationToken::new();
+        tracker.spawn(own(child, family, words, stop.clone(), exit));
+        let process = Self { pid, exit: exited, _stop_when_dropped: stop.clone().drop_guard(), stop };
+        Ok((process, Pipes { stdin, stdout }))
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// How it ended, once it has: its last words on stderr are in the log by then.
+    pub async fn exited(&self) -> Exit {
+        let mut exit = self.exit.clone();
+        match exit.wait_for(Option::is_some).await {
+            Ok(exit) => exit.unwrap_or(Exit::Unknown),
+            Err(_) => Exit::Unknown,
+        }
+    }
+
+    /// Ends it: whoever holds its stdin has closed it by now. Returns when it and its descendants are gone.
+    pub async fn end(self) {
+        self.stop.cancel();
+        let mut exit = self.exit.clone();
+        // The sender goes away last, after the sweep.
+        while exit.changed().await.is_ok() {}
+    }
+}
+
+/// Makes room for many servers: the soft limit of open files becomes the hard one. Called once, by `main`.
+pub fn raise_limits() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, getrlimit, setrlimit};
+        let mut limit = getrlimit(Resource::Nofile);
+        limit.current = limit.maximum;
+        if let Err(error) = setrlimit(Resource::Nofile, limit) {
+            tracing::warn!(%error, "the limit of open files stays as it is");
+        }
+    }
+}
+
+/// What every mark of this engine begins with: random, so that no other engine's children are ever taken for ours.
+pub(super) fn mark_of_this_engine() -> &'static str {
+    static ENGINE: OnceLock<String> = OnceLock::new();
+    ENGINE.get_or_init(|| {
+        let mut bytes = [0; 16];
+        if getrandom::fill(&mut bytes).is_err() {
+            fastrand::fill(&mut bytes);
+        }
+        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{hex}.")
+    })
+}
+
+fn next_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Waits for the end of one process, brings it about when told to, and leaves nobody behind.
+async fn own(
+    mut child: Child,
+    mut family: Family,
+    mut words: tokio::task::JoinHandle<()>,
+    stop: CancellationToken,
+    exit: watch::Sender<Option<Exit>>,
+) {
+    let pid = child.id().unwrap_or_default();
+    let status = tokio::select! {
+        status = child.wait() => status,
+        () = stop.cancelled() => climb(&mut child, &mut family).await,
+    };
+    // A descendant may hold stderr open for ever; what the server itself said is here already or almost.
+    let heard = tokio::time::timeout(LAST_WORDS, &mut words).await.is_ok();
+    exit.send_replace(Some(status.map_or(Exit::Unknown, Exit::from)));
+    reaper::forget(pid);
+    sweep(&mut family).await;
+    if !heard && tokio::time::timeout(LAST_WORDS, &mut words).await.is_err() {
+        words.abort();
+    }
+    guardian::release(pid);
+}
+
+/// The ladder: stdin is closed, so wait; then SIGTERM; then SIGKILL.
+async fn climb(child: &mut Child, family: &mut Family) -> std::io::Result<std::process::ExitStatus> {
+    if let Ok(status) = tokio::time::timeout(AFTER_END_OF_INPUT, child.wait()).await {
+        return status;
+    }
+    family.signal(Signal::Term);
+    if let Ok(status) = tokio::time::timeout(AFTER_TERM, child.wait()).await {
+        return status;
+    }
+    family.signal(Signal::Kill);
+    child.start_kill().ok();
+    match tokio::time::timeout(AFTER_KILL, child.wait()).await {
+        Ok(status) => status,
+        Err(_) => Err(std::io::ErrorKind::TimedOut.into()),
+    }
+}
+
+/// Ends whoever outlived the leader: members of its group, and those who left the group but carry the mark.
+async fn sweep(family: &mut Family) {
+    for (signal, patience) in [(Signal::Term, AFTER_TERM), (Signal::Kill, AFTER_KILL)] {
+        if family.signal(signal) == 0 {
+            reaper::reap();
+            return;
+        }
+        let until = tokio::time::Instant::now() + patience;
+        let mut pause = Duration::from_millis(4);
+        while tokio::time::Instant::now() < until {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(50));
+            reaper::reap();
+            // Children that were born after the last look get the same treatment.
+            let left = match signal {
+                Signal::Term => family.living().len(),
+                Signal::Kill => family.signal(Signal::Kill),
+            };
+            if left == 0 {
+                return;
+            }
+        }
+    }
+    tracing::warn!(left = family.living().len(), "processes that even SIGKILL did not end");
+}
+
+fn check_arguments(program: &Program) -> Result<(), String> {
+    let words = || std::iter::once(program.command.as_str()).chain(program.args.iter().map(Secret::reveal));
+    if words().any(|word| word.contains('\0')) {
+        return Err("its command or arguments hold a NUL character, which no program can take".to_owned());
+    }
+    if words().map(|word| word.len() + 1).sum::<usize>() > LONGEST_ARGUMENTS {
+        return Err("its argument list is larger than 128 KiB; put what is long into a file".to_owned());
+    }
+    Ok(())
+}
+
+fn check_environment(environment: &BTreeMap<String, Secret>) -> Result<(), String> {
+    let mut total = 0;
+    for (name, value) in environment {
+        if name.is_empty() || name.contains(['=', '\0']) || value.reveal().contains('\0') {
+            return Err(format!("the environment variable {name:?} cannot be set: `=` or NUL in it"));
+        }
+        let size = name.len() + value.reveal().len() + 2;
+        if size >= LONGEST_ARGUMENTS {
+            return Err(format!("the environment variable `{name}` is larger than 128 KiB"));
+        }
+        total += size;
+    }
+    if total > LARGEST_ENVIRONMENT {
+        return Err("its environment is larger than 1 MiB".to_owned());
+    }
+    Ok(())
+}
+
+/// Why a program that is there could not be started, in words that help.
+fn explain(path: &Path, cause: &std::io::Error) -> String {
+    let shown = mask(&path.display().to_string()).into_owned();
+    match cause.kind() {
+        std::io::ErrorKind::NotFound => {
+            format!("`{shown}` could not be started: the interpreter that its first line names was not found")
+        }
+        std::io::ErrorKind::PermissionDenied => {
+            format!("`{shown}` could not be started: permission denied")
+        }
+        _ if cause.raw_os_error() == Some(8) => {
+            format!("`{shown}` is not a program that this system can run; a script needs a `#!` line")
+        }
+        _ if matches!(cause.raw_os_error(), Some(23 | 24)) => {
+            format!("`{shown}` could not be started: too many open files (raise the limit with `ulimit -n`)")
+        }
+        _ => format!("`{shown}` could not be started: {cause}"),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests;

@@ -1,0 +1,151 @@
+//! Everybody who descends from one server process, or from all of an engine: the members of the recorded groups, whoever
+//! carries the mark in its environment, and the children of those.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{MARK, census};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    Term,
+    Kill,
+}
+
+#[derive(Debug)]
+pub struct Family {
+    /// What a member's mark begins with.
+    mark: String,
+    /// Leader of a group → when it started.
+    groups: BTreeMap<u32, u64>,
+    /// Members seen at earlier looks, with their start: one that loses its parent on the way is not forgotten.
+    seen: BTreeMap<u32, u64>,
+}
+
+impl Family {
+    pub fn new(mark: String) -> Self {
+        Self { mark, groups: BTreeMap::new(), seen: BTreeMap::new() }
+    }
+
+    pub fn add(&mut self, leader: u32, started: u64) {
+        if leader > 1 {
+            self.groups.insert(leader, started);
+        }
+    }
+
+    pub fn remove(&mut self, leader: u32) {
+        self.groups.remove(&leader);
+    }
+
+    /// The members that are alive now. Empty groups are all that is known off Linux, where each counts as one member.
+    pub fn living(&mut self) -> BTreeSet<u32> {
+        if !cfg!(target_os = "linux") {
+            return self.groups.keys().copied().filter(|leader| group_exists(*leader)).collect();
+        }
+        let census = census::take();
+        self.drop_reused_groups(&census);
+        let oldest = self.groups.values().min().copied().unwrap_or(0);
+        let me = std::process::id();
+        let mut members: BTreeSet<u32> = census
+            .iter()
+            .filter(|entry| !entry.zombie && entry.pid != me)
+            .filter(|entry| {
+                self.groups.contains_key(&entry.group)
+                    || self.seen.get(&entry.pid) == Some(&entry.started)
+                    // Nobody is older than its ancestor; asking the old ones for their environment would be a waste.
+                    || (entry.started >= oldest && census::carries(entry.pid, MARK, &self.mark))
+            })
+            .map(|entry| entry.pid)
+            .collect();
+        loop {
+            let before = members.len();
+            for entry in &census {
+                if !entry.zombie && entry.pid != me && members.contains(&entry.parent) {
+                    members.insert(entry.pid);
+                }
+            }
+            if members.len() == before {
+                break;
+            }
+        }
+        self.seen = census
+            .iter()
+            .filter(|entry| members.contains(&entry.pid))
+            .map(|entry| (entry.pid, entry.started))
+            .collect();
+        members
+    }
+
+    /// Signals every member, and tells how many there were.
+    pub fn signal(&mut self, signal: Signal) -> usize {
+        let members = self.living();
+        if members.is_empty() {
+            return 0;
+        }
+        // The group first and at once: no member can slip through by forking in between.
+        for leader in self.groups.keys() {
+            send_group(*leader, signal);
+        }
+        if cfg!(target_os = "linux") {
+            for member in &members {
+                send(*member, signal);
+            }
+        }
+        members.len()
+    }
+
+    /// A group whose number now belongs to a process that started later than ours is a stranger's.
+    fn drop_reused_groups(&mut self, census: &[census::Entry]) {
+        for entry in census {
+            if self.groups.get(&entry.pid).is_some_and(|started| *started != 0 && *started != entry.started) {
+                self.groups.remove(&entry.pid);
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+mod system {
+    use rustix::process::{Pid, Signal as Number, kill_process, kill_process_group, test_kill_process_group};
+
+    use super::Signal;
+
+    fn pid(raw: u32) -> Option<Pid> {
+        // 0 and 1 would mean our own group and everybody.
+        i32::try_from(raw).ok().filter(|raw| *raw > 1).and_then(Pid::from_raw)
+    }
+
+    fn number(signal: Signal) -> Number {
+        match signal {
+            Signal::Term => Number::TERM,
+            Signal::Kill => Number::KILL,
+        }
+    }
+
+    pub fn send_group(leader: u32, signal: Signal) {
+        if let Some(pid) = pid(leader) {
+            kill_process_group(pid, number(signal)).ok();
+        }
+    }
+
+    pub fn send(member: u32, signal: Signal) {
+        if let Some(pid) = pid(member) {
+            kill_process(pid, number(signal)).ok();
+        }
+    }
+
+    pub fn group_exists(leader: u32) -> bool {
+        pid(leader).is_some_and(|pid| test_kill_process_group(pid).is_ok())
+    }
+}
+
+/// Without process groups only the leader is ended, by its own handle.
+#[cfg(not(unix))]
+mod system {
+    pub fn send_group(_leader: u32, _signal: super::Signal) {}
+    pub fn send(_member: u32, _signal: super::Signal) {}
+    pub fn group_exists(_leader: u32) -> bool {
+        false
+    }
+}
+
+use system::{group_exists, send, send_group};

@@ -1,0 +1,95 @@
+//! Takes in orphans. On Linux the engine asks to become the parent of whoever loses its own below it, so that a daemon
+//! never becomes a stranger's child; in return it has to take note of their deaths.
+//!
+//! The children that tokio waits for are left to it: taking note of one of those here would lose its exit code.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Mutex;
+
+use tokio::process::{Child, Command};
+
+/// Children that somebody else waits for. Held while a child is born, so that a death is never noted between its
+/// birth and its entry here; private to this file and never held over an await.
+static WAITED_FOR: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+/// Starts a child that the caller will wait for.
+pub fn spawn(command: &mut Command) -> io::Result<Child> {
+    adopt();
+    let Ok(mut waited_for) = WAITED_FOR.lock() else { return Err(io::ErrorKind::Other.into()) };
+    let child = command.spawn()?;
+    waited_for.extend(child.id());
+    Ok(child)
+}
+
+/// The same for a child that a thread of ours waits for.
+pub fn spawn_for_thread(command: &mut std::process::Command) -> io::Result<std::process::Child> {
+    let Ok(mut waited_for) = WAITED_FOR.lock() else { return Err(io::ErrorKind::Other.into()) };
+    let child = command.spawn()?;
+    waited_for.insert(child.id());
+    Ok(child)
+}
+
+/// The caller knows of this child's end.
+pub fn forget(pid: u32) {
+    if let Ok(mut waited_for) = WAITED_FOR.lock() {
+        waited_for.remove(&pid);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn reap() {}
+
+#[cfg(not(target_os = "linux"))]
+fn adopt() {}
+
+/// Takes note of dead orphans: children of ours that nobody waits for, born into a server's group or a daemon's session.
+#[cfg(target_os = "linux")]
+pub fn reap() {
+    use rustix::process::{Pid, WaitOptions, getpgrp, getsid, waitpid};
+
+    let raw = |pid: Pid| u32::try_from(pid.as_raw_nonzero().get()).unwrap_or_default();
+    let me = std::process::id();
+    let our_group = raw(getpgrp());
+    let our_session = getsid(None).map_or(0, raw);
+    let Ok(waited_for) = WAITED_FOR.lock() else { return };
+    for entry in super::census::take() {
+        let born_elsewhere = (entry.group != our_group && entry.group != entry.pid) || entry.session != our_session;
+        if entry.zombie
+            && entry.parent == me
+            && born_elsewhere
+            && !waited_for.contains(&entry.pid)
+            && let Some(pid) = i32::try_from(entry.pid).ok().and_then(Pid::from_raw)
+        {
+            waitpid(Some(pid), WaitOptions::NOHANG).ok();
+        }
+    }
+}
+
+/// Becomes the one who inherits orphans, and keeps taking note of their deaths while the runtime lives.
+#[cfg(target_os = "linux")]
+fn adopt() {
+    use std::time::Duration;
+    use tokio::signal::unix::{SignalKind, signal};
+
+    /// The task that listens, if its runtime still lives.
+    static LISTENER: Mutex<Option<tokio::task::JoinHandle<()>>> = Mutex::new(None);
+    /// Deaths come in swarms; one look serves them all.
+    const SWARM: Duration = Duration::from_millis(200);
+
+    let Ok(mut listener) = LISTENER.lock() else { return };
+    if listener.as_ref().is_some_and(|task| !task.is_finished()) {
+        return;
+    }
+    if let Err(error) = rustix::process::set_child_subreaper(Some(rustix::process::getpid())) {
+        tracing::debug!(%error, "cannot take in orphans");
+        return;
+    }
+    let Ok(mut deaths) = signal(SignalKind::child()) else { return };
+    *listener = Some(tokio::spawn(async move {
+        while deaths.recv().await.is_some() {
+            tokio::time::sleep(SWARM).await;
+            reap();
+        }
+    }));
+}
