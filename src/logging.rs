@@ -1,1 +1,218 @@
-//! Tracing to a daily file.
+//! Tracing to a daily file, with every known secret masked on its way there.
+//!
+//! Nothing is ever written to stdout, which carries the protocol. When the file cannot be written, the program goes on
+//! without one and says so once on stderr.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use tracing_appender::non_blocking::{NonBlocking, WorkerGuard};
+use tracing_appender::rolling::{RollingFileAppender, Rotation};
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Registry, reload};
+
+use crate::paths::make_private_folder;
+use crate::settings;
+use crate::text::{mask, one_line};
+
+const PREFIX: &str = "mcp-sidecar";
+const SUFFIX: &str = "log";
+/// Longest message of a panic that is kept: it may quote whatever the code was looking at.
+const PANIC_CHARS: usize = 400;
+
+/// Changes the level while running. There is one subscriber for the whole process, so there is one handle.
+static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
+
+/// Keeps the log flowing. What is still on its way to the file is written when this is dropped, so `main` holds it.
+pub struct Logging {
+    _guard: Option<WorkerGuard>,
+}
+
+/// Starts logging into this folder. Never fails: without a file, the program still does its work.
+pub fn start(folder: &Path, log: &settings::Log) -> Logging {
+    log_panics();
+    let (writer, guard) = match open(folder, log.days) {
+        Ok((writer, guard)) => (Some(writer), Some(guard)),
+        Err(error) => {
+            let reason = one_line(&error.to_string(), PANIC_CHARS);
+            writeln!(io::stderr(), "mcp-sidecar: no log file in {}: {reason}", folder.display()).ok();
+            (None, None)
+        }
+    };
+    let Some(writer) = writer else { return Logging { _guard: None } };
+    let (filter, handle) = reload::Layer::new(filter(&log.level));
+    let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Masked { inner: writer });
+    // A second start in one process (tests) keeps the first subscriber.
+    if tracing_subscriber::registry().with(filter).with(lines).try_init().is_ok() {
+        FILTER.set(handle).ok();
+    }
+    Logging { _guard: guard }
+}
+
+/// Sets the level from now on; `settings` has checked the word.
+pub fn set_level(level: &str) {
+    if let Some(handle) = FILTER.get()
+        && let Err(error) = handle.reload(filter(level))
+    {
+        tracing::warn!(%error, level, "log level could not be set");
+    }
+}
+
+/// The newest log file, if there is any.
+pub fn newest_file(folder: &Path) -> Option<PathBuf> {
+    // Their names end in the date, so the greatest is the newest.
+    std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).filter(|path| is_ours(path)).max()
+}
+
+/// Our own crate at the wished level. Others only warn: at `debug` the libraries alone would fill the file.
+fn filter(level: &str) -> EnvFilter {
+    let others = if level == "error" { "error" } else { "warn" };
+    EnvFilter::new(format!("{others},mcp_sidecar={level}"))
+}
+
+fn open(folder: &Path, days: usize) -> io::Result<(NonBlocking, WorkerGuard)> {
+    make_private_folder(folder)?;
+    let appender = RollingFileAppender::builder()
+        .rotation(Rotation::DAILY)
+        .filename_prefix(PREFIX)
+        .filename_suffix(SUFFIX)
+        .max_log_files(days.max(1))
+        .build(folder)
+        .map_err(io::Error::other)?;
+    let file = PrivateFile { appender, folder: folder.to_owned(), day: None };
+    Ok(tracing_appender::non_blocking(file))
+}
+
+/// The rolling file, each day's new one made readable for its owner only.
+struct PrivateFile {
+    appender: RollingFileAppender,
+    folder: PathBuf,
+    day: Option<time::Date>,
+}
+
+impl Write for PrivateFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Writing may have begun a new file; the folder is private already, so the moment in between is harmless.
+        let written = self.appender.write(bytes)?;
+        let today = time::OffsetDateTime::now_utc().date();
+        if self.day != Some(today) {
+            self.day = Some(today);
+            restrict(&self.folder);
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.appender.flush()
+    }
+}
+
+fn restrict(folder: &Path) {
+    #[cfg(unix)]
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| is_ours(&entry.path())) {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(entry.path(), std::fs::Permissions::from_mode(0o600)).ok();
+    }
+    #[cfg(not(unix))]
+    let _ = folder;
+}
+
+fn is_ours(path: &Path) -> bool {
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(&format!(".{SUFFIX}")))
+}
+
+/// Masks by value whatever is written through it. One event arrives in one piece, so no secret is torn apart.
+#[derive(Clone)]
+struct Masked<W> {
+    inner: W,
+}
+
+impl<W: Write> Write for Masked<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.inner.write_all(mask(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl<'a, W: Write + Clone + 'a> MakeWriter<'a> for Masked<W> {
+    type Writer = Self;
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+/// A panic goes to the log, cut and masked. On stderr stands only where it happened: its message may quote a config.
+pub fn log_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        let place = info.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+        let payload = info.payload();
+        let message = payload
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("no message");
+        tracing::error!(%place, message = %mask(&one_line(message, PANIC_CHARS)), "panic");
+        writeln!(io::stderr(), "mcp-sidecar: internal error at {place}; `mcp-sidecar log` tells more").ok();
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::Secret;
+
+    #[test]
+    fn no_secret_reaches_the_file_and_nobody_else_reads_it() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("logs");
+        let (writer, guard) = open(&folder, 7).unwrap();
+        let subscriber = tracing_subscriber::registry()
+            .with(filter("info"))
+            .with(tracing_subscriber::fmt::layer().with_ansi(false).with_writer(Masked { inner: writer }));
+        Secret::new("swordfish-of-the-log");
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::info!(target: "mcp_sidecar", header = "Bearer swordfish-of-the-log", "sent");
+            tracing::info!(target: "rmcp", "too chatty");
+            tracing::warn!(target: "rmcp", "worth knowing");
+            tracing::debug!(target: "mcp_sidecar", "below the level");
+        });
+        drop(guard);
+
+        let file = newest_file(&folder).unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
+        let messages: Vec<_> = text
+            .lines()
+            .map(|line| line.split_once("mcp_sidecar: ").or(line.split_once("rmcp: ")).unwrap().1)
+            .collect();
+        assert_eq!(messages, ["sent header=\"Bearer •••\"", "worth knowing"]);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+    }
+
+    #[test]
+    fn without_a_folder_to_write_to_there_is_an_error_and_no_panic() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert!(open(&file.join("logs"), 7).is_err());
+    }
+
+    #[test]
+    fn our_level_never_loosens_the_libraries() {
+        assert_eq!(filter("debug").to_string(), "mcp_sidecar=debug,warn");
+        assert_eq!(filter("error").to_string(), "mcp_sidecar=error,error");
+    }
+}

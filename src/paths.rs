@@ -1,8 +1,22 @@
-//! Where files live.
+//! Where files live: XDG places on every unix, each with an environment variable that overrides it.
+//!
+//! Finding out touches nothing on disk. Folders are made by whoever is about to write into one, through
+//! [`make_folder`] or, for what others must not even list, [`make_private_folder`].
 
-use std::path::PathBuf;
+mod read;
 
-/// The places of SPEC-like files on this machine, after environment overrides.
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+
+pub use read::{Unreadable, read_file};
+
+const NAME: &str = "mcp-sidecar";
+const MANAGED: &str = if cfg!(windows) { r"C:\ProgramData\mcp-sidecar\mcp.json" } else { "/etc/mcp-sidecar/mcp.json" };
+
+/// The places of our files on this machine, after environment overrides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
     /// `mcp.json` of the user and `config.toml`.
@@ -12,4 +26,195 @@ pub struct Paths {
     /// Sockets; 0700.
     pub runtime_dir: PathBuf,
     pub managed_config: PathBuf,
+}
+
+/// Why the places could not be found out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PathsError {
+    #[error("no home folder found; set HOME, or MCP_SIDECAR_CONFIG_DIR and MCP_SIDECAR_STATE_DIR")]
+    NoHome,
+    #[error("{variable} has to be an absolute path, but is `{}`", value.display())]
+    Relative { variable: &'static str, value: PathBuf },
+}
+
+impl Paths {
+    /// The places as the environment of this process gives them.
+    pub fn discover() -> Result<Self, PathsError> {
+        Self::from_variables(&|name| std::env::var_os(name))
+    }
+
+    fn from_variables(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, PathsError> {
+        // A home is asked for only when an override does not answer already: a container may have none.
+        let strategy = || etcetera::base_strategy::Xdg::new().map_err(|_| PathsError::NoHome);
+        let config_dir = match overridden(variable, "MCP_SIDECAR_CONFIG_DIR")? {
+            Some(path) => path,
+            None => strategy()?.config_dir().join(NAME),
+        };
+        let state_dir = match overridden(variable, "MCP_SIDECAR_STATE_DIR")? {
+            Some(path) => path,
+            None => {
+                let strategy = strategy()?;
+                strategy.state_dir().unwrap_or_else(|| strategy.data_dir()).join(NAME)
+            }
+        };
+        let runtime_dir = match overridden(variable, "MCP_SIDECAR_RUNTIME_DIR")? {
+            Some(path) => path,
+            // The standard says that a relative value is to be ignored.
+            None => match variable("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute()) {
+                Some(path) => path.join(NAME),
+                None => std::env::temp_dir().join(format!("{NAME}-{}", user())),
+            },
+        };
+        let managed_config =
+            overridden(variable, "MCP_SIDECAR_MANAGED_CONFIG")?.unwrap_or_else(|| PathBuf::from(MANAGED));
+        Ok(Self { config_dir, state_dir, runtime_dir, managed_config })
+    }
+
+    /// The sidecar's own settings.
+    pub fn settings_file(&self) -> PathBuf {
+        self.config_dir.join("config.toml")
+    }
+
+    /// The servers of the user, in every project.
+    pub fn user_config(&self) -> PathBuf {
+        self.config_dir.join("mcp.json")
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.state_dir.join("state.db")
+    }
+
+    pub fn logs_dir(&self) -> PathBuf {
+        self.state_dir.join("logs")
+    }
+}
+
+fn overridden(variable: &dyn Fn(&str) -> Option<OsString>, name: &'static str) -> Result<Option<PathBuf>, PathsError> {
+    let Some(value) = variable(name).filter(|value| !value.is_empty()) else { return Ok(None) };
+    let value = PathBuf::from(value);
+    // What a relative path means would change with the folder that each front happens to start in.
+    if value.is_relative() { Err(PathsError::Relative { variable: name, value }) } else { Ok(Some(value)) }
+}
+
+/// Makes a folder and those above it, readable by this user only. One that exists stays as it is.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Makes a folder that only this user can look into. One that exists is refused when it is somebody else's, a link,
+/// or open for anybody to write: below a shared temporary folder it may have been laid out for us.
+pub fn make_private_folder(path: &Path) -> io::Result<()> {
+    make_folder(path)?;
+    check_private(path)
+}
+
+#[cfg(unix)]
+fn check_private(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    let refuse = |why: &str| Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("{} {why}", path.display())));
+    let metadata = std::fs::symlink_metadata(path)?;
+    if !metadata.is_dir() {
+        return refuse("is not a folder; remove it");
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return refuse("belongs to another user; remove it, or choose another place by MCP_SIDECAR_RUNTIME_DIR");
+    }
+    if metadata.mode() & 0o022 != 0 {
+        return refuse("can be written by other users; `chmod 700` it");
+    }
+    if metadata.mode() & 0o077 != 0 {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn check_private(_path: &Path) -> io::Result<()> {
+    Ok(()) // Temporary folders belong to one user there.
+}
+
+#[cfg(unix)]
+fn user() -> String {
+    rustix::process::geteuid().as_raw().to_string()
+}
+
+#[cfg(not(unix))]
+fn user() -> String {
+    "user".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(variables: &[(&str, &str)]) -> Result<Paths, PathsError> {
+        Paths::from_variables(&|name| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn every_place_can_be_overridden() {
+        let paths = places(&[
+            ("MCP_SIDECAR_CONFIG_DIR", "/c"),
+            ("MCP_SIDECAR_STATE_DIR", "/s"),
+            ("MCP_SIDECAR_RUNTIME_DIR", "/r"),
+            ("MCP_SIDECAR_MANAGED_CONFIG", "/m/mcp.json"),
+            ("XDG_RUNTIME_DIR", "/run/user/1"),
+        ])
+        .unwrap();
+        assert_eq!(paths.settings_file(), Path::new("/c/config.toml"));
+        assert_eq!(paths.user_config(), Path::new("/c/mcp.json"));
+        assert_eq!(paths.database(), Path::new("/s/state.db"));
+        assert_eq!(paths.logs_dir(), Path::new("/s/logs"));
+        assert_eq!(paths.runtime_dir, Path::new("/r"));
+        assert_eq!(paths.managed_config, Path::new("/m/mcp.json"));
+    }
+
+    #[test]
+    fn without_a_runtime_folder_the_name_of_the_user_keeps_people_apart() {
+        let overrides = [("MCP_SIDECAR_CONFIG_DIR", "/c"), ("MCP_SIDECAR_STATE_DIR", "/s")];
+        let paths = places(&overrides).unwrap();
+        assert_eq!(paths.runtime_dir, std::env::temp_dir().join(format!("mcp-sidecar-{}", user())));
+        let paths = places(&[overrides[0], overrides[1], ("XDG_RUNTIME_DIR", "/run/user/1")]).unwrap();
+        assert_eq!(paths.runtime_dir, Path::new("/run/user/1/mcp-sidecar"));
+        assert_eq!(paths.managed_config, Path::new(MANAGED));
+    }
+
+    #[test]
+    fn a_relative_override_is_refused_by_name() {
+        let error = places(&[("MCP_SIDECAR_CONFIG_DIR", "here")]).unwrap_err();
+        assert_eq!(error.to_string(), "MCP_SIDECAR_CONFIG_DIR has to be an absolute path, but is `here`");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_private_folder_is_made_for_us_alone_and_a_shared_one_refused() {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let chmod = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("a/b");
+        make_private_folder(&folder).unwrap();
+        assert_eq!(mode(&folder), 0o700);
+        assert_eq!(mode(folder.parent().unwrap()), 0o700);
+
+        chmod(&folder, 0o755);
+        make_private_folder(&folder).unwrap();
+        assert_eq!(mode(&folder), 0o700);
+
+        chmod(&folder, 0o777);
+        assert!(make_private_folder(&folder).unwrap_err().to_string().ends_with("`chmod 700` it"));
+
+        let link = root.path().join("link");
+        std::os::unix::fs::symlink(&folder, &link).unwrap();
+        assert!(make_private_folder(&link).unwrap_err().to_string().contains("is not a folder"));
+    }
 }

@@ -1,6 +1,19 @@
 //! The sidecar's own settings: `config.toml`, with the editor's `initializationOptions` on top.
+//!
+//! Reading never fails. What cannot be used is a [`Problem`], and every other setting counts all the same.
+//! The names, comments and kinds stand once, in `table`; `mcp-sidecar config --default` writes them all out.
 
+mod read;
+mod table;
+mod units;
+mod write;
+
+use std::ops::Range;
 use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::paths::Paths;
 
 /// Every duration, limit and list that can be set, with its default. See `mcp-sidecar config --default`.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,6 +90,53 @@ pub struct Audit {
 pub struct Editor {
     /// Lenses to leave out because the editor shows its own: `start`, `stop`, `restart`, `status`, ….
     pub hide_lenses: Vec<String>,
+}
+
+/// A setting that could not be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Bytes in `config.toml`; absent for what an editor sent, and for a file that cannot be read.
+    pub span: Option<Range<usize>>,
+    /// Lower case, no full stop; names the setting.
+    pub message: String,
+    pub help: Option<String>,
+}
+
+/// `config.toml` after reading: its text for pointing into, what it sets, and what is wrong with it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SettingsFile {
+    pub exists: bool,
+    pub text: String,
+    pub settings: Settings,
+    pub problems: Vec<Problem>,
+}
+
+impl Settings {
+    /// Reads `config.toml`; without one, everything has its default.
+    pub fn from_file(paths: &Paths) -> SettingsFile {
+        read::file(&paths.settings_file())
+    }
+
+    /// What a `config.toml` with this text sets.
+    pub fn from_toml(text: &str) -> (Self, Vec<Problem>) {
+        read::toml(text)
+    }
+
+    /// These settings with an editor's on top: `initializationOptions`, or what `workspace/didChangeConfiguration`
+    /// brings. Keys are camelCase, in objects or dotted, perhaps all inside of `mcpSidecar`.
+    pub fn with(&self, options: &Value) -> (Self, Vec<Problem>) {
+        read::json(self, options)
+    }
+
+    /// As a `config.toml` with a comment on each setting.
+    pub fn to_toml(&self) -> String {
+        write::toml(self)
+    }
+
+    /// As the object that an editor would send.
+    pub fn to_json(&self) -> Value {
+        write::json(self)
+    }
 }
 
 impl Default for Settings {

@@ -1,0 +1,160 @@
+//! What the files held, what of it is in force, and when a change counts.
+//!
+//! A save is often seen half done: emptied and not yet written, deleted and not yet made again. Such a state is held
+//! back for a moment. If it stays, it is published with its problems, while the last good text stays in force.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::super::{Content, Loaded, Source};
+
+/// How long a state that may be half a save is held back, counted from its last change …
+const GRACE: Duration = Duration::from_millis(250);
+/// … and from its first.
+const LONGEST_GRACE: Duration = Duration::from_secs(1);
+
+/// Whether what looks like half a save is given time to become a whole one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    Grace,
+    None,
+}
+
+/// All files as last seen.
+#[derive(Default)]
+pub(super) struct Picture {
+    files: BTreeMap<Arc<Path>, Seen>,
+}
+
+struct Seen {
+    /// What problems are reported about.
+    current: Content,
+    /// What is in force: the last text that could be taken over.
+    good: Content,
+    doubt: Option<Doubt>,
+}
+
+/// A content that may be half a save.
+struct Doubt {
+    content: Content,
+    first: Instant,
+    changed: Instant,
+}
+
+impl Doubt {
+    fn until(&self) -> Instant {
+        (self.changed + GRACE).min(self.first + LONGEST_GRACE)
+    }
+}
+
+type Load<'a> = &'a dyn Fn(&[(Source, Content)]) -> Loaded;
+
+impl Picture {
+    /// Takes in what the files hold now. Gives a new picture if anything that counts has changed, or if one is
+    /// `forced`; and when to look again if something is held back.
+    pub fn take(
+        &mut self,
+        contents: Vec<(Source, Content)>,
+        now: Instant,
+        patience: Patience,
+        forced: bool,
+        load: Load<'_>,
+    ) -> (Option<Loaded>, Option<Instant>) {
+        let known = self.files.len();
+        self.files.retain(|path, _| contents.iter().any(|(source, _)| source.path == *path));
+        let mut changed = forced || self.files.len() != known;
+        let mut again: Option<Instant> = None;
+        let differs = |(source, content): &(Source, Content)| {
+            self.files.get(&source.path).map(|seen| &seen.current) != Some(content)
+        };
+        // Loading tells which texts parse; when none is new, nothing has to be loaded for that.
+        let fresh = contents.iter().any(differs).then(|| load(&contents));
+        for (source, content) in &contents {
+            let sound = fresh.as_ref().is_none_or(|fresh| is_sound(fresh, source, content));
+            match self.files.get_mut(&source.path) {
+                None => {
+                    let good = if sound { content.clone() } else { Content::Absent };
+                    self.files.insert(source.path.clone(), Seen { current: content.clone(), good, doubt: None });
+                    changed = true;
+                }
+                Some(seen) => match seen.settle(content, sound, now, patience) {
+                    Settled::Same => {}
+                    Settled::New => changed = true,
+                    Settled::Held(until) => again = Some(again.map_or(until, |other| other.min(until))),
+                },
+            }
+        }
+        (changed.then(|| self.loaded(&contents, load)), again)
+    }
+
+    /// The config that is in force, with the problems of the texts as they are.
+    fn loaded(&self, contents: &[(Source, Content)], load: Load<'_>) -> Loaded {
+        let all = |pick: fn(&Seen) -> &Content| -> Vec<(Source, Content)> {
+            let content =
+                |source: &Source| self.files.get(&source.path).map_or(Content::Absent, |seen| pick(seen).clone());
+            contents.iter().map(|(source, _)| (source.clone(), content(source))).collect()
+        };
+        let mut loaded = load(&all(|seen| &seen.good));
+        if self.files.values().all(|seen| seen.current == seen.good) {
+            return loaded;
+        }
+        let current = load(&all(|seen| &seen.current));
+        for file in &mut loaded.files {
+            let path = &file.source.path;
+            let broken = self.files.get(path).is_some_and(|seen| seen.current != seen.good);
+            if broken && let Some(now) = current.file(path) {
+                // The servers of its last good text are those that run.
+                let servers = std::mem::take(&mut file.servers);
+                *file = now.clone();
+                file.servers = servers;
+            }
+        }
+        loaded
+    }
+}
+
+enum Settled {
+    Same,
+    New,
+    Held(Instant),
+}
+
+impl Seen {
+    fn settle(&mut self, content: &Content, sound: bool, now: Instant, patience: Patience) -> Settled {
+        if self.current == *content {
+            self.doubt = None;
+            return Settled::Same;
+        }
+        if !sound && patience == Patience::Grace {
+            let doubt = match self.doubt.take() {
+                Some(doubt) if doubt.content == *content => doubt,
+                Some(doubt) => Doubt { content: content.clone(), first: doubt.first, changed: now },
+                None => Doubt { content: content.clone(), first: now, changed: now },
+            };
+            let until = doubt.until();
+            if now < until {
+                self.doubt = Some(doubt);
+                return Settled::Held(until);
+            }
+        }
+        self.doubt = None;
+        self.current = content.clone();
+        // A file that is gone asks for nothing any more; one that is broken still means what it last said.
+        if sound || *content == Content::Absent {
+            self.good = content.clone();
+        }
+        Settled::New
+    }
+}
+
+/// Whether this can be taken over at once. A file that is gone or blank may be about to be written.
+fn is_sound(loaded: &Loaded, source: &Source, content: &Content) -> bool {
+    match content {
+        Content::Absent | Content::Unreadable(_) => false,
+        Content::Text(text) => !text.trim().is_empty() && loaded.file(&source.path).is_some_and(|file| file.valid),
+    }
+}

@@ -1,0 +1,334 @@
+//! Settings read: from TOML with places, from JSON of an editor. Both meet in [`Given`] and are then told apart no more.
+
+use std::ops::Range;
+use std::path::{Component, Path};
+
+use serde_json::Value;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::table::{ALL, Kind, Setting};
+use super::{Problem, Settings, SettingsFile, units};
+use crate::paths::read_file;
+
+const LARGEST_FILE: usize = 1 << 20;
+/// An editor may send the object as the section of this name.
+const SECTION: &str = "mcp-sidecar";
+
+/// One value under its full name, from wherever it came.
+struct Given {
+    /// `["servers", "timeout"]`
+    path: Vec<String>,
+    value: Value,
+    key_span: Option<Range<usize>>,
+    value_span: Option<Range<usize>>,
+}
+
+impl Given {
+    fn touches(&self, span: &Range<usize>) -> bool {
+        let touches = |own: &Range<usize>| own.start <= span.end && span.start <= own.end;
+        self.key_span.as_ref().is_some_and(touches) || self.value_span.as_ref().is_some_and(touches)
+    }
+}
+
+pub(super) fn file(path: &Path) -> SettingsFile {
+    let unreadable = |message: String| SettingsFile {
+        exists: true,
+        text: String::new(),
+        settings: Settings::default(),
+        problems: vec![Problem { span: None, message, help: None }],
+    };
+    let bytes = match read_file(path, LARGEST_FILE) {
+        Ok(Some(bytes)) => bytes,
+        Ok(None) => {
+            let settings = Settings::default();
+            return SettingsFile { exists: false, text: String::new(), settings, problems: Vec::new() };
+        }
+        Err(unreadable_file) => return unreadable(unreadable_file.to_string()),
+    };
+    let Ok(text) = String::from_utf8(bytes) else { return unreadable("not UTF-8".to_owned()) };
+    let (settings, problems) = toml(&text);
+    SettingsFile { exists: true, text, settings, problems }
+}
+
+pub(super) fn toml(text: &str) -> (Settings, Vec<Problem>) {
+    // Recoverable: after a mistake in one line, the others still count.
+    let (table, errors) = DeTable::parse_recoverable(text);
+    let mut problems: Vec<Problem> = errors
+        .iter()
+        .map(|error| Problem { span: error.span(), message: error.message().replace('\n', ", "), help: None })
+        .collect();
+    let mut given = Vec::new();
+    collect_toml(table.get_ref(), &[], &mut given);
+    // What recovery put in place of a value that does not parse has been complained about already.
+    given.retain(|given| !errors.iter().filter_map(toml::de::Error::span).any(|span| given.touches(&span)));
+    let mut settings = Settings::default();
+    apply(&mut settings, given, &mut problems);
+    problems.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
+    (settings, problems)
+}
+
+pub(super) fn json(base: &Settings, options: &Value) -> (Settings, Vec<Problem>) {
+    let mut settings = base.clone();
+    let mut problems = Vec::new();
+    match options {
+        Value::Null => {}
+        Value::Object(object) => {
+            let section = object.iter().find(|(key, _)| plain(key) == plain(SECTION)).map(|(_, section)| section);
+            match section {
+                Some(section) => return json(base, section),
+                None => {
+                    let mut given = Vec::new();
+                    collect_json(options, &[], &mut given);
+                    apply(&mut settings, given, &mut problems);
+                }
+            }
+        }
+        // Some editors send an empty list where they mean an empty object.
+        Value::Array(list) if list.is_empty() => {}
+        _ => problems.push(Problem {
+            span: None,
+            message: "the settings are not an object".to_owned(),
+            help: Some("send `{ \"servers\": { \"timeout\": 60 } }` and the like".to_owned()),
+        }),
+    }
+    (settings, problems)
+}
+
+fn collect_toml(table: &DeTable<'_>, above: &[String], given: &mut Vec<Given>) {
+    for (key, value) in table {
+        let path: Vec<String> = above.iter().cloned().chain([key.get_ref().to_string()]).collect();
+        match value.get_ref() {
+            DeValue::Table(inner) if path.len() == 1 && !inner.is_empty() => collect_toml(inner, &path, given),
+            DeValue::Table(_) if path.len() == 1 && is_section(&path) => {}
+            _ => given.push(Given {
+                path,
+                value: toml_to_json(value),
+                key_span: Some(key.span()),
+                value_span: Some(value.span()),
+            }),
+        }
+    }
+}
+
+fn collect_json(options: &Value, above: &[String], given: &mut Vec<Given>) {
+    for (key, value) in options.as_object().into_iter().flatten() {
+        let path: Vec<String> = above.iter().cloned().chain(key.split('.').map(str::to_owned)).collect();
+        match value {
+            Value::Null => {}
+            Value::Object(_) if path.len() == 1 => collect_json(value, &path, given),
+            _ => given.push(Given { path, value: value.clone(), key_span: None, value_span: None }),
+        }
+    }
+}
+
+fn toml_to_json(value: &Spanned<DeValue<'_>>) -> Value {
+    match value.get_ref() {
+        DeValue::String(text) => Value::from(text.as_ref()),
+        DeValue::Integer(number) => {
+            i64::from_str_radix(number.as_str(), number.radix()).map_or(Value::Null, Value::from)
+        }
+        DeValue::Float(number) => number.as_str().parse::<f64>().map_or(Value::Null, Value::from),
+        DeValue::Boolean(yes) => Value::from(*yes),
+        DeValue::Datetime(time) => Value::from(time.to_string()),
+        DeValue::Array(items) => items.iter().map(toml_to_json).collect(),
+        DeValue::Table(_) => Value::Object(serde_json::Map::new()),
+    }
+}
+
+fn apply(settings: &mut Settings, given: Vec<Given>, problems: &mut Vec<Problem>) {
+    for Given { path, value, key_span, value_span } in given {
+        let Some(setting) = ALL.iter().find(|setting| names(setting, &path)) else {
+            problems.push(unknown(&path, key_span));
+            continue;
+        };
+        if let Err(wrong) = set(settings, setting, &value) {
+            let message = format!("`{}`: {wrong}", setting.name());
+            problems.push(Problem { span: value_span, message, help: Some(setting.about.to_owned()) });
+        }
+    }
+}
+
+fn set(settings: &mut Settings, setting: &Setting, value: &Value) -> Result<(), String> {
+    match &setting.kind {
+        Kind::Duration(at) => *at(settings) = units::duration(value)?,
+        Kind::Bytes(at) => *at(settings) = units::bytes(value)?,
+        Kind::Count(at) => *at(settings) = units::count(value)?,
+        Kind::Number(at) => *at(settings) = u32::try_from(units::count(value)?).map_err(|_| "too large")?,
+        Kind::Names(at) => *at(settings) = list(value)?,
+        Kind::Files(at) => *at(settings) = files(value)?,
+        Kind::Word(words, at) => *at(settings) = word(value, words)?.to_owned(),
+        Kind::Either(words, at) => *at(settings) = word(value, words)? == words[1],
+    }
+    Ok(())
+}
+
+fn word<'a>(value: &Value, words: &[&'a str]) -> Result<&'a str, String> {
+    let text = value.as_str().unwrap_or_default();
+    words.iter().find(|word| **word == text).copied().ok_or_else(|| {
+        format!("expected {}", words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" or "))
+    })
+}
+
+fn list(value: &Value) -> Result<Vec<String>, String> {
+    value
+        .as_array()
+        .and_then(|items| items.iter().map(|item| item.as_str().map(str::to_owned)).collect())
+        .ok_or_else(|| "expected a list of texts".to_owned())
+}
+
+/// A path that leads out of the workspace folder would make one project's files count in another.
+fn files(value: &Value) -> Result<Vec<String>, String> {
+    let files = list(value)?;
+    let leads_out = |file: &&String| {
+        file.is_empty()
+            || !Path::new(file).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+    };
+    match files.iter().find(leads_out) {
+        Some(file) => Err(format!("{file:?} is not a path below the workspace folder")),
+        None => Ok(files),
+    }
+}
+
+fn names(setting: &Setting, path: &[String]) -> bool {
+    match path {
+        [key] => setting.section.is_empty() && plain(setting.key) == plain(key),
+        [section, key] => {
+            !setting.section.is_empty() && plain(setting.section) == plain(section) && plain(setting.key) == plain(key)
+        }
+        _ => false,
+    }
+}
+
+fn is_section(path: &[String]) -> bool {
+    path.first().is_some_and(|name| {
+        ALL.iter().any(|setting| !setting.section.is_empty() && plain(setting.section) == plain(name))
+    })
+}
+
+/// `startupTimeout`, `startup_timeout` and `startup-timeout` are the same name.
+fn plain(key: &str) -> String {
+    key.chars().filter(|c| !matches!(c, '-' | '_')).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+fn unknown(path: &[String], span: Option<Range<usize>>) -> Problem {
+    let (message, section) = match path {
+        [name] if is_section(path) => {
+            (format!("`{name}` is a section: its settings stand below `[{name}]`"), plain(name))
+        }
+        [section, ..] if is_section(path) => (format!("unknown setting `{}`", path.join(".")), plain(section)),
+        _ => (format!("unknown setting `{}`", path.join(".")), String::new()),
+    };
+    let mut known: Vec<&str> =
+        ALL.iter().filter(|setting| plain(setting.section) == section).map(|setting| setting.key).collect();
+    if section.is_empty() {
+        known.extend(["[files]", "[servers]", "[approvals]", "[limits]", "[log]", "[editor]"]);
+    }
+    Problem { span, message, help: Some(format!("known here: {}", known.join(", "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Each problem as `text it points at: message`.
+    fn problems(text: &str) -> String {
+        let (_, problems) = toml(text);
+        problems
+            .iter()
+            .map(|problem| {
+                let place = problem.span.clone().and_then(|span| text.get(span)).unwrap_or("?");
+                format!("{place}: {}", problem.message)
+            })
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    #[test]
+    fn wrong_settings_are_reported_at_their_place_and_the_others_still_count() {
+        let text = r#"
+            audit = "strict"
+            speed = 9
+            log = "loud"
+            [servers]
+            timeout = "2m"
+            attempts = "five"
+            startup-timeout = 0
+            log-level = "chatty"
+            tcp-hosts = ["box", 7]
+            colour = "red"
+            [limits]
+            tools = 10
+            [files]
+            project = ["mcp.json", "../mcp.json"]
+            [fonts]
+            size = 3
+        "#;
+        insta::assert_snapshot!(problems(text), @r#"
+        speed: unknown setting `speed`
+        log: `log` is a section: its settings stand below `[log]`
+        "five": `servers.attempts`: expected a whole number
+        0: `servers.startup-timeout`: a wait has to be at least 1 ms long
+        "chatty": `servers.log-level`: expected "debug" or "info" or "notice" or "warning" or "error" or "critical" or "alert" or "emergency"
+        ["box", 7]: `servers.tcp-hosts`: expected a list of texts
+        colour: unknown setting `servers.colour`
+        ["mcp.json", "../mcp.json"]: `files.project`: "../mcp.json" is not a path below the workspace folder
+        size: unknown setting `fonts.size`
+        "#);
+        let (settings, _) = toml(text);
+        assert!(settings.audit.strict);
+        assert_eq!(settings.servers.timeout.as_secs(), 120);
+        assert_eq!(settings.limits.tools, 10);
+        assert_eq!(settings.servers.attempts, Settings::default().servers.attempts);
+    }
+
+    #[test]
+    fn a_line_that_does_not_parse_leaves_the_others_alone() {
+        let text = "[servers]\ntimeout = \n[limits]\ntools = 3\n";
+        let (settings, problems) = toml(text);
+        assert_eq!(settings.limits.tools, 3);
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].span.is_some());
+    }
+
+    #[test]
+    fn an_editor_may_nest_or_dot_its_keys_and_wrap_them_in_our_name() {
+        let base = Settings::default();
+        for options in [
+            json!({ "servers": { "startupTimeout": 5 } }),
+            json!({ "servers.startupTimeout": "5s" }),
+            json!({ "mcpSidecar": { "servers": { "startup-timeout": 5 } } }),
+            json!({ "mcp-sidecar": { "servers": { "startup_timeout": 5, "timeout": null } } }),
+        ] {
+            let (settings, problems) = base.with(&options);
+            assert_eq!(problems, Vec::new(), "{options}");
+            assert_eq!(settings.servers.startup_timeout.as_secs(), 5, "{options}");
+        }
+        assert_eq!(base.with(&json!(null)), (base.clone(), Vec::new()));
+        assert_eq!(base.with(&json!([])), (base.clone(), Vec::new()));
+    }
+
+    #[test]
+    fn what_an_editor_sends_wrongly_is_told_by_name() {
+        let (settings, problems) =
+            Settings::default().with(&json!({ "audit": "loose", "limits": { "toools": 1, "pages": 2 }, "log": 3 }));
+        assert_eq!(settings.limits.pages, 2);
+        let messages: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
+        insta::assert_snapshot!(messages.join("\n"), @r#"
+        `audit`: expected "normal" or "strict"
+        unknown setting `limits.toools`
+        `log` is a section: its settings stand below `[log]`
+        "#);
+        assert_eq!(Settings::default().with(&json!("x")).1.len(), 1);
+    }
+
+    #[test]
+    fn no_file_means_defaults_and_a_folder_in_its_place_a_problem() {
+        let folder = tempfile::tempdir().unwrap();
+        let none = file(&folder.path().join("config.toml"));
+        assert_eq!((none.exists, none.settings, none.problems), (false, Settings::default(), Vec::new()));
+        let odd = file(folder.path());
+        assert_eq!((odd.exists, odd.problems.len()), (true, 1));
+    }
+}
