@@ -122,10 +122,10 @@ impl Settings {
         read::toml(text)
     }
 
-    /// These settings with an editor's on top: `initializationOptions`, or what `workspace/didChangeConfiguration`
-    /// brings. Keys are camelCase, in objects or dotted, perhaps all inside of `mcpSidecar`.
-    pub fn with(&self, options: &Value) -> (Self, Vec<Problem>) {
-        read::json(self, options)
+    /// Puts an editor's settings on top: `initializationOptions`, or what `workspace/didChangeConfiguration` brings.
+    /// Keys are camelCase, in objects or dotted, perhaps all inside of `mcpSidecar`. Tells what could not be used.
+    pub fn overlay(&mut self, options: &Value) -> Vec<String> {
+        read::json(self, options).into_iter().map(|problem| problem.message).collect()
     }
 
     /// As a `config.toml` with a comment on each setting.

@@ -37,6 +37,15 @@ const REQUESTS: usize = 16;
 pub struct Watcher {
     requests: mpsc::Sender<Request>,
     loaded: watch::Receiver<Arc<Loaded>>,
+    read: watch::Receiver<Arc<Inputs>>,
+}
+
+/// What the published picture was made from.
+#[derive(Debug, Clone)]
+struct Inputs {
+    contents: Vec<(Source, Content)>,
+    session: BTreeMap<String, Value>,
+    limits: Limits,
 }
 
 /// Which files count, and what is set beside them.
@@ -58,29 +67,26 @@ struct Request {
 #[derive(Debug)]
 enum Change {
     Folders(Vec<Arc<Path>>),
-    Settings(Files, Limits),
     Session(BTreeMap<String, Value>),
     Reload,
 }
 
 impl Watcher {
-    /// Starts watching. The first picture is published as soon as the files are read; [`Watcher::reload`] waits for it.
-    pub fn start(paths: &Paths, settings: &Settings, folders: Vec<Arc<Path>>) -> Self {
+    /// Starts watching, without workspace folders at first. The first picture is published as soon as the files are
+    /// read; [`Watcher::reload`] waits for it. Other settings count when they come.
+    pub fn spawn(paths: Paths, settings: watch::Receiver<Arc<Settings>>) -> Self {
         let (requests, inbox) = mpsc::channel(REQUESTS);
         let (publish, loaded) = watch::channel(Arc::default());
-        let wanted = Wanted {
-            paths: paths.clone(),
-            folders,
-            files: settings.files.clone(),
-            limits: settings.limits.clone(),
-            session: BTreeMap::new(),
-        };
-        tokio::spawn(Task { wanted, publish, inbox, bell: Arc::default() }.run());
-        Self { requests, loaded }
+        let Settings { files, limits, .. } = settings.borrow().as_ref().clone();
+        let nothing = Inputs { contents: Vec::new(), session: BTreeMap::new(), limits: limits.clone() };
+        let (inputs, read) = watch::channel(Arc::new(nothing));
+        let wanted = Wanted { paths, folders: Vec::new(), files, limits, session: BTreeMap::new() };
+        tokio::spawn(Task { wanted, settings, publish, inputs, inbox, bell: Arc::default() }.run());
+        Self { requests, loaded, read }
     }
 
     /// What the files ask for, now and after each change.
-    pub fn loaded(&self) -> watch::Receiver<Arc<Loaded>> {
+    pub fn subscribe(&self) -> watch::Receiver<Arc<Loaded>> {
         self.loaded.clone()
     }
 
@@ -89,18 +95,33 @@ impl Watcher {
         self.request(Change::Folders(folders)).await
     }
 
-    pub async fn set_settings(&self, settings: &Settings) -> Arc<Loaded> {
-        self.request(Change::Settings(settings.files.clone(), settings.limits.clone())).await
-    }
-
     /// Replaces the definitions that were set at run time.
     pub async fn set_session(&self, session: BTreeMap<String, Value>) -> Arc<Loaded> {
         self.request(Change::Session(session)).await
     }
 
+    /// The names of the definitions that were set at run time.
+    pub fn session_names(&self) -> Vec<String> {
+        self.read.borrow().session.keys().cloned().collect()
+    }
+
     /// Looks at all files now, and takes them as they are: somebody says that they are complete.
     pub async fn reload(&self) -> Arc<Loaded> {
         self.request(Change::Reload).await
+    }
+
+    /// What the files would ask for if these texts were saved. Nothing is published, nothing is read.
+    pub fn preview(&self, buffers: &BTreeMap<PathBuf, Arc<str>>) -> Loaded {
+        let inputs = self.read.borrow().clone();
+        let contents: Vec<(Source, Content)> = inputs
+            .contents
+            .iter()
+            .map(|(source, content)| {
+                let text = buffers.get(&*source.path).map(|text| Content::Text(text.clone()));
+                (source.clone(), text.unwrap_or_else(|| content.clone()))
+            })
+            .collect();
+        super::load(&contents, &inputs.session, &inputs.limits)
     }
 
     async fn request(&self, change: Change) -> Arc<Loaded> {
@@ -117,7 +138,9 @@ impl Watcher {
 
 struct Task {
     wanted: Wanted,
+    settings: watch::Receiver<Arc<Settings>>,
     publish: watch::Sender<Arc<Loaded>>,
+    inputs: watch::Sender<Arc<Inputs>>,
     inbox: mpsc::Receiver<Request>,
     bell: Arc<Bell>,
 }
@@ -130,10 +153,15 @@ struct Desk {
 
 /// What a look at the files came to.
 struct Looked {
-    news: Option<Loaded>,
+    news: Option<News>,
     /// When to look again although nothing may be heard until then.
     again: Option<Instant>,
     blind: bool,
+}
+
+struct News {
+    loaded: Loaded,
+    inputs: Inputs,
 }
 
 impl Task {
@@ -149,10 +177,21 @@ impl Task {
             tokio::select! {
                 request = self.inbox.recv() => {
                     let Some(Request { change, reply }) = request else { break };
-                    let patience = if matches!(change, Change::Reload) { Patience::None } else { Patience::Grace };
-                    let forced = self.take(change);
-                    look = self.look(&mut desk, patience, forced).await;
+                    look = match change {
+                        Change::Reload => self.look(&mut desk, Patience::None, false).await,
+                        change => {
+                            self.take(change);
+                            self.look(&mut desk, Patience::Grace, true).await
+                        }
+                    };
                     reply.send(self.publish.borrow().clone()).ok();
+                }
+                // Whoever owned the settings may go first; then they stay as they were.
+                Ok(()) = self.settings.changed() => {
+                    if !self.take_settings() {
+                        continue;
+                    }
+                    look = self.look(&mut desk, Patience::Grace, true).await;
                 }
                 () = self.bell.rung() => {
                     let now = Instant::now();
@@ -165,15 +204,20 @@ impl Task {
         }
     }
 
-    /// Takes a change over; tells whether it asks for a new picture even when no file changed.
-    fn take(&mut self, change: Change) -> bool {
+    fn take(&mut self, change: Change) {
         match change {
             Change::Folders(folders) => self.wanted.folders = folders,
-            Change::Settings(files, limits) => (self.wanted.files, self.wanted.limits) = (files, limits),
             Change::Session(session) => self.wanted.session = session,
-            Change::Reload => return false,
+            Change::Reload => {}
         }
-        true
+    }
+
+    /// Takes the newest settings over; tells whether any of them matters here.
+    fn take_settings(&mut self) -> bool {
+        let settings = self.settings.borrow_and_update().clone();
+        let same = settings.files == self.wanted.files && settings.limits == self.wanted.limits;
+        (self.wanted.files, self.wanted.limits) = (settings.files.clone(), settings.limits.clone());
+        !same
     }
 
     async fn look(&self, desk: &mut Option<Desk>, patience: Patience, forced: bool) -> Looked {
@@ -189,7 +233,8 @@ impl Task {
             Ok((returned, mut looked)) => {
                 *desk = Some(returned);
                 if let Some(news) = looked.news.take() {
-                    self.publish.send_replace(Arc::new(news));
+                    self.inputs.send_replace(Arc::new(news.inputs));
+                    self.publish.send_replace(Arc::new(news.loaded));
                 }
                 looked
             }
@@ -215,11 +260,17 @@ impl Desk {
             })
             .collect();
         let load = |contents: &[(Source, Content)]| super::load(contents, &wanted.session, &wanted.limits);
-        let (news, again) = self.picture.take(contents, Instant::now(), patience, forced, &load);
-        if let Some(loaded) = &news {
+        let (loaded, again) = self.picture.take(&contents, Instant::now(), patience, forced, &load);
+        let news = loaded.map(|loaded| {
             let present = loaded.files.iter().filter(|file| file.exists).count();
             tracing::info!(files = present, servers = loaded.config.servers.len(), "config read");
-        }
+            let inputs = Inputs {
+                contents: self.picture.current(&contents),
+                session: wanted.session.clone(),
+                limits: wanted.limits.clone(),
+            };
+            News { loaded, inputs }
+        });
         Looked { news, again, blind: self.eyes.blind() }
     }
 }

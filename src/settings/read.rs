@@ -68,31 +68,27 @@ pub(super) fn toml(text: &str) -> (Settings, Vec<Problem>) {
     (settings, problems)
 }
 
-pub(super) fn json(base: &Settings, options: &Value) -> (Settings, Vec<Problem>) {
-    let mut settings = base.clone();
+pub(super) fn json(settings: &mut Settings, options: &Value) -> Vec<Problem> {
     let mut problems = Vec::new();
     match options {
         Value::Null => {}
         Value::Object(object) => {
-            let section = object.iter().find(|(key, _)| plain(key) == plain(SECTION)).map(|(_, section)| section);
-            match section {
-                Some(section) => return json(base, section),
-                None => {
-                    let mut given = Vec::new();
-                    collect_json(options, &[], &mut given);
-                    apply(&mut settings, given, &mut problems);
-                }
+            if let Some((_, section)) = object.iter().find(|(key, _)| plain(key) == plain(SECTION)) {
+                return json(settings, section);
             }
+            let mut given = Vec::new();
+            collect_json(options, &[], &mut given);
+            apply(settings, given, &mut problems);
         }
         // Some editors send an empty list where they mean an empty object.
         Value::Array(list) if list.is_empty() => {}
         _ => problems.push(Problem {
             span: None,
-            message: "the settings are not an object".to_owned(),
-            help: Some("send `{ \"servers\": { \"timeout\": 60 } }` and the like".to_owned()),
+            message: "the settings are not an object such as `{ \"servers\": { \"timeout\": 60 } }`".to_owned(),
+            help: None,
         }),
     }
-    (settings, problems)
+    problems
 }
 
 fn collect_toml(table: &DeTable<'_>, above: &[String], given: &mut Vec<Given>) {
@@ -294,33 +290,34 @@ mod tests {
 
     #[test]
     fn an_editor_may_nest_or_dot_its_keys_and_wrap_them_in_our_name() {
-        let base = Settings::default();
         for options in [
             json!({ "servers": { "startupTimeout": 5 } }),
             json!({ "servers.startupTimeout": "5s" }),
             json!({ "mcpSidecar": { "servers": { "startup-timeout": 5 } } }),
             json!({ "mcp-sidecar": { "servers": { "startup_timeout": 5, "timeout": null } } }),
         ] {
-            let (settings, problems) = base.with(&options);
-            assert_eq!(problems, Vec::new(), "{options}");
+            let mut settings = Settings::default();
+            assert_eq!(settings.overlay(&options), [""; 0], "{options}");
             assert_eq!(settings.servers.startup_timeout.as_secs(), 5, "{options}");
         }
-        assert_eq!(base.with(&json!(null)), (base.clone(), Vec::new()));
-        assert_eq!(base.with(&json!([])), (base.clone(), Vec::new()));
+        for nothing in [json!(null), json!([]), json!({})] {
+            let mut settings = Settings::default();
+            assert_eq!(settings.overlay(&nothing), [""; 0], "{nothing}");
+            assert_eq!(settings, Settings::default());
+        }
     }
 
     #[test]
     fn what_an_editor_sends_wrongly_is_told_by_name() {
-        let (settings, problems) =
-            Settings::default().with(&json!({ "audit": "loose", "limits": { "toools": 1, "pages": 2 }, "log": 3 }));
+        let mut settings = Settings::default();
+        let messages = settings.overlay(&json!({ "audit": "loose", "limits": { "toools": 1, "pages": 2 }, "log": 3 }));
         assert_eq!(settings.limits.pages, 2);
-        let messages: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
         insta::assert_snapshot!(messages.join("\n"), @r#"
         `audit`: expected "normal" or "strict"
         unknown setting `limits.toools`
         `log` is a section: its settings stand below `[log]`
         "#);
-        assert_eq!(Settings::default().with(&json!("x")).1.len(), 1);
+        assert_eq!(settings.overlay(&json!("x")).len(), 1);
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Picture {
     /// `forced`; and when to look again if something is held back.
     pub fn take(
         &mut self,
-        contents: Vec<(Source, Content)>,
+        contents: &[(Source, Content)],
         now: Instant,
         patience: Patience,
         forced: bool,
@@ -72,8 +72,8 @@ impl Picture {
             self.files.get(&source.path).map(|seen| &seen.current) != Some(content)
         };
         // Loading tells which texts parse; when none is new, nothing has to be loaded for that.
-        let fresh = contents.iter().any(differs).then(|| load(&contents));
-        for (source, content) in &contents {
+        let fresh = contents.iter().any(differs).then(|| load(contents));
+        for (source, content) in contents {
             let sound = fresh.as_ref().is_none_or(|fresh| is_sound(fresh, source, content));
             match self.files.get_mut(&source.path) {
                 None => {
@@ -88,21 +88,26 @@ impl Picture {
                 },
             }
         }
-        (changed.then(|| self.loaded(&contents, load)), again)
+        (changed.then(|| self.loaded(contents, load)), again)
+    }
+
+    /// What these files hold, as far as it has been taken over.
+    pub fn current(&self, files: &[(Source, Content)]) -> Vec<(Source, Content)> {
+        self.pick(files, |seen| &seen.current)
+    }
+
+    fn pick(&self, files: &[(Source, Content)], pick: fn(&Seen) -> &Content) -> Vec<(Source, Content)> {
+        let content = |source: &Source| self.files.get(&source.path).map_or(Content::Absent, |seen| pick(seen).clone());
+        files.iter().map(|(source, _)| (source.clone(), content(source))).collect()
     }
 
     /// The config that is in force, with the problems of the texts as they are.
     fn loaded(&self, contents: &[(Source, Content)], load: Load<'_>) -> Loaded {
-        let all = |pick: fn(&Seen) -> &Content| -> Vec<(Source, Content)> {
-            let content =
-                |source: &Source| self.files.get(&source.path).map_or(Content::Absent, |seen| pick(seen).clone());
-            contents.iter().map(|(source, _)| (source.clone(), content(source))).collect()
-        };
-        let mut loaded = load(&all(|seen| &seen.good));
+        let mut loaded = load(&self.pick(contents, |seen| &seen.good));
         if self.files.values().all(|seen| seen.current == seen.good) {
             return loaded;
         }
-        let current = load(&all(|seen| &seen.current));
+        let current = load(&self.current(contents));
         for file in &mut loaded.files {
             let path = &file.source.path;
             let broken = self.files.get(path).is_some_and(|seen| seen.current != seen.good);
