@@ -30,7 +30,7 @@ check: ## formatting, lints and structure
 fmt: ## format the code
 	cargo fmt
 
-bench: ## measure against a bare pipe, as ratios
+bench: ## what the sidecar adds to a call, as ratios to a bare pipe (a release build)
 	cargo bench
 
 servers: ## install the public MCP servers that tests run against
