@@ -1,7 +1,8 @@
 //! Foreign text made safe to show, and secrets kept out of everything that is shown or stored.
 
+mod forms;
 mod secret;
 mod visible;
 
-pub use secret::{Secret, mask};
+pub use secret::{MASK, Secret, holds_secret, looks_secret, mask, mask_value};
 pub use visible::{one_line, visible};

@@ -3,16 +3,26 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::RwLock;
+use std::ops::Range;
+use std::sync::{Arc, RwLock};
+
+use aho_corasick::AhoCorasick;
+use serde_json::Value;
+
+use super::forms::forms;
 
 /// Shown in place of every secret.
-const MASK: &str = "•••";
-/// Shorter values are too common to be replaced wherever they occur: `1`, `true`, `info`.
-const SHORTEST: usize = 6;
+pub const MASK: &str = "•••";
 
-/// Every value that expansion has produced in this process, longest first when applied. One registry for all, because
-/// a secret of one server may surface in the words of another. Private to this file and never held over an await.
-static KNOWN: RwLock<BTreeSet<String>> = RwLock::new(BTreeSet::new());
+/// Every value that expansion has produced in this process. One registry for all, because a secret of one server may
+/// surface in the words of another. Private to this file and never held over an await.
+static KNOWN: RwLock<Known> = RwLock::new(Known { forms: BTreeSet::new(), finder: None });
+
+struct Known {
+    forms: BTreeSet<String>,
+    /// Finds all forms at once, however many there are; rebuilt when a value is added, which is rare.
+    finder: Option<Arc<AhoCorasick>>,
+}
 
 /// A value that cannot be printed: its `Debug` shows `•••`, it has no `Display`, and it is not `Serialize`.
 #[derive(Clone, PartialEq, Eq)]
@@ -22,10 +32,12 @@ impl Secret {
     /// Takes the value in and has it masked from now on wherever text is shown.
     pub fn new(value: impl Into<String>) -> Self {
         let value = value.into();
-        if value.trim().len() >= SHORTEST
-            && let Ok(mut known) = KNOWN.write()
-        {
-            known.insert(value.trim().to_owned());
+        if let Ok(mut known) = KNOWN.write() {
+            let before = known.forms.len();
+            known.forms.extend(forms(&value));
+            if known.forms.len() > before {
+                known.finder = AhoCorasick::new(&known.forms).ok().map(Arc::new);
+            }
         }
         Self(value)
     }
@@ -47,20 +59,96 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Replaces every known secret in `text`. Whatever is logged, shown or stored goes through here.
+/// Replaces every known secret in `text`, also where it is escaped or encoded. Whatever is logged, shown or stored
+/// goes through here.
 pub fn mask(text: &str) -> Cow<'_, str> {
-    let Ok(known) = KNOWN.read() else { return Cow::Borrowed(MASK) };
-    let mut found: Vec<&String> = known.iter().filter(|value| text.contains(value.as_str())).collect();
+    let Ok(found) = found(text) else { return Cow::Borrowed(MASK) };
     if found.is_empty() {
         return Cow::Borrowed(text);
     }
-    // The longest first, so that a secret that holds another leaves no rest of itself behind.
-    found.sort_by_key(|value| std::cmp::Reverse(value.len()));
-    let mut masked = text.to_owned();
-    for value in found {
-        masked = masked.replace(value.as_str(), MASK);
+    let mut masked = String::with_capacity(text.len());
+    let mut end = 0;
+    for Range { start, end: next } in found {
+        masked.push_str(text.get(end..start).unwrap_or_default());
+        masked.push_str(MASK);
+        end = next;
     }
+    masked.push_str(text.get(end..).unwrap_or_default());
     Cow::Owned(masked)
+}
+
+/// The same for every string of a JSON value, keys included, and for a number that is a secret.
+pub fn mask_value(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(mask(text).into_owned()),
+        Value::Array(items) => Value::Array(items.iter().map(mask_value).collect()),
+        Value::Object(fields) => {
+            Value::Object(fields.iter().map(|(key, value)| (mask(key).into_owned(), mask_value(value))).collect())
+        }
+        Value::Number(number) if holds_secret(&number.to_string()) => Value::from(MASK),
+        other => other.clone(),
+    }
+}
+
+pub fn holds_secret(text: &str) -> bool {
+    match finder() {
+        Ok(Some(finder)) => finder.is_match(text),
+        Ok(None) => false,
+        Err(()) => true,
+    }
+}
+
+/// Whether a literal looks like a credential by its shape: the prefixes that vendors give their tokens.
+pub fn looks_secret(text: &str) -> bool {
+    const PREFIXES: [&str; 22] = [
+        "sk-",
+        "sk_live_",
+        "rk_live_",
+        "ghp_",
+        "gho_",
+        "ghu_",
+        "ghs_",
+        "ghr_",
+        "github_pat_",
+        "glpat-",
+        "xoxb-",
+        "xoxp-",
+        "xoxa-",
+        "xapp-",
+        "AKIA",
+        "ASIA",
+        "AIza",
+        "npm_",
+        "hf_",
+        "pypi-",
+        "eyJ",
+        "lin_api_",
+    ];
+    let long = |rest: &str| {
+        let run = rest.chars().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')).count();
+        run >= 12
+    };
+    text.contains("-----BEGIN") || PREFIXES.iter().any(|prefix| text.split(prefix).skip(1).any(long))
+}
+
+fn finder() -> Result<Option<Arc<AhoCorasick>>, ()> {
+    KNOWN.read().map(|known| known.finder.clone()).map_err(|_| ())
+}
+
+/// Where secrets stand in `text`, joined where they overlap, so that none leaves a rest of itself behind.
+/// `Err` when the registry cannot be read: then nothing may be shown.
+fn found(text: &str) -> Result<Vec<Range<usize>>, ()> {
+    let Some(finder) = finder()? else { return Ok(Vec::new()) };
+    let mut found: Vec<Range<usize>> = finder.find_overlapping_iter(text).map(|hit| hit.range()).collect();
+    found.sort_by_key(|range| range.start);
+    let mut joined: Vec<Range<usize>> = Vec::with_capacity(found.len());
+    for range in found {
+        match joined.last_mut() {
+            Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    Ok(joined)
 }
 
 #[cfg(test)]
@@ -73,6 +161,8 @@ mod tests {
         assert_eq!(format!("{secret:?}"), "•••");
         assert_eq!(mask("token=hunter2-hunter2;"), "token=•••;");
         assert_eq!(mask("nothing here"), "nothing here");
+        assert!(holds_secret("xhunter2-hunter2x"));
+        assert!(!holds_secret("hunter2"));
     }
 
     #[test]
@@ -80,5 +170,37 @@ mod tests {
         Secret::new("abcdef-short");
         Secret::new("abcdef-short-and-longer");
         assert_eq!(mask("x abcdef-short-and-longer y"), "x ••• y");
+    }
+
+    #[test]
+    fn secrets_that_overlap_leave_no_rest_of_either() {
+        Secret::new("overlap-one-two");
+        Secret::new("two-three-overlap");
+        assert_eq!(mask("<overlap-one-two-three-overlap>"), "<•••>");
+    }
+
+    #[test]
+    fn a_secret_is_found_when_it_is_escaped_or_encoded() {
+        Secret::new("quo\"ted/and+more secret");
+        assert_eq!(mask(r#"{"a":"quo\"ted/and+more secret"}"#), r#"{"a":"•••"}"#);
+        assert_eq!(mask("https://x/?k=quo%22ted%2Fand%2Bmore%20secret&b"), "https://x/?k=•••&b");
+        // base64 of `user:` and the secret: only the character that both share is left.
+        let header = "Basic dXNlcjpxdW8idGVkL2FuZCttb3JlIHNlY3JldA==";
+        assert!(mask(header).contains(MASK), "{}", mask(header));
+    }
+
+    #[test]
+    fn values_are_masked_in_keys_strings_and_numbers() {
+        Secret::new("8675309123");
+        let value = serde_json::json!({ "n": 8675309123u64, "8675309123": ["a 8675309123"], "ok": 1 });
+        assert_eq!(mask_value(&value).to_string(), r#"{"n":"•••","•••":["a •••"],"ok":1}"#);
+    }
+
+    #[test]
+    fn tokens_of_known_shapes_look_secret_and_words_do_not() {
+        assert!(looks_secret("--key=ghp_abcdefghij0123456789"));
+        assert!(looks_secret("-----BEGIN PRIVATE KEY-----"));
+        assert!(!looks_secret("task-runner"));
+        assert!(!looks_secret("risk-assessment"));
     }
 }

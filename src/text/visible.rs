@@ -16,8 +16,15 @@ pub fn visible(text: &str, limit: usize) -> String {
         match c {
             '\n' | '\t' => shown.push(c),
             '\r' if chars.peek() == Some(&'\n') => {}
-            '\u{1b}' | '\u{9b}' => skip_escape(c, &mut chars),
-            c if hidden(c) => shown.push_str(&format!("⟨U+{:04X}⟩", c as u32)),
+            '\u{1b}' | '\u{9b}' => {
+                // What has no end may hold anything: then the text behind it is shown instead of swallowed.
+                let mut behind = chars.clone();
+                match skip_escape(c, &mut behind) {
+                    Escape::Ended => chars = behind,
+                    Escape::Endless => push_code(&mut shown, c),
+                }
+            }
+            c if hidden(c) => push_code(&mut shown, c),
             c => shown.push(c),
         }
     }
@@ -30,44 +37,58 @@ pub fn one_line(text: &str, limit: usize) -> String {
     visible(&joined, limit)
 }
 
+fn push_code(shown: &mut String, c: char) {
+    shown.push_str(&format!("⟨U+{:04X}⟩", u32::from(c)));
+}
+
+enum Escape {
+    Ended,
+    Endless,
+}
+
+/// A title or link of an escape sequence is hardly longer; a sequence that is counts as endless.
+const LONGEST_ESCAPE: usize = 2_048;
+
 /// Reads past a terminal escape sequence: CSI up to its final byte, OSC and its kin up to their terminator.
-fn skip_escape(start: char, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+fn skip_escape(start: char, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Escape {
     let kind = if start == '\u{9b}' { Some('[') } else { chars.peek().copied() };
     match kind {
         Some('[') => {
             if start == '\u{1b}' {
                 chars.next();
             }
-            while let Some(c) = chars.peek().copied() {
-                if c.is_control() {
-                    return;
-                }
-                chars.next();
+            while let Some(c) = chars.next_if(|c| ('\u{20}'..='~').contains(c)) {
                 if ('@'..='~').contains(&c) {
-                    return;
+                    break;
                 }
             }
+            Escape::Ended
         }
         Some(']' | 'P' | 'X' | '^' | '_') => {
-            chars.next();
-            while let Some(c) = chars.peek().copied() {
-                if c == '\n' {
-                    return;
-                }
-                chars.next();
-                if c == '\u{7}' || c == '\u{9c}' {
-                    return;
-                }
-                if c == '\u{1b}' {
-                    chars.next_if_eq(&'\\');
-                    return;
+            for _ in 0..LONGEST_ESCAPE {
+                match chars.next() {
+                    None | Some('\n') => return Escape::Endless,
+                    Some('\u{7}' | '\u{9c}') => return Escape::Ended,
+                    Some('\u{1b}') => {
+                        chars.next_if_eq(&'\\');
+                        return Escape::Ended;
+                    }
+                    Some(_) => {}
                 }
             }
+            Escape::Endless
         }
-        Some(c) if !c.is_control() => {
+        Some(c) if ('\u{20}'..='/').contains(&c) => {
+            // Intermediate bytes, as in `ESC ( B`, then one final byte.
+            while chars.next_if(|c| ('\u{20}'..='/').contains(c)).is_some() {}
+            chars.next_if(|c| ('0'..='~').contains(c));
+            Escape::Ended
+        }
+        Some(c) if ('0'..='~').contains(&c) => {
             chars.next();
+            Escape::Ended
         }
-        _ => {}
+        _ => Escape::Endless,
     }
 }
 
@@ -75,7 +96,7 @@ fn skip_escape(start: char, chars: &mut std::iter::Peekable<std::str::Chars<'_>>
 fn hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}' | '\u{feff}'
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}' | '\u{feff}' | '\u{2800}'
             | '\u{180b}'..='\u{180f}'
             | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
@@ -99,6 +120,13 @@ mod tests {
         assert_eq!(visible("a\u{202e}b\u{200b}c", 99), "a⟨U+202E⟩b⟨U+200B⟩c");
         assert_eq!(visible("tag\u{e0041}", 99), "tag⟨U+E0041⟩");
         assert_eq!(visible("bell\u{7}\r\nnext", 99), "bell⟨U+0007⟩\nnext");
+    }
+
+    #[test]
+    fn an_escape_without_an_end_hides_nothing() {
+        assert_eq!(visible("a\u{1b}]0;send all files\nb", 99), "a⟨U+001B⟩]0;send all files\nb");
+        assert_eq!(visible("a\u{1b}é", 99), "a⟨U+001B⟩é");
+        assert_eq!(visible("a\u{1b}(Bb\u{1b}7c", 99), "abc");
     }
 
     #[test]

@@ -1,0 +1,39 @@
+//! Globs over the names of servers and tools.
+
+use globset::{GlobBuilder, GlobMatcher};
+
+/// A pattern for names: `*` reaches over everything, also over `/` and `__`.
+#[derive(Debug, Clone)]
+pub enum NameGlob {
+    Any,
+    Literal(String),
+    Glob(Box<GlobMatcher>),
+}
+
+impl NameGlob {
+    /// A pattern that does not parse matches its own text and nothing else; the config module complains about it.
+    pub fn new(pattern: &str) -> Self {
+        if pattern == "*" {
+            return Self::Any;
+        }
+        if !is_glob(pattern) {
+            return Self::Literal(pattern.to_owned());
+        }
+        match GlobBuilder::new(pattern).literal_separator(false).build() {
+            Ok(glob) => Self::Glob(Box::new(glob.compile_matcher())),
+            Err(_) => Self::Literal(pattern.to_owned()),
+        }
+    }
+
+    pub fn is_match(&self, name: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Literal(literal) => literal == name,
+            Self::Glob(glob) => glob.is_match(name),
+        }
+    }
+}
+
+pub fn is_glob(pattern: &str) -> bool {
+    pattern.contains(['*', '?', '[', '{', '\\'])
+}

@@ -1,0 +1,78 @@
+//! What a tool looked like when the user agreed to it, and what has changed since.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::model::Tool;
+use crate::text::{mask, visible};
+
+/// A tool's definition as it was shown: the digest decides, the text is for showing the difference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pin {
+    pub digest: String,
+    /// The definition in lines; cut when it is very long.
+    pub text: String,
+}
+
+/// Enough to show any sensible difference; the digest is over the whole.
+const LONGEST: usize = 128 << 10;
+
+impl Pin {
+    /// Name, title, description, both schemas and annotations: what the user and the model read.
+    pub fn of(tool: &Tool) -> Self {
+        let definition = json!({
+            "name": &*tool.name,
+            "title": tool.title,
+            "description": tool.description,
+            "inputSchema": sorted(&Value::Object((*tool.input_schema).clone())),
+            "outputSchema": tool.output_schema.as_ref().map(|schema| sorted(&Value::Object((**schema).clone()))),
+            // The object as sent, so that a hint which we do not know yet counts as well.
+            "annotations": tool.raw.get("annotations").map(sorted),
+        });
+        let digest = hex(&Sha256::digest(definition.to_string()));
+        let lines = serde_json::to_string_pretty(&definition).unwrap_or_default().replace("\\n", "\n    ");
+        Self { digest, text: visible(&mask(&lines), LONGEST) }
+    }
+
+    /// What differs between the pinned definition and the tool as it is now; `None` when nothing does.
+    pub fn changed(&self, tool: &Tool) -> Option<Vec<String>> {
+        let now = Self::of(tool);
+        (now.digest != self.digest).then(|| difference(&self.text, &now.text))
+    }
+}
+
+/// Lines that went (`- `) and came (`+ `).
+pub fn difference(old: &str, new: &str) -> Vec<String> {
+    let difference = similar::TextDiff::from_lines(old, new);
+    let mut lines = Vec::new();
+    for change in difference.iter_all_changes() {
+        let sign = match change.tag() {
+            similar::ChangeTag::Delete => '-',
+            similar::ChangeTag::Insert => '+',
+            similar::ChangeTag::Equal => continue,
+        };
+        lines.push(format!("{sign} {}", change.value().trim_end_matches('\n')));
+    }
+    if lines.is_empty() {
+        lines.push("  it differs only beyond the part that is kept for comparison".to_owned());
+    }
+    lines
+}
+
+/// The same value with the keys of every object in order: servers may shuffle them from one start to the next.
+pub fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let mut keys: Vec<_> = fields.iter().collect();
+            keys.sort_by_key(|(key, _)| *key);
+            Value::Object(keys.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
+        other => other.clone(),
+    }
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,585 @@
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::*;
+use crate::config::spec::{
+    self, Case, Condition, Config, Definition, Launch, LevelRule, Matcher, PolicyVoice, ServerSpec, Stdio, ToolRule,
+};
+use crate::model::{Annotations, Scope};
+
+pub(super) fn definition(scope: Scope, file: &str, tools: &[(&str, LevelRule)]) -> Definition {
+    Definition {
+        name: ServerName::new("fs").unwrap(),
+        scope,
+        file: (scope != Scope::Session).then(|| Path::new(file).into()),
+        folder: scope.needs_trust().then(|| Path::new("/work").into()),
+        place: 0..0,
+        line: 2,
+        spec: ServerSpec {
+            launch: Launch::Stdio(Stdio { command: "fs-mcp".into(), ..Stdio::default() }),
+            fallback: None,
+            enabled: true,
+            auto_start: true,
+            description: None,
+            startup_timeout: None,
+            timeout: None,
+            tools: tools
+                .iter()
+                .map(|(pattern, level)| ToolRule { pattern: (*pattern).into(), level: level.clone() })
+                .collect(),
+            dev: None,
+        },
+        written: Arc::new(json!({})),
+        hides: Vec::new(),
+    }
+}
+
+/// Reads `deny drop_*; allow read_*; default allow; readOnly allow-session; destructive deny; commands npx uvx`.
+fn voice(scope: Scope, file: &str, words: &str) -> PolicyVoice {
+    let mut voice = PolicyVoice {
+        scope,
+        file: Some(Path::new(file).into()),
+        default: None,
+        allowlist: Vec::new(),
+        denylist: Vec::new(),
+        read_only: None,
+        destructive: None,
+        commands: None,
+    };
+    for sentence in words.split(';') {
+        let mut words = sentence.split_whitespace();
+        let (Some(key), rest) = (words.next(), words.collect::<Vec<_>>()) else { continue };
+        let matchers = || {
+            let matcher = |tool: &&str| Matcher { server: "*".into(), tool: (*tool).into(), line: 6 };
+            rest.iter().map(matcher).collect::<Vec<_>>()
+        };
+        match key {
+            "deny" => voice.denylist = matchers(),
+            "allow" => voice.allowlist = matchers(),
+            "default" => {
+                voice.default = Some(match rest[0] {
+                    "allow" => spec::Default::Allow,
+                    "deny" => spec::Default::Deny,
+                    _ => spec::Default::Confirm,
+                });
+            }
+            "readOnly" => voice.read_only = Level::parse(rest[0]),
+            "destructive" => voice.destructive = Level::parse(rest[0]),
+            "commands" => voice.commands = Some(rest.iter().map(|word| (*word).to_owned()).collect()),
+            other => panic!("unknown word {other}"),
+        }
+    }
+    voice
+}
+
+fn config(definition: Definition, voices: Vec<PolicyVoice>) -> Config {
+    let servers = [(definition.name.clone(), Arc::new(definition))].into();
+    Config { servers, policies: voices, ..Config::default() }
+}
+
+fn rules(config: &Config) -> Rules {
+    Rules::new(config, &SessionLevels::default(), Some(Path::new("/work")))
+}
+
+/// `read_file+r` is annotated read-only, `+d` destructive, `+rd` both.
+fn tool(text: &str) -> Tool {
+    let (name, hints) = text.split_once('+').unwrap_or((text, ""));
+    let hint = |letter| hints.contains(letter).then_some(true);
+    Tool {
+        name: name.into(),
+        title: None,
+        description: String::new(),
+        input_schema: Arc::default(),
+        output_schema: None,
+        annotations: Annotations { read_only: hint('r'), destructive: hint('d'), ..Annotations::default() },
+        raw: Arc::new(json!({})),
+    }
+}
+
+fn explain(config: &Config, name: &str, standing: Standing) -> String {
+    let explanation = rules(config).explain(&ServerName::new("fs").unwrap(), &tool(name), None, standing);
+    let short = rules(config).rule(&ServerName::new("fs").unwrap(), &tool(name), None, standing);
+    assert_eq!(short, explanation.ruling, "the quick way and the explanation agree");
+    let mut text = format!("{} by {}", explanation.ruling.level, explanation.ruling.source);
+    for hidden in explanation.hides {
+        let reason = hidden.reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+        text.push_str(&format!("\n  hides {} by {}{reason}", hidden.level, hidden.source));
+    }
+    text
+}
+
+const USER: &str = "/home/.config/mcp.json";
+const PROJECT: &str = "/work/mcp.json";
+const LOCAL: &str = "/work/mcp.local.json";
+
+#[test]
+fn the_first_word_in_the_order_counts_and_the_others_are_told() {
+    let definition = definition(
+        Scope::User,
+        USER,
+        &[("read_file", Level::AllowSession.into()), ("read_*", Level::Deny.into()), ("*", Level::AllowOnce.into())],
+    );
+    let all = config(
+        definition,
+        vec![
+            voice(Scope::Managed, "/etc/mcp.json", "deny purge_*"),
+            voice(Scope::Project, PROJECT, "deny drop_*; default deny"),
+            voice(
+                Scope::User,
+                USER,
+                "allow write_*; default allow; readOnly allow-session; destructive require-approval",
+            ),
+        ],
+    );
+    insta::assert_snapshot!(explain(&all, "purge_all", Standing::Trusted), @"
+    deny by managed mcp.json:7 policy.denylist */purge_*
+      hides allow-once by user mcp.json:3 tools.*
+      hides deny by mcp.json policy.default
+      hides allow-always by user mcp.json policy.default (another file says it narrower)
+    ");
+    insta::assert_snapshot!(explain(&all, "drop_table", Standing::Trusted), @"
+    deny by mcp.json:7 policy.denylist */drop_*
+      hides allow-once by user mcp.json:3 tools.*
+      hides deny by mcp.json policy.default
+      hides allow-always by user mcp.json policy.default (another file says it narrower)
+    ");
+    insta::assert_snapshot!(explain(&all, "read_file+r", Standing::Trusted), @"
+    allow-session by user mcp.json:3 tools.read_file
+      hides deny by user mcp.json:3 tools.read_*
+      hides allow-once by user mcp.json:3 tools.*
+      hides allow-session by user mcp.json policy.readOnly
+      hides deny by mcp.json policy.default
+      hides allow-always by user mcp.json policy.default (another file says it narrower)
+    ");
+    insta::assert_snapshot!(explain(&all, "read_dir", Standing::Trusted).lines().next().unwrap(), @"deny by user mcp.json:3 tools.read_*");
+    insta::assert_snapshot!(explain(&all, "write_file", Standing::Trusted).lines().next().unwrap(), @"allow-once by user mcp.json:3 tools.*");
+}
+
+/// One row for each thing that can be said, one column for who says it and whether the user trusted it.
+#[test]
+fn a_project_narrows_at_once_and_widens_its_own_servers_only_once_trusted() {
+    let says = [
+        ("tools", "allow-always"),
+        ("tools", "allow-once"),
+        ("tools", "require-approval"),
+        ("tools", "deny"),
+        ("tools", "disable"),
+        ("allow", "t"),
+        ("deny", "t"),
+        ("default", "allow"),
+        ("default", "confirm"),
+        ("default", "deny"),
+        ("readOnly", "allow-session"),
+        ("readOnly", "deny"),
+        ("destructive", "allow-session"),
+        ("destructive", "disable"),
+    ];
+    let mut table = format!(
+        "{:27} {:17} {:17} {:17} {:17} {:17}\n",
+        "said", "user", "project untrusted", "project trusted", "for another file", "local for project"
+    );
+    for (key, value) in says {
+        let row = |definer: (Scope, &str), sayer: (Scope, &str), standing| {
+            let tools: Vec<(&str, LevelRule)> =
+                if key == "tools" { vec![("t", Level::parse(value).unwrap().into())] } else { vec![] };
+            // A `tools` entry is always part of the definition itself.
+            if key == "tools" && definer != sayer {
+                return "-".to_owned();
+            }
+            let words = if key == "tools" { String::new() } else { format!("{key} {value}") };
+            let config = config(definition(definer.0, definer.1, &tools), vec![voice(sayer.0, sayer.1, &words)]);
+            let hints = match key {
+                "readOnly" => "t+r",
+                "destructive" => "t+d",
+                _ => "t",
+            };
+            rules(&config).rule(&ServerName::new("fs").unwrap(), &tool(hints), None, standing).level.to_string()
+        };
+        let (user, project, local) = ((Scope::User, USER), (Scope::Project, PROJECT), (Scope::Local, LOCAL));
+        table.push_str(&format!(
+            "{:27} {:17} {:17} {:17} {:17} {:17}\n",
+            format!("{key} {value}"),
+            row(user, user, Standing::Trusted),
+            row(project, project, Standing::Untrusted),
+            row(project, project, Standing::Trusted),
+            row(user, project, Standing::Trusted),
+            row(project, local, Standing::Trusted),
+        ));
+    }
+    let table = table.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!(table, @"
+    said                        user              project untrusted project trusted   for another file  local for project
+    tools allow-always          allow-always      require-approval  allow-always      -                 -
+    tools allow-once            allow-once        require-approval  allow-once        -                 -
+    tools require-approval      require-approval  require-approval  require-approval  -                 -
+    tools deny                  deny              deny              deny              -                 -
+    tools disable               disable           disable           disable           -                 -
+    allow t                     allow-always      require-approval  allow-always      require-approval  require-approval
+    deny t                      deny              deny              deny              deny              deny
+    default allow               allow-always      require-approval  allow-always      require-approval  require-approval
+    default confirm             require-approval  require-approval  require-approval  require-approval  require-approval
+    default deny                deny              deny              deny              deny              deny
+    readOnly allow-session      allow-session     require-approval  allow-session     require-approval  require-approval
+    readOnly deny               deny              deny              deny              deny              deny
+    destructive allow-session   allow-session     require-approval  allow-session     require-approval  require-approval
+    destructive disable         disable           disable           disable           disable           disable
+    ");
+}
+
+#[test]
+fn an_ignored_word_is_told_with_its_reason() {
+    let own = config(
+        definition(Scope::Project, PROJECT, &[("*", Level::AllowAlways.into())]),
+        vec![voice(Scope::Project, PROJECT, "allow *; default allow")],
+    );
+    insta::assert_snapshot!(explain(&own, "t", Standing::Untrusted), @"
+    require-approval by built-in default
+      hides allow-always by mcp.json:3 tools.* (a project file cannot widen before you have trusted exactly this)
+      hides allow-always by mcp.json:7 policy.allowlist */* (a project file cannot widen before you have trusted exactly this)
+      hides allow-always by mcp.json policy.default (a project file cannot widen before you have trusted exactly this)
+    ");
+    let other =
+        config(definition(Scope::User, USER, &[]), vec![voice(Scope::Project, PROJECT, "readOnly allow-always")]);
+    insta::assert_snapshot!(explain(&other, "t+r", Standing::Trusted), @"
+    require-approval by built-in default
+      hides allow-always by mcp.json policy.readOnly (a project file cannot widen what another file defines)
+    ");
+}
+
+#[test]
+fn of_two_annotations_the_narrower_counts() {
+    let both = config(
+        definition(Scope::User, USER, &[]),
+        vec![voice(Scope::User, USER, "readOnly allow-session; destructive require-approval; default allow")],
+    );
+    assert_eq!(
+        explain(&both, "t+rd", Standing::Trusted).lines().next().unwrap(),
+        "require-approval by user mcp.json policy.destructive"
+    );
+    assert_eq!(
+        explain(&both, "t+r", Standing::Trusted).lines().next().unwrap(),
+        "allow-session by user mcp.json policy.readOnly"
+    );
+    assert_eq!(
+        explain(&both, "t", Standing::Trusted).lines().next().unwrap(),
+        "allow-always by user mcp.json policy.default"
+    );
+}
+
+#[test]
+fn managed_levels_come_before_every_other_word() {
+    let managed = config(
+        definition(Scope::Managed, "/etc/mcp.json", &[("t", Level::RequireApproval.into())]),
+        vec![voice(Scope::User, USER, "allow *; default allow")],
+    );
+    let mut session = SessionLevels::default();
+    session.set(ServerName::new("fs").unwrap(), "*", Some(Level::AllowSession));
+    let rules = Rules::new(&managed, &session, None);
+    let ruling = rules.rule(&ServerName::new("fs").unwrap(), &tool("t"), None, Standing::Trusted);
+    assert_eq!((ruling.level, &*ruling.source), (Level::RequireApproval, "managed mcp.json:3 tools.t"));
+}
+
+#[test]
+fn the_session_overrides_the_file_but_no_denylist() {
+    let config = config(
+        definition(Scope::User, USER, &[("read", Level::Deny.into()), ("drop", Level::Deny.into())]),
+        vec![voice(Scope::User, USER, "deny drop")],
+    );
+    let fs = ServerName::new("fs").unwrap();
+    let mut session = SessionLevels::default();
+    let level = |session: &SessionLevels, name: &str| {
+        Rules::new(&config, session, None).rule(&fs, &tool(name), None, Standing::Trusted).level
+    };
+    session.set(fs.clone(), "read", Some(Level::AllowSession));
+    session.set(fs.clone(), "drop", Some(Level::AllowSession));
+    assert_eq!((level(&session, "read"), level(&session, "drop")), (Level::AllowSession, Level::Deny));
+    session.set(fs.clone(), "*", Some(Level::Disable));
+    assert_eq!(level(&session, "read"), Level::Disable, "a glob set later speaks for the tools named before");
+    session.set(fs.clone(), "*", None);
+    assert_eq!(level(&session, "read"), Level::Deny, "without it the file's word counts again");
+}
+
+#[test]
+fn programs_must_stand_in_every_list() {
+    let config = config(
+        definition(Scope::User, USER, &[]),
+        vec![
+            voice(Scope::Project, PROJECT, "commands npx evil"),
+            voice(Scope::User, USER, "commands npx uvx /usr/bin/docker"),
+        ],
+    );
+    let rules = rules(&config);
+    let says = |written: &str, resolved: &str| match rules.may_start(written, Some(Path::new(resolved))) {
+        Ok(()) => "yes".to_owned(),
+        Err(source) => format!("not in {source}"),
+    };
+    insta::assert_snapshot!([says("npx", "/usr/bin/npx"), says("uvx", "/bin/uvx"), says("evil", "/bin/evil"), says("./npx", "/work/npx")].join("\n"), @"
+    yes
+    not in mcp.json policy.commands
+    not in user mcp.json policy.commands
+    not in mcp.json policy.commands
+    ");
+}
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().canonicalize().unwrap();
+    std::fs::create_dir_all(path.join("src/deep")).unwrap();
+    std::fs::create_dir_all(path.join("secret")).unwrap();
+    (dir, path)
+}
+
+fn level_for(folder: &Path, condition: Condition, level: Level, arguments: Value) -> Level {
+    let rule =
+        LevelRule { cases: vec![Case { when: vec![("path".into(), condition)], level }], rest: Level::RequireApproval };
+    let mut definition = definition(Scope::Project, PROJECT, &[("t", rule)]);
+    definition.folder = Some(folder.into());
+    let config = config(definition, vec![]);
+    rules(&config).rule(&ServerName::new("fs").unwrap(), &tool("t"), arguments.as_object(), Standing::Trusted).level
+}
+
+#[cfg(unix)]
+#[test]
+fn inside_follows_links_and_dots_to_where_they_really_lead() {
+    let (_keep, folder) = folder();
+    std::os::unix::fs::symlink("/etc", folder.join("src/etc")).unwrap();
+    std::os::unix::fs::symlink("/nowhere/at/all", folder.join("src/dangling")).unwrap();
+    std::os::unix::fs::symlink("loop", folder.join("src/loop")).unwrap();
+    std::os::unix::fs::symlink("../../secret", folder.join("src/deep/link")).unwrap();
+    let paths = [
+        "src/a.rs",
+        "src/new/dir/file",
+        "./src/deep/../a.rs",
+        "src",
+        "src/../secret/key",
+        "src/etc/passwd",
+        "src/dangling",
+        "src/loop/x",
+        "src/deep/link/../x",
+        "srcx/a",
+        "/etc/passwd",
+        "~/x",
+        "",
+        "file:///etc/passwd",
+        "a\0b",
+    ];
+    let mut table = String::new();
+    for path in paths {
+        let inside = || Condition::Inside("${workspaceFolder}/src".into());
+        let widened = level_for(&folder, inside(), Level::AllowSession, json!({ "path": path }));
+        let narrowed = level_for(&folder, inside(), Level::Deny, json!({ "path": path }));
+        table.push_str(&format!("{:22} {:17} {narrowed}\n", format!("{path:?}"), widened.as_str()));
+    }
+    let absolute = folder.join("src/x").display().to_string();
+    let inside = Condition::Inside("${workspaceFolder}/src".into());
+    assert_eq!(level_for(&folder, inside, Level::AllowSession, json!({ "path": absolute })), Level::AllowSession);
+    insta::assert_snapshot!(table, @r#"
+    "src/a.rs"             allow-session     deny
+    "src/new/dir/file"     allow-session     deny
+    "./src/deep/../a.rs"   allow-session     deny
+    "src"                  allow-session     deny
+    "src/../secret/key"    require-approval  require-approval
+    "src/etc/passwd"       require-approval  require-approval
+    "src/dangling"         require-approval  require-approval
+    "src/loop/x"           require-approval  require-approval
+    "src/deep/link/../x"   require-approval  deny
+    "srcx/a"               require-approval  require-approval
+    "/etc/passwd"          require-approval  require-approval
+    "~/x"                  require-approval  require-approval
+    ""                     require-approval  require-approval
+    "file:///etc/passwd"   require-approval  require-approval
+    "a\0b"                 require-approval  require-approval
+    "#);
+}
+
+#[test]
+fn what_cannot_be_evaluated_does_not_match() {
+    let (_keep, folder) = folder();
+    let cases = [
+        (Condition::Glob("src/**".into()), json!({ "path": "src/a/b" })),
+        (Condition::Glob("src/*".into()), json!({ "path": "src/a/b" })),
+        (Condition::Glob("src/**".into()), json!({ "path": "src/../../etc/passwd" })),
+        (Condition::Glob("src/**".into()), json!({ "path": 7 })),
+        (Condition::Glob("src/[".into()), json!({ "path": "src/[" })),
+        (Condition::In(vec![json!(1), json!("a")]), json!({ "path": 1.0 })),
+        (Condition::In(vec![json!(1), json!("a")]), json!({ "path": "1" })),
+        (Condition::Matches("^SELECT ".into()), json!({ "path": "SELECT 1" })),
+        (Condition::Matches("(".into()), json!({ "path": "(" })),
+        (Condition::Max(10.0), json!({ "path": 10 })),
+        (Condition::Max(10.0), json!({ "path": 11 })),
+        (Condition::Max(10.0), json!({ "path": "5" })),
+        (Condition::Inside("${env:HOME}".into()), json!({ "path": "/root/x" })),
+        (Condition::Inside("src".into()), json!({ "path": null })),
+        (Condition::Inside("src".into()), json!({})),
+    ];
+    let mut table = String::new();
+    for (condition, arguments) in cases {
+        let said = format!("{condition:?}");
+        let level = level_for(&folder, condition, Level::AllowSession, arguments.clone());
+        table.push_str(&format!("{said:38} {:34} {level}\n", arguments.to_string()));
+    }
+    insta::assert_snapshot!(table, @r#"
+    Glob("src/**")                         {"path":"src/a/b"}                 allow-session
+    Glob("src/*")                          {"path":"src/a/b"}                 require-approval
+    Glob("src/**")                         {"path":"src/../../etc/passwd"}    require-approval
+    Glob("src/**")                         {"path":7}                         require-approval
+    Glob("src/[")                          {"path":"src/["}                   require-approval
+    In([Number(1), String("a")])           {"path":1.0}                       allow-session
+    In([Number(1), String("a")])           {"path":"1"}                       require-approval
+    Matches("^SELECT ")                    {"path":"SELECT 1"}                allow-session
+    Matches("(")                           {"path":"("}                       require-approval
+    Max(10.0)                              {"path":10}                        allow-session
+    Max(10.0)                              {"path":11}                        require-approval
+    Max(10.0)                              {"path":"5"}                       require-approval
+    Inside("${env:HOME}")                  {"path":"/root/x"}                 require-approval
+    Inside("src")                          {"path":null}                      require-approval
+    Inside("src")                          {}                                 require-approval
+    "#);
+}
+
+#[test]
+fn a_dotted_path_reaches_into_the_arguments_and_an_ambiguous_one_does_not() {
+    let rule = |path: &str| LevelRule {
+        cases: vec![Case { when: vec![(path.into(), Condition::Glob("ok".into()))], level: Level::AllowAlways }],
+        rest: Level::Deny,
+    };
+    let level = |path: &str, arguments: Value| {
+        let config = config(definition(Scope::User, USER, &[("t", rule(path))]), vec![]);
+        rules(&config).rule(&ServerName::new("fs").unwrap(), &tool("t"), arguments.as_object(), Standing::Trusted).level
+    };
+    assert_eq!(level("a.b", json!({ "a": { "b": "ok" } })), Level::AllowAlways);
+    assert_eq!(level("a.0.b", json!({ "a": [{ "b": "ok" }] })), Level::AllowAlways);
+    assert_eq!(level("a.b", json!({ "a.b": "ok" })), Level::AllowAlways);
+    assert_eq!(level("a.b", json!({ "a.b": "ok", "a": { "b": "evil" } })), Level::Deny);
+    assert_eq!(level("a.b", json!({ "a": "ok" })), Level::Deny);
+}
+
+#[test]
+fn untrusted_cases_fall_away_and_the_narrow_rest_stays() {
+    let rule = LevelRule {
+        cases: vec![Case { when: vec![("q".into(), Condition::Max(1.0))], level: Level::AllowAlways }],
+        rest: Level::Deny,
+    };
+    let config = config(definition(Scope::Project, PROJECT, &[("t", rule)]), vec![]);
+    let arguments = json!({ "q": 1 });
+    let level = |standing| {
+        rules(&config).rule(&ServerName::new("fs").unwrap(), &tool("t"), arguments.as_object(), standing).level
+    };
+    assert_eq!((level(Standing::Trusted), level(Standing::Untrusted)), (Level::AllowAlways, Level::Deny));
+}
+
+mod passing {
+    use super::*;
+    use crate::model::{CallId, Decision, Requester, ToolCall, ToolId};
+
+    fn call() -> ToolCall {
+        ToolCall {
+            id: CallId("1".into()),
+            tool: ToolId::new(ServerName::new("fs").unwrap(), "t"),
+            arguments: Arc::default(),
+            requester: Requester::default(),
+            workflow: None,
+            timeout: None,
+        }
+    }
+
+    /// Every level against everything that can stand beside it.
+    #[test]
+    fn consent_raises_require_approval_and_only_that() {
+        let id = ToolId::new(ServerName::new("fs").unwrap(), "t");
+        let asked = Asked { tool: &id, project: Path::new("/work"), fingerprint: None, pin: "p" };
+        let pin = Pin { digest: "p".into(), text: String::new() };
+        let mut grant = Grant::new(&asked, Decision::AllowAlways, pin).unwrap();
+        grant.id = "g1".into();
+        let consents = [
+            Consent::None,
+            Consent::Grant(&grant),
+            Consent::Answer(Decision::AllowOnce),
+            Consent::Answer(Decision::Deny),
+            Consent::Answer(Decision::Disable),
+            Consent::Silence("approval timed out"),
+        ];
+        let mut table = String::new();
+        for level in Level::ALL {
+            let ruling = Ruling { level, source: "mcp.json:3 tools.t".into() };
+            table.push_str(&format!("{level}\n"));
+            for consent in &consents {
+                let name = match consent {
+                    Consent::None => "nothing".to_owned(),
+                    Consent::Grant(_) => "grant".to_owned(),
+                    Consent::Answer(decision) => format!("answer {}", decision.as_str()),
+                    Consent::Silence(_) => "silence".to_owned(),
+                };
+                let outcome = match permit(call(), &ruling, consent.clone()) {
+                    Ok(permitted) => format!("passes: {} by {}", permitted.decision(), permitted.decided_by()),
+                    Err(Refusal::Ask(_)) => "asks".to_owned(),
+                    Err(Refusal::Denied { error, decided_by, .. }) => format!("{error} [{decided_by}]"),
+                };
+                table.push_str(&format!("  {name:18} {outcome}\n"));
+            }
+        }
+        insta::assert_snapshot!(table, @"
+        disable
+          nothing            `mcp__fs__t` was denied: the tool is switched off by mcp.json:3 tools.t [mcp.json:3 tools.t]
+          grant              `mcp__fs__t` was denied: the tool is switched off by mcp.json:3 tools.t [mcp.json:3 tools.t]
+          answer allow-once  `mcp__fs__t` was denied: the tool is switched off by mcp.json:3 tools.t [mcp.json:3 tools.t]
+          answer deny        `mcp__fs__t` was denied: the tool is switched off by mcp.json:3 tools.t [mcp.json:3 tools.t]
+          answer disable     `mcp__fs__t` was denied: the tool is switched off by mcp.json:3 tools.t [mcp.json:3 tools.t]
+          silence            `mcp__fs__t` was denied: the tool is switched off by mcp.json:3 tools.t [mcp.json:3 tools.t]
+        deny
+          nothing            `mcp__fs__t` was denied: mcp.json:3 tools.t denies it [mcp.json:3 tools.t]
+          grant              `mcp__fs__t` was denied: mcp.json:3 tools.t denies it [mcp.json:3 tools.t]
+          answer allow-once  `mcp__fs__t` was denied: mcp.json:3 tools.t denies it [mcp.json:3 tools.t]
+          answer deny        `mcp__fs__t` was denied: mcp.json:3 tools.t denies it [mcp.json:3 tools.t]
+          answer disable     `mcp__fs__t` was denied: mcp.json:3 tools.t denies it [mcp.json:3 tools.t]
+          silence            `mcp__fs__t` was denied: mcp.json:3 tools.t denies it [mcp.json:3 tools.t]
+        require-approval
+          nothing            asks
+          grant              passes: allow-always by grant g1
+          answer allow-once  passes: allow-once by user
+          answer deny        `mcp__fs__t` was denied: you said no [user]
+          answer disable     `mcp__fs__t` was denied: you switched the tool off [user]
+          silence            `mcp__fs__t` was denied: approval timed out [approval timed out]
+        allow-once
+          nothing            passes: allow-once by mcp.json:3 tools.t
+          grant              passes: allow-once by mcp.json:3 tools.t
+          answer allow-once  passes: allow-once by mcp.json:3 tools.t
+          answer deny        `mcp__fs__t` was denied: you said no [user]
+          answer disable     `mcp__fs__t` was denied: you switched the tool off [user]
+          silence            passes: allow-once by mcp.json:3 tools.t
+        allow-session
+          nothing            passes: allow-session by mcp.json:3 tools.t
+          grant              passes: allow-session by mcp.json:3 tools.t
+          answer allow-once  passes: allow-session by mcp.json:3 tools.t
+          answer deny        `mcp__fs__t` was denied: you said no [user]
+          answer disable     `mcp__fs__t` was denied: you switched the tool off [user]
+          silence            passes: allow-session by mcp.json:3 tools.t
+        allow-project
+          nothing            passes: allow-project by mcp.json:3 tools.t
+          grant              passes: allow-project by mcp.json:3 tools.t
+          answer allow-once  passes: allow-project by mcp.json:3 tools.t
+          answer deny        `mcp__fs__t` was denied: you said no [user]
+          answer disable     `mcp__fs__t` was denied: you switched the tool off [user]
+          silence            passes: allow-project by mcp.json:3 tools.t
+        allow-always
+          nothing            passes: allow-always by mcp.json:3 tools.t
+          grant              passes: allow-always by mcp.json:3 tools.t
+          answer allow-once  passes: allow-always by mcp.json:3 tools.t
+          answer deny        `mcp__fs__t` was denied: you said no [user]
+          answer disable     `mcp__fs__t` was denied: you switched the tool off [user]
+          silence            passes: allow-always by mcp.json:3 tools.t
+        ");
+    }
+
+    #[test]
+    fn allow_once_lets_one_call_of_a_session_pass_and_then_asks() {
+        let ruling = Ruling { level: Level::AllowOnce, source: "mcp.json:3 tools.t".into() };
+        assert_eq!(ruling.clone().in_session(permit::OnceUsed::No).level, Level::AllowOnce);
+        let later = ruling.in_session(permit::OnceUsed::Yes);
+        assert_eq!(
+            (later.level, &*later.source),
+            (Level::RequireApproval, "mcp.json:3 tools.t (used in this session)")
+        );
+    }
+}

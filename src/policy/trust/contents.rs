@@ -1,0 +1,115 @@
+//! Programs and scripts that lie inside of the project: a pull can swap them while the config stays as it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::real;
+use crate::policy::compile::in_folder;
+use crate::policy::pin::hex;
+
+/// A larger file is digested up to here, and with its length and time of change.
+const LONGEST: u64 = 256 << 20;
+
+/// What a server writes, not what it is made of. Their content changes with every use, so it cannot be pinned.
+const DATA: [&str; 18] = [
+    "db", "db3", "sqlite", "sqlite3", "duckdb", "log", "csv", "tsv", "jsonl", "ndjson", "parquet", "txt", "md", "pid",
+    "sock", "lock", "png", "pdf",
+];
+
+/// The program itself and every argument that names a file, as far as they lie in the project: name → what it holds.
+pub fn programs(
+    program: Option<&Path>,
+    args: &[String],
+    cwd: Option<&Path>,
+    folder: Option<&Path>,
+    project: &Path,
+) -> BTreeMap<String, String> {
+    let mut found: BTreeSet<PathBuf> = program.into_iter().map(Path::to_path_buf).collect();
+    for argument in args {
+        // `--import=./hook.js`, and scripts in the words of `sh -c`.
+        let words = argument.split([' ', '=', ';', '\'', '"', ',']).chain([argument.as_str()]);
+        for word in words.filter(|word| !word.is_empty() && word.len() < 4_096) {
+            let Some(word) = filled(word, folder) else { continue };
+            let Some(path) = in_folder(&word, cwd) else { continue };
+            if path.is_file() && !is_data(&path) {
+                found.insert(path);
+            }
+        }
+    }
+    found.iter().filter_map(|path| content(path, folder, project)).collect()
+}
+
+/// The name of a file of the project and a digest of it; where a link leads out of the project, its target instead.
+fn content(path: &Path, folder: Option<&Path>, project: &Path) -> Option<(String, String)> {
+    let target = real(path);
+    if let Ok(name) = target.strip_prefix(project) {
+        let digest = digest_file(&target).unwrap_or_else(|| "(not readable)".to_owned());
+        return Some((name.display().to_string(), digest));
+    }
+    let name = path.strip_prefix(project).ok().or_else(|| path.strip_prefix(folder?).ok())?;
+    Some((name.display().to_string(), format!("leads to {}", target.display())))
+}
+
+fn filled(word: &str, folder: Option<&Path>) -> Option<String> {
+    match folder {
+        Some(folder) => Some(word.replace("${workspaceFolder}", folder.to_str()?)),
+        None => Some(word.to_owned()),
+    }
+}
+
+fn is_data(path: &Path) -> bool {
+    let extension = path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
+    extension.is_some_and(|extension| DATA.contains(&extension.as_str())) && !executable(path)
+}
+
+#[cfg(unix)]
+fn executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|found| found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn executable(_path: &Path) -> bool {
+    false
+}
+
+/// Digest of a file's content, read in pieces; `None` for anything but a plain file that can be read.
+pub fn digest_file(path: &Path) -> Option<String> {
+    let mut file = open(path)?;
+    let found = file.metadata().ok()?;
+    if !found.is_file() {
+        return None;
+    }
+    let mut digest = Sha256::new();
+    let mut piece = vec![0u8; 64 << 10];
+    let mut total = 0u64;
+    while total < LONGEST {
+        let read = file.read(&mut piece).ok()?;
+        if read == 0 {
+            break;
+        }
+        digest.update(piece.get(..read)?);
+        total += read as u64;
+    }
+    if found.len() > LONGEST {
+        digest.update(format!("{} {:?}", found.len(), found.modified().ok()));
+    }
+    Some(format!("sha256 {}", hex(&digest.finalize())))
+}
+
+/// Without blocking: a FIFO in place of the file must not hold us up.
+#[cfg(unix)]
+fn open(path: &Path) -> Option<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    File::options().read(true).custom_flags(flags).open(path).ok()
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path) -> Option<File> {
+    File::open(path).ok()
+}
