@@ -1,1 +1,147 @@
-//! The front for a person in a shell.
+//! The front for a person in a shell: arguments, then one file a subcommand.
+//!
+//! A new subcommand is a file with `Arguments` and `run`, and a variant of [`Command`]. Exit codes: 0 it worked, 1 it
+//! did not, 2 it was asked for wrongly.
+
+mod check;
+mod completions;
+mod config;
+mod context;
+mod log;
+mod lsp;
+mod report;
+mod schema;
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+use self::context::Context;
+use crate::logging;
+use crate::server::guardian;
+use crate::text::mask;
+
+/// Turns mcp.json into a live workspace beside your editor.
+///
+/// Keeps every MCP server of a project connected, reloads when a file is saved, and lets no tool run that you have not
+/// allowed. Editors start it by themselves; without a subcommand it serves the editor on its stdin.
+#[derive(Debug, Parser)]
+#[command(name = "mcp-sidecar", version, max_term_width = 100)]
+struct Arguments {
+    /// Workspace folder, in place of the nearest one that holds config files
+    #[arg(long, global = true, value_name = "FOLDER")]
+    workspace: Option<PathBuf>,
+
+    #[command(flatten)]
+    editor: lsp::Arguments,
+
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve an editor on stdin and stdout
+    Lsp(lsp::Arguments),
+    /// Check config files and show what is wrong with them
+    ///
+    /// Exits with 1 when there are errors, so that it can stand in a CI job; warnings alone are no failure.
+    Check(check::Arguments),
+    /// Print the JSON Schema of mcp.json
+    Schema(schema::Arguments),
+    /// Show the settings in force and where every file is
+    ///
+    /// With --default, prints a config.toml that holds every default and explains it.
+    Config(config::Arguments),
+    /// Show the end of the newest log file
+    Log(log::Arguments),
+    /// Print the completions of a shell
+    ///
+    /// For example: mcp-sidecar completions fish > ~/.config/fish/completions/mcp-sidecar.fish
+    Completions(completions::Arguments),
+    /// Serve the built-in demo MCP server on stdin and stdout
+    #[command(hide = true)]
+    DemoServer,
+    /// Watch over the servers of an engine
+    #[command(hide = true, name = guardian::SUBCOMMAND)]
+    Guardian { mark: String },
+}
+
+/// How it ended, for whoever reads exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Status {
+    Ok,
+    Failed,
+}
+
+/// The whole program.
+pub fn main() -> ExitCode {
+    logging::log_panics();
+    match Arguments::try_parse() {
+        Ok(arguments) => run(arguments),
+        Err(error) => {
+            // Help and version arrive here as well. A reader that has gone is no reason to complain.
+            error.print().ok();
+            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> ExitCode {
+    let Arguments { workspace, editor, command } = arguments;
+    let context = Context { workspace };
+    let result = match command {
+        Some(Command::Guardian { mark }) => return guardian::run_guardian(&mark),
+        Some(command) => command.run(&context),
+        None if io::stdin().is_terminal() => help(),
+        None => lsp::run(editor, &context),
+    };
+    match result {
+        Ok(Status::Ok) => ExitCode::SUCCESS,
+        Ok(Status::Failed) => ExitCode::FAILURE,
+        Err(error) if has_lost_its_reader(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            writeln!(io::stderr(), "error: {}", mask(&format!("{error:#}"))).ok();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Command {
+    fn run(self, context: &Context) -> anyhow::Result<Status> {
+        match self {
+            Self::Lsp(arguments) => lsp::run(arguments, context),
+            Self::Check(arguments) => check::run(arguments, context),
+            Self::Schema(arguments) => schema::run(arguments),
+            Self::Config(arguments) => config::run(arguments, context),
+            Self::Log(arguments) => log::run(arguments, context),
+            Self::Completions(arguments) => completions::run(arguments),
+            Self::DemoServer => {
+                context.runtime()?.block_on(crate::demo::run())?;
+                Ok(Status::Ok)
+            }
+            Self::Guardian { mark: _ } => Ok(Status::Failed), // Ran before anything else was set up.
+        }
+    }
+}
+
+fn help() -> anyhow::Result<Status> {
+    print(&Arguments::command().render_help().to_string())?;
+    Ok(Status::Ok)
+}
+
+/// Writes to stdout; unlike `print!`, a reader that has gone is an error that can be handled, not a panic.
+fn print(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// `mcp-sidecar … | head` has seen enough; that is not our failure.
+fn has_lost_its_reader(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe))
+}

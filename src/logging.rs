@@ -161,7 +161,8 @@ pub fn log_panics() {
             .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("no message");
         tracing::error!(%place, message = %mask(&one_line(message, PANIC_CHARS)), "panic");
-        writeln!(io::stderr(), "mcp-sidecar: internal error at {place}; `mcp-sidecar log` tells more").ok();
+        let more = if FILTER.get().is_some() { "; `mcp-sidecar log` tells more" } else { "" };
+        writeln!(io::stderr(), "mcp-sidecar: internal error at {place}{more}").ok();
     }));
 }
 

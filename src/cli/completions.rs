@@ -1,0 +1,18 @@
+//! `mcp-sidecar completions`: what a shell needs to complete our words.
+
+use clap::CommandFactory;
+
+use super::{Status, print};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    shell: clap_complete::Shell,
+}
+
+pub(super) fn run(arguments: Arguments) -> anyhow::Result<Status> {
+    // Into memory first: the generator panics when its writer fails.
+    let mut text = Vec::new();
+    clap_complete::generate(arguments.shell, &mut super::Arguments::command(), "mcp-sidecar", &mut text);
+    print(&String::from_utf8_lossy(&text))?;
+    Ok(Status::Ok)
+}

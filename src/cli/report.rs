@@ -1,0 +1,310 @@
+//! Problems as a compiler shows them: the line, a caret under the exact place, what to do.
+
+use std::io::IsTerminal;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
+
+use crate::config::{Problem, Severity, Span};
+use crate::text::{mask, one_line, visible};
+
+/// What stands before and after the place is cut to this many characters, and the place itself to twice as many: a
+/// file may be one line of a megabyte.
+const CONTEXT: usize = 60;
+const LONGEST_MESSAGE: usize = 1_000;
+const TAB: &str = "    ";
+
+/// Colours or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Look {
+    colours: bool,
+}
+
+impl Look {
+    /// Colours for a terminal, unless NO_COLOR asks for none.
+    pub fn of_stdout() -> Self {
+        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+        Self { colours: !unwanted && std::io::stdout().is_terminal() }
+    }
+
+    pub fn plain() -> Self {
+        Self { colours: false }
+    }
+
+    pub fn good(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    fn paint(self, colour: &str, text: &str) -> String {
+        if self.colours { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text.to_owned() }
+    }
+}
+
+/// All problems of one file.
+pub(super) struct Report<'a> {
+    name: String,
+    text: &'a str,
+    /// Raw secrets: never shown, not even in the line of another problem.
+    secrets: Vec<Span>,
+    look: Look,
+}
+
+/// A place as a person counts: from one, in characters.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    line: usize,
+    column: usize,
+    start_of_line: usize,
+    end_of_line: usize,
+}
+
+impl<'a> Report<'a> {
+    pub fn new(path: &Path, text: &'a str, problems: &[Problem], look: Look) -> Self {
+        let here = std::env::current_dir().ok();
+        let near = here.as_deref().and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path);
+        let secrets = problems.iter().filter(|problem| problem.code.contains("secret"));
+        Self {
+            name: one_line(&near.display().to_string(), LONGEST_MESSAGE),
+            text,
+            secrets: secrets.map(|problem| problem.span.clone()).collect(),
+            look,
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn of(&self, problem: &Problem) -> String {
+        let (word, colour) = match problem.severity {
+            Severity::Error => ("error", "1;31"),
+            Severity::Warning => ("warning", "1;33"),
+            Severity::Information => ("note", "1;36"),
+            Severity::Hint => ("hint", "1;36"),
+        };
+        let blue = |text: &str| self.look.paint("1;34", text);
+        let head = self.look.paint(colour, &format!("{word}[{}]", problem.code));
+        let mut shown = format!("{head}: {}\n", self.message(&problem.message));
+        let place = place(self.text, problem.span.start);
+        let number = place.line.to_string();
+        let margin = " ".repeat(number.len());
+        if self.text.is_empty() {
+            shown.push_str(&format!("{margin}{} {}\n", blue("-->"), self.name));
+        } else {
+            let (line, before, width) = self.line(&place, &problem.span);
+            let carets = self.look.paint(colour, &"^".repeat(width));
+            shown.push_str(&format!("{margin}{} {}:{}:{}\n", blue("-->"), self.name, place.line, place.column));
+            shown.push_str(&format!("{margin} {}\n", blue("|")));
+            shown.push_str(&format!("{} {line}\n", blue(&format!("{number} |"))));
+            shown.push_str(&format!("{margin} {} {}{carets}\n", blue("|"), " ".repeat(before)));
+        }
+        for related in &problem.related {
+            let file = one_line(&related.file.display().to_string(), LONGEST_MESSAGE);
+            shown.push_str(&format!("{margin} {} note: {} ({file})\n", blue("="), self.message(&related.message)));
+        }
+        if let Some(help) = &problem.help {
+            shown.push_str(&format!("{margin} {} help: {}\n", blue("="), self.message(help)));
+        }
+        shown
+    }
+
+    pub fn json(&self, problem: &Problem) -> Value {
+        let severity = match problem.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Information => "information",
+            Severity::Hint => "hint",
+        };
+        let (start, end) = (place(self.text, problem.span.start), place(self.text, problem.span.end));
+        json!({
+            "severity": severity,
+            "code": problem.code,
+            "message": self.message(&problem.message),
+            "help": problem.help.as_ref().map(|help| self.message(help)),
+            "line": start.line,
+            "column": start.column,
+            "endLine": end.line,
+            "endColumn": end.column,
+        })
+    }
+
+    fn message(&self, text: &str) -> String {
+        visible(&mask(text), LONGEST_MESSAGE)
+    }
+
+    /// The line as shown, the width of what stands before the place, and the width of the place itself.
+    fn line(&self, place: &Place, span: &Span) -> (String, usize, usize) {
+        let start = clamp(self.text, span.start).clamp(place.start_of_line, place.end_of_line);
+        // A place of several lines is pointed at in its first.
+        let end = clamp(self.text, span.end).clamp(start, place.end_of_line);
+        let before = keep_end(self.shown(place.start_of_line..start), CONTEXT);
+        let within = keep_start(self.shown(start..end), 2 * CONTEXT);
+        let after = keep_start(self.shown(end..place.end_of_line), CONTEXT);
+        let (width_before, width) = (before.width(), within.width().max(1));
+        (format!("{before}{within}{after}"), width_before, width)
+    }
+
+    /// A piece of the text, safe for a terminal and without secrets.
+    fn shown(&self, piece: Span) -> String {
+        let mut shown = String::new();
+        let mut from = piece.start;
+        for secret in &self.secrets {
+            let (start, end) = (clamp(self.text, secret.start).max(from), clamp(self.text, secret.end).min(piece.end));
+            if start < end {
+                shown.push_str(self.text.get(from..start).unwrap_or_default());
+                shown.push_str("•••");
+                from = end;
+            }
+        }
+        shown.push_str(self.text.get(from..piece.end).unwrap_or_default());
+        visible(&mask(&shown), usize::MAX).replace('\t', TAB)
+    }
+}
+
+fn place(text: &str, offset: usize) -> Place {
+    let offset = clamp(text, offset);
+    let (before, after) = text.split_at(offset);
+    // A line ends with LF, CR LF or a lone CR; in the middle of CR LF is the end of that line, not the next one.
+    let breaks = |text: &str| text.matches(['\n', '\r']).count() - text.matches("\r\n").count();
+    let split = before.ends_with('\r') && after.starts_with('\n');
+    let complete = if split { before.trim_end_matches('\r') } else { before };
+    let start_of_line = complete.rfind(['\n', '\r']).map_or(0, |found| found + 1);
+    let end_of_line = text
+        .get(complete.len()..)
+        .and_then(|rest| rest.find(['\n', '\r']))
+        .map_or(text.len(), |found| complete.len() + found);
+    let column = text.get(start_of_line..complete.len()).unwrap_or_default().chars().count() + 1;
+    Place { line: breaks(complete) + 1, column, start_of_line, end_of_line }
+}
+
+/// The nearest place in the text that is not inside of a character.
+fn clamp(text: &str, offset: usize) -> usize {
+    text.floor_char_boundary(offset)
+}
+
+fn keep_end(text: String, most: usize) -> String {
+    match text.chars().count().checked_sub(most) {
+        None | Some(0) => text,
+        Some(cut) => "…".chars().chain(text.chars().skip(cut)).collect(),
+    }
+}
+
+fn keep_start(text: String, most: usize) -> String {
+    if text.chars().count() <= most { text } else { text.chars().take(most).chain("…".chars()).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Shows a problem at what stands between two `$0`.
+    fn shown(marked: &str) -> String {
+        let start = marked.find("$0").unwrap();
+        let end = marked.rfind("$0").unwrap();
+        let text = marked.replace("$0", "");
+        let span = start..end.saturating_sub(2).max(start);
+        let problem = Problem::error("odd", span, "this is odd").help("make it even");
+        let secret = text.find("sk-").map(|at| Problem::warning("raw-secret", at..at + 9, "raw"));
+        let problems: Vec<_> = secret.into_iter().collect();
+        Report::new(Path::new("/mcp.json"), &text, &problems, Look::plain()).of(&problem)
+    }
+
+    #[test]
+    fn a_caret_stands_under_the_exact_place() {
+        insta::assert_snapshot!(shown("{\n  $0\"comand\"$0: 1\n}"), @r#"
+        error[odd]: this is odd
+         --> /mcp.json:2:3
+          |
+        2 |   "comand": 1
+          |   ^^^^^^^^
+          = help: make it even
+        "#);
+    }
+
+    #[test]
+    fn wide_characters_and_tabs_do_not_move_the_caret() {
+        insta::assert_snapshot!(shown("{\n\t\"名前🦀é\": $0\"値\"$0\n}"), @r#"
+        error[odd]: this is odd
+         --> /mcp.json:2:10
+          |
+        2 |     "名前🦀é": "値"
+          |                ^^^^
+          = help: make it even
+        "#);
+    }
+
+    #[test]
+    fn the_end_of_a_file_can_be_pointed_at() {
+        insta::assert_snapshot!(shown("{ \"a\": 1$0$0"), @r#"
+        error[odd]: this is odd
+         --> /mcp.json:1:9
+          |
+        1 | { "a": 1
+          |         ^
+          = help: make it even
+        "#);
+    }
+
+    #[test]
+    fn a_place_of_several_lines_is_pointed_at_in_its_first() {
+        insta::assert_snapshot!(shown("{ \"a\": $0{\r\n \"b\": 1\r\n}$0 }"), @r#"
+        error[odd]: this is odd
+         --> /mcp.json:1:8
+          |
+        1 | { "a": {
+          |        ^
+          = help: make it even
+        "#);
+    }
+
+    #[test]
+    fn a_line_of_a_megabyte_is_cut_around_the_place() {
+        let long = "x".repeat(1 << 20);
+        insta::assert_snapshot!(shown(&format!("{long} $0here$0 {long}")), @r"
+        error[odd]: this is odd
+         --> /mcp.json:1:1048578
+          |
+        1 | …xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx here xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+          |                                                              ^^^^
+          = help: make it even
+        ");
+    }
+
+    #[test]
+    fn secrets_and_escapes_in_the_line_are_not_shown() {
+        insta::assert_snapshot!(shown("\"KEY\": \"sk-123456\", \u{1b}[31m\u{202e} $0x$0"), @r#"
+        error[odd]: this is odd
+         --> /mcp.json:1:28
+          |
+        1 | "KEY": "•••", ⟨U+202E⟩ x
+          |                        ^
+          = help: make it even
+        "#);
+    }
+
+    #[test]
+    fn lines_are_counted_whatever_ends_them() {
+        let at = |text: &str, offset| {
+            let place = place(text, offset);
+            (place.line, place.column)
+        };
+        assert_eq!(at("a\rb\r\nc\nd", 0), (1, 1));
+        assert_eq!(at("a\rb\r\nc\nd", 2), (2, 1));
+        assert_eq!(at("a\rb\r\nc\nd", 4), (2, 2));
+        assert_eq!(at("a\rb\r\nc\nd", 5), (3, 1));
+        assert_eq!(at("a\rb\r\nc\nd", 7), (4, 1));
+        assert_eq!(at("é", 1), (1, 1));
+        assert_eq!(at("", 9), (1, 1));
+    }
+
+    #[test]
+    fn colours_change_nothing_but_the_colour() {
+        let problem = Problem::error("odd", 0..1, "this is odd");
+        let of = |look| Report::new(Path::new("/mcp.json"), "{}", &[], look).of(&problem);
+        let coloured = of(Look { colours: true });
+        assert!(coloured.contains("\u{1b}[1;31m"));
+        assert_eq!(visible(&coloured, usize::MAX), of(Look::plain()));
+    }
+}
