@@ -2,10 +2,13 @@
 //! sends it a wish, looks at its last picture, or calls straight through its live connection.
 
 pub mod backoff;
+pub mod client;
+pub mod connection;
 pub mod guardian;
 pub mod host;
 pub mod logs;
 pub mod process;
+pub mod transport;
 
 use std::sync::Arc;
 

@@ -1,0 +1,216 @@
+//! What we answer when a server asks: roots, elicitation, sampling, ping. Everything else a server says without being
+//! asked is taken by the ledger of its wire.
+#![allow(deprecated, reason = "roots and sampling are on their way out of MCP, but servers of today use them")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, CustomRequest, CustomResult,
+    ElicitRequestParams, ElicitResult, ElicitationCapability, ErrorCode, ErrorData, FormElicitationCapability,
+    Implementation, ListRootsResult, ProtocolVersion, RootsCapabilities, SamplingCapability, UrlElicitationCapability,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ClientHandler, RoleClient};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use super::host::Host;
+use super::transport::ledger::Ledger;
+use crate::model::ServerName;
+
+/// Questions that one call may put to the user; further ones are declined unseen.
+const QUESTIONS_A_CALL: usize = 5;
+
+/// Our side of a connection.
+#[derive(Clone)]
+pub struct Client {
+    questions: Questions,
+    ledger: Ledger,
+    version: ProtocolVersion,
+}
+
+impl Client {
+    pub fn new(questions: Questions, ledger: Ledger, version: ProtocolVersion) -> Self {
+        Self { questions, ledger, version }
+    }
+
+    /// Answers one request of the server, whichever way it came.
+    async fn answer(
+        &self,
+        method: &str,
+        params: Option<Value>,
+        context: RequestContext<RoleClient>,
+    ) -> Result<Value, ErrorData> {
+        tokio::select! {
+            answer = self.questions.answer(method, params) => answer,
+            // Nobody waits for the answer any more: the question is withdrawn.
+            () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
+            _ = self.ledger.closed() => Err(ErrorData::internal_error("the connection is closed", None)),
+        }
+    }
+
+    async fn typed<P: Serialize, R: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: P,
+        context: RequestContext<RoleClient>,
+    ) -> Result<R, ErrorData> {
+        let odd = |error: serde_json::Error| ErrorData::internal_error(error.to_string(), None);
+        let params = serde_json::to_value(params).map_err(odd)?;
+        serde_json::from_value(self.answer(method, Some(params), context).await?).map_err(odd)
+    }
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let mut capabilities = ClientCapabilities::default();
+        let mut roots = RootsCapabilities::default();
+        roots.list_changed = Some(true);
+        capabilities.roots = Some(roots);
+        if self.questions.0.host.can_elicit() {
+            let both = ElicitationCapability::new()
+                .with_form(FormElicitationCapability::new())
+                .with_url(UrlElicitationCapability::new());
+            capabilities.elicitation = Some(both);
+        }
+        if self.questions.0.host.can_sample() {
+            capabilities.sampling = Some(SamplingCapability::default());
+        }
+        ClientConfig::new(capabilities, Implementation::new("mcp-sidecar", env!("CARGO_PKG_VERSION")))
+            .with_protocol_version(self.version.clone())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CustomResult, ErrorData> {
+        self.answer(&request.method, request.params, context).await.map(CustomResult)
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        self.typed("elicitation/create", params, context).await
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        self.typed("sampling/createMessage", params, context).await
+    }
+
+    async fn list_roots(&self, context: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        self.typed("roots/list", json!({}), context).await
+    }
+}
+
+/// The questions of one server to its user: one at a time, and only so many for each call.
+#[derive(Clone)]
+pub struct Questions(Arc<Inner>);
+
+struct Inner {
+    server: ServerName,
+    host: Arc<dyn Host>,
+    one_at_a_time: Semaphore,
+    /// Asked since the last moment without a call.
+    asked: AtomicUsize,
+    /// Waiting for an answer, or for their turn.
+    open: AtomicUsize,
+    calls: AtomicUsize,
+}
+
+impl Questions {
+    pub fn new(server: ServerName, host: Arc<dyn Host>) -> Self {
+        Self(Arc::new(Inner {
+            server,
+            host,
+            one_at_a_time: Semaphore::new(1),
+            asked: AtomicUsize::new(0),
+            open: AtomicUsize::new(0),
+            calls: AtomicUsize::new(0),
+        }))
+    }
+
+    /// Marks a call as running while the guard lives. On most wires nobody can tell which call a question belongs to,
+    /// so all that run at the same time share what they may ask.
+    pub fn call(&self) -> Running {
+        self.0.calls.fetch_add(1, Ordering::AcqRel);
+        Running(self.clone())
+    }
+
+    /// Whether somebody is being asked right now: then a call is not late, its user is thinking.
+    pub fn is_open(&self) -> bool {
+        self.0.open.load(Ordering::Acquire) > 0
+    }
+
+    /// Answers a request of the server.
+    pub async fn answer(&self, method: &str, params: Option<Value>) -> Result<Value, ErrorData> {
+        match method {
+            "ping" => Ok(json!({})),
+            "roots/list" => Ok(json!({ "roots": self.roots() })),
+            "elicitation/create" => Ok(self.elicit(params.unwrap_or_default()).await),
+            "sampling/createMessage" if self.0.host.can_sample() => {
+                let _open = self.open();
+                let sampled = self.0.host.sample(self.0.server.clone(), params.unwrap_or_default()).await;
+                sampled.map_err(|error| ErrorData::new(ErrorCode(-1), error.to_string(), None))
+            }
+            _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("no method `{method}`"), None)),
+        }
+    }
+
+    /// Asks the user, or declines in their name where they cannot or should not be asked.
+    pub async fn elicit(&self, params: Value) -> Value {
+        let allowed = QUESTIONS_A_CALL * self.0.calls.load(Ordering::Acquire).max(1);
+        if !self.0.host.can_elicit() || self.0.asked.fetch_add(1, Ordering::AcqRel) >= allowed {
+            return json!({ "action": "decline" });
+        }
+        let _open = self.open();
+        let Ok(_turn) = self.0.one_at_a_time.acquire().await else { return json!({ "action": "cancel" }) };
+        match self.0.host.elicit(self.0.server.clone(), params).await {
+            Ok(answer) if answer.get("action").is_some_and(Value::is_string) => answer,
+            Ok(_) | Err(_) => json!({ "action": "cancel" }),
+        }
+    }
+
+    fn roots(&self) -> Vec<Value> {
+        let root = |path: &Arc<std::path::Path>| {
+            let uri = url::Url::from_file_path(path).ok()?;
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            Some(json!({ "uri": uri.as_str(), "name": name.unwrap_or_else(|| path.display().to_string()) }))
+        };
+        self.0.host.roots().iter().filter_map(root).collect()
+    }
+
+    fn open(&self) -> Open {
+        self.0.open.fetch_add(1, Ordering::AcqRel);
+        Open(self.clone())
+    }
+}
+
+/// A call is running.
+pub struct Running(Questions);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let inner = &self.0.0;
+        if inner.calls.fetch_sub(1, Ordering::AcqRel) == 1 {
+            inner.asked.store(0, Ordering::Release);
+        }
+    }
+}
+
+struct Open(Questions);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.0.open.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,0 +1,162 @@
+//! What an answer says on its outside: done, failed, or more input wanted. The inside stays as it was sent.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rmcp::model::InputResponses;
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+
+use crate::server::client::Questions;
+
+/// An answer, looked at from outside.
+pub enum Answer {
+    Complete {
+        raw: Arc<RawValue>,
+        is_error: bool,
+    },
+    NeedsInput(Needed),
+    /// A kind of result that we did not ask for.
+    Other(String),
+}
+
+/// What a server of the newer era wants to know before it answers.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Needed {
+    input_requests: Option<BTreeMap<String, Wanted>>,
+    request_state: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Wanted {
+    #[serde(default)]
+    method: String,
+    #[serde(default)]
+    params: Option<Value>,
+}
+
+/// What goes along with the next try.
+#[derive(Default)]
+pub struct Input {
+    pub responses: Option<InputResponses>,
+    pub state: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Outside<'a> {
+    #[serde(borrow)]
+    result_type: Option<&'a RawValue>,
+    #[serde(borrow)]
+    is_error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    structured_content: Option<&'a RawValue>,
+}
+
+impl Answer {
+    pub fn of(raw: Arc<RawValue>) -> Self {
+        let outside: Outside<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
+        let is_error = outside.is_error.is_some_and(|flag| flag.get() == "true");
+        match outside.result_type.map(RawValue::get) {
+            None | Some("\"complete\"") => Self::Complete { is_error, raw },
+            Some("\"input_required\"") => Self::NeedsInput(serde_json::from_str(raw.get()).unwrap_or_default()),
+            Some(other) => match outside.content {
+                Some(_) => Self::Complete { is_error, raw },
+                None => Self::Other(crate::text::one_line(other.trim_matches('"'), 60)),
+            },
+        }
+    }
+}
+
+impl Needed {
+    /// Asks whom it concerns, one question after the other.
+    pub async fn ask(self, questions: &Questions) -> Input {
+        let mut responses = InputResponses::new();
+        for (key, wanted) in self.input_requests.unwrap_or_default() {
+            let answer = match questions.answer(&wanted.method, wanted.params).await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    json!({ "action": "cancel", "error": { "code": error.code.0, "message": error.message } })
+                }
+            };
+            responses.insert(key, answer);
+        }
+        Input { responses: (!responses.is_empty()).then_some(responses), state: self.request_state }
+    }
+}
+
+/// An object with nothing in it.
+pub fn empty() -> Arc<RawValue> {
+    Arc::from(to_raw_value(&Map::new()).unwrap_or_else(|_| RawValue::NULL.to_owned()))
+}
+
+/// A tool result always has its list of content: one that came as a bare text, or not at all, is put into one, so that
+/// no reader behind us stumbles over it.
+pub fn with_content(raw: Arc<RawValue>) -> Arc<RawValue> {
+    let text = raw.get();
+    if text.starts_with('{') {
+        let Ok(outside) = serde_json::from_str::<Outside<'_>>(text) else { return raw };
+        match outside.content.map(RawValue::get) {
+            Some(content) if content.starts_with('[') => return raw,
+            None if outside.structured_content.is_some() => {}
+            _ => {}
+        }
+    }
+    let mut result = match serde_json::from_str(text) {
+        Ok(Value::Object(result)) => result,
+        Ok(other) => Map::from_iter([("content".to_owned(), other)]),
+        Err(_) => return raw,
+    };
+    let content = match result.remove("content") {
+        None | Some(Value::Null) => match result.get("structuredContent") {
+            Some(structured) => json!([{ "type": "text", "text": structured.to_string() }]),
+            None => json!([]),
+        },
+        Some(Value::String(text)) => json!([{ "type": "text", "text": text }]),
+        Some(block @ Value::Object(_)) => json!([block]),
+        Some(Value::Array(blocks)) => Value::Array(blocks),
+        Some(other) => json!([{ "type": "text", "text": other.to_string() }]),
+    };
+    result.insert("content".to_owned(), content);
+    to_raw_value(&result).map_or(raw, Arc::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Arc<RawValue> {
+        Arc::from(RawValue::from_string(text.to_owned()).unwrap())
+    }
+
+    #[test]
+    fn a_result_in_order_is_the_very_text_that_was_sent() {
+        let sent = raw(r#"{"content":[ {"type":"x-new","a":1} ],  "isError":true}"#);
+        let Answer::Complete { raw, is_error } = Answer::of(sent.clone()) else { panic!("not complete") };
+        assert!(is_error);
+        assert!(Arc::ptr_eq(&with_content(raw), &sent));
+    }
+
+    #[test]
+    fn content_in_odd_shapes_becomes_a_list() {
+        let shown = |text: &str| with_content(raw(text)).get().to_owned();
+        assert_eq!(shown(r#"{"content":"hi"}"#), r#"{"content":[{"type":"text","text":"hi"}]}"#);
+        assert_eq!(shown("{}"), r#"{"content":[]}"#);
+        assert_eq!(shown("null"), r#"{"content":[]}"#);
+        assert_eq!(shown(r#""hi""#), r#"{"content":[{"type":"text","text":"hi"}]}"#);
+        assert_eq!(shown(r#"[{"type":"text","text":"a"}]"#), r#"{"content":[{"type":"text","text":"a"}]}"#);
+        assert_eq!(shown(r#"{"content":{"type":"text","text":"a"}}"#), r#"{"content":[{"type":"text","text":"a"}]}"#);
+    }
+
+    #[test]
+    fn an_error_flag_counts_only_when_it_is_true() {
+        let flagged = |text: &str| matches!(Answer::of(raw(text)), Answer::Complete { is_error: true, .. });
+        assert!(flagged(r#"{"isError":true}"#));
+        assert!(!flagged(r#"{"isError":"true"}"#));
+        assert!(!flagged(r#"{"content":[{"isError":true}]}"#));
+    }
+}

@@ -1,0 +1,231 @@
+//! How a connection begins: both eras, on whichever wire.
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use rmcp::RoleClient;
+use rmcp::model::{ErrorCode, ErrorData, ProtocolVersion};
+use rmcp::service::{ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::listen::Listening;
+use super::{Connection, Era, Inner, OpenError, Opening, Request, Wire, in_words, request};
+use crate::server::client::{Client, Questions};
+use crate::server::transport::ledger::Ledger;
+use crate::server::transport::sdk::Inside;
+use crate::server::transport::stdio::Lines;
+use crate::server::transport::{AnyTransport, Home, Line, greeting};
+
+type Service = RunningService<RoleClient, Client>;
+
+pub async fn open(wire: Wire, opening: Opening) -> Result<Connection, OpenError> {
+    let limit = opening.startup_timeout;
+    let ledger = match &wire {
+        Wire::Remote(remote) => remote.ledger.clone(),
+        Wire::Bytes { .. } | Wire::Tunnel(_) => Ledger::new(opening.name.clone(), opening.limits.message_bytes),
+    };
+    ledger.report_to(opening.happenings.clone());
+    let what = OnceLock::new();
+    match tokio::time::timeout(limit, connect(wire, opening, ledger.clone(), &what)).await {
+        Ok(opened) => opened,
+        Err(_) => {
+            let hint = match ledger.skipped() {
+                (0, _) if ledger.unread_bytes() > 0 => "; the server does not read".to_owned(),
+                (0, _) => String::new(),
+                (_, sample) => format!("; it sent “{sample}”"),
+            };
+            Err(OpenError::Timeout { what: what.get().copied().unwrap_or("initialize"), limit, hint })
+        }
+    }
+}
+
+async fn connect(
+    wire: Wire,
+    opening: Opening,
+    ledger: Ledger,
+    what: &OnceLock<&'static str>,
+) -> Result<Connection, OpenError> {
+    let questions = Questions::new(opening.name.clone(), opening.host.clone());
+    let source = Source::new(wire, &ledger);
+    let shake = |era: Era, version: ProtocolVersion| {
+        let client = Client::new(questions.clone(), ledger.clone(), version);
+        attempt(&source, client, era, &ledger)
+    };
+    let first = opening.era.unwrap_or(Era::Initialize);
+    what.set(method(first)).ok();
+    let (era, service) = match shake(first, ProtocolVersion::LATEST_WITH_INITIALIZE).await {
+        Ok(service) => (first, service),
+        Err(Trouble::Final(error)) => return Err(error),
+        Err(Trouble::Refused(refusal)) => {
+            let (era, version) = other(first, &refusal);
+            tracing::debug!(server = %opening.name, code = refusal.code.0, "refused {}, trying {}", method(first), method(era));
+            let refused =
+                OpenError::Refused { message: format!("the server refused {}: {}", method(first), in_words(&refusal)) };
+            match shake(era, version).await {
+                Ok(service) => (era, service),
+                Err(Trouble::Final(OpenError::Closed { .. } | OpenError::Io { .. })) if era != first => {
+                    return Err(OpenError::OtherEra { era, message: refused.to_string() });
+                }
+                Err(Trouble::Final(error @ (OpenError::NeedsAuth { .. } | OpenError::RetryAfter { .. }))) => {
+                    return Err(error);
+                }
+                Err(_) => return Err(refused),
+            }
+        }
+    };
+    Ok(begin(opening, ledger, questions, era, service).await)
+}
+
+/// Makes a connection of a service that runs.
+async fn begin(opening: Opening, ledger: Ledger, questions: Questions, era: Era, service: Service) -> Connection {
+    let peer = service.peer().clone();
+    // What a list holds is asked anew when somebody wants to know it.
+    peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
+    let version =
+        peer.peer_info().map_or(ProtocolVersion::LATEST_WITH_INITIALIZE, |info| info.protocol_version.clone());
+    let raw = ledger.greeting().unwrap_or_else(super::answer::empty);
+    let info = Arc::new(greeting::peer_info(&raw, era, &version));
+    let meta = request::level_meta(&opening.log_level);
+    let wants_level = meta.is_some() && info.capabilities.iter().any(|name| name == "logging");
+    let connection = Connection(Arc::new(Inner {
+        listening: (era == Era::Discover).then(|| Listening::start(peer.clone(), &info, ledger.clone())),
+        name: opening.name,
+        limits: opening.limits,
+        timeout: opening.timeout,
+        era,
+        meta: meta.filter(|_| era == Era::Discover),
+        peer,
+        ledger,
+        questions,
+        service: Mutex::new(Some(service)),
+        levelling: Mutex::new(None),
+        info,
+    }));
+    if era == Era::Initialize && wants_level {
+        ask_for_level(&connection, opening.log_level);
+    }
+    connection
+}
+
+/// Asks for a log level in the background: no start waits for it.
+fn ask_for_level(connection: &Connection, level: String) {
+    let inner = Arc::downgrade(&connection.0);
+    let timeout = connection.0.timeout;
+    let asking = tokio::spawn(async move {
+        let Some(connection) = inner.upgrade().map(Connection) else { return };
+        if let Err(error) = connection.request(Request::SetLevel { level }, timeout).await {
+            tracing::debug!(server = %connection.0.name, %error, "would not set its log level");
+        }
+    });
+    if let Ok(mut levelling) = connection.0.levelling.lock() {
+        *levelling = Some(AbortOnDropHandle::new(asking));
+    }
+}
+
+enum Trouble {
+    /// The server would not begin in this way.
+    Refused(ErrorData),
+    Final(OpenError),
+}
+
+async fn attempt(source: &Source, client: Client, era: Era, ledger: &Ledger) -> Result<Service, Trouble> {
+    let line = source.line(ledger).await.map_err(Trouble::Final)?;
+    let mode = match era {
+        Era::Initialize => ClientLifecycleMode::Initialize,
+        Era::Discover => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },
+    };
+    client.serve_with_lifecycle(line, mode).await.map_err(|error| trouble(error, era, ledger))
+}
+
+fn trouble(error: ClientInitializeError, era: Era, ledger: &Ledger) -> Trouble {
+    let method = method(era);
+    Trouble::Final(match error {
+        ClientInitializeError::JsonRpcError(error) if is_other_era(error.code) => return Trouble::Refused(error),
+        ClientInitializeError::JsonRpcError(error) => {
+            OpenError::Refused { message: format!("the server refused {method}: {}", in_words(&error)) }
+        }
+        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
+            return Trouble::Refused(ErrorData::unsupported_protocol_version(
+                ProtocolVersion::V_2026_07_28,
+                &server_supported,
+            ));
+        }
+        ClientInitializeError::TransportError { error, .. } => OpenError::from_chain(error.error.as_ref()),
+        ClientInitializeError::ConnectionClosed(_) => {
+            let (lines, sample) = ledger.skipped();
+            match ledger.close_reason() {
+                _ if lines > 0 && ledger.is_not_mcp() => {
+                    OpenError::Protocol { message: format!("not MCP: it sent “{sample}”") }
+                }
+                reason => {
+                    let reason = reason.unwrap_or_else(|| "the server closed the connection".to_owned());
+                    let hint =
+                        if lines > 0 { format!("; it sent “{sample}”, which is not MCP") } else { String::new() };
+                    OpenError::Closed { message: format!("{reason} before {method}{hint}") }
+                }
+            }
+        }
+        _ => OpenError::Protocol { message: format!("the server did not answer {method} as MCP has it") },
+    })
+}
+
+/// Codes by which servers say that they do not know the method or the version. Anything else is a trouble of its own.
+fn is_other_era(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
+            | ErrorCode::METHOD_NOT_FOUND
+            | ErrorCode::INVALID_REQUEST
+            | ErrorCode::INVALID_PARAMS
+    )
+}
+
+/// What to try after a refusal: an older version of the same era where the server names one, else the other era.
+fn other(refused: Era, refusal: &ErrorData) -> (Era, ProtocolVersion) {
+    let supported = refusal.data.as_ref().and_then(|data| data.get("supported")).cloned();
+    let supported: Vec<ProtocolVersion> =
+        supported.and_then(|versions| serde_json::from_value(versions).ok()).unwrap_or_default();
+    let older = ProtocolVersion::KNOWN_VERSIONS
+        .iter()
+        .rev()
+        .find(|version| version.has_initialize() && supported.contains(version));
+    match (refused, older) {
+        (_, Some(older)) => (Era::Initialize, older.clone()),
+        (Era::Initialize, None) => (Era::Discover, ProtocolVersion::LATEST_WITH_INITIALIZE),
+        (Era::Discover, None) => (Era::Initialize, ProtocolVersion::LATEST_WITH_INITIALIZE),
+    }
+}
+
+fn method(era: Era) -> &'static str {
+    match era {
+        Era::Initialize => "initialize",
+        Era::Discover => "server/discover",
+    }
+}
+
+/// Where lines come from: bytes and tunnels are there once and are handed back, remote servers are dialled again.
+enum Source {
+    Once(Home),
+    Dialled(crate::server::transport::Remote),
+}
+
+impl Source {
+    fn new(wire: Wire, ledger: &Ledger) -> Self {
+        let once = |transport: Box<dyn AnyTransport>| Self::Once(Arc::new(Mutex::new(Some(transport))));
+        match wire {
+            Wire::Bytes { read, write } => once(Box::new(Lines::new(read, write, ledger.clone()))),
+            Wire::Tunnel(tunnel) => once(Box::new(Inside::new(tunnel, ledger.clone()))),
+            Wire::Remote(remote) => Self::Dialled(remote),
+        }
+    }
+
+    async fn line(&self, ledger: &Ledger) -> Result<Line, OpenError> {
+        match self {
+            Self::Once(home) => {
+                let transport = home.lock().ok().and_then(|mut home| home.take());
+                let gone = || OpenError::Closed { message: "the connection was closed".to_owned() };
+                Ok(Line::new(transport.ok_or_else(gone)?, home.clone(), ledger.clone()))
+            }
+            Self::Dialled(remote) => Ok(Line::new((remote.dial)().await?, Home::default(), ledger.clone())),
+        }
+    }
+}

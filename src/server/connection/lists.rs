@@ -1,0 +1,300 @@
+//! What a server offers: every page of every list, read entry by entry, so that one odd entry costs only itself.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use rmcp::model::{
+    ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest,
+    PaginatedRequestParams,
+};
+use serde_json::{Map, Value, json};
+
+use super::{Connection, Listed, Patience};
+use crate::model::{Annotations, Error, Prompt, Resource, ResourceTemplate, Result, Tool};
+use crate::server::transport::ledger::size;
+use crate::text::{mask, one_line};
+
+/// Everything that a server offers.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Lists {
+    pub tools: Vec<Arc<Tool>>,
+    pub resources: Vec<Resource>,
+    pub templates: Vec<ResourceTemplate>,
+    pub prompts: Vec<Prompt>,
+    /// What was odd about it, for people.
+    pub warnings: Vec<String>,
+}
+
+/// One list anew, with what was odd about it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Listing {
+    Tools { tools: Vec<Arc<Tool>>, warnings: Vec<String> },
+    Resources { resources: Vec<Resource>, templates: Vec<ResourceTemplate>, warnings: Vec<String> },
+    Prompts { prompts: Vec<Prompt>, warnings: Vec<String> },
+}
+
+pub async fn all(connection: &Connection) -> Result<Lists> {
+    let (tools, (resources, templates), prompts) =
+        tokio::try_join!(tools(connection), resources(connection), entries(connection, Kind::Prompts))?;
+    let mut lists = Lists { tools: tools.0, warnings: tools.1, ..Lists::default() };
+    lists.resources = resources.read(resource, &mut lists.warnings);
+    lists.templates = templates.read(template, &mut lists.warnings);
+    lists.prompts = prompts.read(prompt, &mut lists.warnings);
+    Ok(lists)
+}
+
+pub async fn one(connection: &Connection, listed: Listed) -> Result<Listing> {
+    let mut warnings = Vec::new();
+    Ok(match listed {
+        Listed::Tools => {
+            let (tools, warnings) = tools(connection).await?;
+            Listing::Tools { tools, warnings }
+        }
+        Listed::Resources => {
+            let (resources, templates) = resources(connection).await?;
+            let resources = resources.read(resource, &mut warnings);
+            let templates = templates.read(template, &mut warnings);
+            Listing::Resources { resources, templates, warnings }
+        }
+        Listed::Prompts => {
+            let prompts = entries(connection, Kind::Prompts).await?.read(prompt, &mut warnings);
+            Listing::Prompts { prompts, warnings }
+        }
+    })
+}
+
+async fn tools(connection: &Connection) -> Result<(Vec<Arc<Tool>>, Vec<String>)> {
+    let most = connection.0.limits.description_bytes;
+    let mut warnings = Vec::new();
+    let tools =
+        entries(connection, Kind::Tools).await?.read(|fields, warnings| tool(fields, most, warnings), &mut warnings);
+    Ok((tools.into_iter().map(Arc::new).collect(), warnings))
+}
+
+async fn resources(connection: &Connection) -> Result<(Entries, Entries)> {
+    tokio::try_join!(entries(connection, Kind::Resources), entries(connection, Kind::Templates))
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Tools,
+    Resources,
+    Templates,
+    Prompts,
+}
+
+impl Kind {
+    fn capability(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources | Self::Templates => "resources",
+            Self::Prompts => "prompts",
+        }
+    }
+
+    /// The method's name, and the field of its result.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Tools => ("tools/list", "tools"),
+            Self::Resources => ("resources/list", "resources"),
+            Self::Templates => ("resources/templates/list", "resourceTemplates"),
+            Self::Prompts => ("prompts/list", "prompts"),
+        }
+    }
+
+    /// What one entry is called, and the field that tells it from the others.
+    fn entry(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Tools => ("tool", "name"),
+            Self::Resources => ("resource", "uri"),
+            Self::Templates => ("resource template", "uriTemplate"),
+            Self::Prompts => ("prompt", "name"),
+        }
+    }
+
+    fn request(self, cursor: Option<String>) -> ClientRequest {
+        let mut params = PaginatedRequestParams::default();
+        params.cursor = cursor;
+        match self {
+            Self::Tools => ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params)),
+            Self::Resources => ClientRequest::ListResourcesRequest(ListResourcesRequest::with_param(params)),
+            Self::Templates => {
+                ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest::with_param(params))
+            }
+            Self::Prompts => ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(params)),
+        }
+    }
+}
+
+/// The entries of one list as they were sent, one for each name.
+struct Entries {
+    kind: Kind,
+    found: Vec<(String, Map<String, Value>)>,
+    warnings: Vec<String>,
+}
+
+impl Entries {
+    fn read<T>(self, read: impl Fn(Entry, &mut Vec<String>) -> T, warnings: &mut Vec<String>) -> Vec<T> {
+        warnings.extend(self.warnings);
+        self.found.into_iter().map(|(name, fields)| read(Entry { name, fields }, warnings)).collect()
+    }
+}
+
+struct Entry {
+    name: String,
+    fields: Map<String, Value>,
+}
+
+/// All pages of one list, as far as the server and our limits let us.
+async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
+    let mut entries = Entries { kind, found: Vec::new(), warnings: Vec::new() };
+    if !connection.0.info.capabilities.iter().any(|name| name == kind.capability()) {
+        return Ok(entries);
+    }
+    let (method, field) = kind.names();
+    let patience = Patience { idle: connection.0.timeout, most: connection.0.timeout, setting: "timeout" };
+    let mut names = HashSet::new();
+    let mut cursors = HashSet::new();
+    let mut cursor = None;
+    for page in 0..connection.0.limits.pages {
+        let raw = match connection.ask(kind.request(cursor.take()), method, &patience, None).await {
+            Ok(raw) => raw,
+            Err(error) if page > 0 => {
+                entries.warnings.push(format!("a page of {method} failed, those before it are kept: {error}"));
+                return Ok(entries);
+            }
+            Err(Error::Protocol { message, .. }) => {
+                // Half of all servers with resources know no templates.
+                if kind != Kind::Templates {
+                    entries.warnings.push(format!("{method} failed: {message}"));
+                }
+                return Ok(entries);
+            }
+            Err(error) => return Err(error),
+        };
+        let mut page: Map<String, Value> = serde_json::from_str(raw.get()).unwrap_or_default();
+        match page.remove(field) {
+            Some(Value::Array(items)) => {
+                if !entries.add(items, &mut names, connection.0.limits.tools) {
+                    return Ok(entries);
+                }
+            }
+            _ => entries.warnings.push(format!("the answer to {method} has no list `{field}`")),
+        }
+        match page.remove("nextCursor") {
+            Some(Value::String(next)) if !next.is_empty() => {
+                if !cursors.insert(next.clone()) {
+                    entries
+                        .warnings
+                        .push(format!("{method} goes round in circles: a page came back, the rest was not asked for"));
+                    return Ok(entries);
+                }
+                cursor = Some(next);
+            }
+            None | Some(Value::Null | Value::String(_)) => return Ok(entries),
+            Some(_) => {
+                entries.warnings.push(format!("{method} names a next page that is no text: it was not asked for"));
+                return Ok(entries);
+            }
+        }
+    }
+    let pages = connection.0.limits.pages;
+    entries.warnings.push(format!(
+        "{method} has more than {pages} pages: the rest was not asked for (`limits.pages` sets this limit)"
+    ));
+    Ok(entries)
+}
+
+impl Entries {
+    /// Adds a page. False when there is no room for more.
+    fn add(&mut self, items: Vec<Value>, names: &mut HashSet<String>, most: usize) -> bool {
+        let (entry, key) = self.kind.entry();
+        let mut nameless = 0;
+        for item in items {
+            let Value::Object(fields) = item else {
+                nameless += 1;
+                continue;
+            };
+            let name = match fields.get(key) {
+                Some(Value::String(name)) if !name.is_empty() => name.clone(),
+                _ => {
+                    nameless += 1;
+                    continue;
+                }
+            };
+            if names.contains(&name) {
+                self.warnings.push(format!("duplicate {entry} {}: the first one counts", one_line(&mask(&name), 80)));
+                continue;
+            }
+            if self.found.len() >= most {
+                self.warnings
+                    .push(format!("more than {most} {entry}s: the rest is left out (`limits.tools` sets this limit)"));
+                return false;
+            }
+            names.insert(name.clone());
+            self.found.push((name, fields));
+        }
+        if nameless > 0 {
+            self.warnings.push(format!("{nameless} {entry}s without a {key} are left out"));
+        }
+        true
+    }
+}
+
+fn tool(entry: Entry, most: usize, warnings: &mut Vec<String>) -> Tool {
+    let Entry { name, mut fields } = entry;
+    if !matches!(fields.get("inputSchema"), Some(Value::Object(_))) {
+        warnings.push(format!("tool {} has no usable inputSchema: any object is taken", one_line(&mask(&name), 80)));
+        fields.insert("inputSchema".to_owned(), json!({ "type": "object" }));
+    }
+    if let Some(Value::String(description)) = fields.get_mut("description")
+        && description.len() > most
+    {
+        description.truncate(description.floor_char_boundary(most));
+        description.push('…');
+        warnings.push(format!(
+            "the description of tool {} is cut at {} (`limits.description_bytes` sets this limit)",
+            one_line(&mask(&name), 80),
+            size(most)
+        ));
+    }
+    let object = |key: &str| match fields.get(key) {
+        Some(Value::Object(object)) => Some(Arc::new(object.clone())),
+        _ => None,
+    };
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    let annotations = fields.get("annotations");
+    let hint = |key: &str| annotations.and_then(|annotations| annotations.get(key)).and_then(Value::as_bool);
+    Tool {
+        title: text(fields.get("title")).or_else(|| text(annotations.and_then(|annotations| annotations.get("title")))),
+        description: text(fields.get("description")).unwrap_or_default(),
+        input_schema: object("inputSchema").unwrap_or_default(),
+        output_schema: object("outputSchema"),
+        annotations: Annotations {
+            read_only: hint("readOnlyHint"),
+            destructive: hint("destructiveHint"),
+            idempotent: hint("idempotentHint"),
+            open_world: hint("openWorldHint"),
+        },
+        name: name.into(),
+        raw: Arc::new(Value::Object(fields)),
+    }
+}
+
+fn name_of(fields: &Map<String, Value>, otherwise: &str) -> String {
+    fields.get("name").and_then(Value::as_str).unwrap_or(otherwise).to_owned()
+}
+
+fn resource(entry: Entry, _: &mut Vec<String>) -> Resource {
+    let Entry { name: uri, fields } = entry;
+    Resource { name: name_of(&fields, &uri), uri, raw: Arc::new(Value::Object(fields)) }
+}
+
+fn template(entry: Entry, _: &mut Vec<String>) -> ResourceTemplate {
+    let Entry { name: uri_template, fields } = entry;
+    ResourceTemplate { name: name_of(&fields, &uri_template), uri_template, raw: Arc::new(Value::Object(fields)) }
+}
+
+fn prompt(entry: Entry, _: &mut Vec<String>) -> Prompt {
+    Prompt { name: entry.name, raw: Arc::new(Value::Object(entry.fields)) }
+}

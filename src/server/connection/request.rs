@@ -1,0 +1,92 @@
+//! What can be asked of a server beside tool calls and lists, as messages.
+#![allow(
+    deprecated,
+    reason = "levels and subscriptions of the older era are on their way out of MCP, but servers of today use them"
+)]
+
+use rmcp::model::{
+    ClientRequest, CustomRequest, GetPromptRequest, GetPromptRequestParams, LoggingLevel, ReadResourceRequest,
+    ReadResourceRequestParams, RequestMetaObject, SetLevelRequest, SetLevelRequestParams, SubscribeRequest,
+    SubscribeRequestParams, UnsubscribeRequest, UnsubscribeRequestParams,
+};
+use serde_json::{Map, Value};
+
+use super::answer::Input;
+
+/// What can be asked beside tool calls and lists.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Request {
+    ReadResource { uri: String },
+    GetPrompt { name: String, arguments: Option<Map<String, Value>> },
+    Complete { r#ref: Value, argument: Value, context: Option<Value> },
+    Subscribe { uri: String },
+    Unsubscribe { uri: String },
+    SetLevel { level: String },
+}
+
+impl Request {
+    /// The method's name on the wire.
+    pub fn method(&self) -> &'static str {
+        match self {
+            Self::ReadResource { .. } => "resources/read",
+            Self::GetPrompt { .. } => "prompts/get",
+            Self::Complete { .. } => "completion/complete",
+            Self::Subscribe { .. } => "resources/subscribe",
+            Self::Unsubscribe { .. } => "resources/unsubscribe",
+            Self::SetLevel { .. } => "logging/setLevel",
+        }
+    }
+
+    pub(super) fn to_message(&self, input: &mut Input) -> ClientRequest {
+        match self {
+            Self::ReadResource { uri } => {
+                let mut params = ReadResourceRequestParams::new(uri.clone());
+                params.input_responses = input.responses.take();
+                params.request_state = input.state.take();
+                ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params))
+            }
+            Self::GetPrompt { name, arguments } => {
+                let mut params = GetPromptRequestParams::new(name.clone());
+                params.arguments.clone_from(arguments);
+                params.input_responses = input.responses.take();
+                params.request_state = input.state.take();
+                ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
+            }
+            // As it was given: what a reference may hold is between the editor and the server.
+            Self::Complete { r#ref, argument, context } => {
+                let mut params = serde_json::json!({ "ref": r#ref, "argument": argument });
+                if let (Some(context), Some(params)) = (context, params.as_object_mut()) {
+                    params.insert("context".to_owned(), context.clone());
+                }
+                ClientRequest::CustomRequest(CustomRequest::new(self.method(), Some(params)))
+            }
+            Self::Subscribe { uri } => {
+                ClientRequest::SubscribeRequest(SubscribeRequest::new(SubscribeRequestParams::new(uri.clone())))
+            }
+            Self::Unsubscribe { uri } => {
+                ClientRequest::UnsubscribeRequest(UnsubscribeRequest::new(UnsubscribeRequestParams::new(uri.clone())))
+            }
+            Self::SetLevel { level } => {
+                let level = logging_level(level).unwrap_or(LoggingLevel::Info);
+                ClientRequest::SetLevelRequest(SetLevelRequest::new(SetLevelRequestParams::new(level)))
+            }
+        }
+    }
+}
+
+/// What asks for a log level along with each request.
+pub(super) fn level_meta(level: &str) -> Option<RequestMetaObject> {
+    let mut meta = RequestMetaObject::new();
+    meta.set_log_level(logging_level(level)?);
+    Some(meta)
+}
+
+/// MCP's name for a level; ours differ in two.
+fn logging_level(level: &str) -> Option<LoggingLevel> {
+    let level = match level {
+        "trace" => "debug",
+        "warn" => "warning",
+        level => level,
+    };
+    serde_json::from_value(Value::from(level)).ok()
+}

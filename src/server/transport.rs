@@ -1,0 +1,234 @@
+//! How messages travel: one file for each kind of wire, and what all of them share.
+//!
+//! Whatever the wire, the [`ledger`] knows which requests are open, takes each answer as the text it came as, and
+//! keeps notices in order. What a message means is left to the connection above.
+
+pub mod frame;
+pub(super) mod greeting;
+pub mod ledger;
+pub mod repair;
+pub mod sdk;
+pub mod stdio;
+pub mod tcp;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use rmcp::RoleClient;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::host::Tunnel;
+use ledger::Ledger;
+
+/// What a connection runs over.
+pub enum Wire {
+    /// A message a line: a child's pipes or a socket.
+    Bytes { read: Box<dyn AsyncRead + Send + Unpin>, write: Box<dyn AsyncWrite + Send + Unpin> },
+    /// A server inside the editor.
+    Tunnel(Tunnel),
+    /// A server behind HTTP, in whichever dialect.
+    Remote(Remote),
+}
+
+/// A way to a remote server that can be taken more than once: where a server refuses the older handshake, the newer
+/// one begins on a transport of its own.
+pub struct Remote {
+    /// Shared with the transports that `dial` makes: they hand every message that they receive to [`Ledger::read`].
+    pub ledger: Ledger,
+    pub dial: Box<dyn Fn() -> BoxFuture<'static, Result<Box<dyn AnyTransport>, OpenError>> + Send + Sync>,
+}
+
+/// Why there is no connection, or why a message could not be sent. Every text is for people.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum OpenError {
+    #[error("the server wants you to sign in first")]
+    NeedsAuth {
+        /// The `WWW-Authenticate` header, where there was one.
+        challenge: Option<String>,
+    },
+    /// The server speaks the other era of MCP and has hung up: open a new wire with this era.
+    #[error("{message}")]
+    OtherEra { era: Era, message: String },
+    /// The server answered, and said no.
+    #[error("{message}")]
+    Refused { message: String },
+    /// What came is not MCP.
+    #[error("{message}")]
+    Protocol { message: String },
+    #[error("{message}")]
+    Io { message: String },
+    /// The server is busy and said when to come again.
+    #[error("{message}")]
+    RetryAfter { after: Duration, message: String },
+    #[error("{message}")]
+    Closed { message: String },
+    #[error("no answer to {what} in {} s (`startupTimeout` sets this limit){hint}", limit.as_secs_f64())]
+    Timeout { what: &'static str, limit: Duration, hint: String },
+}
+
+/// How a server begins a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    /// `initialize`: 2024-11-05 to 2025-11-25.
+    Initialize,
+    /// `server/discover`, stateless: from 2026-07-28.
+    Discover,
+}
+
+/// The lists that a server may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Listed {
+    Tools,
+    Resources,
+    Prompts,
+}
+
+/// What a server lets us know without being asked.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Happening {
+    ListChanged(Listed),
+    Log {
+        level: String,
+        text: String,
+    },
+    ResourceUpdated(String),
+    Warning(String),
+    /// Lines that were no messages, so far; replaces the one before. The sample is safe to show.
+    Skipped {
+        lines: u64,
+        sample: String,
+    },
+}
+
+/// How far a call has come.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    pub progress: f64,
+    pub total: Option<f64>,
+    pub message: Option<String>,
+}
+
+/// Any transport behind a pointer.
+pub trait AnyTransport: Send {
+    fn send(&mut self, message: ClientJsonRpcMessage) -> BoxFuture<'static, Result<(), OpenError>>;
+    fn receive(&mut self) -> BoxFuture<'_, Option<ServerJsonRpcMessage>>;
+    fn close(&mut self) -> BoxFuture<'_, ()>;
+}
+
+/// A transport of rmcp's kind behind a pointer, its errors turned into ours.
+pub struct Boxed<T>(pub T);
+
+impl<T> AnyTransport for Boxed<T>
+where
+    T: Transport<RoleClient>,
+{
+    fn send(&mut self, message: ClientJsonRpcMessage) -> BoxFuture<'static, Result<(), OpenError>> {
+        let sent = self.0.send(message);
+        Box::pin(async move { sent.await.map_err(|error| OpenError::from_chain(&error)) })
+    }
+
+    fn receive(&mut self) -> BoxFuture<'_, Option<ServerJsonRpcMessage>> {
+        Box::pin(self.0.receive())
+    }
+
+    fn close(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            // Whoever closes has no more use for what went wrong.
+            self.0.close().await.ok();
+        })
+    }
+}
+
+impl OpenError {
+    /// Finds our own error in what a library has wrapped around it; otherwise takes the innermost text, because the
+    /// outer ones name types and not troubles.
+    pub fn from_chain(error: &(dyn std::error::Error + 'static)) -> Self {
+        let mut innermost = error;
+        let mut current = Some(error);
+        while let Some(error) = current {
+            if let Some(own) = error.downcast_ref::<Self>() {
+                return own.clone();
+            }
+            if let Some(required) = error.downcast_ref::<rmcp::transport::streamable_http_client::AuthRequiredError>() {
+                return Self::NeedsAuth { challenge: Some(required.www_authenticate_header.clone()) };
+            }
+            if matches!(error.downcast_ref(), Some(rmcp::transport::AuthError::AuthorizationRequired)) {
+                return Self::NeedsAuth { challenge: None };
+            }
+            innermost = error;
+            current = error.source();
+        }
+        let text = innermost.to_string();
+        Self::Io { message: crate::text::one_line(&crate::text::mask(&text), 300) }
+    }
+
+    /// Whether the server itself spoke, so that trying again soon cannot change much.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::NeedsAuth { .. } | Self::Refused { .. })
+    }
+}
+
+/// The transport that a connection runs on: any wire, with the ledger watching both directions. Dropped before it was
+/// closed, it leaves the wire where it came from: a refused handshake is not the end of it.
+pub(super) struct Line {
+    inner: Option<Box<dyn AnyTransport>>,
+    home: Home,
+    ledger: Ledger,
+}
+
+/// Where a wire stays between two handshakes. The lock is `std` and held for a move only.
+pub(super) type Home = Arc<Mutex<Option<Box<dyn AnyTransport>>>>;
+
+impl Line {
+    pub(super) fn new(inner: Box<dyn AnyTransport>, home: Home, ledger: Ledger) -> Self {
+        Self { inner: Some(inner), home, ledger }
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if let Ok(mut home) = self.home.lock() {
+            *home = self.inner.take();
+        }
+    }
+}
+
+impl Transport<RoleClient> for Line {
+    type Error = OpenError;
+
+    fn send(&mut self, message: ClientJsonRpcMessage) -> impl Future<Output = Result<(), OpenError>> + Send + 'static {
+        self.ledger.sent(&message);
+        match &mut self.inner {
+            Some(inner) => inner.send(message),
+            None => {
+                Box::pin(std::future::ready(Err(OpenError::Closed { message: "the connection was closed".to_owned() })))
+            }
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            let inner = self.inner.as_mut()?;
+            let Some(message) = inner.receive().await else {
+                self.ledger.close("the server closed the connection");
+                return None;
+            };
+            match self.ledger.screen(message) {
+                ledger::Screened::Pass(message) => return Some(message),
+                ledger::Screened::Answer(answer) => drop(tokio::spawn(inner.send(answer))),
+                ledger::Screened::Taken => {}
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), OpenError> {
+        self.ledger.close("the connection was closed");
+        if let Some(mut inner) = self.inner.take() {
+            inner.close().await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,157 @@
+//! Cuts a stream of bytes into lines, in bounded memory whatever is poured in. Pure.
+
+use std::ops::Range;
+
+/// How much of the beginning and of the end of an overlong line is kept, to tell whose answer it was.
+const HEAD: usize = 4 << 10;
+const TAIL: usize = 512;
+/// What is asked for with each read, and kept between messages.
+const ROOM: usize = 16 << 10;
+/// A buffer that a large message has blown up is given back beyond this size.
+const KEEP: usize = 256 << 10;
+
+/// Lines as they come in.
+#[derive(Debug)]
+pub struct Frames {
+    buffer: Vec<u8>,
+    /// Where the line begins that is not complete yet.
+    start: usize,
+    /// How far that line has been searched for its end.
+    searched: usize,
+    limit: usize,
+    flood: Option<Flood>,
+}
+
+/// An overlong line that is being let through without being kept.
+#[derive(Debug, Default)]
+pub struct Flood {
+    pub head: Vec<u8>,
+    pub tail: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub enum Frame {
+    /// A whole line, without its end. Look at it with [`Frames::line`] before asking for the next.
+    Line(Range<usize>),
+    /// A line has just grown beyond the limit; this is how it begins.
+    TooLong(Vec<u8>),
+    /// The overlong line has come to its end.
+    TooLongEnded(Flood),
+}
+
+impl Frames {
+    pub fn new(limit: usize) -> Self {
+        Self { buffer: Vec::new(), start: 0, searched: 0, limit, flood: None }
+    }
+
+    /// Where to read into: append what comes.
+    pub fn room(&mut self) -> &mut Vec<u8> {
+        if self.start > 0 {
+            self.buffer.drain(..self.start);
+            self.searched -= self.start;
+            self.start = 0;
+        }
+        if self.buffer.is_empty() && self.buffer.capacity() > KEEP {
+            self.buffer = Vec::new();
+        }
+        self.buffer.reserve(ROOM);
+        &mut self.buffer
+    }
+
+    pub fn line(&self, line: Range<usize>) -> &[u8] {
+        self.buffer.get(line).unwrap_or_default()
+    }
+
+    /// The next thing that is complete.
+    pub fn next(&mut self) -> Option<Frame> {
+        let end =
+            self.buffer.get(self.searched..).and_then(|rest| memchr::memchr(b'\n', rest)).map(|at| self.searched + at);
+        if let Some(flood) = &mut self.flood {
+            flood.remember(self.buffer.get(self.start..end.unwrap_or(self.buffer.len())).unwrap_or_default());
+            self.advance(end.map_or(self.buffer.len(), |end| end + 1));
+            return end.and_then(|_| self.flood.take()).map(Frame::TooLongEnded);
+        }
+        match end {
+            Some(end) if end - self.start <= self.limit => {
+                let line = self.start..end;
+                self.advance(end + 1);
+                Some(Frame::Line(line))
+            }
+            None if self.buffer.len() - self.start <= self.limit => {
+                self.searched = self.buffer.len();
+                None
+            }
+            _ => {
+                let rest = self.buffer.get(self.start..end.unwrap_or(self.buffer.len())).unwrap_or_default();
+                let head = rest.get(..HEAD.min(rest.len())).unwrap_or_default().to_vec();
+                self.flood = Some(Flood { head: head.clone(), tail: Vec::new() });
+                Some(Frame::TooLong(head))
+            }
+        }
+    }
+
+    /// What stands after the last line's end when the stream is over: a line all the same.
+    pub fn rest(&mut self) -> Option<Range<usize>> {
+        let line = self.start..self.buffer.len();
+        self.advance(self.buffer.len());
+        (!line.is_empty() && self.flood.is_none()).then_some(line)
+    }
+
+    fn advance(&mut self, to: usize) {
+        self.start = to;
+        self.searched = to;
+    }
+}
+
+impl Flood {
+    fn remember(&mut self, piece: &[u8]) {
+        self.tail.extend_from_slice(piece.get(piece.len().saturating_sub(TAIL)..).unwrap_or_default());
+        self.tail.drain(..self.tail.len().saturating_sub(TAIL));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds pieces and tells what came out of each.
+    fn cut(limit: usize, pieces: &[&str]) -> Vec<String> {
+        let mut frames = Frames::new(limit);
+        let mut seen = Vec::new();
+        for piece in pieces {
+            frames.room().extend_from_slice(piece.as_bytes());
+            while let Some(frame) = frames.next() {
+                seen.push(match frame {
+                    Frame::Line(line) => String::from_utf8_lossy(frames.line(line)).into_owned(),
+                    Frame::TooLong(head) => format!("too long: {}", String::from_utf8_lossy(&head)),
+                    Frame::TooLongEnded(flood) => format!("ended: {}", String::from_utf8_lossy(&flood.tail)),
+                });
+            }
+        }
+        if let Some(rest) = frames.rest() {
+            seen.push(format!("rest: {}", String::from_utf8_lossy(frames.line(rest))));
+        }
+        seen
+    }
+
+    #[test]
+    fn lines_come_out_however_the_bytes_were_split() {
+        assert_eq!(cut(99, &["one\ntw", "o", "\n\nthree"]), ["one", "two", "", "rest: three"]);
+    }
+
+    #[test]
+    fn an_overlong_line_is_announced_at_once_and_the_next_one_is_whole() {
+        assert_eq!(cut(4, &["ab", "cdef", "gh", "ij\nnext\n"]), ["too long: abcdef", "ended: abcdefghij", "next"]);
+        assert_eq!(cut(4, &["abcdef\nnext\n"]), ["too long: abcdef", "ended: abcdef", "next"]);
+    }
+
+    #[test]
+    fn memory_stays_bounded_while_a_line_without_end_pours_in() {
+        let mut frames = Frames::new(1 << 20);
+        for _ in 0..400 {
+            frames.room().extend_from_slice(&[b'x'; 64 << 10]);
+            while frames.next().is_some() {}
+        }
+        assert!(frames.buffer.capacity() < 4 << 20);
+    }
+}

@@ -1,0 +1,127 @@
+//! The first answer of a server, read leniently: what is missing or of the wrong type is filled in or left out, so
+//! that a server which can talk is talked to.
+
+use std::sync::Arc;
+
+use rmcp::model::{DiscoverResult, InitializeResult, ProtocolVersion, ServerCapabilities};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::Era;
+use crate::model::PeerInfo;
+
+/// Taken for the version of a server that does not say: the first one there was.
+const UNSAID: &str = "2024-11-05";
+/// Where a server of the newer era says who it is.
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+pub fn initialize_result(raw: &RawValue) -> InitializeResult {
+    if let Ok(result) = serde_json::from_str(raw.get()) {
+        return result;
+    }
+    let sent = object(raw);
+    let repaired = json!({
+        "protocolVersion": text(&sent, "protocolVersion").unwrap_or(UNSAID),
+        "capabilities": {},
+        "serverInfo": { "name": "", "version": "" },
+    });
+    let mut result = serde_json::from_value::<InitializeResult>(repaired).unwrap_or_else(|_| {
+        InitializeResult::new(ServerCapabilities::default()).with_protocol_version(ProtocolVersion::V_2024_11_05)
+    });
+    result.capabilities = capabilities(&sent);
+    result.instructions = text(&sent, "instructions").map(str::to_owned);
+    result
+}
+
+pub fn discover_result(raw: &RawValue) -> DiscoverResult {
+    if let Ok(result) = serde_json::from_str(raw.get()) {
+        return result;
+    }
+    let sent = object(raw);
+    let versions = sent.get("supportedVersions").and_then(Value::as_array).map_or_else(Vec::new, |versions| {
+        versions.iter().filter_map(|version| serde_json::from_value(version.clone()).ok()).collect()
+    });
+    let versions = if versions.is_empty() { vec![ProtocolVersion::V_2026_07_28] } else { versions };
+    let mut result = DiscoverResult::new(versions, capabilities(&sent));
+    result.instructions = text(&sent, "instructions").map(str::to_owned);
+    result
+}
+
+/// Who the server is, from what it sent.
+pub fn peer_info(raw: &RawValue, era: Era, version: &ProtocolVersion) -> PeerInfo {
+    let sent = object(raw);
+    let who = match era {
+        Era::Initialize => sent.get("serverInfo"),
+        Era::Discover => sent.get("_meta").and_then(|meta| meta.get(SERVER_INFO)).or_else(|| sent.get("serverInfo")),
+    };
+    let of = |key: &str| who.and_then(|who| who.get(key)).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let capabilities = match sent.get("capabilities") {
+        Some(Value::Object(capabilities)) => {
+            capabilities.iter().filter(|(_, value)| declared(value)).map(|(name, _)| name.clone()).collect()
+        }
+        // A server that says nothing about what it can is asked for everything.
+        _ => ["tools", "resources", "prompts"].map(str::to_owned).to_vec(),
+    };
+    PeerInfo {
+        name: of("name"),
+        version: of("version"),
+        protocol_version: version.to_string(),
+        instructions: text(&sent, "instructions").map(str::to_owned),
+        capabilities,
+        raw: Arc::new(Value::Object(sent)),
+    }
+}
+
+/// `"tools": false` and `"tools": null` mean that there are none.
+fn declared(value: &Value) -> bool {
+    !matches!(value, Value::Null | Value::Bool(false))
+}
+
+/// Each capability that can be read; the odd ones are left out for rmcp, and stay in what is shown.
+fn capabilities(sent: &Map<String, Value>) -> ServerCapabilities {
+    let Some(Value::Object(given)) = sent.get("capabilities") else { return ServerCapabilities::default() };
+    let readable = |value: &Value| serde_json::from_value::<ServerCapabilities>(value.clone()).is_ok();
+    let kept: Map<String, Value> = given
+        .iter()
+        .filter(|(name, value)| readable(&json!({ *name: value })))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    serde_json::from_value(Value::Object(kept)).unwrap_or_default()
+}
+
+fn object(raw: &RawValue) -> Map<String, Value> {
+    serde_json::from_str(raw.get()).unwrap_or_default()
+}
+
+fn text<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
+    object.get(key)?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn what_is_missing_in_the_first_answer_is_filled_in() {
+        for sent in [r#"{}"#, r#"null"#, r#"{"protocolVersion":7}"#, r#"{"capabilities":{"tools":true}}"#] {
+            assert_eq!(initialize_result(&raw(sent)).protocol_version, ProtocolVersion::V_2024_11_05, "{sent}");
+        }
+        let result =
+            initialize_result(&raw(r#"{"protocolVersion":"banana-1","capabilities":{"tools":{},"logging":7}}"#));
+        assert_eq!(result.protocol_version.as_str(), "banana-1");
+        assert!(result.capabilities.tools.is_some());
+    }
+
+    #[test]
+    fn capabilities_are_told_by_name_and_a_silent_server_is_asked_for_everything() {
+        let of =
+            |sent: &str| peer_info(&raw(sent), Era::Initialize, &ProtocolVersion::V_2025_11_25).capabilities.join(" ");
+        assert_eq!(of(r#"{"capabilities":{"tools":{},"prompts":false,"logging":{}}}"#), "tools logging");
+        assert_eq!(of(r#"{"capabilities":{}}"#), "");
+        assert_eq!(of("{}"), "tools resources prompts");
+    }
+}

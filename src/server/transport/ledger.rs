@@ -1,0 +1,532 @@
+//! What we asked and who waits for it. Every wire keeps one: it ties each answer to its request, takes notices in the
+//! order they came, and notes what was skipped.
+//!
+//! The lock is `std`, private to this file and held for table look-ups only: a remote wire reads in tasks of its own,
+//! all others would not need one.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, CustomRequest, ErrorCode, ErrorData, GetExtensions,
+    GetMeta, JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, NumberOrString, PingRequest, RequestId,
+    ServerJsonRpcMessage, ServerNotification, ServerRequest, ServerResult,
+};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
+
+use super::repair::{self, Incoming, Reading};
+use super::{Happening, Listed, Progress, greeting};
+use crate::model::ServerName;
+
+use crate::text::{mask, one_line, visible};
+
+/// A log message longer than this is cut: one line of a log, not a channel for data.
+const LONGEST_LOG: usize = 16 << 10;
+/// Unknown methods remembered, so that each is logged once.
+const METHODS: usize = 64;
+/// Broken bytes before the first message after which a peer is taken for something other than MCP.
+const BROKEN_BYTES: usize = 16 << 10;
+
+/// Shared by a wire and its connection.
+#[derive(Clone)]
+pub struct Ledger(Arc<Shared>);
+
+struct Shared {
+    server: ServerName,
+    /// Longest message, in bytes.
+    limit: usize,
+    state: Mutex<State>,
+    closed: watch::Sender<Option<String>>,
+    happenings: OnceLock<mpsc::Sender<Happening>>,
+    /// A list change that found the channel full and is being sent by a task of its own.
+    owed: [AtomicBool; 3],
+    dropped_logs: AtomicU64,
+    unread: Unread,
+}
+
+/// What was given to a wire and has not been taken by the server yet.
+#[derive(Default)]
+pub(super) struct Unread {
+    pub bytes: AtomicUsize,
+    pub messages: AtomicUsize,
+}
+
+#[derive(Default)]
+struct State {
+    open: HashMap<RequestId, Open>,
+    tokens: HashMap<NumberOrString, RequestId>,
+    /// The server has answered the handshake: from now on it may ask us things.
+    greeted: Option<Arc<RawValue>>,
+    skipped: u64,
+    sample: String,
+    broken: usize,
+    unknown: HashSet<String>,
+}
+
+/// A request on its way.
+struct Open {
+    kind: Kind,
+    slot: Option<Slot>,
+    token: Option<NumberOrString>,
+    sent: Instant,
+}
+
+/// The requests whose answers rmcp itself must understand, and all others.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Initialize,
+    Discover,
+    Listen,
+    Other,
+}
+
+/// Where the answer to one request is put as it came. Travels with the request as an extension of it.
+#[derive(Clone, Default)]
+pub struct Slot(Arc<SlotInner>);
+
+#[derive(Default)]
+struct SlotInner {
+    raw: OnceLock<Box<RawValue>>,
+    progress: Option<mpsc::Sender<Progress>>,
+    heard: Mutex<Option<Instant>>,
+}
+
+impl Slot {
+    pub fn new(progress: Option<mpsc::Sender<Progress>>) -> Self {
+        Self(Arc::new(SlotInner { progress, ..Default::default() }))
+    }
+
+    /// The answer, once it is there.
+    pub fn take(self) -> Option<Arc<RawValue>> {
+        match Arc::try_unwrap(self.0) {
+            Ok(inner) => inner.raw.into_inner().map(Arc::from),
+            Err(shared) => shared.raw.get().map(|raw| Arc::from(raw.clone())),
+        }
+    }
+
+    /// When progress was last heard of.
+    pub fn heard(&self) -> Option<Instant> {
+        *self.0.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What becomes of a message on its way to rmcp.
+pub(super) enum Screened {
+    Pass(ServerJsonRpcMessage),
+    Answer(ClientJsonRpcMessage),
+    Taken,
+}
+
+impl Ledger {
+    pub fn new(server: ServerName, message_bytes: usize) -> Self {
+        Self(Arc::new(Shared {
+            server,
+            limit: message_bytes,
+            state: Mutex::default(),
+            closed: watch::Sender::new(None),
+            happenings: OnceLock::new(),
+            owed: Default::default(),
+            dropped_logs: AtomicU64::new(0),
+            unread: Unread::default(),
+        }))
+    }
+
+    pub fn server(&self) -> &ServerName {
+        &self.0.server
+    }
+
+    /// Longest message, in bytes.
+    pub fn limit(&self) -> usize {
+        self.0.limit
+    }
+
+    /// Reads a text from the server and settles what can be settled here: answers go to whoever waits, with a mere
+    /// stub for rmcp; progress, logs and list changes go where they belong, in order. What remains is for rmcp.
+    pub fn read(&self, text: &[u8]) -> Vec<ServerJsonRpcMessage> {
+        match repair::read(text) {
+            Reading::Messages(messages) => self.accept(messages),
+            Reading::Incomplete | Reading::Junk => {
+                self.skip(text);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The same for those who need text again: each message as JSON.
+    pub fn read_to_texts(&self, text: &[u8]) -> Vec<String> {
+        self.read(text).iter().filter_map(|message| serde_json::to_string(message).ok()).collect()
+    }
+
+    pub fn accept(&self, messages: Vec<Incoming>) -> Vec<ServerJsonRpcMessage> {
+        messages.into_iter().filter_map(|message| self.accept_one(message)).collect()
+    }
+
+    fn accept_one(&self, message: Incoming) -> Option<ServerJsonRpcMessage> {
+        match message {
+            Incoming::Reply { id, outcome } => self.settle(&id, outcome),
+            Incoming::Stray(error) => self.settle_stray(error),
+            Incoming::Request { id, method, params } => {
+                let request = match method.as_str() {
+                    "ping" => ServerRequest::PingRequest(PingRequest::default()),
+                    _ => ServerRequest::CustomRequest(CustomRequest::new(method, params)),
+                };
+                Some(JsonRpcMessage::Request(JsonRpcRequest::new(id, request)))
+            }
+            Incoming::Notice { method, params } => self.notice(&method, params),
+        }
+    }
+
+    /// Ends a request with its answer. A second answer, or one to a request that was given up, finds nobody.
+    fn settle(&self, id: &RequestId, outcome: Result<Box<RawValue>, ErrorData>) -> Option<ServerJsonRpcMessage> {
+        let mut state = self.state();
+        let Some((id, open)) = state.close(id) else {
+            tracing::debug!(server = %self.0.server, %id, "an answer nobody waits for");
+            return None;
+        };
+        let raw = match outcome {
+            Ok(raw) => raw,
+            Err(error) => return Some(JsonRpcMessage::error(error, Some(id))),
+        };
+        let result = match open.kind {
+            Kind::Initialize | Kind::Discover => {
+                let result = match open.kind {
+                    Kind::Initialize => ServerResult::InitializeResult(greeting::initialize_result(&raw)),
+                    _ => ServerResult::DiscoverResult(greeting::discover_result(&raw)),
+                };
+                state.greeted = Some(Arc::from(raw));
+                result
+            }
+            Kind::Listen => serde_json::from_str(raw.get()).unwrap_or(ServerResult::empty(())),
+            Kind::Other => {
+                if let Some(slot) = open.slot {
+                    slot.0.raw.set(raw).ok();
+                }
+                ServerResult::empty(())
+            }
+        };
+        Some(JsonRpcMessage::response(result, id))
+    }
+
+    /// An error without an id belongs to the only open request, if there is just one.
+    fn settle_stray(&self, error: ErrorData) -> Option<ServerJsonRpcMessage> {
+        let mut state = self.state();
+        let only = match state.open.keys().next() {
+            Some(id) if state.open.len() == 1 => id.clone(),
+            _ => {
+                drop(state);
+                self.warn(format!(
+                    "the server reported an error without saying to which request: {}",
+                    one_line(&error.message, 200)
+                ));
+                return None;
+            }
+        };
+        let (id, _) = state.close(&only)?;
+        Some(JsonRpcMessage::error(error, Some(id)))
+    }
+
+    /// Fails whoever waits for a message that was too long to be kept: by its id, else the only one, else all.
+    pub fn too_long(&self, id: Option<RequestId>, may_be_any: bool) -> Vec<ServerJsonRpcMessage> {
+        let mut state = self.state();
+        let mut failed: Vec<RequestId> = id.and_then(|id| state.close(&id)).map(|(id, _)| id).into_iter().collect();
+        if failed.is_empty() && (may_be_any || state.open.len() == 1) {
+            failed = state.open.keys().cloned().collect();
+            failed.sort_by_key(|id| state.open.get(id).map(|open| open.sent));
+            for id in &failed {
+                state.close(id);
+            }
+        }
+        let message = format!("answer is larger than {} (`limits.message_bytes` sets this limit)", size(self.0.limit));
+        let error =
+            |id| JsonRpcMessage::error(ErrorData::new(ErrorCode::INTERNAL_ERROR, message.clone(), None), Some(id));
+        failed.into_iter().map(error).collect()
+    }
+
+    /// Counts a line that was no message, and tells at 1, 10, 100, ….
+    pub fn skip(&self, line: &[u8]) {
+        let line = repair::trim(line);
+        if line.is_empty() {
+            return;
+        }
+        let mut state = self.state();
+        state.skipped += 1;
+        let sample = one_line(&mask(&String::from_utf8_lossy(line.get(..200.min(line.len())).unwrap_or(line))), 80);
+        if state.skipped == 1 {
+            state.sample.clone_from(&sample);
+        }
+        if state.greeted.is_none() && std::str::from_utf8(line).is_err() {
+            state.broken += line.len();
+        }
+        let lines = state.skipped;
+        drop(state);
+        if lines.checked_ilog10().is_some_and(|power| 10_u64.pow(power) == lines) {
+            self.tell(Happening::Skipped { lines, sample });
+        }
+    }
+
+    /// Lines skipped so far, and the first of them.
+    pub fn skipped(&self) -> (u64, String) {
+        let state = self.state();
+        (state.skipped, state.sample.clone())
+    }
+
+    /// Whether so much came that cannot be text, and not one message, that waiting for more is no use.
+    pub fn is_not_mcp(&self) -> bool {
+        let state = self.state();
+        state.greeted.is_none() && state.broken > BROKEN_BYTES
+    }
+
+    /// The result of the handshake as the server sent it.
+    pub fn greeting(&self) -> Option<Arc<RawValue>> {
+        self.state().greeted.clone()
+    }
+
+    /// From now on what happens is told to this channel.
+    pub fn report_to(&self, happenings: mpsc::Sender<Happening>) {
+        self.0.happenings.set(happenings).ok();
+    }
+
+    pub fn warn(&self, text: String) {
+        self.tell(Happening::Warning(text));
+    }
+
+    /// Marks the wire as gone; the first reason stays.
+    pub fn close(&self, reason: &str) {
+        self.0.closed.send_if_modified(|closed| {
+            let first = closed.is_none();
+            if first {
+                *closed = Some(reason.to_owned());
+            }
+            first
+        });
+    }
+
+    /// Ends when the wire is gone, with the reason.
+    pub async fn closed(&self) -> String {
+        let mut closed = self.0.closed.subscribe();
+        match closed.wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().unwrap_or_default(),
+            Err(_) => String::new(),
+        }
+    }
+
+    pub fn close_reason(&self) -> Option<String> {
+        self.0.closed.borrow().clone()
+    }
+
+    pub(super) fn unread(&self) -> &Unread {
+        &self.0.unread
+    }
+
+    /// Bytes that wait for the server to read them.
+    pub fn unread_bytes(&self) -> usize {
+        self.0.unread.bytes.load(Ordering::Acquire)
+    }
+
+    /// Notes a message that goes out.
+    pub(super) fn sent(&self, message: &ClientJsonRpcMessage) {
+        match message {
+            JsonRpcMessage::Request(request) => {
+                let kind = match &request.request {
+                    ClientRequest::InitializeRequest(_) => Kind::Initialize,
+                    ClientRequest::DiscoverRequest(_) if self.greeting().is_none() => Kind::Discover,
+                    ClientRequest::SubscriptionsListenRequest(_) => Kind::Listen,
+                    _ => Kind::Other,
+                };
+                let slot = request.request.extensions().get::<Slot>().cloned();
+                let token =
+                    slot.as_ref().and_then(|_| request.request.get_meta().get_progress_token()).map(|token| token.0);
+                let mut state = self.state();
+                if let Some(token) = &token {
+                    state.tokens.insert(token.clone(), request.id.clone());
+                }
+                state.open.insert(request.id.clone(), Open { kind, slot, token, sent: Instant::now() });
+            }
+            JsonRpcMessage::Notification(JsonRpcNotification {
+                notification: ClientNotification::CancelledNotification(cancelled),
+                ..
+            }) => {
+                if let Some(id) = &cancelled.params.request_id {
+                    self.state().close(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Forgets a request that nobody waits for any more.
+    pub fn forget(&self, id: &RequestId) {
+        self.state().close(id);
+    }
+
+    /// The last look at a message before rmcp sees it. Requests that come before the handshake is done are answered
+    /// here, because rmcp would leave them without an answer; `ping` is allowed at any time.
+    pub(super) fn screen(&self, message: ServerJsonRpcMessage) -> Screened {
+        match &message {
+            JsonRpcMessage::Request(request)
+                if !matches!(request.request, ServerRequest::PingRequest(_)) && self.greeting().is_none() =>
+            {
+                let error = ErrorData::invalid_request("not before the answer to initialize", None);
+                Screened::Answer(JsonRpcMessage::error(error, Some(request.id.clone())))
+            }
+            // Where a wire has typed notices, they take the same way as the others.
+            JsonRpcMessage::Notification(notice) => match serde_json::to_value(notice) {
+                Ok(Value::Object(mut fields)) => {
+                    let params = fields.remove("params");
+                    match fields.get("method").and_then(Value::as_str).map(|method| self.notice(method, params)) {
+                        Some(Some(_)) | None => Screened::Pass(message),
+                        Some(None) => Screened::Taken,
+                    }
+                }
+                _ => Screened::Pass(message),
+            },
+            _ => Screened::Pass(message),
+        }
+    }
+
+    /// Takes a notice. What rmcp has to see is given back.
+    fn notice(&self, method: &str, params: Option<Value>) -> Option<ServerJsonRpcMessage> {
+        let field = |name: &str| params.as_ref().and_then(|params| params.get(name));
+        match method {
+            "notifications/progress" => self.progress(params.as_ref()?),
+            "notifications/message" => {
+                let level = field("level").and_then(Value::as_str).unwrap_or("info");
+                let logger =
+                    field("logger").and_then(Value::as_str).map(|logger| format!("{logger}: ")).unwrap_or_default();
+                let data = match field("data").or_else(|| field("message")) {
+                    Some(Value::String(text)) => text.clone(),
+                    Some(data) => {
+                        data.get("message").and_then(Value::as_str).map_or_else(|| data.to_string(), str::to_owned)
+                    }
+                    None => String::new(),
+                };
+                let text = visible(&mask(&format!("{logger}{data}")), LONGEST_LOG);
+                self.tell(Happening::Log { level: one_line(level, 20), text });
+            }
+            "notifications/tools/list_changed" => self.tell(Happening::ListChanged(Listed::Tools)),
+            "notifications/resources/list_changed" => self.tell(Happening::ListChanged(Listed::Resources)),
+            "notifications/prompts/list_changed" => self.tell(Happening::ListChanged(Listed::Prompts)),
+            "notifications/resources/updated" => {
+                let uri = field("uri").and_then(Value::as_str)?;
+                self.tell(Happening::ResourceUpdated(uri.to_owned()));
+            }
+            "notifications/cancelled" | "notifications/subscriptions/acknowledged" => {
+                let message = serde_json::json!({ "method": method, "params": params });
+                let notification = serde_json::from_value::<ServerNotification>(message).ok()?;
+                return Some(JsonRpcMessage::notification(notification));
+            }
+            _ => {
+                let mut state = self.state();
+                if state.unknown.len() < METHODS && state.unknown.insert(one_line(method, 80)) {
+                    tracing::debug!(server = %self.0.server, method = one_line(method, 80), "notifications of this kind are ignored");
+                }
+            }
+        }
+        None
+    }
+
+    fn progress(&self, params: &Value) {
+        let Some(token) = params.get("progressToken") else { return };
+        let Ok(token) = serde_json::from_value::<NumberOrString>(token.clone()) else { return };
+        let state = self.state();
+        let Some(slot) = state.slot_of(&token) else { return };
+        *slot.0.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        if let Some(sender) = &slot.0.progress {
+            let progress = Progress {
+                progress: params.get("progress").and_then(Value::as_f64).unwrap_or_default(),
+                total: params.get("total").and_then(Value::as_f64),
+                message: params.get("message").and_then(Value::as_str).map(|text| visible(&mask(text), LONGEST_LOG)),
+            };
+            // Who reads too slowly misses a step: the next one tells more.
+            sender.try_send(progress).ok();
+        }
+    }
+
+    /// Passes a happening on without waiting: the reader of a wire never stands still for its audience.
+    pub(in crate::server) fn tell(&self, happening: Happening) {
+        let Some(happenings) = self.0.happenings.get() else { return };
+        if matches!(happening, Happening::Log { .. }) {
+            let dropped = self.0.dropped_logs.swap(0, Ordering::Relaxed);
+            if dropped > 0 {
+                let text = format!("{dropped} log messages were dropped: they came too fast");
+                if happenings.try_send(Happening::Log { level: "warning".to_owned(), text }).is_err() {
+                    self.0.dropped_logs.fetch_add(dropped, Ordering::Relaxed);
+                }
+            }
+        }
+        let Err(mpsc::error::TrySendError::Full(happening)) = happenings.try_send(happening) else { return };
+        match happening {
+            // A change of a list is never lost: the newest stands for all that came before it.
+            Happening::ListChanged(listed) => {
+                let ledger = self.clone();
+                let sender = happenings.clone();
+                if !ledger.owed(listed).swap(true, Ordering::AcqRel) {
+                    tokio::spawn(async move {
+                        let permit = sender.reserve().await;
+                        ledger.owed(listed).store(false, Ordering::Release);
+                        if let Ok(permit) = permit {
+                            permit.send(Happening::ListChanged(listed));
+                        }
+                    });
+                }
+            }
+            Happening::Log { .. } => {
+                self.0.dropped_logs.fetch_add(1, Ordering::Relaxed);
+            }
+            Happening::ResourceUpdated(_) | Happening::Warning(_) | Happening::Skipped { .. } => {
+                tracing::debug!(server = %self.0.server, "a happening was dropped: too many wait");
+            }
+        }
+    }
+
+    fn owed(&self, listed: Listed) -> &AtomicBool {
+        let [tools, resources, prompts] = &self.0.owed;
+        match listed {
+            Listed::Tools => tools,
+            Listed::Resources => resources,
+            Listed::Prompts => prompts,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Takes a request out. Servers that return a number as text mean the same number.
+    fn close(&mut self, id: &RequestId) -> Option<(RequestId, Open)> {
+        let (id, open) = match self.open.remove_entry(id) {
+            Some(found) => found,
+            None => match id {
+                NumberOrString::String(text) => self.open.remove_entry(&NumberOrString::Number(text.parse().ok()?))?,
+                NumberOrString::Number(_) => return None,
+            },
+        };
+        if let Some(token) = &open.token {
+            self.tokens.remove(token);
+        }
+        Some((id, open))
+    }
+
+    fn slot_of(&self, token: &NumberOrString) -> Option<&Slot> {
+        let id = self.tokens.get(token).or_else(|| match token {
+            NumberOrString::String(text) => self.tokens.get(&NumberOrString::Number(text.parse().ok()?)),
+            NumberOrString::Number(_) => None,
+        })?;
+        self.open.get(id)?.slot.as_ref()
+    }
+}
+
+/// A size for people.
+pub fn size(bytes: usize) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
+        bytes if bytes >= 1 << 10 && bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} bytes"),
+    }
+}

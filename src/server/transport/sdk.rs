@@ -1,0 +1,70 @@
+//! A server that lives inside the editor: whole messages through the editor's own channel.
+
+use std::collections::VecDeque;
+
+use futures::future::BoxFuture;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use tokio::sync::mpsc::error::TrySendError;
+
+use super::ledger::Ledger;
+use super::{AnyTransport, OpenError};
+use crate::server::host::Tunnel;
+
+pub struct Inside {
+    /// Empty once the connection is closed: the editor learns of it by its channel ending.
+    tunnel: Option<Tunnel>,
+    ready: VecDeque<ServerJsonRpcMessage>,
+    ledger: Ledger,
+}
+
+impl Inside {
+    pub fn new(tunnel: Tunnel, ledger: Ledger) -> Self {
+        Self { tunnel: Some(tunnel), ready: VecDeque::new(), ledger }
+    }
+
+    fn put(&mut self, message: &ClientJsonRpcMessage) -> Result<(), OpenError> {
+        let gone = || OpenError::Closed { message: "editor gone".to_owned() };
+        let value =
+            serde_json::to_value(message).map_err(|error| OpenError::Protocol { message: error.to_string() })?;
+        self.tunnel.as_ref().ok_or_else(gone)?.to_editor.try_send(value).map_err(|error| match error {
+            TrySendError::Full(_) => OpenError::Closed { message: "the editor does not read".to_owned() },
+            TrySendError::Closed(_) => gone(),
+        })
+    }
+
+    async fn next(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                return Some(message);
+            }
+            let Some(value) = self.tunnel.as_mut()?.from_editor.recv().await else {
+                self.ledger.close("editor gone");
+                return None;
+            };
+            let text = value.to_string();
+            if text.len() > self.ledger.limit() {
+                let head = text.get(..text.floor_char_boundary(4 << 10)).unwrap_or_default();
+                let tail = text.get(text.ceil_char_boundary(text.len().saturating_sub(512))..).unwrap_or_default();
+                let id = super::repair::id_of_cut_message(head.as_bytes(), tail.as_bytes());
+                self.ready.extend(self.ledger.too_long(id, true));
+            } else {
+                self.ready.extend(self.ledger.read(text.as_bytes()));
+            }
+        }
+    }
+}
+
+impl AnyTransport for Inside {
+    fn send(&mut self, message: ClientJsonRpcMessage) -> BoxFuture<'static, Result<(), OpenError>> {
+        Box::pin(std::future::ready(self.put(&message)))
+    }
+
+    fn receive(&mut self) -> BoxFuture<'_, Option<ServerJsonRpcMessage>> {
+        Box::pin(self.next())
+    }
+
+    fn close(&mut self) -> BoxFuture<'_, ()> {
+        self.tunnel = None;
+        Box::pin(std::future::ready(()))
+    }
+}

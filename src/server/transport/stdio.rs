@@ -1,0 +1,249 @@
+//! Messages a line over a pair of byte streams: a child's pipes, or a socket.
+//!
+//! Reading happens where rmcp asks for the next message, so an answer is always seen before the end of the stream.
+//! Writing happens in one task that keeps the order of what it was given: a request always stands before its cancel.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+use futures::future::BoxFuture;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::frame::{Frame, Frames};
+use super::ledger::{Ledger, size};
+use super::repair::{self, Nesting, Reading};
+use super::{AnyTransport, OpenError};
+
+/// Messages that may wait for a server to read them. Beyond that, or beyond twice the longest message, it is taken
+/// for one that does not read at all.
+const WAITING: usize = 4_096;
+/// How long the last words may take when a connection closes.
+const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(200);
+
+type Reader = Box<dyn AsyncRead + Send + Unpin>;
+type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
+pub struct Lines {
+    read: Reader,
+    frames: Frames,
+    /// A message that stands on several lines, as far as it has come.
+    partial: Option<Partial>,
+    ready: VecDeque<ServerJsonRpcMessage>,
+    outbox: Outbox,
+    ledger: Ledger,
+    ended: bool,
+}
+
+#[derive(Default)]
+struct Partial {
+    text: Vec<u8>,
+    nesting: Nesting,
+}
+
+impl Lines {
+    pub fn new(read: Reader, write: Writer, ledger: Ledger) -> Self {
+        let limit = ledger.limit();
+        Self {
+            read,
+            frames: Frames::new(limit),
+            partial: None,
+            ready: VecDeque::new(),
+            outbox: Outbox::new(write, ledger.clone()),
+            ledger,
+            ended: false,
+        }
+    }
+
+    async fn next(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                return Some(message);
+            }
+            if self.ended {
+                return None;
+            }
+            // `read_buf` either appends or does nothing, so that dropping this future in between loses no byte.
+            match self.read.read_buf(self.frames.room()).await {
+                Ok(0) => self.end("the server closed its output"),
+                Ok(_) => self.sort(),
+                Err(error) => self.end(&format!("the connection broke: {}", error.kind())),
+            }
+        }
+    }
+
+    /// Takes what is complete out of the buffer.
+    fn sort(&mut self) {
+        while let Some(frame) = self.frames.next() {
+            match frame {
+                Frame::Line(line) => {
+                    let Self { frames, partial, ledger, ready, .. } = self;
+                    ready.extend(take_line(frames.line(line), partial, ledger));
+                }
+                Frame::TooLong(head) => {
+                    self.partial = None;
+                    self.ready.extend(self.ledger.too_long(repair::id_of_cut_message(&head, &[]), false));
+                }
+                Frame::TooLongEnded(flood) => {
+                    // A head that named its request has failed it already; then nobody else is to blame.
+                    if repair::id_of_cut_message(&flood.head, &[]).is_none() {
+                        let id = repair::id_of_cut_message(&[], &flood.tail);
+                        self.ready.extend(self.ledger.too_long(id, true));
+                    }
+                    self.ledger.warn(format!("a message larger than {} was dropped", size(self.ledger.limit())));
+                }
+            }
+        }
+        if self.ledger.is_not_mcp() {
+            self.end("what came is not MCP");
+        }
+    }
+
+    fn end(&mut self, reason: &str) {
+        self.ended = true;
+        if let Some(line) = self.frames.rest() {
+            let Self { frames, partial, ledger, ready, .. } = self;
+            ready.extend(take_line(frames.line(line), partial, ledger));
+        }
+        if let Some(partial) = self.partial.take() {
+            self.ledger.skip(&partial.text);
+        }
+        if self.ready.is_empty() {
+            self.ledger.close(reason);
+        }
+    }
+}
+
+/// Reads a line, alone or as the next piece of a message that was printed over several.
+fn take_line(line: &[u8], partial: &mut Option<Partial>, ledger: &Ledger) -> Vec<ServerJsonRpcMessage> {
+    let reading = repair::read(line);
+    let begins = line.first().is_some_and(|byte| matches!(byte, b'{' | b'[' | b'\xef'));
+    match (reading, partial.as_mut()) {
+        // A whole message ends whatever was begun before it: that was none.
+        (Reading::Messages(messages), begun) if begins || begun.is_none() => {
+            if let Some(begun) = partial.take() {
+                ledger.skip(&begun.text);
+            }
+            ledger.accept(messages)
+        }
+        (Reading::Incomplete, begun) if begins => {
+            if let Some(begun) = begun {
+                ledger.skip(&begun.text);
+            }
+            let mut begun = Partial::default();
+            begun.add(line);
+            *partial = Some(begun);
+            Vec::new()
+        }
+        (_, Some(begun)) => {
+            begun.add(line);
+            if begun.text.len() > ledger.limit() {
+                let id = repair::id_of_cut_message(&begun.text, &[]);
+                *partial = None;
+                return ledger.too_long(id, true);
+            }
+            if !begun.nesting.is_closed() {
+                return Vec::new();
+            }
+            let text = std::mem::take(&mut begun.text);
+            *partial = None;
+            ledger.read(&text)
+        }
+        (Reading::Messages(messages), None) => ledger.accept(messages),
+        (Reading::Incomplete | Reading::Junk, None) => {
+            ledger.skip(line);
+            Vec::new()
+        }
+    }
+}
+
+impl Partial {
+    fn add(&mut self, line: &[u8]) {
+        self.text.extend_from_slice(line);
+        self.text.push(b'\n');
+        self.nesting.feed(line);
+    }
+}
+
+impl AnyTransport for Lines {
+    fn send(&mut self, message: ClientJsonRpcMessage) -> BoxFuture<'static, Result<(), OpenError>> {
+        let sent = match serde_json::to_vec(&message) {
+            Ok(text) => self.outbox.put(text),
+            Err(error) => {
+                Err(OpenError::Protocol { message: format!("the message cannot be written as JSON: {error}") })
+            }
+        };
+        Box::pin(std::future::ready(sent))
+    }
+
+    fn receive(&mut self) -> BoxFuture<'_, Option<ServerJsonRpcMessage>> {
+        Box::pin(self.next())
+    }
+
+    fn close(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(self.outbox.close())
+    }
+}
+
+/// What waits to be written, and the task that writes it. The queue itself has no bound, because `send` must not
+/// wait; the ledger's account of what is unread is its bound.
+struct Outbox {
+    sender: Option<mpsc::UnboundedSender<Vec<u8>>>,
+    ledger: Ledger,
+    writing: Option<AbortOnDropHandle<()>>,
+}
+
+impl Outbox {
+    fn new(write: Writer, ledger: Ledger) -> Self {
+        let (sender, queue) = mpsc::unbounded_channel();
+        let writing = AbortOnDropHandle::new(tokio::spawn(write_all(write, queue, ledger.clone())));
+        Self { sender: Some(sender), ledger, writing: Some(writing) }
+    }
+
+    fn put(&self, mut text: Vec<u8>) -> Result<(), OpenError> {
+        text.push(b'\n');
+        let unread = self.ledger.unread();
+        let waiting = unread.bytes.load(Ordering::Acquire);
+        let most = 2 * self.ledger.limit();
+        // A message that is alone may be of any size: the server might well read it.
+        if waiting > 0 && waiting + text.len() > most || unread.messages.load(Ordering::Acquire) >= WAITING {
+            let message = format!(
+                "the server does not read: {waiting} bytes wait for it, and at most {} or {WAITING} messages may",
+                size(most)
+            );
+            return Err(OpenError::Closed { message });
+        }
+        unread.bytes.fetch_add(text.len(), Ordering::AcqRel);
+        unread.messages.fetch_add(1, Ordering::AcqRel);
+        let closed = || OpenError::Closed { message: "the server has closed its input".to_owned() };
+        self.sender.as_ref().ok_or_else(closed)?.send(text).map_err(|_| closed())
+    }
+
+    async fn close(&mut self) {
+        self.sender = None;
+        if let Some(writing) = self.writing.take() {
+            // A server that does not read is not waited for.
+            tokio::time::timeout(LAST_WORDS, writing).await.ok();
+        }
+    }
+}
+
+/// Writes in the order of the queue, all that waits in one go, and closes the stream at the end.
+async fn write_all(mut write: Writer, mut queue: mpsc::UnboundedReceiver<Vec<u8>>, ledger: Ledger) {
+    while let Some(mut text) = queue.recv().await {
+        let mut messages = 1;
+        while let Ok(more) = queue.try_recv() {
+            text.extend_from_slice(&more);
+            messages += 1;
+        }
+        if write.write_all(&text).await.is_err() || write.flush().await.is_err() {
+            // The reading side learns how the connection ended, and says so.
+            return;
+        }
+        ledger.unread().bytes.fetch_sub(text.len(), Ordering::AcqRel);
+        ledger.unread().messages.fetch_sub(messages, Ordering::AcqRel);
+    }
+    write.shutdown().await.ok();
+}

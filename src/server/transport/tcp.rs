@@ -1,0 +1,49 @@
+//! A server that already runs and listens on a port.
+
+use std::io::ErrorKind;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+
+use super::{OpenError, Wire};
+
+/// Connects. Which hosts are allowed has been decided before.
+pub async fn dial(host: &str, port: u16, limit: Duration) -> Result<Wire, OpenError> {
+    let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    let stream = match tokio::time::timeout(limit, TcpStream::connect(&address)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return Err(OpenError::Io { message: trouble(&error, &address) }),
+        Err(_) => {
+            let message =
+                format!("no connection to {address} in {} s (`startupTimeout` sets this limit)", limit.as_secs_f64());
+            return Err(OpenError::Io { message });
+        }
+    };
+    // Small messages go out at once: each is a question that somebody waits for.
+    stream.set_nodelay(true).ok();
+    let (read, write) = stream.into_split();
+    Ok(Wire::Bytes { read: Box::new(read), write: Box::new(write) })
+}
+
+fn trouble(error: &std::io::Error, address: &str) -> String {
+    match error.kind() {
+        ErrorKind::ConnectionRefused => format!("connection refused {address}; is the server running?"),
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => format!("{address} cannot be reached"),
+        ErrorKind::TimedOut => format!("{address} does not answer"),
+        _ => format!("no connection to {address}: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_port_where_nothing_listens_is_named() {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let Err(error) = dial("127.0.0.1", port, Duration::from_secs(5)).await else { panic!("something listens") };
+        assert_eq!(error.to_string(), format!("connection refused 127.0.0.1:{port}; is the server running?"));
+    }
+}
