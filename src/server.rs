@@ -1,22 +1,46 @@
 //! The handle on one MCP server. Whatever happens to the server happens in its actor; whoever holds a [`Server`]
 //! sends it a wish, looks at its last picture, or calls straight through its live connection.
 
+mod activity;
+mod actor;
 pub mod backoff;
 pub mod client;
 pub mod connection;
+pub mod connector;
 pub mod guardian;
 pub mod host;
 pub mod logs;
+pub mod memory;
 pub mod process;
 pub mod transport;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::model::{LogLine, ServerName, ServerState};
+use crate::config::spec::Input;
+use crate::model::{CallResult, Error, LogLine, Result, ServerName, ServerState};
+use crate::policy::permit::Permitted;
+use crate::policy::trust::Trusted;
 use crate::settings::Settings;
+use activity::Activity;
+use actor::{Actor, Live, Wish};
+use connection::{CallOptions, Connection, Request};
+use connector::{Connector, Roads};
 use host::Host;
+use logs::Logs;
+use memory::{Memory, ShortMemory};
+
+/// Wishes that may wait for the actor's attention.
+const WISHES: usize = 64;
+/// How long a call whose wire broke waits for the actor to find out why.
+const VERDICT: Duration = Duration::from_millis(500);
+/// What settling may take beyond the time for one start.
+const SETTLING: Duration = Duration::from_secs(10);
 
 /// What a server tells the hub. `State` is always the whole picture: the newest counts, none needs the one before.
 #[derive(Debug, Clone)]
@@ -35,4 +59,226 @@ pub struct Context {
     pub settings: watch::Receiver<Arc<Settings>>,
     pub host: Arc<dyn Host>,
     pub events: mpsc::Sender<(ServerName, u64, Event)>,
+    /// What `${input:…}` may refer to.
+    pub inputs: Arc<Vec<Input>>,
+    pub memory: Arc<dyn Memory>,
+    pub connector: Arc<dyn Connector>,
+}
+
+impl Context {
+    /// A context without inputs, which remembers nothing beyond this process.
+    pub fn new(
+        settings: watch::Receiver<Arc<Settings>>,
+        host: Arc<dyn Host>,
+        events: mpsc::Sender<(ServerName, u64, Event)>,
+    ) -> Self {
+        let memory = Arc::new(ShortMemory::default());
+        Self { settings, host, events, inputs: Arc::default(), memory, connector: Arc::new(Roads) }
+    }
+}
+
+/// A handle on one server. When the last one is dropped, the server stops.
+#[derive(Clone)]
+pub struct Server(Arc<Inner>);
+
+struct Inner {
+    trusted: Trusted,
+    context: Context,
+    logs: Logs,
+    activity: Arc<Activity>,
+    wishes: mpsc::Sender<Wish>,
+    state: watch::Receiver<Arc<ServerState>>,
+    live: watch::Receiver<Live>,
+    stop: CancellationToken,
+    _stop_when_dropped: DropGuard,
+    /// Set when the actor and all of its processes are gone.
+    ended: CancellationToken,
+}
+
+impl Server {
+    /// Brings a server to life: it starts at once, unless it is lazy or disabled. `generation` comes back with every
+    /// event, so that the words of a server that was replaced are not taken for its successor's.
+    pub fn spawn(trusted: Trusted, generation: u64, context: Context) -> Self {
+        let name = trusted.definition().name.clone();
+        let limit = context.settings.borrow().limits.stderr_bytes;
+        let logs = Logs::new(name.clone(), generation, limit, context.events.clone());
+        let activity = Arc::new(Activity::default());
+        let (wishes, wished) = mpsc::channel(WISHES);
+        let stop = CancellationToken::new();
+        let ended = CancellationToken::new();
+        let actor =
+            Actor::new(&trusted, context.clone(), generation, logs.clone(), activity.clone(), wished, stop.clone());
+        let (state, live) = (actor.state.subscribe(), actor.live.subscribe());
+        tokio::spawn(report(state.clone(), name, generation, context.events.clone()));
+        let over = ended.clone().drop_guard();
+        tokio::spawn(async move {
+            actor.run().await;
+            drop(over);
+        });
+        let _stop_when_dropped = stop.clone().drop_guard();
+        Self(Arc::new(Inner { trusted, context, logs, activity, wishes, state, live, stop, _stop_when_dropped, ended }))
+    }
+
+    pub fn name(&self) -> &ServerName {
+        &self.0.trusted.definition().name
+    }
+
+    /// The definition that this server runs.
+    pub fn trusted(&self) -> &Trusted {
+        &self.0.trusted
+    }
+
+    /// The last picture.
+    pub fn state(&self) -> Arc<ServerState> {
+        self.0.state.borrow().clone()
+    }
+
+    /// The last lines of its log, oldest first.
+    pub fn logs(&self, limit: usize) -> Vec<LogLine> {
+        self.0.logs.last(limit)
+    }
+
+    /// Runs a tool. Goes straight through the connection: the actor is not in the way. A lazy server is woken first.
+    pub async fn call(&self, call: Permitted, options: CallOptions) -> Result<CallResult> {
+        let (connection, number) = self.connection(options.timeout).await?;
+        self.guard(number, connection.call(&call, options)).await
+    }
+
+    /// Anything else that one asks of a server: reading a resource, getting a prompt, completing, subscribing.
+    pub async fn request(&self, request: Request, limit: Duration) -> Result<Arc<RawValue>> {
+        let (connection, number) = self.connection(limit).await?;
+        self.guard(number, connection.request(request, limit)).await
+    }
+
+    /// Tells it that the workspace folders are others now.
+    pub async fn roots_changed(&self) {
+        let live = self.0.live.borrow().clone();
+        if let Live::Up(connection, _) = live {
+            connection.roots_changed().await;
+        }
+    }
+
+    /// Starts it and answers when it has settled. A server that runs is left alone.
+    pub async fn start(&self) -> Result<Arc<ServerState>> {
+        self.enabled()?;
+        self.settle(Wish::Start).await
+    }
+
+    /// Stops it and answers when its process is gone.
+    pub async fn stop(&self) -> Result<Arc<ServerState>> {
+        self.settle(Wish::Stop).await
+    }
+
+    /// Stops it, starts it with a clean slate, and answers when it has settled.
+    pub async fn restart(&self) -> Result<Arc<ServerState>> {
+        self.enabled()?;
+        self.settle(Wish::Restart).await
+    }
+
+    /// Ends it for good, and returns when nothing of it is left.
+    pub async fn shutdown(self) {
+        self.0.stop.cancel();
+        self.0.ended.cancelled().await;
+    }
+
+    fn enabled(&self) -> Result<()> {
+        let definition = self.0.trusted.definition();
+        if definition.spec.enabled { Ok(()) } else { Err(actor::disabled(definition)) }
+    }
+
+    async fn settle(&self, wish: fn(oneshot::Sender<()>) -> Wish) -> Result<Arc<ServerState>> {
+        let (done, settled) = oneshot::channel();
+        self.0.wishes.send(wish(done)).await.map_err(|_| self.gone())?;
+        let definition = self.0.trusted.definition();
+        let startup =
+            definition.spec.startup_timeout.unwrap_or(self.0.context.settings.borrow().servers.startup_timeout);
+        // A server that is tried again and again has not settled, but nobody should wait for ever to hear that.
+        timeout(startup + SETTLING, settled).await.ok();
+        Ok(self.state())
+    }
+
+    /// The live connection; waits for one that is coming.
+    async fn connection(&self, limit: Duration) -> Result<(Connection, u64)> {
+        let mut live = self.0.live.clone();
+        let coming = async {
+            loop {
+                let now = live.borrow_and_update().clone();
+                match now {
+                    Live::Up(connection, number) => return Ok((connection, number)),
+                    Live::Down(error) => return Err(error),
+                    Live::Asleep => self.0.wishes.send(Wish::Use).await.map_err(|_| self.gone())?,
+                    Live::Coming => {}
+                }
+                live.changed().await.map_err(|_| self.gone())?;
+            }
+        };
+        match timeout(limit, coming).await {
+            Ok(found) => found,
+            Err(_) => Err(Error::Timeout {
+                server: self.name().clone(),
+                what: "while it was starting".to_owned(),
+                limit,
+                setting: "timeout",
+            }),
+        }
+    }
+
+    /// Runs one request; when the connection goes, it ends at once and with the reason.
+    async fn guard<T>(&self, number: u64, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let _flight = self.0.activity.begin();
+        let begun = Instant::now();
+        let result = tokio::select! {
+            biased;
+            result = work => result,
+            error = self.lost(number) => return Err(error),
+        };
+        match result {
+            Ok(answer) => {
+                self.0.activity.note(begun.elapsed());
+                Ok(answer)
+            }
+            // The wire has broken; how the process ended tells more.
+            Err(error @ Error::Connection { .. }) => match timeout(VERDICT, self.lost(number)).await {
+                Ok(verdict) => Err(verdict),
+                Err(_) => Err(error),
+            },
+            Err(Error::NeedsAuth(name)) => {
+                self.0.wishes.try_send(Wish::SignIn).ok();
+                Err(Error::NeedsAuth(name))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Ends when this connection is no longer the live one, with the reason.
+    async fn lost(&self, number: u64) -> Error {
+        let mut live = self.0.live.clone();
+        let lost = live.wait_for(|live| !matches!(live, Live::Up(_, current) if *current == number)).await;
+        match lost.as_deref() {
+            Ok(Live::Down(error)) => error.clone(),
+            _ => self.gone(),
+        }
+    }
+
+    fn gone(&self) -> Error {
+        let message = "it was stopped".to_owned();
+        Error::Connection { server: self.name().clone(), message }
+    }
+}
+
+/// Passes pictures on to the hub, each whole, the newest always: a hub that is slow holds up nobody and misses nothing
+/// that still counts.
+async fn report(
+    mut state: watch::Receiver<Arc<ServerState>>,
+    name: ServerName,
+    generation: u64,
+    events: mpsc::Sender<(ServerName, u64, Event)>,
+) {
+    state.mark_changed();
+    while state.changed().await.is_ok() {
+        let picture = state.borrow_and_update().clone();
+        if events.send((name.clone(), generation, Event::State(picture))).await.is_err() {
+            return;
+        }
+    }
 }

@@ -1,0 +1,68 @@
+//! What goes through a connection without the actor seeing it: calls run past it, and leave their traces here.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+#[derive(Debug, Default)]
+pub struct Activity {
+    in_flight: AtomicUsize,
+    /// Requests ever begun.
+    begun: AtomicU64,
+    /// Microseconds that the last answered one took; 0 = none yet.
+    latency: AtomicU64,
+    /// Whether the actor wants to hear of the next answer.
+    listening: AtomicBool,
+    answered: Notify,
+}
+
+/// A request under way; over when dropped.
+#[derive(Debug)]
+pub struct Flight<'a>(&'a Activity);
+
+impl Activity {
+    pub fn begin(&self) -> Flight<'_> {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        Flight(self)
+    }
+
+    /// Whether nobody waits for an answer: a server that works on one may be too busy to answer a ping.
+    pub fn is_quiet(&self) -> bool {
+        self.in_flight.load(Ordering::Relaxed) == 0
+    }
+
+    pub fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    pub fn latency(&self) -> Option<Duration> {
+        match self.latency.load(Ordering::Relaxed) {
+            0 => None,
+            micros => Some(Duration::from_micros(micros)),
+        }
+    }
+
+    pub fn note(&self, took: Duration) {
+        self.latency.store(u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
+        if self.listening.swap(false, Ordering::Relaxed) {
+            self.answered.notify_one();
+        }
+    }
+
+    /// The next answer is told, once: the picture of a server is not redrawn with every call.
+    pub fn listen(&self) {
+        self.listening.store(true, Ordering::Relaxed);
+    }
+
+    pub async fn answered(&self) {
+        self.answered.notified().await;
+    }
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,300 @@
+//! One try to get a server connected: variables put in, the way opened, hands shaken, everything listed. Whatever goes
+//! wrong is told with what was waited for, how the process ended, and what it last said.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::task::TaskTracker;
+
+use super::failure::{Failure, Kind, Next};
+use crate::config::expand::{self, Expanded, Reference, Values};
+use crate::config::spec::Input;
+use crate::config::{Definition, Launch};
+use crate::model::{LogSource, Timestamp};
+use crate::server::Context;
+use crate::server::connection::{Connection, Lists, Opening};
+use crate::server::connector::Errand;
+use crate::server::logs::Logs;
+use crate::server::process::{Exit, Process};
+use crate::server::transport::{Era, Happening, OpenError};
+use crate::settings::Settings;
+
+/// Time for a process to be seen ending after its pipes broke.
+const LAST_BREATH: Duration = Duration::from_millis(300);
+const LARGEST_ENV_FILE: u64 = 1 << 20;
+/// What a server may tell before anybody listens.
+const HAPPENINGS: usize = 256;
+
+pub struct Attempt {
+    pub definition: Arc<Definition>,
+    pub context: Context,
+    pub settings: Arc<Settings>,
+    pub logs: Logs,
+    pub tracker: TaskTracker,
+    pub notes: mpsc::Sender<Note>,
+    pub era: Option<Era>,
+}
+
+/// What the actor should show while an attempt runs.
+#[derive(Debug)]
+pub enum Note {
+    /// The user is being asked for an input.
+    Asking,
+    /// Nobody is asked any more.
+    Starting,
+    Running(u32),
+}
+
+/// A server that is ready.
+pub struct Connected {
+    pub connection: Connection,
+    pub process: Option<Process>,
+    pub happenings: mpsc::Receiver<Happening>,
+    pub lists: Lists,
+    pub warnings: Vec<String>,
+    pub since: Timestamp,
+    pub start_time: Duration,
+    pub discover_time: Duration,
+}
+
+/// One launch under way.
+struct Try {
+    begun: Instant,
+    since: Timestamp,
+    limit: Duration,
+}
+
+impl Attempt {
+    /// Tries the launch, then the fallback where there is one.
+    pub async fn run(self) -> Result<Connected, Failure> {
+        let spec = &self.definition.spec;
+        let first = match self.through(&spec.launch).await {
+            Err(first) if first.next != Next::SignIn => first,
+            done => return done,
+        };
+        let Some(fallback) = &spec.fallback else { return Err(first) };
+        let transport = fallback.transport();
+        self.logs.push(LogSource::Sidecar, "warning", &format!("{}; now its fallback ({transport})", first.message));
+        match self.through(fallback).await {
+            Ok(mut connected) => {
+                connected
+                    .warnings
+                    .insert(0, format!("connected through its fallback ({transport}): {}", first.message));
+                Ok(connected)
+            }
+            Err(second) => Err(Failure {
+                message: format!("{}; and its fallback ({transport}): {}", first.message, second.message),
+                words: if second.words.is_empty() { first.words } else { second.words },
+                // As long as one of the two may work next time, there is a next time.
+                next: if second.next == Next::Stay { first.next } else { second.next },
+                kind: first.kind,
+            }),
+        }
+    }
+
+    async fn through(&self, launch: &Launch) -> Result<Connected, Failure> {
+        let values = self.gather(launch).await?;
+        let expanded = self.expand(launch, &values).await?;
+        let limit = self.definition.spec.startup_timeout.unwrap_or(self.settings.servers.startup_timeout);
+        let attempt = Try { begun: Instant::now(), since: Timestamp::now(), limit };
+        let mut era = self.era;
+        // A server that hangs up on the wrong era gets a second call, in the other one.
+        for _ in 0..2 {
+            match self.connect(&attempt, &expanded, &values, era).await {
+                Err(Trouble::OtherEra(other)) if era != Some(other) => era = Some(other),
+                Err(Trouble::OtherEra(_)) => break,
+                Err(Trouble::Failed(failure)) => return Err(failure),
+                Ok(connected) => return Ok(connected),
+            }
+        }
+        Err(Failure::retry(Kind::Protocol, "it refuses both `initialize` and `server/discover`: this is no MCP server"))
+    }
+
+    async fn connect(
+        &self,
+        attempt: &Try,
+        expanded: &Expanded,
+        values: &Values,
+        era: Option<Era>,
+    ) -> Result<Connected, Trouble> {
+        let deadline = attempt.begun + attempt.limit;
+        let errand = Errand {
+            name: self.definition.name.clone(),
+            expanded: expanded.clone(),
+            environment: values.environment.clone(),
+            limit: deadline.saturating_duration_since(Instant::now()),
+            settings: self.settings.clone(),
+            context: self.context.clone(),
+            logs: self.logs.clone(),
+            tracker: self.tracker.clone(),
+        };
+        let is_process = matches!(expanded, Expanded::Stdio(_));
+        let way = match timeout_at(deadline, self.context.connector.open(errand)).await {
+            Ok(Ok(way)) => way,
+            Ok(Err(error)) => return Err(Failure::from_open(&error, is_process).into()),
+            Err(_) => return Err(attempt.late("connect").into()),
+        };
+        let process = way.process;
+        if let Some(process) = &process {
+            self.notes.try_send(Note::Running(process.pid())).ok();
+        }
+
+        let (tell, happenings) = mpsc::channel(HAPPENINGS);
+        let opening = Opening {
+            name: self.definition.name.clone(),
+            limits: Arc::new(self.settings.limits.clone()),
+            host: self.context.host.clone(),
+            era,
+            startup_timeout: deadline.saturating_duration_since(Instant::now()),
+            timeout: self.definition.spec.timeout.unwrap_or(self.settings.servers.timeout),
+            log_level: self.settings.servers.log_level.clone(),
+            happenings: tell,
+        };
+        let opened = tokio::select! {
+            opened = timeout_at(deadline, Connection::open(way.wire, opening)) => opened,
+            exit = exit_of(process.as_ref()) => return Err(self.ended(attempt, exit, "initialize").into()),
+        };
+        let connection = match opened {
+            Ok(Ok(connection)) => connection,
+            Ok(Err(OpenError::OtherEra { era, .. })) => return Err(Trouble::OtherEra(era)),
+            Ok(Err(error)) => {
+                // A broken pipe is usually the shadow of an exit, and that tells more.
+                if let Ok(exit) = timeout(LAST_BREATH, exit_of(process.as_ref())).await {
+                    return Err(self.ended(attempt, exit, "initialize").into());
+                }
+                let failure = Failure::from_open(&error, is_process);
+                return Err(failure.with_last_words(&self.logs, attempt.since).into());
+            }
+            Err(_) => return Err(attempt.late("initialize").with_last_words(&self.logs, attempt.since).into()),
+        };
+        let start_time = attempt.begun.elapsed();
+
+        let listing = Instant::now();
+        let listed = tokio::select! {
+            listed = timeout_at(deadline, connection.lists()) => listed,
+            exit = exit_of(process.as_ref()) => return Err(self.ended(attempt, exit, "its tools were listed").into()),
+        };
+        let lists = match listed {
+            Ok(Ok(lists)) => lists,
+            Ok(Err(error)) => {
+                if let Ok(exit) = timeout(LAST_BREATH, exit_of(process.as_ref())).await {
+                    return Err(self.ended(attempt, exit, "its tools were listed").into());
+                }
+                return Err(Failure::from_call(error).with_last_words(&self.logs, attempt.since).into());
+            }
+            Err(_) => return Err(attempt.late("tools/list").with_last_words(&self.logs, attempt.since).into()),
+        };
+        Ok(Connected {
+            connection,
+            process,
+            happenings,
+            lists,
+            warnings: way.warnings,
+            since: attempt.since,
+            start_time,
+            discover_time: listing.elapsed(),
+        })
+    }
+
+    fn ended(&self, attempt: &Try, exit: Exit, before: &str) -> Failure {
+        Failure::retry(Kind::Process, format!("{exit} before {before}")).with_last_words(&self.logs, attempt.since)
+    }
+
+    /// Everything that the launch refers to. Whoever has to be asked is asked here, outside the start's time.
+    async fn gather(&self, launch: &Launch) -> Result<Values, Failure> {
+        let environment = expand::snapshot();
+        let home = environment.get("HOME").or_else(|| environment.get("USERPROFILE")).map(Into::into);
+        let folder = self.definition.folder.as_deref().map(Path::to_path_buf);
+        let folder = folder.or_else(|| self.context.host.roots().first().map(|root| root.to_path_buf()));
+        let mut values = Values { environment, workspace_folder: folder, user_home: home, ..Values::default() };
+        let name = &self.definition.name;
+        for reference in expand::references(launch) {
+            match reference {
+                Reference::Input(id) => {
+                    let input = self.input(&id)?;
+                    self.notes.try_send(Note::Asking).ok();
+                    let answer = self.context.host.input(name.clone(), input).await;
+                    self.notes.try_send(Note::Starting).ok();
+                    let Some(answer) = answer else {
+                        return Err(Failure::stay(format!(
+                            "the input `{id}` was not answered; restart it to be asked again"
+                        )));
+                    };
+                    values.inputs.insert(id, answer);
+                }
+                Reference::Keyring(key) => {
+                    if let Some(secret) = self.context.host.keyring(key.clone()).await {
+                        values.keyring.insert(key, secret);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(values)
+    }
+
+    /// The entry of `inputs`; one of the same file comes before those of others.
+    fn input(&self, id: &str) -> Result<Input, Failure> {
+        let inputs = || self.context.inputs.iter().filter(|input| input.id == id);
+        inputs()
+            .find(|input| input.file == self.definition.file)
+            .or_else(|| inputs().next())
+            .cloned()
+            .ok_or_else(|| Failure::stay(format!("`${{input:{id}}}` is used, but `inputs` has no entry with this id")))
+    }
+
+    async fn expand(&self, launch: &Launch, values: &Values) -> Result<Expanded, Failure> {
+        let stay = |error: expand::ExpandError| Failure::stay(error.to_string());
+        let text = match expand::env_file(launch, values).map_err(stay)? {
+            Some(path) => Some(read_env_file(&path).await?),
+            None => None,
+        };
+        expand::expand(launch, values, text.as_deref()).map_err(stay)
+    }
+}
+
+/// Why `connect` did not.
+enum Trouble {
+    OtherEra(Era),
+    Failed(Failure),
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl Try {
+    fn late(&self, what: &str) -> Failure {
+        let limit = self.limit.as_secs_f64();
+        Failure::retry(Kind::Connection, format!("no answer to {what} in {limit} s (`startupTimeout` sets this limit)"))
+    }
+}
+
+/// Never ends where there is no process.
+pub async fn exit_of(process: Option<&Process>) -> Exit {
+    match process {
+        Some(process) => process.exited().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn read_env_file(path: &Path) -> Result<String, Failure> {
+    let shown = crate::text::mask(&path.display().to_string()).into_owned();
+    let about = tokio::fs::metadata(path)
+        .await
+        .map_err(|error| Failure::stay(format!("its env file `{shown}` cannot be read: {error}")))?;
+    if !about.is_file() {
+        return Err(Failure::stay(format!("its env file `{shown}` is not a regular file")));
+    }
+    if about.len() > LARGEST_ENV_FILE {
+        return Err(Failure::stay(format!("its env file `{shown}` is larger than 1 MiB")));
+    }
+    tokio::fs::read_to_string(path)
+        .await
+        .map_err(|error| Failure::stay(format!("its env file `{shown}` cannot be read: {error}")))
+}

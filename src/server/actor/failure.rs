@@ -1,0 +1,105 @@
+//! Why a start or a connection failed, and what follows from it.
+
+use std::time::Duration;
+
+use crate::model::{Error, ServerName, Timestamp};
+use crate::server::logs::Logs;
+use crate::server::transport::OpenError;
+
+/// Lines of stderr that stand in an error.
+const LAST_WORDS: usize = 8;
+
+#[derive(Debug, Clone)]
+pub struct Failure {
+    pub message: String,
+    /// What the server last said on stderr.
+    pub words: Vec<String>,
+    pub kind: Kind,
+    pub next: Next,
+}
+
+/// Which error a call gets that meets this failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Process,
+    Connection,
+    Protocol,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// It may work next time.
+    Retry,
+    /// The server itself said when to come again.
+    RetryAfter(Duration),
+    /// Only a person can help: trying again would fail in the same way.
+    Stay,
+    SignIn,
+}
+
+impl Failure {
+    pub fn stay(message: impl Into<String>) -> Self {
+        Self { message: message.into(), words: Vec::new(), kind: Kind::Connection, next: Next::Stay }
+    }
+
+    pub fn retry(kind: Kind, message: impl Into<String>) -> Self {
+        Self { message: message.into(), words: Vec::new(), kind, next: Next::Retry }
+    }
+
+    /// What the connection could not do. A program that cannot be started is a matter of the process.
+    pub fn from_open(error: &OpenError, is_process: bool) -> Self {
+        let next = match error {
+            OpenError::NeedsAuth { .. } => Next::SignIn,
+            OpenError::Refused { .. } => Next::Stay,
+            OpenError::RetryAfter { after, .. } => Next::RetryAfter(*after),
+            _ => Next::Retry,
+        };
+        let kind = match error {
+            OpenError::Protocol { .. } => Kind::Protocol,
+            _ if is_process => Kind::Process,
+            _ => Kind::Connection,
+        };
+        Self { message: error.to_string(), words: Vec::new(), kind, next }
+    }
+
+    /// A request that was part of the start.
+    pub fn from_call(error: Error) -> Self {
+        let (kind, next, message) = match error {
+            Error::NeedsAuth(_) => (Kind::Connection, Next::SignIn, error.to_string()),
+            Error::Protocol { message, .. } => (Kind::Protocol, Next::Retry, message),
+            Error::Process { message, .. } => (Kind::Process, Next::Retry, message),
+            Error::Connection { message, .. } => (Kind::Connection, Next::Retry, message),
+            error => (Kind::Connection, Next::Retry, error.to_string()),
+        };
+        Self { message, words: Vec::new(), kind, next }
+    }
+
+    /// Adds what the server last said on stderr since this moment.
+    pub fn with_last_words(mut self, logs: &Logs, since: Timestamp) -> Self {
+        self.words = logs.last_words(since, LAST_WORDS);
+        self
+    }
+
+    /// The whole story.
+    pub fn text(&self) -> String {
+        let mut text = self.message.clone();
+        if !self.words.is_empty() {
+            text.push_str("; it last said on stderr:");
+            for line in &self.words {
+                text.push_str("\n  ");
+                text.push_str(line);
+            }
+        }
+        text
+    }
+
+    pub fn error(&self, server: &ServerName) -> Error {
+        let (server, message) = (server.clone(), self.text());
+        match (self.next, self.kind) {
+            (Next::SignIn, _) => Error::NeedsAuth(server),
+            (_, Kind::Process) => Error::Process { server, message },
+            (_, Kind::Connection) => Error::Connection { server, message },
+            (_, Kind::Protocol) => Error::Protocol { server, message },
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! `dev.watch`: notices when a server's own sources change, so that it can be restarted with them.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+
+use crate::config::spec::Dev;
+
+/// Builds and saves touch many files; the restart comes when they have been quiet for this long.
+const QUIET: Duration = Duration::from_millis(200);
+
+pub struct Sources {
+    changes: mpsc::Receiver<()>,
+    /// When the change that came last counts as over.
+    quiet_at: Option<Instant>,
+    /// Watching ends when this is dropped.
+    _watcher: RecommendedWatcher,
+}
+
+impl Sources {
+    /// Watches the patterns, seen from `folder`. The error says which part cannot be watched.
+    pub fn watch(dev: &Dev, folder: &Path) -> Result<Self, String> {
+        let mut globs = GlobSetBuilder::new();
+        let mut roots: Vec<PathBuf> = Vec::new();
+        for pattern in &dev.watch {
+            let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
+            let full = folder.join(pattern);
+            let glob = GlobBuilder::new(&full.to_string_lossy())
+                .literal_separator(true)
+                .build()
+                .map_err(|error| format!("`dev.watch` holds a pattern that makes no sense: {error}"))?;
+            globs.add(glob);
+            roots.push(literal_part(&full));
+        }
+        let globs = globs.build().map_err(|error| format!("`dev.watch`: {error}"))?;
+        let (tell, changes) = mpsc::channel(1);
+        let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            if event.is_ok_and(|event| counts(&event, &globs)) {
+                // One is enough: a full channel already says that something has changed.
+                tell.try_send(()).ok();
+            }
+        })
+        .map_err(|error| format!("sources cannot be watched: {error}"))?;
+        roots.sort();
+        roots.dedup();
+        for root in roots {
+            let mode = if root.is_dir() { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
+            watcher
+                .watch(&root, mode)
+                .map_err(|error| format!("`{}` of `dev.watch` cannot be watched: {error}", root.display()))?;
+        }
+        Ok(Self { changes, quiet_at: None, _watcher: watcher })
+    }
+
+    /// Ends when something has changed and then stayed quiet. May be dropped while it waits: no change is lost.
+    pub async fn changed(&mut self) {
+        loop {
+            let quiet_at = self.quiet_at;
+            let quiet = async {
+                match quiet_at {
+                    Some(at) => sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                change = self.changes.recv() => match change {
+                    Some(()) => self.quiet_at = Some(Instant::now() + QUIET),
+                    None => std::future::pending().await,
+                },
+                () = quiet => {
+                    self.quiet_at = None;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Reading is no change.
+fn counts(event: &notify::Event, globs: &GlobSet) -> bool {
+    !matches!(event.kind, EventKind::Access(_) | EventKind::Other)
+        && event.paths.iter().any(|path| globs.is_match(path))
+}
+
+/// The folder before the first part that holds a wildcard; the nearest one that exists.
+fn literal_part(pattern: &Path) -> PathBuf {
+    let mut literal: PathBuf = pattern
+        .components()
+        .take_while(|part| !part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{']))
+        .collect();
+    if literal == pattern {
+        // A plain file is seen through its folder: editors replace it rather than write it.
+        literal.pop();
+    }
+    while !literal.is_dir() && literal.pop() {}
+    literal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_a_source_that_matches_counts_and_a_burst_counts_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(folder.join("server/deep")).unwrap();
+        let dev = Dev { watch: vec!["server/**/*.ts".to_owned()] };
+        let mut sources = Sources::watch(&dev, &folder).unwrap();
+        std::fs::write(folder.join("server/readme.md"), "no").unwrap();
+        for number in 0..5 {
+            std::fs::write(folder.join(format!("server/deep/{number}.ts")), "yes").unwrap();
+        }
+        tokio::time::timeout(Duration::from_secs(10), sources.changed()).await.unwrap();
+        assert!(sources.changes.try_recv().is_err(), "one burst, one change");
+    }
+
+    #[test]
+    fn the_watched_folder_is_the_part_before_the_first_wildcard() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("src")).unwrap();
+        assert_eq!(literal_part(&folder.path().join("src/**/*.rs")), folder.path().join("src"));
+        assert_eq!(literal_part(&folder.path().join("src/main.rs")), folder.path().join("src"));
+        assert_eq!(literal_part(&folder.path().join("gone/*.rs")), folder.path());
+    }
+}
