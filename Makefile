@@ -31,7 +31,7 @@ fmt: ## format the code
 	cargo fmt
 
 bench: ## what the sidecar adds to a call, as ratios to a bare pipe (a release build)
-	cargo bench
+	cargo bench --bench overhead
 
 servers: ## install the public MCP servers that tests run against
 ifeq ($(MCP_SIDECAR_SKIP_SERVERS),)

@@ -2,7 +2,7 @@
 //! agent reaches it) and through `mcp-sidecar lsp` (as an editor does). All paths take turns within one run, and only the
 //! ratios mean anything: a machine's absolute figures say more about the machine.
 //!
-//! `make bench` runs it. `cargo bench -- 0.2` does a fifth of the work, for a quick look.
+//! `make bench` runs it. `cargo bench --bench overhead -- 0.2` does a fifth of the work, for a quick look.
 
 #![allow(
     clippy::indexing_slicing,

@@ -1,0 +1,49 @@
+//! The built binary as its users start it: the demo server on real pipes, and the demo itself.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+fn sidecar() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_mcp-sidecar"))
+}
+
+#[test]
+fn the_demo_server_answers_on_pipes_and_leaves_quietly_when_its_stdin_closes() {
+    let mut child = sidecar()
+        .arg("demo-server")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut say = |message: Value| writeln!(input, "{message}").unwrap();
+    let mut hear = || {
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        serde_json::from_str::<Value>(&line).unwrap()
+    };
+
+    let params = json!({
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" },
+    });
+    say(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }));
+    let greeting = hear();
+    assert_eq!(greeting["result"]["serverInfo"]["name"], "mcp-sidecar-demo");
+    assert_eq!(greeting["result"]["protocolVersion"], "2025-06-18");
+    say(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let call = json!({ "name": "add", "arguments": { "a": 1, "b": 2 } });
+    say(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call }));
+    assert_eq!(hear()["result"]["content"][0]["text"], "3");
+
+    drop(input);
+    let mut complaints = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut complaints).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(complaints, "");
+}
