@@ -409,7 +409,7 @@ fn what_cannot_be_evaluated_does_not_match() {
         (Condition::Max(10.0), json!({ "path": 10 })),
         (Condition::Max(10.0), json!({ "path": 11 })),
         (Condition::Max(10.0), json!({ "path": "5" })),
-        (Condition::Inside("${env:HOME}".into()), json!({ "path": "/root/x" })),
+        (Condition::Inside("${env:HOME}".into()), json!({ "path": "/home/x" })),
         (Condition::Inside("src".into()), json!({ "path": null })),
         (Condition::Inside("src".into()), json!({})),
     ];
@@ -432,7 +432,7 @@ fn what_cannot_be_evaluated_does_not_match() {
     Max(10.0)                              {"path":10}                        allow-session
     Max(10.0)                              {"path":11}                        require-approval
     Max(10.0)                              {"path":"5"}                       require-approval
-    Inside("${env:HOME}")                  {"path":"/root/x"}                 require-approval
+    Inside("${env:HOME}")                  {"path":"/home/x"}                 require-approval
     Inside("src")                          {"path":null}                      require-approval
     Inside("src")                          {}                                 require-approval
     "#);
