@@ -43,8 +43,15 @@ pub fn install() {
     } else {
         std::env::current_exe().ok()
     };
+    if let Some(program) = program {
+        install_program(program);
+    }
+}
+
+/// The same with a given binary, for those that have no guardian in themselves.
+pub fn install_program(program: PathBuf) {
     if let Ok(mut post) = POST.lock() {
-        post.program = program;
+        post.program = Some(program);
     }
 }
 
