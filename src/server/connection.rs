@@ -8,6 +8,8 @@ mod handshake;
 mod listen;
 mod lists;
 mod request;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -250,7 +252,9 @@ impl Connection {
                     let heard = if self.0.questions.is_open() { now } else { slot.heard().unwrap_or(started) };
                     let deadline = latest.min(heard + patience.idle);
                     if deadline <= now {
-                        return Err(self.late(what, if now < latest { patience.idle } else { patience.most.min(now - started) }, patience));
+                        abandoned.cancel().await;
+                        let limit = if now < latest { patience.idle } else { patience.most };
+                        return Err(self.late(what, limit, patience));
                     }
                     timer.as_mut().reset(deadline);
                 }
@@ -307,17 +311,29 @@ struct Abandoned<'a> {
     id: Option<RequestId>,
 }
 
-impl Drop for Abandoned<'_> {
-    fn drop(&mut self) {
-        let Some(id) = self.id.take() else { return };
+impl Abandoned<'_> {
+    /// Tells the server now, so that whatever is sent next comes after.
+    async fn cancel(&mut self) {
+        if let Some(cancel) = self.telling() {
+            cancel.await;
+        }
+    }
+
+    fn telling(&mut self) -> Option<impl Future<Output = ()> + Send + 'static> {
+        let id = self.id.take()?;
         self.connection.0.ledger.forget(&id);
         let peer = self.connection.0.peer.clone();
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                let params =
-                    CancelledNotificationParam::new(Some(id), Some("nobody waits for the answer any more".to_owned()));
-                peer.notify_cancelled(params).await.ok();
-            });
+        Some(async move {
+            let reason = "nobody waits for the answer any more".to_owned();
+            peer.notify_cancelled(CancelledNotificationParam::new(Some(id), Some(reason))).await.ok();
+        })
+    }
+}
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        if let (Some(cancel), Ok(runtime)) = (self.telling(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(cancel);
         }
     }
 }

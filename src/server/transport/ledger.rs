@@ -4,6 +4,9 @@
 //! The lock is `std`, private to this file and held for table look-ups only: a remote wire reads in tasks of its own,
 //! all others would not need one.
 
+mod notices;
+mod slot;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, CustomRequest, ErrorCode, ErrorData, GetExtensions,
     GetMeta, JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, NumberOrString, PingRequest, RequestId,
-    ServerJsonRpcMessage, ServerNotification, ServerRequest, ServerResult,
+    ServerJsonRpcMessage, ServerRequest, ServerResult,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -19,15 +22,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::repair::{self, Incoming, Reading};
-use super::{Happening, Listed, Progress, greeting};
+use super::{Happening, greeting};
 use crate::model::ServerName;
+use crate::text::{mask, one_line};
 
-use crate::text::{mask, one_line, visible};
+pub use slot::Slot;
 
-/// A log message longer than this is cut: one line of a log, not a channel for data.
-const LONGEST_LOG: usize = 16 << 10;
-/// Unknown methods remembered, so that each is logged once.
-const METHODS: usize = 64;
 /// Broken bytes before the first message after which a peer is taken for something other than MCP.
 const BROKEN_BYTES: usize = 16 << 10;
 
@@ -82,36 +82,6 @@ enum Kind {
     Discover,
     Listen,
     Other,
-}
-
-/// Where the answer to one request is put as it came. Travels with the request as an extension of it.
-#[derive(Clone, Default)]
-pub struct Slot(Arc<SlotInner>);
-
-#[derive(Default)]
-struct SlotInner {
-    raw: OnceLock<Box<RawValue>>,
-    progress: Option<mpsc::Sender<Progress>>,
-    heard: Mutex<Option<Instant>>,
-}
-
-impl Slot {
-    pub fn new(progress: Option<mpsc::Sender<Progress>>) -> Self {
-        Self(Arc::new(SlotInner { progress, ..Default::default() }))
-    }
-
-    /// The answer, once it is there.
-    pub fn take(self) -> Option<Arc<RawValue>> {
-        match Arc::try_unwrap(self.0) {
-            Ok(inner) => inner.raw.into_inner().map(Arc::from),
-            Err(shared) => shared.raw.get().map(|raw| Arc::from(raw.clone())),
-        }
-    }
-
-    /// When progress was last heard of.
-    pub fn heard(&self) -> Option<Instant> {
-        *self.0.heard.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// What becomes of a message on its way to rmcp.
@@ -203,7 +173,7 @@ impl Ledger {
             Kind::Listen => serde_json::from_str(raw.get()).unwrap_or(ServerResult::empty(())),
             Kind::Other => {
                 if let Some(slot) = open.slot {
-                    slot.0.raw.set(raw).ok();
+                    slot.put(raw);
                 }
                 ServerResult::empty(())
             }
@@ -385,110 +355,6 @@ impl Ledger {
                 _ => Screened::Pass(message),
             },
             _ => Screened::Pass(message),
-        }
-    }
-
-    /// Takes a notice. What rmcp has to see is given back.
-    fn notice(&self, method: &str, params: Option<Value>) -> Option<ServerJsonRpcMessage> {
-        let field = |name: &str| params.as_ref().and_then(|params| params.get(name));
-        match method {
-            "notifications/progress" => self.progress(params.as_ref()?),
-            "notifications/message" => {
-                let level = field("level").and_then(Value::as_str).unwrap_or("info");
-                let logger =
-                    field("logger").and_then(Value::as_str).map(|logger| format!("{logger}: ")).unwrap_or_default();
-                let data = match field("data").or_else(|| field("message")) {
-                    Some(Value::String(text)) => text.clone(),
-                    Some(data) => {
-                        data.get("message").and_then(Value::as_str).map_or_else(|| data.to_string(), str::to_owned)
-                    }
-                    None => String::new(),
-                };
-                let text = visible(&mask(&format!("{logger}{data}")), LONGEST_LOG);
-                self.tell(Happening::Log { level: one_line(level, 20), text });
-            }
-            "notifications/tools/list_changed" => self.tell(Happening::ListChanged(Listed::Tools)),
-            "notifications/resources/list_changed" => self.tell(Happening::ListChanged(Listed::Resources)),
-            "notifications/prompts/list_changed" => self.tell(Happening::ListChanged(Listed::Prompts)),
-            "notifications/resources/updated" => {
-                let uri = field("uri").and_then(Value::as_str)?;
-                self.tell(Happening::ResourceUpdated(uri.to_owned()));
-            }
-            "notifications/cancelled" | "notifications/subscriptions/acknowledged" => {
-                let message = serde_json::json!({ "method": method, "params": params });
-                let notification = serde_json::from_value::<ServerNotification>(message).ok()?;
-                return Some(JsonRpcMessage::notification(notification));
-            }
-            _ => {
-                let mut state = self.state();
-                if state.unknown.len() < METHODS && state.unknown.insert(one_line(method, 80)) {
-                    tracing::debug!(server = %self.0.server, method = one_line(method, 80), "notifications of this kind are ignored");
-                }
-            }
-        }
-        None
-    }
-
-    fn progress(&self, params: &Value) {
-        let Some(token) = params.get("progressToken") else { return };
-        let Ok(token) = serde_json::from_value::<NumberOrString>(token.clone()) else { return };
-        let state = self.state();
-        let Some(slot) = state.slot_of(&token) else { return };
-        *slot.0.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
-        if let Some(sender) = &slot.0.progress {
-            let progress = Progress {
-                progress: params.get("progress").and_then(Value::as_f64).unwrap_or_default(),
-                total: params.get("total").and_then(Value::as_f64),
-                message: params.get("message").and_then(Value::as_str).map(|text| visible(&mask(text), LONGEST_LOG)),
-            };
-            // Who reads too slowly misses a step: the next one tells more.
-            sender.try_send(progress).ok();
-        }
-    }
-
-    /// Passes a happening on without waiting: the reader of a wire never stands still for its audience.
-    pub(in crate::server) fn tell(&self, happening: Happening) {
-        let Some(happenings) = self.0.happenings.get() else { return };
-        if matches!(happening, Happening::Log { .. }) {
-            let dropped = self.0.dropped_logs.swap(0, Ordering::Relaxed);
-            if dropped > 0 {
-                let text = format!("{dropped} log messages were dropped: they came too fast");
-                if happenings.try_send(Happening::Log { level: "warning".to_owned(), text }).is_err() {
-                    self.0.dropped_logs.fetch_add(dropped, Ordering::Relaxed);
-                }
-            }
-        }
-        let Err(mpsc::error::TrySendError::Full(happening)) = happenings.try_send(happening) else { return };
-        match happening {
-            // A change of a list is never lost: the newest stands for all that came before it.
-            Happening::ListChanged(listed) => {
-                let ledger = self.clone();
-                let sender = happenings.clone();
-                if !ledger.owed(listed).swap(true, Ordering::AcqRel) {
-                    tokio::spawn(async move {
-                        let permit = sender.reserve().await;
-                        ledger.owed(listed).store(false, Ordering::Release);
-                        if let Ok(permit) = permit {
-                            permit.send(Happening::ListChanged(listed));
-                        }
-                    });
-                }
-            }
-            Happening::Log { .. } => {
-                self.0.dropped_logs.fetch_add(1, Ordering::Relaxed);
-            }
-            Happening::ResourceUpdated(_) | Happening::Warning(_) | Happening::Skipped { .. } => {
-                tracing::debug!(server = %self.0.server, "a happening was dropped: too many wait");
-            }
-        }
-    }
-
-    fn owed(&self, listed: Listed) -> &AtomicBool {
-        let [tools, resources, prompts] = &self.0.owed;
-        match listed {
-            Listed::Tools => tools,
-            Listed::Resources => resources,
-            Listed::Prompts => prompts,
         }
     }
 

@@ -1,0 +1,194 @@
+//! Conversations with a scripted server: text in, text out, over a pipe in memory.
+
+mod asking;
+mod calls;
+mod eras;
+mod faults;
+mod listing;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future::BoxFuture;
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+
+use super::*;
+use crate::config::spec;
+use crate::model::{CallId, Requester, ToolCall, ToolId};
+use crate::server::host::Tunnel;
+use crate::settings::Settings;
+use crate::text::Secret;
+
+/// The other end of a connection, played by the test.
+struct Fake {
+    lines: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
+    write: WriteHalf<DuplexStream>,
+}
+
+impl Fake {
+    /// A wire, and its other end.
+    fn wired(room: usize) -> (Wire, Self) {
+        let (ours, theirs) = tokio::io::duplex(room);
+        let (read, write) = tokio::io::split(ours);
+        let wire = Wire::Bytes { read: Box::new(read), write: Box::new(write) };
+        let (read, write) = tokio::io::split(theirs);
+        (wire, Self { lines: BufReader::new(read).lines(), write })
+    }
+
+    /// The next message that arrives at the server.
+    async fn hear(&mut self) -> Value {
+        let line = self.lines.next_line().await.unwrap().expect("the connection is closed");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// The next message with this method; fails on any other.
+    async fn expect(&mut self, method: &str) -> Value {
+        let message = self.hear().await;
+        assert_eq!(message["method"], method, "{message}");
+        message
+    }
+
+    async fn say(&mut self, text: impl AsRef<[u8]>) {
+        self.write.write_all(text.as_ref()).await.unwrap();
+    }
+
+    async fn line(&mut self, text: impl AsRef<str>) {
+        self.say(format!("{}\n", text.as_ref())).await;
+    }
+
+    async fn reply(&mut self, request: &Value, result: Value) {
+        self.line(json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }).to_string()).await;
+    }
+
+    async fn refuse(&mut self, request: &Value, code: i32, message: &str) {
+        let error = json!({ "code": code, "message": message });
+        self.line(json!({ "jsonrpc": "2.0", "id": request["id"], "error": error }).to_string()).await;
+    }
+
+    /// The handshake of the older era.
+    async fn shake(&mut self, capabilities: Value) {
+        let request = self.expect("initialize").await;
+        let result = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": { "name": "fake", "version": "1" } });
+        self.reply(&request, result).await;
+        self.expect("notifications/initialized").await;
+    }
+}
+
+/// An engine that has one root, and answers every question alike.
+#[derive(Default)]
+struct FakeHost {
+    elicits: bool,
+    asked: AtomicUsize,
+    /// Asked at the same time, at most.
+    together: AtomicUsize,
+    now: AtomicUsize,
+    /// Never answers.
+    silent: bool,
+}
+
+impl Host for Arc<FakeHost> {
+    fn roots(&self) -> Vec<Arc<Path>> {
+        vec![Path::new("/work space").into()]
+    }
+    fn can_sample(&self) -> bool {
+        false
+    }
+    fn can_elicit(&self) -> bool {
+        self.elicits
+    }
+    fn elicit(&self, server: ServerName, params: Value) -> BoxFuture<'static, Result<Value>> {
+        let host = self.clone();
+        Box::pin(async move {
+            assert_eq!(server.as_str(), "fake");
+            host.asked.fetch_add(1, Ordering::SeqCst);
+            let now = host.now.fetch_add(1, Ordering::SeqCst) + 1;
+            host.together.fetch_max(now, Ordering::SeqCst);
+            if host.silent {
+                std::future::pending::<()>().await;
+            }
+            tokio::task::yield_now().await;
+            host.now.fetch_sub(1, Ordering::SeqCst);
+            Ok(json!({ "action": "accept", "content": { "echo": params["message"] } }))
+        })
+    }
+    fn sample(&self, _: ServerName, _: Value) -> BoxFuture<'static, Result<Value>> {
+        Box::pin(async { Err(Error::Cancelled) })
+    }
+    fn input(&self, _: ServerName, _: spec::Input) -> BoxFuture<'static, Option<Secret>> {
+        Box::pin(async { None })
+    }
+    fn keyring(&self, _: String) -> BoxFuture<'static, Option<Secret>> {
+        Box::pin(async { None })
+    }
+    fn open_url(&self, _: String) -> BoxFuture<'static, bool> {
+        Box::pin(async { false })
+    }
+    fn tunnel(&self, _: &str) -> Option<Tunnel> {
+        None
+    }
+}
+
+type Happenings = mpsc::Receiver<Happening>;
+
+fn opening() -> (Opening, Happenings) {
+    opening_with(Arc::default())
+}
+
+fn opening_with(host: Arc<FakeHost>) -> (Opening, Happenings) {
+    let (happenings, heard) = mpsc::channel(64);
+    let mut limits = Settings::default().limits;
+    limits.message_bytes = 64 << 10;
+    let opening = Opening {
+        name: ServerName::new("fake").unwrap(),
+        limits: Arc::new(limits),
+        host: Arc::new(host),
+        era: None,
+        startup_timeout: Duration::from_secs(30),
+        timeout: Duration::from_secs(60),
+        log_level: String::new(),
+        happenings,
+    };
+    (opening, heard)
+}
+
+/// A connection to a server with these capabilities.
+async fn connected(capabilities: Value) -> (Connection, Fake, Happenings) {
+    connected_with(capabilities, Arc::default()).await
+}
+
+async fn connected_with(capabilities: Value, host: Arc<FakeHost>) -> (Connection, Fake, Happenings) {
+    let (wire, mut fake) = Fake::wired(256 << 10);
+    let (opening, happenings) = opening_with(host);
+    let (connection, ()) = tokio::join!(Connection::open(wire, opening), fake.shake(capabilities));
+    (connection.unwrap(), fake, happenings)
+}
+
+fn permitted(tool: &str, arguments: Value) -> Permitted {
+    let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
+    Permitted::for_test(ToolCall {
+        id: CallId("1".into()),
+        tool: ToolId::new(ServerName::new("fake").unwrap(), tool),
+        arguments: Arc::new(arguments),
+        requester: Requester::default(),
+        workflow: None,
+        timeout: None,
+    })
+}
+
+fn options() -> CallOptions {
+    CallOptions { timeout: Duration::from_secs(60), max_timeout: Duration::from_secs(600), progress: None }
+}
+
+/// What comes of a call: its result as text, or the error as people see it.
+async fn call(connection: &Connection, tool: &str) -> String {
+    shown(connection.call(&permitted(tool, json!({})), options()).await)
+}
+
+fn shown(outcome: Result<CallResult>) -> String {
+    match outcome {
+        Ok(result) if result.is_error => format!("error result {}", result.raw),
+        Ok(result) => result.raw.to_string(),
+        Err(error) => format!("{}: {error}", error.kind()),
+    }
+}

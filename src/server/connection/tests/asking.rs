@@ -1,0 +1,104 @@
+//! What a server asks of us.
+
+use super::*;
+
+fn willing() -> Arc<FakeHost> {
+    Arc::new(FakeHost { elicits: true, ..FakeHost::default() })
+}
+
+#[tokio::test]
+async fn what_we_can_is_declared_and_no_more() {
+    for (host, can) in [(willing(), true), (Arc::default(), false)] {
+        let (wire, mut fake) = Fake::wired(64 << 10);
+        let (opening, _happenings) = opening_with(host);
+        let opened = tokio::spawn(Connection::open(wire, opening));
+        let request = fake.expect("initialize").await;
+        let params = &request["params"];
+        assert_eq!(params["protocolVersion"], "2025-11-25");
+        assert_eq!(params["clientInfo"]["name"], "mcp-sidecar");
+        assert_eq!(params["capabilities"]["roots"], json!({ "listChanged": true }));
+        assert_eq!(params["capabilities"].get("sampling"), None);
+        let both = json!({ "form": {}, "url": {} });
+        assert_eq!(params["capabilities"].get("elicitation"), can.then_some(&both));
+        opened.abort();
+    }
+}
+
+#[tokio::test]
+async fn roots_pings_and_strangers_are_answered() {
+    let (connection, mut fake, _) = connected(json!({})).await;
+    fake.line(r#"{"jsonrpc":"2.0","id":"r","method":"roots/list"}"#).await;
+    assert_eq!(
+        fake.hear().await["result"],
+        json!({ "roots": [{ "uri": "file:///work%20space", "name": "work space" }] })
+    );
+    fake.line(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#).await;
+    assert_eq!(fake.hear().await, json!({ "jsonrpc": "2.0", "id": 7, "result": {} }));
+    fake.line(r#"{"jsonrpc":"2.0","id":8,"method":"sampling/createMessage","params":{}}"#).await;
+    assert_eq!(fake.hear().await["error"]["code"], -32601);
+    fake.line(r#"{"jsonrpc":"2.0","id":9,"method":"x/odd"}"#).await;
+    assert_eq!(fake.hear().await["error"]["code"], -32601);
+    connection.roots_changed().await;
+    fake.expect("notifications/roots/list_changed").await;
+}
+
+#[tokio::test]
+async fn fifty_questions_in_one_call_reach_the_user_five_times_and_one_at_a_time() {
+    let host = willing();
+    let (connection, mut fake, _) = connected_with(json!({ "tools": {} }), host.clone()).await;
+    let server = async {
+        for round in 0..2 {
+            let request = fake.expect("tools/call").await;
+            for n in 0..50 {
+                // A schema that no library of types would take.
+                let params = json!({ "message": format!("q{n}"), "requestedSchema": { "type": "object", "properties": { "x": { "anyOf": [] } } } });
+                fake.line(json!({ "jsonrpc": "2.0", "id": format!("{round}-{n}"), "method": "elicitation/create", "params": params }).to_string()).await;
+            }
+            let mut accepted = Vec::new();
+            let mut declined = 0;
+            for _ in 0..50 {
+                let answer = fake.hear().await;
+                match answer["result"]["action"].as_str() {
+                    Some("accept") => accepted.push(answer["result"]["content"]["echo"].clone()),
+                    Some("decline") => declined += 1,
+                    other => panic!("{other:?}"),
+                }
+            }
+            assert_eq!((accepted.len(), declined), (5, 45));
+            fake.reply(&request, json!({ "content": [] })).await;
+        }
+    };
+    let client = async {
+        call(&connection, "curious").await;
+        call(&connection, "curious").await;
+    };
+    tokio::join!(client, server);
+    assert_eq!(host.asked.load(Ordering::SeqCst), 10);
+    assert_eq!(host.together.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_not_late_while_its_user_thinks_but_ends_with_its_server() {
+    let host = Arc::new(FakeHost { elicits: true, silent: true, ..FakeHost::default() });
+    let (connection, mut fake, _) = connected_with(json!({ "tools": {} }), host).await;
+    let server = async move {
+        fake.expect("tools/call").await;
+        fake.line(r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"well?"}}"#).await;
+        tokio::time::sleep(Duration::from_secs(200)).await;
+        drop(fake);
+    };
+    let started = Instant::now();
+    let (result, ()) = tokio::join!(call(&connection, "curious"), server);
+    assert_eq!(result, "connection-failed: server `fake`: the server closed its output");
+    assert_eq!(started.elapsed().as_secs(), 200);
+}
+
+#[tokio::test]
+async fn a_level_is_asked_for_where_the_server_can_log() {
+    let (wire, mut fake) = Fake::wired(64 << 10);
+    let (mut opening, _happenings) = opening();
+    opening.log_level = "warn".to_owned();
+    let (connection, ()) = tokio::join!(Connection::open(wire, opening), fake.shake(json!({ "logging": {} })));
+    let _connection = connection.unwrap();
+    assert_eq!(fake.expect("logging/setLevel").await["params"]["level"], "warning");
+}

@@ -1,0 +1,298 @@
+//! Beginnings: both eras, refusals, and servers that are none.
+
+use std::borrow::Cow;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, InputRequiredResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
+};
+use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
+use rmcp::{ServerHandler, ServiceExt};
+
+use super::*;
+
+async fn error_of(opening: Opening, script: impl AsyncFnOnce(&mut Fake)) -> OpenError {
+    let (wire, mut fake) = Fake::wired(256 << 10);
+    let server = async move {
+        script(&mut fake).await;
+        drop(fake);
+    };
+    let (connection, ()) = tokio::join!(Connection::open(wire, opening), server);
+    connection.err().expect("no connection")
+}
+
+#[tokio::test]
+async fn an_old_server_tells_its_version_and_name() {
+    let (wire, mut fake) = Fake::wired(64 << 10);
+    let (opening, _happenings) = opening();
+    let server = async {
+        let request = fake.expect("initialize").await;
+        let result = json!({ "protocolVersion": "2024-11-05", "capabilities": { "tools": {} }, "serverInfo": { "name": "old", "version": "0.1", "x": 1 }, "instructions": "be nice" });
+        fake.reply(&request, result).await;
+        fake.expect("notifications/initialized").await;
+    };
+    let (connection, ()) = tokio::join!(Connection::open(wire, opening), server);
+    let connection = connection.unwrap();
+    let info = connection.peer();
+    assert_eq!(
+        (info.name.as_str(), info.version.as_str(), info.protocol_version.as_str()),
+        ("old", "0.1", "2024-11-05")
+    );
+    assert_eq!(info.instructions.as_deref(), Some("be nice"));
+    assert_eq!(info.raw["serverInfo"]["x"], 1);
+    assert_eq!(connection.era(), Era::Initialize);
+}
+
+#[tokio::test]
+async fn requests_before_the_first_answer_get_an_error_and_the_start_goes_on() {
+    let (wire, mut fake) = Fake::wired(64 << 10);
+    let (opening, _happenings) = opening();
+    let server = async {
+        let request = fake.expect("initialize").await;
+        fake.line(r#"{"jsonrpc":"2.0","id":"early","method":"roots/list"}"#).await;
+        let answer = fake.hear().await;
+        assert_eq!(
+            (answer["id"].as_str(), answer["error"]["message"].as_str()),
+            (Some("early"), Some("not before the answer to initialize"))
+        );
+        fake.line(r#"{"jsonrpc":"2.0","id":"alive","method":"ping"}"#).await;
+        assert_eq!(fake.hear().await, json!({ "jsonrpc": "2.0", "id": "alive", "result": {} }));
+        fake.line(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hello"}}"#)
+            .await;
+        fake.reply(&request, json!({})).await;
+        fake.expect("notifications/initialized").await;
+    };
+    let (connection, ()) = tokio::join!(Connection::open(wire, opening), server);
+    assert!(connection.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_and_a_dripping_one_end_at_the_same_limit() {
+    let (silent, _happenings) = opening();
+    let error = error_of(silent, async |fake| {
+        fake.expect("initialize").await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+    });
+    assert_eq!(error.await.to_string(), "no answer to initialize in 30 s (`startupTimeout` sets this limit)");
+
+    let (dripping, _happenings) = opening();
+    let error = error_of(dripping, async |fake| {
+        fake.line("SSH-2.0-OpenSSH").await;
+        for byte in "{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}\n".repeat(9).bytes().take(300) {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            fake.write.write_all(&[if byte == b'\n' { b' ' } else { byte }]).await.ok();
+        }
+    });
+    let limit = "no answer to initialize in 30 s (`startupTimeout` sets this limit); it sent “SSH-2.0-OpenSSH”";
+    assert_eq!(error.await.to_string(), limit);
+}
+
+#[tokio::test]
+async fn a_server_that_leaves_before_the_handshake_says_what_came_of_it() {
+    let (first, _happenings) = opening();
+    let error = error_of(first, async |_| {}).await;
+    assert_eq!(error, OpenError::Closed { message: "the server closed its output before initialize".into() });
+    let (second, _happenings) = opening();
+    let error = error_of(second, async |fake| fake.line("Usage: server --help").await).await;
+    let message = "the server closed its output before initialize; it sent “Usage: server --help”, which is not MCP";
+    assert_eq!(error, OpenError::Closed { message: message.into() });
+}
+
+#[tokio::test]
+async fn random_bytes_are_not_mcp() {
+    let (opening, _happenings) = opening();
+    let error = error_of(opening, async |fake| {
+        let bytes: Vec<u8> = (0_u32..64 << 10).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        fake.say(bytes).await;
+        // Still open: nothing but the bytes themselves gives it away.
+        while fake.lines.next_line().await.is_ok_and(|line| line.is_some()) {}
+    });
+    let error = error.await;
+    assert!(
+        matches!(&error, OpenError::Protocol { message } if message.starts_with("not MCP: it sent “")),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_flood_in_place_of_the_first_answer_names_the_limit() {
+    let (opening, _happenings) = opening();
+    let error = error_of(opening, async |fake| {
+        fake.expect("initialize").await;
+        for _ in 0..8 {
+            fake.write.write_all(&[b'x'; 32 << 10]).await.ok();
+        }
+    });
+    let limit = "the server refused initialize: answer is larger than 64 KiB (`limits.message_bytes` sets this limit) (error -32603)";
+    assert_eq!(error.await.to_string(), limit);
+}
+
+fn discovered() -> Value {
+    json!({
+        "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} }, "ttlMs": 0, "cacheScope": "private",
+        "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "new", "version": "2" } },
+    })
+}
+
+#[tokio::test]
+async fn where_initialize_is_unknown_discover_follows_on_the_same_wire() {
+    let (wire, mut fake) = Fake::wired(64 << 10);
+    let (mut opening, _happenings) = opening();
+    opening.log_level = "debug".to_owned();
+    let server = async {
+        let request = fake.expect("initialize").await;
+        fake.refuse(&request, -32601, "method not found").await;
+        let request = fake.expect("server/discover").await;
+        fake.reply(&request, discovered()).await;
+        let request = fake.expect("tools/call").await;
+        assert_eq!(request["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+        assert_eq!(request["params"]["_meta"]["io.modelcontextprotocol/clientInfo"]["name"], "mcp-sidecar");
+        assert_eq!(request["params"]["_meta"]["io.modelcontextprotocol/logLevel"], "debug");
+        fake.reply(&request, json!({ "resultType": "complete", "content": [] })).await;
+        let request = fake.expect("server/discover").await;
+        fake.reply(&request, discovered()).await;
+    };
+    let client = async {
+        let connection = Connection::open(wire, opening).await.unwrap();
+        assert_eq!((connection.era(), connection.peer().name.as_str()), (Era::Discover, "new"));
+        assert_eq!(call(&connection, "echo").await, r#"{"resultType":"complete","content":[]}"#);
+        connection.ping(Duration::from_secs(5)).await.unwrap();
+    };
+    tokio::join!(server, client);
+}
+
+#[tokio::test]
+async fn what_is_remembered_is_tried_first_and_forgiven() {
+    let (wire, mut fake) = Fake::wired(64 << 10);
+    let (mut opening, _happenings) = opening();
+    opening.era = Some(Era::Discover);
+    let server = async {
+        let request = fake.expect("server/discover").await;
+        fake.refuse(&request, -32601, "method not found").await;
+        fake.shake(json!({})).await;
+    };
+    let (connection, ()) = tokio::join!(Connection::open(wire, opening), server);
+    assert_eq!(connection.unwrap().era(), Era::Initialize);
+}
+
+#[tokio::test]
+async fn an_older_version_that_the_server_names_is_taken() {
+    let (wire, mut fake) = Fake::wired(64 << 10);
+    let (opening, _happenings) = opening();
+    let server = async {
+        let request = fake.expect("initialize").await;
+        let error = json!({ "code": -32602, "message": "Unsupported protocol version", "data": { "supported": ["2024-11-05"] } });
+        fake.line(json!({ "jsonrpc": "2.0", "id": request["id"], "error": error }).to_string()).await;
+        let request = fake.expect("initialize").await;
+        assert_eq!(request["params"]["protocolVersion"], "2024-11-05");
+        fake.reply(&request, json!({ "protocolVersion": "2024-11-05" })).await;
+        fake.expect("notifications/initialized").await;
+    };
+    let (connection, ()) = tokio::join!(Connection::open(wire, opening), server);
+    assert_eq!(connection.unwrap().peer().protocol_version, "2024-11-05");
+}
+
+#[tokio::test]
+async fn a_refusal_of_both_eras_tells_the_first_reason() {
+    let (opening, _happenings) = opening();
+    let error = error_of(opening, async |fake| {
+        let request = fake.expect("initialize").await;
+        fake.refuse(&request, -32600, "licence expired").await;
+        let request = fake.expect("server/discover").await;
+        fake.refuse(&request, -32601, "method not found").await;
+        fake.lines.next_line().await.ok();
+    });
+    assert_eq!(
+        error.await,
+        OpenError::Refused { message: "the server refused initialize: licence expired (error -32600)".into() }
+    );
+}
+
+/// A server of the newer era, made of rmcp's own other side.
+struct Modern;
+
+impl ServerHandler for Modern {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build())
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(&[ProtocolVersion::V_2026_07_28])
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(vec![Tool::new("greet", "says hello", Arc::default())]))
+    }
+
+    async fn call_tool(
+        &self,
+        params: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(responses) = params.input_responses else {
+            let ask = json!({
+                "resultType": "input_required", "requestState": "opaque",
+                "inputRequests": {
+                    "name": { "method": "elicitation/create", "params": {
+                        "mode": "form", "message": "your name?",
+                        "requestedSchema": { "type": "object", "properties": { "echo": { "type": "string" } } } } },
+                    "where": { "method": "roots/list" },
+                },
+            });
+            let ask: InputRequiredResult = serde_json::from_value(ask).unwrap();
+            return Ok(ask.into());
+        };
+        let text = format!(
+            "{} {} {}",
+            params.request_state.unwrap_or_default(),
+            responses["name"]["content"]["echo"],
+            responses["where"]["roots"][0]["uri"]
+        );
+        Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        context.sink().notify_tool_list_changed().await.ok();
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_the_newer_era_that_hangs_up_is_opened_anew() {
+    let (ours, theirs) = tokio::io::duplex(64 << 10);
+    let (read, write) = tokio::io::split(ours);
+    let serving = tokio::spawn(async move { Modern.serve(theirs).await.err().map(|error| error.to_string()) });
+    let (opening, _happenings) = opening();
+    let wire = Wire::Bytes { read: Box::new(read), write: Box::new(write) };
+    let error = Connection::open(wire, opening).await.err().unwrap();
+    assert!(matches!(error, OpenError::OtherEra { era: Era::Discover, .. }), "{error:?}");
+    assert!(serving.await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_server_of_the_newer_era_lists_asks_answers_and_tells_of_changes() {
+    let (ours, theirs) = tokio::io::duplex(64 << 10);
+    let (read, write) = tokio::io::split(ours);
+    let serving = tokio::spawn(async move { Modern.serve(theirs).await.unwrap().waiting().await });
+    let (mut opening, mut happenings) = opening_with(Arc::new(FakeHost { elicits: true, ..FakeHost::default() }));
+    opening.era = Some(Era::Discover);
+    let wire = Wire::Bytes { read: Box::new(read), write: Box::new(write) };
+    let connection = Connection::open(wire, opening).await.unwrap();
+    assert_eq!((connection.era(), connection.peer().protocol_version.as_str()), (Era::Discover, "2026-07-28"));
+    assert_eq!(happenings.recv().await, Some(Happening::ListChanged(Listed::Tools)));
+    let lists = connection.lists().await.unwrap();
+    assert_eq!((lists.tools[0].name.as_ref(), lists.warnings.len()), ("greet", 0));
+    let result: Value = serde_json::from_str(&call(&connection, "greet").await).unwrap();
+    assert_eq!(result["content"][0]["text"], "opaque \"your name?\" \"file:///work%20space\"");
+    connection.ping(Duration::from_secs(5)).await.unwrap();
+    connection.close().await;
+    serving.abort();
+}

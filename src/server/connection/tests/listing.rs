@@ -1,0 +1,173 @@
+//! Lists: every page, and every way to get them wrong.
+
+use super::*;
+
+/// Lists a server's tools that answers with these pages in turn.
+async fn listed(pages: impl IntoIterator<Item = Value>) -> Lists {
+    let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
+    let server = async {
+        for page in pages {
+            let request = fake.expect("tools/list").await;
+            match page {
+                Value::String(error) => fake.refuse(&request, -32000, &error).await,
+                page => fake.reply(&request, page).await,
+            }
+        }
+    };
+    let (lists, ()) = tokio::join!(connection.lists(), server);
+    lists.unwrap()
+}
+
+fn named(name: impl Into<String>) -> Value {
+    json!({ "name": name.into(), "inputSchema": { "type": "object" } })
+}
+
+fn names(lists: &Lists) -> String {
+    lists.tools.iter().map(|tool| tool.name.as_ref()).collect::<Vec<_>>().join(" ")
+}
+
+#[tokio::test]
+async fn every_page_is_asked_for_with_the_cursor_of_the_one_before() {
+    let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
+    let server = async {
+        let request = fake.expect("tools/list").await;
+        assert_eq!(request["params"].get("cursor"), None);
+        fake.reply(&request, json!({ "tools": [named("a")], "nextCursor": "two" })).await;
+        let request = fake.expect("tools/list").await;
+        assert_eq!(request["params"]["cursor"], "two");
+        fake.reply(&request, json!({ "tools": [named("b")], "nextCursor": "" })).await;
+    };
+    let (lists, ()) = tokio::join!(connection.lists(), server);
+    let lists = lists.unwrap();
+    assert_eq!((names(&lists).as_str(), lists.warnings.len()), ("a b", 0));
+}
+
+#[tokio::test]
+async fn a_cursor_that_comes_again_ends_the_list() {
+    let page = |name: &str, next: &str| json!({ "tools": [named(name)], "nextCursor": next });
+    let lists = listed([page("one", "a"), page("two", "b"), page("three", "a")]).await;
+    assert_eq!(names(&lists), "one two three");
+    assert_eq!(lists.warnings, ["tools/list goes round in circles: a page came back, the rest was not asked for"]);
+}
+
+#[tokio::test]
+async fn a_page_that_fails_costs_only_itself() {
+    let lists = listed([json!({ "tools": [named("a")], "nextCursor": "x" }), json!("out of order")]).await;
+    assert_eq!(names(&lists), "a");
+    assert_eq!(
+        lists.warnings,
+        ["a page of tools/list failed, those before it are kept: server `fake`: out of order (error -32000)"]
+    );
+}
+
+#[tokio::test]
+async fn odd_tools_cost_only_themselves() {
+    let lists = listed([json!({ "tools": [
+        { "name": "none" },
+        { "name": "null", "inputSchema": null },
+        { "name": "flag", "inputSchema": true },
+        { "description": "no name", "inputSchema": {} },
+        7,
+        { "name": "hint", "inputSchema": {}, "annotations": { "readOnlyHint": "yes", "destructiveHint": false, "title": "T" }, "x-vendor": 1 },
+        named("echo"),
+        named("echo"),
+    ] })])
+    .await;
+    assert_eq!(names(&lists), "none null flag hint echo");
+    assert_eq!(
+        lists.warnings,
+        [
+            "duplicate tool echo: the first one counts",
+            "2 tools without a name are left out",
+            "tool none has no usable inputSchema: any object is taken",
+            "tool null has no usable inputSchema: any object is taken",
+            "tool flag has no usable inputSchema: any object is taken",
+        ]
+    );
+    let hint = &lists.tools[3];
+    assert_eq!(
+        (hint.annotations.read_only, hint.annotations.destructive, hint.title.as_deref()),
+        (None, Some(false), Some("T"))
+    );
+    assert_eq!(hint.raw["x-vendor"], 1);
+    assert_eq!(lists.tools[0].raw["inputSchema"], json!({ "type": "object" }));
+}
+
+#[tokio::test]
+async fn limits_leave_the_rest_out_and_say_so() {
+    let many: Vec<Value> = (0..5_001).map(|n| named(n.to_string())).collect();
+    let pages: Vec<Value> = many
+        .chunks(500)
+        .enumerate()
+        .map(|(at, tools)| json!({ "tools": tools, "nextCursor": at.to_string() }))
+        .collect();
+    let lists = listed(pages).await;
+    assert_eq!(lists.tools.len(), 5_000);
+    assert_eq!(lists.warnings, ["more than 5000 tools: the rest is left out (`limits.tools` sets this limit)"]);
+
+    let pages = (0..200).map(|at| json!({ "tools": [named(at.to_string())], "nextCursor": at.to_string() }));
+    let lists = listed(pages).await;
+    assert_eq!(lists.tools.len(), 200);
+    assert_eq!(
+        lists.warnings,
+        ["tools/list has more than 200 pages: the rest was not asked for (`limits.pages` sets this limit)"]
+    );
+
+    let long = json!({ "name": "long", "inputSchema": {}, "description": "ä".repeat(20 << 10) });
+    let lists = listed([json!({ "tools": [long] })]).await;
+    assert_eq!(lists.tools[0].description.chars().count(), (16 << 10) + 1);
+    assert_eq!(
+        lists.warnings,
+        ["the description of tool long is cut at 32 KiB (`limits.description_bytes` sets this limit)"]
+    );
+}
+
+#[tokio::test]
+async fn only_what_the_server_can_is_asked_for_and_all_at_once() {
+    let (connection, mut fake, _) = connected(json!({ "resources": {}, "prompts": {} })).await;
+    let server = async {
+        let asked = [fake.hear().await, fake.hear().await, fake.hear().await];
+        for request in &asked {
+            match request["method"].as_str().unwrap() {
+                "resources/list" => {
+                    fake.reply(
+                        request,
+                        json!({ "resources": [{ "uri": "file:///a", "name": "A" }, { "uri": "file:///b" }] }),
+                    )
+                    .await
+                }
+                "resources/templates/list" => fake.refuse(request, -32601, "unknown").await,
+                "prompts/list" => fake.reply(request, json!({ "prompts": null })).await,
+                other => panic!("{other} was not offered"),
+            }
+        }
+    };
+    let (lists, ()) = tokio::join!(connection.lists(), server);
+    let lists = lists.unwrap();
+    assert_eq!(lists.resources.iter().map(|resource| resource.name.as_str()).collect::<Vec<_>>(), ["A", "file:///b"]);
+    assert_eq!(lists.warnings, ["the answer to prompts/list has no list `prompts`"]);
+}
+
+#[tokio::test]
+async fn a_changed_list_is_told_and_listed_anew() {
+    let (connection, mut fake, mut happenings) = connected(json!({ "tools": { "listChanged": true } })).await;
+    fake.line(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#).await;
+    fake.line(r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///a"}}"#).await;
+    assert_eq!(happenings.recv().await, Some(Happening::ListChanged(Listed::Tools)));
+    assert_eq!(happenings.recv().await, Some(Happening::ResourceUpdated("file:///a".into())));
+    let server = async {
+        let request = fake.expect("tools/list").await;
+        fake.reply(&request, json!({ "tools": [named("new")] })).await;
+    };
+    let (listing, ()) = tokio::join!(connection.list(Listed::Tools), server);
+    let Listing::Tools { tools, .. } = listing.unwrap() else { panic!("tools were asked for") };
+    assert_eq!(tools[0].name.as_ref(), "new");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_never_comes_ends_at_the_limit() {
+    let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
+    let (lists, _) = tokio::join!(connection.lists(), fake.expect("tools/list"));
+    let error = lists.unwrap_err().to_string();
+    assert_eq!(error, "server `fake` did not answer tools/list within 60 s (`timeout` sets this limit)");
+}

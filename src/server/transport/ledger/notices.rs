@@ -1,0 +1,117 @@
+//! What a server says without being asked, taken in the order it came and passed on without waiting.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rmcp::model::{JsonRpcMessage, NumberOrString, ServerJsonRpcMessage, ServerNotification};
+use serde_json::Value;
+use tokio::sync::mpsc::error::TrySendError;
+
+use super::Ledger;
+use crate::server::transport::{Happening, Listed, Progress};
+use crate::text::{mask, one_line, visible};
+
+/// A log message longer than this is cut: one line of a log, not a channel for data.
+const LONGEST_LOG: usize = 16 << 10;
+/// Unknown methods remembered, so that each is logged once.
+const METHODS: usize = 64;
+
+impl Ledger {
+    /// Takes a notice. What rmcp has to see is given back.
+    pub(super) fn notice(&self, method: &str, params: Option<Value>) -> Option<ServerJsonRpcMessage> {
+        let field = |name: &str| params.as_ref().and_then(|params| params.get(name));
+        match method {
+            "notifications/progress" => self.progress(params.as_ref()?),
+            "notifications/message" => {
+                let level = field("level").and_then(Value::as_str).unwrap_or("info");
+                let logger =
+                    field("logger").and_then(Value::as_str).map(|logger| format!("{logger}: ")).unwrap_or_default();
+                let data = match field("data").or_else(|| field("message")) {
+                    Some(Value::String(text)) => text.clone(),
+                    Some(data) => {
+                        data.get("message").and_then(Value::as_str).map_or_else(|| data.to_string(), str::to_owned)
+                    }
+                    None => String::new(),
+                };
+                let text = visible(&mask(&format!("{logger}{data}")), LONGEST_LOG);
+                self.tell(Happening::Log { level: one_line(level, 20), text });
+            }
+            "notifications/tools/list_changed" => self.tell(Happening::ListChanged(Listed::Tools)),
+            "notifications/resources/list_changed" => self.tell(Happening::ListChanged(Listed::Resources)),
+            "notifications/prompts/list_changed" => self.tell(Happening::ListChanged(Listed::Prompts)),
+            "notifications/resources/updated" => {
+                let uri = field("uri").and_then(Value::as_str)?;
+                self.tell(Happening::ResourceUpdated(uri.to_owned()));
+            }
+            "notifications/cancelled" | "notifications/subscriptions/acknowledged" => {
+                let message = serde_json::json!({ "method": method, "params": params });
+                let notification = serde_json::from_value::<ServerNotification>(message).ok()?;
+                return Some(JsonRpcMessage::notification(notification));
+            }
+            _ => {
+                let mut state = self.state();
+                if state.unknown.len() < METHODS && state.unknown.insert(one_line(method, 80)) {
+                    tracing::debug!(server = %self.0.server, method = one_line(method, 80), "notifications of this kind are ignored");
+                }
+            }
+        }
+        None
+    }
+
+    fn progress(&self, params: &Value) {
+        let Some(token) = params.get("progressToken") else { return };
+        let Ok(token) = serde_json::from_value::<NumberOrString>(token.clone()) else { return };
+        let state = self.state();
+        let Some(slot) = state.slot_of(&token) else { return };
+        slot.hear(Progress {
+            progress: params.get("progress").and_then(Value::as_f64).unwrap_or_default(),
+            total: params.get("total").and_then(Value::as_f64),
+            message: params.get("message").and_then(Value::as_str).map(|text| visible(&mask(text), LONGEST_LOG)),
+        });
+    }
+
+    /// Passes a happening on without waiting: the reader of a wire never stands still for its audience.
+    pub(in crate::server) fn tell(&self, happening: Happening) {
+        let Some(happenings) = self.0.happenings.get() else { return };
+        if matches!(happening, Happening::Log { .. }) {
+            let dropped = self.0.dropped_logs.swap(0, Ordering::Relaxed);
+            if dropped > 0 {
+                let text = format!("{dropped} log messages were dropped: they came too fast");
+                if happenings.try_send(Happening::Log { level: "warning".to_owned(), text }).is_err() {
+                    self.0.dropped_logs.fetch_add(dropped, Ordering::Relaxed);
+                }
+            }
+        }
+        let Err(TrySendError::Full(happening)) = happenings.try_send(happening) else { return };
+        match happening {
+            // A change of a list is never lost: the newest stands for all that came before it.
+            Happening::ListChanged(listed) => {
+                let ledger = self.clone();
+                let sender = happenings.clone();
+                if !ledger.owed(listed).swap(true, Ordering::AcqRel) {
+                    tokio::spawn(async move {
+                        let permit = sender.reserve().await;
+                        ledger.owed(listed).store(false, Ordering::Release);
+                        if let Ok(permit) = permit {
+                            permit.send(Happening::ListChanged(listed));
+                        }
+                    });
+                }
+            }
+            Happening::Log { .. } => {
+                self.0.dropped_logs.fetch_add(1, Ordering::Relaxed);
+            }
+            Happening::ResourceUpdated(_) | Happening::Warning(_) | Happening::Skipped { .. } => {
+                tracing::debug!(server = %self.0.server, "a happening was dropped: too many wait");
+            }
+        }
+    }
+
+    fn owed(&self, listed: Listed) -> &AtomicBool {
+        let [tools, resources, prompts] = &self.0.owed;
+        match listed {
+            Listed::Tools => tools,
+            Listed::Resources => resources,
+            Listed::Prompts => prompts,
+        }
+    }
+}

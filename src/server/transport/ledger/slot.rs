@@ -1,0 +1,53 @@
+//! Where the answer to one request is put as it came.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::server::transport::Progress;
+
+/// The place of one answer. Travels with its request as an extension of it, so that it is known to the wire before
+/// the first byte is sent.
+#[derive(Clone, Default)]
+pub struct Slot(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    raw: OnceLock<Box<RawValue>>,
+    progress: Option<mpsc::Sender<Progress>>,
+    /// `std`, private to this file, held for a copy only.
+    heard: Mutex<Option<Instant>>,
+}
+
+impl Slot {
+    pub fn new(progress: Option<mpsc::Sender<Progress>>) -> Self {
+        Self(Arc::new(Inner { progress, ..Default::default() }))
+    }
+
+    /// The answer, once it is there.
+    pub fn take(self) -> Option<Arc<RawValue>> {
+        match Arc::try_unwrap(self.0) {
+            Ok(inner) => inner.raw.into_inner().map(Arc::from),
+            Err(shared) => shared.raw.get().map(|raw| Arc::from(raw.clone())),
+        }
+    }
+
+    /// When progress was last heard of.
+    pub fn heard(&self) -> Option<Instant> {
+        *self.0.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn put(&self, raw: Box<RawValue>) {
+        self.0.raw.set(raw).ok();
+    }
+
+    pub(super) fn hear(&self, progress: Progress) {
+        *self.0.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        if let Some(sender) = &self.0.progress {
+            // Who reads too slowly misses a step: the next one tells more.
+            sender.try_send(progress).ok();
+        }
+    }
+}

@@ -1,0 +1,104 @@
+use super::*;
+
+/// What a line is read as, one message a line.
+fn shown(line: impl AsRef<[u8]>) -> String {
+    match read(line.as_ref()) {
+        Reading::Incomplete => "incomplete".to_owned(),
+        Reading::Junk => "junk".to_owned(),
+        Reading::Messages(messages) => messages.into_iter().map(one).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+fn one(message: Incoming) -> String {
+    let params = |params: Option<Value>| params.map(|params| format!(" {params}")).unwrap_or_default();
+    match message {
+        Incoming::Reply { id, outcome: Ok(result) } => format!("reply {id}: {result}"),
+        Incoming::Reply { id, outcome: Err(error) } => {
+            format!("reply {id}: error {} {}", error.code.0, error.message)
+        }
+        Incoming::Stray(error) => format!("stray error {} {}", error.code.0, error.message),
+        Incoming::Request { id, method, params: given } => format!("request {id} {method}{}", params(given)),
+        Incoming::Notice { method, params: given } => format!("notice {method}{}", params(given)),
+    }
+}
+
+#[test]
+fn a_plain_reply_keeps_its_result_as_it_was_sent() {
+    assert_eq!(shown(r#"{"jsonrpc":"2.0","id":1,"result":{"b": 1,  "a":[ ]}}"#), r#"reply 1: {"b": 1,  "a":[ ]}"#);
+}
+
+#[test]
+fn requests_and_notices_are_told_apart_by_their_id() {
+    assert_eq!(shown(r#"{"jsonrpc":"2.0","id":"x","method":"ping"}"#), "request x ping");
+    assert_eq!(shown(r#"{"jsonrpc":"2.0","method":"n","params":{"a":1}}"#), r#"notice n {"a":1}"#);
+    assert_eq!(shown(r#"{"jsonrpc":"2.0","id":null,"method":"n"}"#), "notice n");
+}
+
+#[test]
+fn a_missing_version_is_forgiven_but_a_log_record_is_no_message() {
+    assert_eq!(shown(r#"{"id":1,"result":{}}"#), "reply 1: {}");
+    assert_eq!(shown(r#"{"level":30,"method":"GET","id":5,"msg":"served"}"#), "junk");
+    assert_eq!(shown(r#"{"level":"info"}"#), "junk");
+}
+
+#[test]
+fn errors_come_in_every_shape() {
+    assert_eq!(shown(r#"{"jsonrpc":"2.0","id":1,"result":{},"error":null}"#), "reply 1: {}");
+    assert_eq!(shown(r#"{"jsonrpc":"2.0","id":1,"error":"broken"}"#), "reply 1: error -32603 broken");
+    assert_eq!(shown(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-5}}"#), "reply 1: error -5 the server gave no reason");
+    assert_eq!(
+        shown(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"bad"}}"#),
+        "stray error -32700 bad"
+    );
+}
+
+#[test]
+fn byte_order_marks_carriage_returns_and_log_text_around_a_message_are_dropped() {
+    assert_eq!(shown("\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\r"), "reply 1: {}");
+    assert_eq!(shown(r#"[INFO] {ready} {"jsonrpc":"2.0","id":1,"result":{}}"#), "reply 1: {}");
+    assert_eq!(shown(r#"{"jsonrpc":"2.0","id":1,"result":{}} trailing"#), "reply 1: {}");
+    assert_eq!(shown(r#"{"jsonrpc":"2.0","id":1,"result":{}}{"jsonrpc":"2.0","method":"n"}"#), "reply 1: {}\nnotice n");
+}
+
+#[test]
+fn a_batch_is_read_message_by_message() {
+    assert_eq!(
+        shown(r#"[{"jsonrpc":"2.0","id":1,"result":{}},7,{"jsonrpc":"2.0","method":"n"}]"#),
+        "reply 1: {}\nnotice n"
+    );
+    assert_eq!(shown("[1, 2]"), "junk");
+}
+
+#[test]
+fn text_that_is_no_message_is_junk_and_a_beginning_waits_for_more() {
+    assert_eq!(shown("Server listening on stdio"), "junk");
+    assert_eq!(shown(""), "junk");
+    assert_eq!(shown("{"), "incomplete");
+    assert_eq!(shown(r#"{"jsonrpc":"2.0","#), "incomplete");
+}
+
+#[test]
+fn an_answer_that_is_not_utf8_is_refused_by_name() {
+    assert_eq!(
+        shown(b"{\"jsonrpc\":\"2.0\",\"id\":4,\"result\":{\"t\":\"\xff\xfe\"}}"),
+        "reply 4: error -32700 answer is not UTF-8"
+    );
+    assert_eq!(shown(b"\xff\xfe\xfd"), "junk");
+}
+
+#[test]
+fn a_deep_answer_is_refused_without_a_stack_overflow() {
+    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}{}}}"#, "[".repeat(200_000), "]".repeat(200_000));
+    assert_eq!(shown(deep), "reply 1: error -32700 answer is nested deeper than 96 levels");
+    let wide = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"text":"{}"}}}}"#, "{[".repeat(1_000));
+    assert!(shown(wide).starts_with("reply 1: {"));
+}
+
+#[test]
+fn the_id_of_a_cut_message_is_found_at_either_end() {
+    let id = |head: &str, tail: &str| id_of_cut_message(head.as_bytes(), tail.as_bytes()).map(|id| id.to_string());
+    assert_eq!(id(r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"te"#, "xxx").as_deref(), Some("7"));
+    assert_eq!(id(r#"{"result":{"content":[{"te"#, r#"xxx"}]},"jsonrpc":"2.0","id":9}"#).as_deref(), Some("9"));
+    assert_eq!(id(r#"{"result":{"id":3,"#, "xxx"), None);
+    assert_eq!(id("aaaa", "bbbb"), None);
+}
