@@ -1,6 +1,7 @@
 //! Foreign text made safe to show, and secrets kept out of everything that is shown or stored.
 
 mod forms;
+pub mod lines;
 mod secret;
 mod visible;
 

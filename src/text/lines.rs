@@ -1,0 +1,138 @@
+//! Byte offsets as lines and columns, and back. Lines end at `\n`, `\r\n` or a lone `\r`, as in LSP.
+
+use std::sync::Arc;
+
+/// What a column counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    Utf8,
+    Utf16,
+    Utf32,
+}
+
+/// Zero-based.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    pub line: u32,
+    pub column: u32,
+}
+
+/// Where the lines of a text start.
+#[derive(Debug, Clone)]
+pub struct LineIndex {
+    text: Arc<str>,
+    starts: Vec<usize>,
+}
+
+impl LineIndex {
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        let bytes = text.as_bytes();
+        let ends = bytes.iter().enumerate().filter(|&(at, &byte)| match byte {
+            b'\n' => true,
+            b'\r' => bytes.get(at + 1) != Some(&b'\n'),
+            _ => false,
+        });
+        let starts = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
+        Self { text, starts }
+    }
+
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// Zero-based line of an offset; past the end counts as the end.
+    pub fn line(&self, offset: usize) -> u32 {
+        let line = self.starts.partition_point(|&start| start <= offset).saturating_sub(1);
+        u32::try_from(line).unwrap_or(u32::MAX)
+    }
+
+    pub fn position(&self, offset: usize, encoding: Encoding) -> Position {
+        let line = self.line(offset);
+        let start = self.start(line);
+        let before = self.text.get(start..self.boundary(offset)).unwrap_or_default();
+        Position { line, column: u32::try_from(width(before, encoding)).unwrap_or(u32::MAX) }
+    }
+
+    /// The offset of a position; a column past the end of its line counts as the end of the line.
+    pub fn offset(&self, position: Position, encoding: Encoding) -> usize {
+        let start = self.start(position.line);
+        let line = self.line_text(position.line);
+        let mut left = position.column as usize;
+        let mut offset = start;
+        for c in line.chars() {
+            let units = units(c, encoding);
+            if units > left {
+                break;
+            }
+            left -= units;
+            offset += c.len_utf8();
+        }
+        offset
+    }
+
+    /// A line without its end.
+    pub fn line_text(&self, line: u32) -> &str {
+        let start = self.start(line);
+        let end = self.starts.get(line as usize + 1).copied().unwrap_or(self.text.len());
+        self.text.get(start..end).unwrap_or_default().trim_end_matches(['\n', '\r'])
+    }
+
+    fn start(&self, line: u32) -> usize {
+        self.starts.get(line as usize).copied().unwrap_or(self.text.len())
+    }
+
+    /// The character that an offset lies in begins here.
+    fn boundary(&self, offset: usize) -> usize {
+        let mut offset = offset.min(self.text.len());
+        while !self.text.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        offset
+    }
+}
+
+fn width(text: &str, encoding: Encoding) -> usize {
+    match encoding {
+        Encoding::Utf8 => text.len(),
+        _ => text.chars().map(|c| units(c, encoding)).sum(),
+    }
+}
+
+fn units(c: char, encoding: Encoding) -> usize {
+    match encoding {
+        Encoding::Utf8 => c.len_utf8(),
+        Encoding::Utf16 => c.len_utf16(),
+        Encoding::Utf32 => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_three_line_ends_count_and_columns_count_what_is_asked() {
+        let index = LineIndex::new("a\r\nb\rc\n🦀é!");
+        assert_eq!((0..8).map(|at| index.line(at)).collect::<Vec<_>>(), [0, 0, 0, 1, 1, 2, 2, 3]);
+        let bang = index.text().find('!').unwrap();
+        let column = |encoding| index.position(bang, encoding).column;
+        assert_eq!((column(Encoding::Utf8), column(Encoding::Utf16), column(Encoding::Utf32)), (6, 3, 2));
+        assert_eq!(index.line_text(0), "a");
+        assert_eq!(index.line_text(9), "");
+    }
+
+    #[test]
+    fn positions_lead_back_to_their_offsets() {
+        let index = LineIndex::new("x\n🦀é\r\ny");
+        for (offset, _) in index.text().char_indices() {
+            let position = index.position(offset, Encoding::Utf16);
+            if !index.text().get(offset..).unwrap().starts_with(['\r', '\n']) {
+                assert_eq!(index.offset(position, Encoding::Utf16), offset);
+            }
+        }
+        assert_eq!(index.offset(Position { line: 0, column: 99 }, Encoding::Utf16), 1);
+        assert_eq!(index.offset(Position { line: 99, column: 0 }, Encoding::Utf16), index.text().len());
+        assert_eq!(index.position(999, Encoding::Utf8), Position { line: 2, column: 1 });
+    }
+}
