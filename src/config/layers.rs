@@ -1,21 +1,254 @@
 //! Which definition of a server counts.
+//!
+//! `managed` > `session` > `local` > `project` > `user`. A definition is replaced whole. Within one scope the earlier
+//! file wins; a name that two workspace folders use is prefixed by the folder's name in both.
 
-use std::collections::BTreeMap;
+mod folders;
+mod shown;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Content, Loaded, Source};
+use serde_json::Value;
+
+pub use shown::shown;
+
+use super::problem::{Problem, Related};
+use super::shape::{self, Entry, Machine, Shaped, World};
+use super::spec::{Config, Definition, Hidden, ServerSpec};
+use super::{Content, File, Loaded, Source, tree};
+use crate::model::{Scope, ServerName};
 use crate::paths::Paths;
 use crate::settings::{Files, Limits};
+use crate::text::lines::LineIndex;
 
-pub fn sources(_folders: &[Arc<Path>], _files: &Files, _paths: &Paths) -> Vec<Source> {
-    Vec::new()
+/// The files that count, strongest first. No path comes twice: a folder that is the user's own config folder does not
+/// turn the user's file into a project's.
+pub fn sources(folders: &[Arc<Path>], files: &Files, paths: &Paths) -> Vec<Source> {
+    let plain = |path: &Path, scope| Source { path: path.into(), scope, folder: None };
+    let managed = plain(&paths.managed_config, Scope::Managed);
+    let user = plain(&paths.config_dir.join("mcp.json"), Scope::User);
+    let mut seen: BTreeSet<Arc<Path>> = [managed.path.clone(), user.path.clone()].into();
+    let mut sources = vec![managed];
+    for (names, scope) in [(&files.local, Scope::Local), (&files.project, Scope::Project)] {
+        for folder in folders {
+            for name in names {
+                let path: Arc<Path> = folder.join(name).into();
+                if seen.insert(path.clone()) {
+                    sources.push(Source { path, scope, folder: Some(folder.clone()) });
+                }
+            }
+        }
+    }
+    sources.push(user);
+    sources
 }
 
-pub fn load(
-    _contents: &[(Source, Content)],
-    _session: &BTreeMap<String, serde_json::Value>,
-    _limits: &Limits,
+pub fn load(contents: &[(Source, Content)], session: &BTreeMap<String, Value>, limits: &Limits) -> Loaded {
+    load_in(contents, session, limits, &Machine::default())
+}
+
+/// The same on a given machine, for tests.
+pub fn load_in(
+    contents: &[(Source, Content)],
+    session: &BTreeMap<String, Value>,
+    limits: &Limits,
+    world: &dyn World,
 ) -> Loaded {
-    Loaded::default()
+    let mut files: Vec<(File, Shaped)> =
+        contents.iter().map(|(source, content)| read(source, content, limits, world)).collect();
+    // Strongest first, whatever order the caller had; among equals the order of the list.
+    files.sort_by_key(|(file, _)| std::cmp::Reverse(file.source.scope));
+    let names = folders::names(&files);
+    let mut config = Config::default();
+    for (file, shaped) in &mut files {
+        folders::rename(&names, file, shaped);
+        let path = Some(file.source.path.clone());
+        for problem in &mut file.problems {
+            problem.related.iter_mut().filter(|related| related.file.as_os_str().is_empty()).for_each(|related| {
+                related.file = file.source.path.to_path_buf();
+            });
+        }
+        config
+            .policies
+            .extend(shaped.policy.take().map(|voice| super::spec::PolicyVoice { file: path.clone(), ..voice }));
+        config.inputs.extend(shaped.inputs.drain(..).map(|input| super::spec::Input { file: path.clone(), ..input }));
+        config
+            .actions
+            .extend(shaped.actions.drain(..).map(|action| super::spec::Action { file: path.clone(), ..action }));
+    }
+    check_inputs(&mut files, &config);
+    config.servers = merge(&mut files, session, limits, world);
+    Loaded { config, files: files.into_iter().map(|(file, _)| file).collect() }
 }
+
+/// A definition given at run time, checked as a file's would be.
+pub fn session_entry(name: &str, value: &Value) -> Result<(ServerName, ServerSpec), Vec<Problem>> {
+    shape::entry(name, value, Scope::Session, &Machine::default())
+}
+
+/// Reads one file by itself.
+fn read(source: &Source, content: &Content, limits: &Limits, world: &dyn World) -> (File, Shaped) {
+    let mut file = File {
+        source: source.clone(),
+        exists: !matches!(content, Content::Absent),
+        valid: true,
+        servers: Vec::new(),
+        problems: Vec::new(),
+        text: Arc::from(""),
+    };
+    let text = match content {
+        Content::Absent => return (file, Shaped::default()),
+        Content::Unreadable(reason) => {
+            file.valid = false;
+            file.problems.push(Problem::error("unreadable", 0..0, reason.clone()));
+            return (file, Shaped::default());
+        }
+        Content::Text(text) => text.clone(),
+    };
+    file.text = text.clone();
+    if text.len() > limits.config_bytes {
+        file.valid = false;
+        let message = format!("larger than {} (setting limits.config_bytes)", size(limits.config_bytes));
+        file.problems.push(Problem::error("unreadable", 0..0, message));
+        return (file, Shaped::default());
+    }
+    let tree = tree::parse(&text, limits.config_depth);
+    let lines = LineIndex::new(text);
+    let mut shaped = shape::shape(&tree, source, &lines, limits, world);
+    file.valid = tree.valid() && tree.root.as_ref().is_some_and(|root| root.members().is_some());
+    file.servers = shaped.names.clone();
+    file.problems = tree.problems;
+    // Behind a mistake that could not be stepped over, everything would be a guess.
+    if tree.whole {
+        file.problems.append(&mut shaped.problems);
+    }
+    file.problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
+    if !file.valid {
+        shaped = Shaped { names: shaped.names, ..Shaped::default() };
+    }
+    (file, shaped)
+}
+
+fn size(bytes: usize) -> String {
+    match bytes {
+        bytes if bytes >= 1 << 20 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+        bytes if bytes >= 1 << 10 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
+        bytes => format!("{bytes} bytes"),
+    }
+}
+
+/// `${input:id}` may be declared in another file.
+fn check_inputs(files: &mut [(File, Shaped)], config: &Config) {
+    for (file, shaped) in files {
+        for (id, span) in &shaped.wanted_inputs {
+            if !config.inputs.iter().any(|input| input.id == *id) {
+                let message = format!("the input `{}` is not declared in `inputs`", crate::text::one_line(id, 40));
+                file.problems.push(Problem::warning("unknown-input", span.clone(), message));
+            }
+        }
+    }
+}
+
+/// Puts the layers over each other. What loses against a file of the same scope is told so; what loses against a
+/// stronger scope is an override, and meant.
+fn merge(
+    files: &mut [(File, Shaped)],
+    session: &BTreeMap<String, Value>,
+    limits: &Limits,
+    world: &dyn World,
+) -> BTreeMap<ServerName, Arc<Definition>> {
+    let mut servers: BTreeMap<ServerName, Definition> = BTreeMap::new();
+    let mut session = Some(session);
+    for (file, shaped) in files {
+        if file.source.scope < Scope::Session
+            && let Some(session) = session.take()
+        {
+            add_session(&mut servers, session, world);
+        }
+        let mut refused = false;
+        for entry in std::mem::take(&mut shaped.servers) {
+            if let Some(winner) = servers.get_mut(&entry.name) {
+                if winner.scope == file.source.scope {
+                    file.problems.push(loses(&entry, winner));
+                }
+                let path = Some(file.source.path.clone());
+                winner.hides.push(Hidden { scope: file.source.scope, file: path, line: entry.line });
+            } else if servers.len() < limits.servers {
+                servers.insert(entry.name.clone(), definition(entry, &file.source));
+            } else if !refused {
+                refused = true;
+                let message = format!(
+                    "more than {} servers in all files together (setting limits.servers): this one is not used",
+                    limits.servers
+                );
+                file.problems.push(Problem::error("too-many-servers", entry.place, message));
+            }
+        }
+        file.problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
+    }
+    if let Some(session) = session {
+        add_session(&mut servers, session, world);
+    }
+    servers.into_iter().map(|(name, definition)| (name, Arc::new(definition))).collect()
+}
+
+fn definition(entry: Entry, source: &Source) -> Definition {
+    Definition {
+        name: entry.name,
+        scope: source.scope,
+        file: Some(source.path.clone()),
+        folder: source.folder.clone(),
+        place: entry.place,
+        line: entry.line,
+        spec: entry.spec,
+        written: Arc::new(entry.written),
+        hides: Vec::new(),
+    }
+}
+
+/// What does not read was refused when it was set; should it come here all the same, it is left out.
+fn add_session(servers: &mut BTreeMap<ServerName, Definition>, session: &BTreeMap<String, Value>, world: &dyn World) {
+    for (name, value) in session {
+        let Ok((name, spec)) = shape::entry(name, value, Scope::Session, world) else { continue };
+        if let Some(winner) = servers.get_mut(&name) {
+            winner.hides.push(Hidden { scope: Scope::Session, file: None, line: 0 });
+            continue;
+        }
+        let written = Arc::new(value.clone());
+        servers.insert(
+            name.clone(),
+            Definition {
+                name,
+                scope: Scope::Session,
+                file: None,
+                folder: None,
+                place: 0..0,
+                line: 0,
+                spec,
+                written,
+                hides: Vec::new(),
+            },
+        );
+    }
+}
+
+fn loses(entry: &Entry, winner: &Definition) -> Problem {
+    let file = winner.file.as_deref().unwrap_or(Path::new(""));
+    let shown = file.file_name().map_or_else(String::new, |name| {
+        let parent = file.parent().and_then(Path::file_name).filter(|parent| parent.to_string_lossy().starts_with('.'));
+        parent.map_or_else(String::new, |parent| format!("{}/", parent.to_string_lossy())) + &name.to_string_lossy()
+    });
+    let message = format!("`{}` has no effect here: `{shown}` defines it, too, and comes first", entry.name);
+    let mut problem = Problem::information("hidden", entry.place.clone(), message).unnecessary();
+    problem.related.push(Related {
+        file: file.to_path_buf(),
+        span: winner.place.clone(),
+        message: "this one counts".to_owned(),
+    });
+    problem
+}
+
+#[cfg(test)]
+mod tests;

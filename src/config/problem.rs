@@ -52,6 +52,23 @@ pub struct Related {
     pub message: String,
 }
 
+impl Severity {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Information => "information",
+            Self::Hint => "hint",
+        }
+    }
+}
+
+impl TextEdit {
+    pub fn replace(span: Span, text: impl Into<String>) -> Self {
+        Self { span, text: text.into() }
+    }
+}
+
 impl Problem {
     pub fn new(severity: Severity, code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Self {
@@ -72,6 +89,20 @@ impl Problem {
 
     pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
         Self::new(Severity::Warning, code, span, message)
+    }
+
+    pub fn information(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self::new(Severity::Information, code, span, message)
+    }
+
+    pub fn hint(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self::new(Severity::Hint, code, span, message)
+    }
+
+    /// Marks what it is about as having no effect.
+    pub fn unnecessary(mut self) -> Self {
+        self.unnecessary = true;
+        self
     }
 
     pub fn help(mut self, help: impl Into<String>) -> Self {

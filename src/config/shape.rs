@@ -1,1 +1,254 @@
-//! The only place that knows key names.
+//! The only place that knows key names: a tree in, what it asks for and what is wrong with it out.
+//!
+//! Each mistake is told once, at the exact key or value. One bad server never takes a good one along.
+//! Which file's word counts is left to `layers`, what `${…}` stands for to `expand`.
+
+mod checks;
+pub mod keys;
+mod launch;
+mod reader;
+pub mod secrets;
+mod sections;
+mod server;
+mod similar;
+mod tools;
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+pub use reader::World;
+use reader::{Reader, quoted};
+
+use super::Source;
+use super::problem::{Problem, Severity, Span, TextEdit};
+use super::spec::{Action, Input, PolicyVoice, ServerSpec};
+use super::tree::{Kind, Member, Node, Step, Tree};
+use crate::model::{Scope, ServerName};
+use crate::settings::Limits;
+use crate::text::lines::LineIndex;
+use crate::text::one_line;
+
+/// Nobody reads more of them, and a hostile file could hold a hundred thousand.
+const MOST_PROBLEMS: usize = 500;
+
+/// What one file asks for.
+#[derive(Debug, Clone, Default)]
+pub struct Shaped {
+    pub servers: Vec<Entry>,
+    /// Every name under `servers`, of broken entries too.
+    pub names: Vec<String>,
+    pub policy: Option<PolicyVoice>,
+    pub inputs: Vec<Input>,
+    pub actions: Vec<Action>,
+    pub problems: Vec<Problem>,
+    /// `${input:id}` and where it stands.
+    pub wanted_inputs: Vec<(String, Span)>,
+}
+
+/// A server that can be used.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub name: ServerName,
+    pub place: Span,
+    pub line: u32,
+    pub spec: ServerSpec,
+    pub written: Value,
+}
+
+/// This machine: its environment and its PATH, each program looked for once.
+#[derive(Debug, Default)]
+pub struct Machine {
+    found: RefCell<BTreeMap<(String, Option<PathBuf>), bool>>,
+}
+
+impl World for Machine {
+    fn is_set(&self, variable: &str) -> bool {
+        std::env::var_os(variable).is_some()
+    }
+
+    fn finds(&self, program: &str, folder: Option<&Path>) -> bool {
+        // A bare name is looked for on the PATH, wherever the server would run.
+        let folder = folder.filter(|_| program.contains(['/', '\\']));
+        let key = (program.to_owned(), folder.map(Path::to_path_buf));
+        *self.found.borrow_mut().entry(key).or_insert_with(|| {
+            which::which_in(program, std::env::var_os("PATH"), folder.unwrap_or(Path::new("/"))).is_ok()
+        })
+    }
+}
+
+/// Understands the tree of one file.
+pub fn shape(tree: &Tree, source: &Source, lines: &LineIndex, limits: &Limits, world: &dyn World) -> Shaped {
+    let mut reader = Reader::new(source.scope, source.folder.as_deref(), world);
+    let mut shaped = Shaped::default();
+    if let Some(root) = &tree.root {
+        read_root(&mut reader, root, source, lines, limits, &mut shaped);
+    }
+    shaped.wanted_inputs = reader.inputs;
+    shaped.problems = reader.problems;
+    let more = shaped.problems.len().saturating_sub(MOST_PROBLEMS);
+    if more > 0 {
+        // Errors first, so that what is cut are the lesser ones.
+        shaped.problems.sort_by_key(|problem| problem.severity);
+        shaped.problems.truncate(MOST_PROBLEMS);
+        shaped.problems.push(Problem::information("more", 0..0, format!("{more} more problems are not shown")));
+    }
+    shaped
+}
+
+/// One entry on its own, such as a definition given at run time. The place of its problems is in no file.
+pub fn entry(
+    name: &str,
+    value: &Value,
+    scope: Scope,
+    world: &dyn World,
+) -> Result<(ServerName, ServerSpec), Vec<Problem>> {
+    let text = value.to_string();
+    let tree = super::tree::parse(&text, usize::MAX);
+    let mut reader = Reader::new(scope, None, world);
+    let Some(node) = tree.root.filter(|_| tree.problems.is_empty()) else { return Err(tree.problems) };
+    let member = Member { key: super::tree::Key { span: 0..0, text: name.to_owned() }, value: node };
+    let named = server_name(&mut reader, &member);
+    let spec = reader.in_key(&member, |reader| server::server(reader, &member));
+    match (named, spec) {
+        (Some(name), Some(spec)) => Ok((name, spec)),
+        _ => {
+            let mut problems = reader.problems;
+            // A misspelled key is a warning in a file; here nothing else explains why the entry is refused.
+            if problems.iter().any(|problem| problem.severity == Severity::Error) {
+                problems.retain(|problem| problem.severity == Severity::Error);
+            }
+            Err(problems)
+        }
+    }
+}
+
+fn read_root(
+    reader: &mut Reader<'_>,
+    root: &Node,
+    source: &Source,
+    lines: &LineIndex,
+    limits: &Limits,
+    shaped: &mut Shaped,
+) {
+    if root.members().is_none() {
+        if root.kind != Kind::Missing {
+            reader.error("wrong-type", &root.span, format!("a config must be an object, not {}", root.noun()));
+        }
+        return;
+    }
+    let Some(members) = reader.entries(root) else { return };
+    // The two spellings of `servers` are two sections: they must not hide each other as other aliases do.
+    let (mut sections, rest): (Vec<&Member>, Vec<&Member>) =
+        members.into_iter().partition(|member| matches!(member.key.text.as_str(), "servers" | "mcpServers"));
+    sections.sort_by_key(|member| member.key.text != "servers");
+    let fields = reader.fields(rest, &keys::ROOT);
+    if let [only] = sections.as_slice() {
+        other_spelling(reader, only, &source.path);
+    }
+    servers(reader, &sections, lines, limits, shaped);
+    if let Some(member) = fields.get("inputs") {
+        shaped.inputs = reader.in_key(member, |reader| sections::inputs(reader, &member.value));
+    }
+    if let Some(member) = fields.get("policy") {
+        shaped.policy = reader.in_key(member, |reader| sections::policy(reader, &member.value, lines));
+    }
+    if let Some(member) = fields.get("actions") {
+        shaped.actions = reader.in_key(member, |reader| sections::actions(reader, &member.value, lines));
+    }
+}
+
+/// The host whose file this is may not know the spelling that is used, and say nothing.
+fn other_spelling(reader: &mut Reader<'_>, section: &Member, path: &Path) {
+    let ends = |end: &str| path.ends_with(end);
+    let (host, right) = match () {
+        () if ends(".vscode/mcp.json") => ("VS Code", "servers"),
+        () if ends(".cursor/mcp.json") => ("Cursor", "mcpServers"),
+        () if ends(".mcp.json") => ("Claude Code", "mcpServers"),
+        () => return,
+    };
+    let written = section.key.text.as_str();
+    if written != right {
+        let message = format!("{host} does not read `{written}` in this file, only `{right}`");
+        let edit = TextEdit::replace(section.key.span.clone(), quoted(right));
+        let problem = Problem::hint("other-spelling", section.key.span.clone(), message);
+        reader.report(problem.fix(format!("change to `{right}`"), vec![edit]));
+    }
+}
+
+fn servers(reader: &mut Reader<'_>, sections: &[&Member], lines: &LineIndex, limits: &Limits, shaped: &mut Shaped) {
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    let mut full = false;
+    for section in sections {
+        let entries = reader
+            .in_key(section, |reader| reader.entries_once(&section.value, Severity::Error, "name-clash"))
+            .unwrap_or_default();
+        for member in entries {
+            let name = member.key.text.as_str();
+            if !seen.insert(name) {
+                let message = format!(
+                    "both present: `servers` and `mcpServers` each define `{}`; the one in `servers` counts",
+                    one_line(name, 64)
+                );
+                reader.error("name-clash", &member.key.span, message);
+                continue;
+            }
+            shaped.names.push(name.to_owned());
+            if seen.len() > limits.servers {
+                if !full {
+                    let message = format!(
+                        "more than {} servers (setting limits.servers): this one and those after it are not used",
+                        limits.servers
+                    );
+                    reader.error("too-many-servers", &member.key.span, message);
+                }
+                full = true;
+                continue;
+            }
+            let step = Step::Key(section.key.text.clone());
+            shaped.servers.extend(reader.within(step, |reader| one(reader, member, lines)));
+        }
+    }
+}
+
+fn one(reader: &mut Reader<'_>, member: &Member, lines: &LineIndex) -> Option<Entry> {
+    // A bad name is one mistake; what stands under it is still looked at.
+    let name = server_name(reader, member);
+    let spec = reader.in_key(member, |reader| server::server(reader, member));
+    let place = member.key.span.clone();
+    let line = lines.line(place.start);
+    Some(Entry { name: name?, place, line, spec: spec?, written: member.value.to_value() })
+}
+
+fn server_name(reader: &mut Reader<'_>, member: &Member) -> Option<ServerName> {
+    match ServerName::new(&member.key.text) {
+        Ok(name) => Some(name),
+        Err(error) => {
+            let mut problem = Problem::error("bad-name", member.key.span.clone(), error.to_string());
+            let better = valid_name(&member.key.text);
+            if let Some(better) = better {
+                let edit = TextEdit::replace(member.key.span.clone(), quoted(better.as_str()));
+                problem = problem.fix(format!("rename to `{better}`"), vec![edit]);
+            }
+            reader.report(problem);
+            None
+        }
+    }
+}
+
+/// The valid name that is nearest to a text.
+pub fn valid_name(text: &str) -> Option<ServerName> {
+    let mut name = String::new();
+    for c in text.chars().take(64) {
+        let c = if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+        if !(matches!(c, '-' | '_') && name.ends_with(['-', '_'])) {
+            name.push(c);
+        }
+    }
+    ServerName::new(name.trim_matches(['-', '_'])).ok()
+}
+
+#[cfg(test)]
+mod tests;

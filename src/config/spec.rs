@@ -222,7 +222,7 @@ pub enum InputKind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {
     pub title: String,
-    /// `mcp__server__tool`, as written.
+    /// `mcp__server__tool`, with the server's name that counts: of two folders' servers of one name, the file's own.
     pub tool: String,
     pub arguments: Value,
     /// Empty = every filetype.

@@ -1,0 +1,96 @@
+//! Several workspace folders: a name that two of them use is prefixed by the folder's name in both.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::File;
+use super::super::shape::{Shaped, valid_name};
+use super::super::spec::Matcher;
+use crate::model::ServerName;
+
+/// Folder and name as written → the name that counts.
+pub type Names = BTreeMap<(Arc<Path>, ServerName), ServerName>;
+
+/// Finds the names that clash, and what they are called instead.
+pub fn names(files: &[(File, Shaped)]) -> Names {
+    let mut users: BTreeMap<ServerName, Vec<Arc<Path>>> = BTreeMap::new();
+    let mut taken: BTreeSet<ServerName> = BTreeSet::new();
+    for (file, shaped) in files {
+        for entry in &shaped.servers {
+            taken.insert(entry.name.clone());
+            let Some(folder) = &file.source.folder else { continue };
+            let folders = users.entry(entry.name.clone()).or_default();
+            if !folders.contains(folder) {
+                folders.push(folder.clone());
+            }
+        }
+    }
+    let mut names = Names::new();
+    for (name, mut folders) in users {
+        if folders.len() < 2 {
+            continue;
+        }
+        folders.sort();
+        for folder in folders {
+            let new = unique(&folder, &name, &taken);
+            taken.insert(new.clone());
+            names.insert((folder, name.clone()), new);
+        }
+    }
+    names
+}
+
+fn unique(folder: &Path, name: &ServerName, taken: &BTreeSet<ServerName>) -> ServerName {
+    let folder = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let candidate = |number: usize| {
+        let suffix = if number == 0 { String::new() } else { format!("-{}", number + 1) };
+        // The name itself stays whole where it can; the folder gives way.
+        let room = 64usize.saturating_sub(name.as_str().len() + 1 + suffix.len());
+        let folder: String = valid_name(&folder).map(String::from).unwrap_or_default().chars().take(room).collect();
+        valid_name(&format!("{folder}-{name}{suffix}"))
+    };
+    (0..taken.len() + 2).filter_map(candidate).find(|name| !taken.contains(name)).unwrap_or_else(|| name.clone())
+}
+
+/// Gives the servers of a file their new names, and everything in the file that speaks of them.
+pub fn rename(names: &Names, file: &File, shaped: &mut Shaped) {
+    let Some(folder) = &file.source.folder else { return };
+    let renamed: Vec<(&ServerName, &ServerName)> =
+        names.iter().filter(|((of, _), _)| of == folder).map(|((_, old), new)| (old, new)).collect();
+    if renamed.is_empty() {
+        return;
+    }
+    for entry in &mut shaped.servers {
+        if let Some((_, new)) = renamed.iter().find(|(old, _)| **old == entry.name) {
+            entry.name = (*new).clone();
+        }
+    }
+    for action in &mut shaped.actions {
+        for (old, new) in &renamed {
+            if let Some(tool) = action.tool.strip_prefix(&format!("mcp__{old}__")) {
+                action.tool = format!("mcp__{new}__{tool}");
+                break;
+            }
+        }
+    }
+    if let Some(policy) = &mut shaped.policy {
+        speak_of(&renamed, &mut policy.allowlist);
+        speak_of(&renamed, &mut policy.denylist);
+    }
+}
+
+/// A glob that matched the old name goes on to mean that server.
+fn speak_of(renamed: &[(&ServerName, &ServerName)], matchers: &mut Vec<Matcher>) {
+    let mut more = Vec::new();
+    for matcher in matchers.iter() {
+        let Ok(glob) = globset::Glob::new(&matcher.server) else { continue };
+        let glob = glob.compile_matcher();
+        for (old, new) in renamed {
+            if glob.is_match(old.as_str()) && !glob.is_match(new.as_str()) {
+                more.push(Matcher { server: new.to_string(), ..matcher.clone() });
+            }
+        }
+    }
+    matchers.extend(more);
+}

@@ -1,0 +1,79 @@
+//! An entry as it may be shown: never expanded, and without the values of `env` and `headers`.
+
+use serde_json::{Map, Value};
+
+use super::super::expand::{Piece, pieces};
+use super::super::shape::secrets;
+
+const MASK: &str = "•••";
+
+/// The entry as written, with what could be a secret replaced. A value of `env` or `headers` stays when it is nothing
+/// but a `${…}` reference.
+pub fn shown(written: &Value) -> Value {
+    let Value::Object(entry) = written else { return written.clone() };
+    Value::Object(object(entry))
+}
+
+fn object(entry: &Map<String, Value>) -> Map<String, Value> {
+    let show = |(key, value): (&String, &Value)| {
+        let value = match (key.as_str(), value) {
+            ("env" | "headers", Value::Object(values)) => {
+                Value::Object(values.iter().map(|(name, value)| (name.clone(), reference_or_mask(value))).collect())
+            }
+            ("args" | "command", Value::Array(args)) => Value::Array(arguments(args)),
+            ("url" | "serverUrl" | "httpUrl", Value::String(url)) => Value::String(address(url)),
+            ("fallback" | "transport" | "command" | "auth" | "oauth", Value::Object(inner)) => {
+                Value::Object(object(inner))
+            }
+            (name, Value::String(text)) => match secrets::find(Some(name), text) {
+                Some(span) => Value::String(cut(text, span)),
+                None => value.clone(),
+            },
+            _ => value.clone(),
+        };
+        (key.clone(), value)
+    };
+    entry.iter().map(show).collect()
+}
+
+fn reference_or_mask(value: &Value) -> Value {
+    match value {
+        Value::Null => Value::Null,
+        Value::String(text) if pure(text) => value.clone(),
+        _ => Value::from(MASK),
+    }
+}
+
+/// One reference and nothing else. A default is a literal, too.
+fn pure(text: &str) -> bool {
+    use super::super::expand::Reference;
+    match pieces(text).as_slice() {
+        [Piece::Reference { reference: Reference::Variable { default, .. }, .. }] => {
+            default.as_deref().is_none_or(|default| default.is_empty() || pure(default))
+        }
+        [Piece::Reference { .. }] => true,
+        _ => false,
+    }
+}
+
+fn arguments(args: &[Value]) -> Vec<Value> {
+    let texts: Vec<String> = args.iter().map(|arg| arg.as_str().unwrap_or_default().to_owned()).collect();
+    let mut shown = args.to_vec();
+    for (index, span, _) in secrets::find_in_args(&texts) {
+        if let (Some(arg), Some(text)) = (shown.get_mut(index), texts.get(index)) {
+            *arg = Value::String(cut(text, span));
+        }
+    }
+    shown
+}
+
+fn address(url: &str) -> String {
+    // From the end, so that the places before stay right.
+    secrets::find_in_url(url).into_iter().rev().fold(url.to_owned(), |url, (span, _)| cut(&url, span))
+}
+
+fn cut(text: &str, secret: std::ops::Range<usize>) -> String {
+    let before = text.get(..secret.start).unwrap_or_default();
+    let after = text.get(secret.end..).unwrap_or_default();
+    format!("{before}{MASK}{after}")
+}

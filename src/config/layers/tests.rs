@@ -1,0 +1,311 @@
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::config::problem::Severity;
+use crate::settings::Settings;
+
+/// A machine where everything is there.
+struct Rich;
+
+impl World for Rich {
+    fn is_set(&self, _variable: &str) -> bool {
+        true
+    }
+
+    fn finds(&self, _program: &str, _folder: Option<&Path>) -> bool {
+        true
+    }
+}
+
+fn paths() -> Paths {
+    Paths {
+        config_dir: "/home/me/.config/mcp-sidecar".into(),
+        state_dir: "/state".into(),
+        runtime_dir: "/run".into(),
+        managed_config: "/etc/mcp-sidecar/mcp.json".into(),
+    }
+}
+
+fn folders(names: &[&str]) -> Vec<Arc<Path>> {
+    names.iter().map(|name| PathBuf::from(name).into()).collect()
+}
+
+/// Loads files by their path; everything else that could be there is absent.
+fn load_files(folder_names: &[&str], files: &[(&str, &str)], session: Value) -> Loaded {
+    let settings = Settings::default();
+    let contents: Vec<_> = sources(&folders(folder_names), &settings.files, &paths())
+        .into_iter()
+        .map(|source| {
+            let text = files.iter().find(|(path, _)| Path::new(path) == &*source.path).map(|(_, text)| *text);
+            (source, text.map_or(Content::Absent, |text| Content::Text(text.into())))
+        })
+        .collect();
+    let session = serde_json::from_value(session).unwrap();
+    load_in(&contents, &session, &settings.limits, &Rich)
+}
+
+fn servers(loaded: &Loaded) -> String {
+    let line = |definition: &Arc<Definition>| {
+        let hides: Vec<_> = definition.hides.iter().map(|hidden| hidden.scope.as_str()).collect();
+        let file = definition.file.as_deref().map_or_else(|| "-".to_owned(), |file| file.display().to_string());
+        let hides = if hides.is_empty() { String::new() } else { format!(" hides {}", hides.join(", ")) };
+        format!("{} {} {file}:{}{hides}", definition.name, definition.scope, definition.line + 1)
+    };
+    loaded.config.servers.values().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn problems(loaded: &Loaded) -> String {
+    let lines = loaded.files.iter().flat_map(|file| {
+        file.problems.iter().map(|problem| {
+            format!(
+                "{} {} {}: {}",
+                file.source.path.display(),
+                problem.severity.as_str(),
+                problem.code,
+                problem.message
+            )
+        })
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_files_that_count_stand_strongest_first() {
+    let sources = sources(&folders(&["/a", "/b"]), &Settings::default().files, &paths());
+    let lines: Vec<_> = sources.iter().map(|source| format!("{} {}", source.scope, source.path.display())).collect();
+    insta::assert_snapshot!(lines.join("\n"), @"
+    managed /etc/mcp-sidecar/mcp.json
+    local /a/mcp.local.json
+    local /b/mcp.local.json
+    project /a/mcp.json
+    project /a/.mcp.json
+    project /a/.vscode/mcp.json
+    project /a/.cursor/mcp.json
+    project /b/mcp.json
+    project /b/.mcp.json
+    project /b/.vscode/mcp.json
+    project /b/.cursor/mcp.json
+    user /home/me/.config/mcp-sidecar/mcp.json
+    ");
+}
+
+#[test]
+fn the_users_own_file_stays_the_users_when_its_folder_is_opened() {
+    let sources = sources(&folders(&["/home/me/.config/mcp-sidecar"]), &Settings::default().files, &paths());
+    let own: Vec<_> = sources.iter().filter(|source| source.path.ends_with("mcp-sidecar/mcp.json")).collect();
+    assert_eq!(own.iter().map(|source| source.scope).collect::<Vec<_>>(), [Scope::Managed, Scope::User]);
+}
+
+#[test]
+fn a_stronger_scope_replaces_a_definition_whole_and_tells_what_it_hides() {
+    let loaded = load_files(
+        &["/a"],
+        &[
+            ("/etc/mcp-sidecar/mcp.json", r#"{ "servers": { "m": { "command": "managed" } } }"#),
+            ("/a/mcp.local.json", r#"{ "servers": { "x": { "command": "local" } } }"#),
+            (
+                "/a/mcp.json",
+                r#"{ "servers": {
+                "x": { "command": "project", "tools": { "t": "deny" } }, "y": { "command": "project" } } }"#,
+            ),
+            (
+                "/home/me/.config/mcp-sidecar/mcp.json",
+                r#"{ "servers": {
+                "x": { "command": "user" }, "m": { "command": "user" }, "s": { "command": "user" } } }"#,
+            ),
+        ],
+        json!({ "s": { "command": "session" }, "m": { "command": "session" }, "y": { "port": 1 } }),
+    );
+    insta::assert_snapshot!(servers(&loaded), @"
+    m managed /etc/mcp-sidecar/mcp.json:1 hides session, user
+    s session -:1 hides user
+    x local /a/mcp.local.json:1 hides project, user
+    y session -:1 hides project
+    ");
+    assert_eq!(loaded.config.servers["x"].spec.tools, []);
+    assert_eq!(problems(&loaded), "");
+}
+
+#[test]
+fn within_a_scope_the_earlier_file_wins_and_the_later_one_is_told() {
+    let loaded = load_files(
+        &["/a"],
+        &[
+            ("/a/.mcp.json", r#"{ "mcpServers": { "x": { "command": "one" } } }"#),
+            ("/a/.vscode/mcp.json", "{ \"servers\": {\n \"x\": { \"command\": \"two\" } } }"),
+        ],
+        json!({}),
+    );
+    insta::assert_snapshot!(servers(&loaded), @"x project /a/.mcp.json:1 hides project");
+    insta::assert_snapshot!(problems(&loaded), @"/a/.vscode/mcp.json information hidden: `x` has no effect here: `.mcp.json` defines it, too, and comes first");
+    let problem = &loaded.files.iter().find(|file| !file.problems.is_empty()).unwrap().problems[0];
+    assert_eq!(problem.related[0].file, Path::new("/a/.mcp.json"));
+    assert!(problem.unnecessary);
+}
+
+#[test]
+fn a_name_that_two_folders_use_is_prefixed_in_both() {
+    let file = r#"{ "servers": { "db": { "port": 1 }, "only": { "port": 2 } },
+      "policy": { "denylist": [ { "server": "d*", "tool": "drop" } ] },
+      "actions": [ { "title": "t", "tool": "mcp__db__query" } ] }"#;
+    let loaded = load_files(
+        &["/work/my app", "/work/other"],
+        &[
+            ("/work/my app/mcp.json", file),
+            ("/work/other/.mcp.json", r#"{ "mcpServers": { "db": { "port": 3 } } }"#),
+            ("/work/other/mcp.local.json", r#"{ "servers": { "db": { "port": 4 } } }"#),
+            (
+                "/home/me/.config/mcp-sidecar/mcp.json",
+                r#"{ "servers": { "db": { "port": 5 }, "other-db": { "port": 6 } } }"#,
+            ),
+        ],
+        json!({}),
+    );
+    insta::assert_snapshot!(servers(&loaded), @"
+    db user /home/me/.config/mcp-sidecar/mcp.json:1
+    my-app-db project /work/my app/mcp.json:1
+    only project /work/my app/mcp.json:1
+    other-db user /home/me/.config/mcp-sidecar/mcp.json:1
+    other-db-2 local /work/other/mcp.local.json:1 hides project
+    ");
+    assert_eq!(loaded.config.actions[0].tool, "mcp__my-app-db__query");
+    let denied: Vec<_> = loaded.config.policies[0].denylist.iter().map(|matcher| matcher.server.as_str()).collect();
+    assert_eq!(denied, ["d*", "my-app-db"]);
+}
+
+#[test]
+fn folders_of_one_name_are_told_apart() {
+    let file = |port: u16| format!(r#"{{ "servers": {{ "{}": {{ "port": {port} }} }} }}"#, "n".repeat(64));
+    let (one, two) = (file(1), file(2));
+    let loaded = load_files(&["/x/app", "/y/app"], &[("/x/app/mcp.json", &one), ("/y/app/mcp.json", &two)], json!({}));
+    assert_eq!(loaded.config.servers.len(), 2);
+}
+
+#[test]
+fn a_file_that_does_not_parse_gives_nothing_and_says_where() {
+    let loaded = load_files(&["/a"], &[("/a/mcp.json", r#"{ "servers": { "x": { "command": "npx" "#)], json!({}));
+    assert_eq!(servers(&loaded), "");
+    assert_eq!(problems(&loaded), "/a/mcp.json error syntax: unexpected end of file");
+    let file = loaded.file(Path::new("/a/mcp.json")).unwrap();
+    assert!(file.exists && !file.valid);
+    assert_eq!(file.servers, ["x"]);
+}
+
+#[test]
+fn a_missing_comma_leaves_the_other_problems_visible() {
+    let loaded = load_files(
+        &["/a"],
+        &[("/a/mcp.json", r#"{ "servers": { "x": { "command": "npx" "timeout": "soon" } } }"#)],
+        json!({}),
+    );
+    insta::assert_snapshot!(problems(&loaded), @"
+    /a/mcp.json error syntax: a `,` is missing here
+    /a/mcp.json error wrong-type: `servers.x.timeout` must be a number of seconds, not a string
+    ");
+}
+
+#[test]
+fn unreadable_and_oversized_files_are_told() {
+    let settings = Settings::default();
+    let source = |name: &str| Source { path: Path::new(name).into(), scope: Scope::User, folder: None };
+    let large: Arc<str> = " ".repeat((1 << 20) + 1).into();
+    let contents =
+        [(source("/a"), Content::Unreadable("permission denied".to_owned())), (source("/b"), Content::Text(large))];
+    let loaded = load_in(&contents, &BTreeMap::new(), &settings.limits, &Rich);
+    insta::assert_snapshot!(problems(&loaded), @"
+    /a error unreadable: permission denied
+    /b error unreadable: larger than 1 MiB (setting limits.config_bytes)
+    ");
+    assert!(loaded.files.iter().all(|file| file.exists && !file.valid));
+}
+
+#[test]
+fn an_input_may_be_declared_in_another_file() {
+    let user = r#"{ "inputs": [ { "id": "known" } ] }"#;
+    let project =
+        r#"{ "servers": { "x": { "command": "npx", "env": { "A": "${input:known}", "B": "${input:other}" } } } }"#;
+    let loaded =
+        load_files(&["/a"], &[("/a/mcp.json", project), ("/home/me/.config/mcp-sidecar/mcp.json", user)], json!({}));
+    assert_eq!(problems(&loaded), "/a/mcp.json warning unknown-input: the input `other` is not declared in `inputs`");
+    assert_eq!(loaded.config.inputs[0].file.as_deref(), Some(Path::new("/home/me/.config/mcp-sidecar/mcp.json")));
+}
+
+#[test]
+fn a_definition_of_the_session_is_checked_as_a_file_is() {
+    let refused = |name: &str, value: Value| {
+        let problems = session_entry(name, &value).unwrap_err();
+        problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>().join("; ")
+    };
+    assert!(session_entry("x", &json!({ "command": "npx", "args": ["a"] })).is_ok());
+    insta::assert_snapshot!(refused("x", json!({ "comand": "npx" })), @"unknown key `comand` in `x`; did you mean `command`?");
+    insta::assert_snapshot!(refused("x y", json!({ "port": 0 })), @r#"a server's name holds only letters, digits, `-` and `_`; found ' '; `["x y"].port` must be a whole number from 1 to 65535"#);
+    insta::assert_snapshot!(refused("x", json!("npx")), @"`x` must be an object, not a string");
+}
+
+#[test]
+fn what_is_shown_holds_no_value_of_env_or_headers() {
+    let written = json!({
+        "command": "npx", "args": ["--token", "abc-secret", "plain"],
+        "env": { "A": "literal", "B": "${env:B}", "C": "pre ${C}", "D": 1, "E": null, "F": "${F:-literal}", "G": "${input:g}" },
+        "fallback": { "url": "https://u:pw@x.test/?token=abc&page=1", "headers": { "Authorization": "Bearer ${T}" } },
+        "oauth": { "clientId": "id", "clientSecret": "abc" }, "tools": { "*": "deny" }
+    });
+    insta::assert_json_snapshot!(shown(&written), @r#"
+    {
+      "command": "npx",
+      "args": [
+        "--token",
+        "•••",
+        "plain"
+      ],
+      "env": {
+        "A": "•••",
+        "B": "${env:B}",
+        "C": "•••",
+        "D": "•••",
+        "E": null,
+        "F": "•••",
+        "G": "${input:g}"
+      },
+      "fallback": {
+        "url": "https://u:•••@x.test/?token=•••&page=1",
+        "headers": {
+          "Authorization": "•••"
+        }
+      },
+      "oauth": {
+        "clientId": "id",
+        "clientSecret": "•••"
+      },
+      "tools": {
+        "*": "deny"
+      }
+    }
+    "#);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn no_text_makes_loading_panic(text in prop_oneof![
+        "[\\[\\]{}:,\"a-z0-9 \n$]{0,80}",
+        prop::collection::vec(prop::sample::select(vec![
+            "{", "}", "[", "]", ",", ":", "\"servers\"", "\"mcpServers\"", "\"x\"", "\"command\"", "\"args\"", "\"env\"", "\"tools\"", "\"policy\"",
+            "\"actions\"", "\"inputs\"", "\"${A}\"", "\"${cmd:x}\"", "\"https://u:p@h?key=12345678\"", "null", "true", "-1", "1e9", "\"when\"", "\"deny\"", "\"type\"", "\"sse\"", "\"url\"",
+        ]), 0..40).prop_map(|parts| parts.concat()),
+    ]) {
+        let loaded = load_files(&["/a", "/b"], &[("/a/mcp.json", &text), ("/b/mcp.json", &text)], json!({}));
+        for file in &loaded.files {
+            for problem in &file.problems {
+                prop_assert!(file.text.get(problem.span.clone()).is_some());
+                prop_assert!(!problem.message.ends_with('.') && !problem.message.is_empty());
+            }
+            let errors = file.problems.iter().any(|problem| problem.severity == Severity::Error);
+            prop_assert!(file.valid || errors);
+        }
+    }
+}

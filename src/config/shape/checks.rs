@@ -1,0 +1,162 @@
+//! Things that are well-formed and still worth a word: programs that are not there, shells, addresses, secrets.
+
+use std::net::IpAddr;
+use std::ops::Range;
+
+use super::reader::{Reader, quoted};
+use crate::config::expand::{self, Values};
+use crate::config::problem::{Problem, Span, TextEdit};
+use crate::config::spec::Stdio;
+use crate::config::tree::Member;
+use crate::text::one_line;
+
+/// A secret that stands in the file. Its value appears in no message; the fix takes it out of the file.
+pub fn raw_secret(reader: &mut Reader<'_>, place: &Span, text: &str, secret: Range<usize>, variable: &str) {
+    let message = format!("`{}` holds a secret as plain text", reader.here());
+    let before = text.get(..secret.start).unwrap_or_default();
+    let after = text.get(secret.end..).unwrap_or_default();
+    let moved = quoted(&format!("{before}${{env:{variable}}}{after}"));
+    reader.report(
+        Problem::warning("raw-secret", place.clone(), message)
+            .help(format!("put it into the variable `{variable}`, or use `${{input:…}}` or `${{keyring:…}}`"))
+            .fix(format!("replace by ${{env:{variable}}}"), vec![TextEdit::replace(place.clone(), moved)]),
+    );
+}
+
+/// Whether a name can stand in `${env:…}`.
+pub fn plain_variable(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// Whether the program is there, and whether it is a shell that runs a text.
+pub fn program(reader: &mut Reader<'_>, stdio: &Stdio, place: &Span, enabled: bool) {
+    let command = stdio.command.as_str();
+    let base = command.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
+    let base = base.strip_suffix(".exe").unwrap_or(&base);
+    let runs_text = stdio.args.iter().any(|arg| {
+        let short = arg
+            .strip_prefix('-')
+            .is_some_and(|flags| !flags.starts_with('-') && flags.ends_with('c') && flags.len() <= 4);
+        short || arg.eq_ignore_ascii_case("/c") || arg.eq_ignore_ascii_case("-command")
+    });
+    let shell =
+        matches!(base, "sh" | "bash" | "zsh" | "dash" | "ksh" | "fish" | "cmd" | "powershell" | "pwsh") && runs_text;
+    if shell {
+        let message = format!("`{base}` is a shell that runs its argument as a script: anything may happen in it");
+        reader.report(
+            Problem::warning("shell", place.clone(), message)
+                .help("name the program itself in `command`, its arguments in `args`"),
+        );
+    }
+    // With a PATH of its own, where the program is found is not known here.
+    if !enabled || stdio.env.contains_key("PATH") {
+        return;
+    }
+    let values = Values {
+        workspace_folder: reader.folder.map(Into::into),
+        user_home: std::env::home_dir(),
+        ..Values::default()
+    };
+    let Ok(program) = expand::text(command, &values) else { return };
+    let folder = match &stdio.cwd {
+        Some(cwd) => {
+            expand::text(cwd, &values).ok().map(|cwd| reader.folder.unwrap_or(std::path::Path::new("/")).join(cwd))
+        }
+        None => reader.folder.map(Into::into),
+    };
+    let path = program.contains(['/', '\\']);
+    if path && folder.is_none() && !std::path::Path::new(&program).is_absolute() {
+        return;
+    }
+    if !reader.world.finds(&program, folder.as_deref()) {
+        let shown = one_line(command, 80);
+        let message = if path {
+            format!("`{shown}` is not there, or not executable")
+        } else {
+            format!("`{shown}` was not found on the PATH")
+        };
+        let help = match base {
+            "npx" | "npm" | "node" => Some("install Node.js"),
+            "uvx" | "uv" => Some("install uv"),
+            "docker" => Some("install Docker"),
+            _ if command.contains(' ') => Some("arguments belong into `args`, each a string of its own"),
+            _ => None,
+        };
+        let problem = Problem::warning("command-not-found", place.clone(), message);
+        reader.report(match help {
+            Some(help) => problem.help(help),
+            None => problem,
+        });
+    }
+}
+
+/// Variables that make any program run code of someone else's choice, in a file that came with the project.
+pub fn risky_variable(reader: &mut Reader<'_>, member: &Member) {
+    const RISKY: &[&str] = &[
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "LD_AUDIT",
+        "NODE_OPTIONS",
+        "PYTHONSTARTUP",
+        "PYTHONHOME",
+        "BASH_ENV",
+        "ENV",
+        "PERL5OPT",
+        "PERL5LIB",
+        "RUBYOPT",
+        "JAVA_TOOL_OPTIONS",
+        "_JAVA_OPTIONS",
+        "GIT_SSH_COMMAND",
+        "GIT_EXTERNAL_DIFF",
+        "PROMPT_COMMAND",
+    ];
+    let name = member.key.text.to_ascii_uppercase();
+    if reader.scope.needs_trust() && (RISKY.contains(&name.as_str()) || name.starts_with("DYLD_")) {
+        let message = format!("`{name}` can make the program load other code; look twice before you trust this server");
+        reader.warning("risky-variable", &member.key.span, message);
+    }
+}
+
+/// An address that can be connected to. What is only known after expansion is not judged.
+pub fn url(reader: &mut Reader<'_>, place: &Span, written: &str) -> Option<()> {
+    let here = reader.here();
+    if written.trim().is_empty() {
+        reader.error("bad-url", place, format!("`{here}` is empty"));
+        return None;
+    }
+    if written.contains("${") {
+        return Some(());
+    }
+    let url = match url::Url::parse(written) {
+        Ok(url) => url,
+        Err(error) => {
+            let mut problem = Problem::error("bad-url", place.clone(), format!("`{here}` is no address: {error}"));
+            if !written.contains("://") && url::Url::parse(&format!("https://{written}")).is_ok() {
+                let edit = TextEdit::replace(place.clone(), quoted(&format!("https://{written}")));
+                problem = problem.help("an address starts with `https://`").fix("put `https://` before it", vec![edit]);
+            }
+            reader.report(problem);
+            return None;
+        }
+    };
+    if !matches!(url.scheme(), "http" | "https") {
+        let message = format!("`{here}` must start with `https://` or `http://`, not `{}:`", url.scheme());
+        reader.error("bad-url", place, message);
+        return None;
+    }
+    let host = url.host_str().unwrap_or_default();
+    if url.scheme() == "http" && !loopback(host) {
+        let message = format!("plain `http` to `{}`: everything sent there can be read on the way", one_line(host, 60));
+        let edit = TextEdit::replace(place.clone(), quoted(&written.replacen("http://", "https://", 1)));
+        reader.report(Problem::warning("plain-http", place.clone(), message).fix("change to `https`", vec![edit]));
+    }
+    Some(())
+}
+
+pub fn loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost")
+        || host.to_ascii_lowercase().ends_with(".localhost")
+        || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}

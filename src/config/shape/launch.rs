@@ -1,0 +1,380 @@
+//! How a server is reached: `type` and what belongs to it.
+
+use std::collections::BTreeMap;
+
+use super::keys::{OAUTH, TYPE_ALIASES, TYPES, Table};
+use super::reader::{Fields, Reader, quoted, suggest};
+use super::{checks, secrets};
+use crate::config::problem::{Problem, Span, TextEdit};
+use crate::config::spec::{Launch, OAuth, Remote, Stdio};
+use crate::config::tree::{Kind, Member, Node, Step};
+
+/// What the kernel takes as one argument list without surprises.
+const LONGEST_ARGUMENTS: usize = 128 * 1024;
+
+/// The entry whose launch is read.
+pub struct Entry<'a, 'n> {
+    pub name: &'a str,
+    pub key: &'a Span,
+    pub fields: &'a Fields<'n>,
+    pub table: &'static Table,
+    /// Whether it will be started: otherwise a missing program is nobody's problem.
+    pub enabled: bool,
+}
+
+pub fn launch(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Launch> {
+    let kind = kind(reader, entry)?;
+    let before = reader.errors();
+    let launch = match kind {
+        "stdio" => Launch::Stdio(stdio(reader, entry)?),
+        "tcp" => tcp(reader, entry)?,
+        "http" => Launch::Http(remote(reader, entry, kind)?),
+        "sse" => Launch::Sse(remote(reader, entry, kind)?),
+        "sdk" => Launch::Sdk { name: optional_text(reader, entry, "name")?.unwrap_or_else(|| entry.name.to_owned()) },
+        _ => {
+            let id = required(reader, entry, "id", kind);
+            let remote = remote(reader, entry, kind);
+            let id = reader.in_key(id?, |reader| expandable(reader, &id?.value))?;
+            Launch::ClaudeAiProxy { id, remote: remote? }
+        }
+    };
+    if reader.errors() > before {
+        return None;
+    }
+    unused(reader, entry, kind);
+    Some(launch)
+}
+
+/// The type as written, or as the other keys have it.
+fn kind(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<&'static str> {
+    let fields = entry.fields;
+    if let Some(member) = fields.get("type") {
+        return reader.in_key(member, |reader| kind_of(reader, &member.value));
+    }
+    let found: Vec<_> = [("command", "stdio"), ("url", "http"), ("port", "tcp")]
+        .into_iter()
+        .filter_map(|(key, kind)| fields.get(key).map(|member| (member, kind)))
+        .collect();
+    match found.as_slice() {
+        [(_, kind)] => Some(kind),
+        [] => {
+            if !reader.misspelled(fields, &["command", "url", "port", "type"]) {
+                let message = format!("`{}` says neither `command`, `url` nor `port`", reader.here());
+                reader.error("missing-key", entry.key, message);
+            }
+            None
+        }
+        [(first, _), (second, _), ..] => {
+            let later = if first.key.span.start < second.key.span.start { second } else { first };
+            let (a, b) = (&first.key.text, &second.key.text);
+            let message = format!("both `{a}` and `{b}`: how `{}` is reached is not clear", reader.here());
+            reader.report(
+                Problem::error("conflicting-keys", later.key.span.clone(), message)
+                    .help("remove one, or say which with `type`"),
+            );
+            None
+        }
+    }
+}
+
+fn kind_of(reader: &mut Reader<'_>, node: &Node) -> Option<&'static str> {
+    let text = reader.text(node)?;
+    let own = TYPES.iter().find(|known| **known == text).copied();
+    let known = own.or_else(|| TYPE_ALIASES.iter().find(|(alias, _)| *alias == text).map(|(_, known)| *known));
+    if known.is_none() {
+        let message = match text {
+            "ws" | "websocket" => "servers over WebSocket are not supported".to_owned(),
+            _ => format!("unknown type `{}`", crate::text::one_line(text, 40)),
+        };
+        let problem = Problem::error("unknown-type", node.span.clone(), message);
+        let problem = problem.help(format!("known are {}", TYPES.join(", ")));
+        reader.report(suggest(problem, text, &node.span, TYPES));
+    }
+    if known == Some("sse") {
+        let message = "`sse` is the old transport, deprecated since 2025";
+        reader.report(
+            Problem::warning("deprecated-sse", node.span.clone(), message)
+                .help("most servers answer `http` at the same or a neighbouring address")
+                .fix("change to `http`", vec![TextEdit::replace(node.span.clone(), quoted("http"))]),
+        );
+    }
+    known
+}
+
+/// The member for a key that this type cannot be without. Nothing is told twice: not when a misspelled key stands
+/// for it, and when another type's key stands there, then the type is what is wrong.
+fn required<'n>(reader: &mut Reader<'_>, entry: &Entry<'_, 'n>, key: &'static str, kind: &str) -> Option<&'n Member> {
+    let fields = entry.fields;
+    if let Some(member) = fields.get(key) {
+        return Some(member);
+    }
+    if reader.misspelled(fields, &[key]) {
+        return None;
+    }
+    let here = reader.here();
+    let other =
+        ["command", "url", "port"].into_iter().filter(|other| *other != key).find_map(|other| fields.get(other));
+    match (fields.get("type"), other) {
+        (Some(written), Some(other)) if key != "id" => {
+            let message = format!("`{here}` is of type `{kind}`, but has `{}` and no `{key}`", other.key.text);
+            let meant = match other.key.text.as_str() {
+                "command" => "stdio",
+                "port" => "tcp",
+                _ => "http",
+            };
+            let edit = TextEdit::replace(written.value.span.clone(), quoted(meant));
+            reader.report(
+                Problem::error("type-mismatch", written.value.span.clone(), message)
+                    .fix(format!("change the type to `{meant}`"), vec![edit]),
+            );
+        }
+        _ => reader.error("missing-key", entry.key, format!("`{here}` is of type `{kind}` and needs `{key}`")),
+    }
+    None
+}
+
+fn optional_text(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, key: &str) -> Option<Option<String>> {
+    match entry.fields.get(key) {
+        Some(member) => reader.in_key(member, |reader| expandable(reader, &member.value)).map(Some),
+        None => Some(None),
+    }
+}
+
+/// A text in which `${…}` counts.
+fn expandable(reader: &mut Reader<'_>, node: &Node) -> Option<String> {
+    let text = reader.text(node)?.to_owned();
+    if text.contains('\0') {
+        let message = format!("`{}` holds a NUL character, which no program can be given", reader.here());
+        reader.error("nul", &node.span, message);
+        return None;
+    }
+    reader.references(&text, &node.span);
+    Some(text)
+}
+
+fn stdio(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Stdio> {
+    let command = required(reader, entry, "command", "stdio");
+    let mut stdio = Stdio::default();
+    let mut nodes: Vec<&Node> = Vec::new();
+    let read =
+        command.and_then(|member| reader.in_key(member, |reader| command_words(reader, &member.value, &mut nodes)));
+    if let Some(member) = entry.fields.get("args") {
+        let args = reader.in_key(member, |reader| arguments(reader, &member.value));
+        nodes.extend(member.value.items().unwrap_or_default());
+        stdio.args = args.unwrap_or_default();
+    }
+    if let Some(member) = entry.fields.get("env") {
+        stdio.env = reader.in_key(member, |reader| environment(reader, entry.name, &member.value)).unwrap_or_default();
+    }
+    stdio.env_file = optional_text(reader, entry, "envFile").flatten();
+    stdio.cwd = optional_text(reader, entry, "cwd").flatten();
+    if let Some(member) = entry.fields.get("inheritEnv") {
+        stdio.inherit_env = reader.in_key(member, |reader| reader.flag(&member.value)).unwrap_or_default();
+    }
+    let mut words = read?.into_iter();
+    stdio.command = words.next()?;
+    stdio.args.splice(0..0, words);
+    let command = command?;
+    if stdio.args.iter().map(|arg| arg.len() + 1).sum::<usize>() > LONGEST_ARGUMENTS {
+        let place = entry.fields.get("args").unwrap_or(command);
+        reader.error("arguments-too-long", &place.value.span, "argument list larger than 128 KiB");
+        return None;
+    }
+    for (index, span, name) in secrets::find_in_args(&stdio.args) {
+        let (Some(node), Some(arg)) = (nodes.get(index), stdio.args.get(index)) else { continue };
+        let name = name.unwrap_or_else(|| "token".to_owned());
+        let variable = secrets::variable_name(entry.name, &name);
+        reader.within(Step::Key("args".to_owned()), |reader| {
+            reader.within(Step::Index(index), |reader| checks::raw_secret(reader, &node.span, arg, span, &variable));
+        });
+    }
+    let place = command.value.items().and_then(|items| items.first()).unwrap_or(&command.value).span.clone();
+    checks::program(reader, &stdio, &place, entry.enabled);
+    Some(stdio)
+}
+
+/// `command` as a string, as a list, or as the object of older Zed files. The nodes of the arguments go to `nodes`.
+fn command_words<'n>(reader: &mut Reader<'_>, node: &'n Node, nodes: &mut Vec<&'n Node>) -> Option<Vec<String>> {
+    let words = match &node.kind {
+        Kind::Text(_) => vec![expandable(reader, node)?],
+        Kind::List(items) => {
+            nodes.extend(items.iter().skip(1));
+            arguments(reader, node)?
+        }
+        Kind::Object(_) => {
+            let path = node.get("path")?;
+            let mut words = vec![reader.in_key(path, |reader| expandable(reader, &path.value))?];
+            if let Some(args) = node.get("args") {
+                nodes.extend(args.value.items().unwrap_or_default());
+                words.extend(reader.in_key(args, |reader| arguments(reader, &args.value))?);
+            }
+            words
+        }
+        _ => {
+            reader.wrong(node, "a string, or a list of the program and its arguments");
+            return None;
+        }
+    };
+    if words.first().is_none_or(|word| word.trim().is_empty()) {
+        let message = format!("`{}` is empty", reader.here());
+        reader.error("missing-key", &node.span, message);
+        return None;
+    }
+    Some(words)
+}
+
+fn arguments(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>> {
+    let Some(items) = node.items() else {
+        reader.wrong(node, "a list of strings");
+        return None;
+    };
+    let read = |(index, item): (usize, &Node)| reader.within(Step::Index(index), |reader| expandable(reader, item));
+    let words: Vec<Option<String>> = items.iter().enumerate().map(read).collect();
+    words.into_iter().collect()
+}
+
+fn environment(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<BTreeMap<String, Option<String>>> {
+    let mut env = BTreeMap::new();
+    for member in reader.entries(node)? {
+        let name = &member.key.text;
+        if name.is_empty() || name.contains(['=', '\0']) {
+            reader.error("bad-variable", &member.key.span, "a variable's name may not be empty and may not hold `=`");
+            continue;
+        }
+        checks::risky_variable(reader, member);
+        let value = reader.in_key(member, |reader| match &member.value.kind {
+            Kind::Null => Some(None),
+            Kind::Bool(flag) => Some(Some(flag.to_string())),
+            Kind::Number(number) => Some(Some(number.to_string())),
+            Kind::Text(_) => expandable(reader, &member.value).map(Some),
+            _ => {
+                reader.wrong(&member.value, "a string, a number, a boolean or null");
+                None
+            }
+        });
+        let Some(value) = value else { continue };
+        if let (Some(text), Kind::Text(_)) = (&value, &member.value.kind)
+            && let Some(span) = secrets::find(Some(name), text)
+        {
+            // The variable's own name would mean itself: the engine's environment has it under the same name.
+            let variable =
+                if checks::plain_variable(name) { name.clone() } else { secrets::variable_name(server, name) };
+            reader.in_key(member, |reader| checks::raw_secret(reader, &member.value.span, text, span, &variable));
+        }
+        env.insert(name.clone(), value);
+    }
+    Some(env)
+}
+
+fn tcp(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Launch> {
+    let port = required(reader, entry, "port", "tcp");
+    let host = optional_text(reader, entry, "host")?.unwrap_or_else(|| "127.0.0.1".to_owned());
+    let port = reader.in_key(port?, |reader| self::port(reader, &port?.value))?;
+    if let Some(member) = entry.fields.get("host")
+        && !host.contains("${")
+        && !checks::loopback(&host)
+    {
+        let message = format!(
+            "`{}` is not this machine: it is reached only when `servers.tcp_hosts` in config.toml names it",
+            crate::text::one_line(&host, 60)
+        );
+        reader.report(Problem::information("tcp-host", member.value.span.clone(), message));
+    }
+    Some(Launch::Tcp { host, port })
+}
+
+pub fn port(reader: &mut Reader<'_>, node: &Node) -> Option<u16> {
+    let port = match &node.kind {
+        Kind::Number(number) => number.as_u64().and_then(|number| u16::try_from(number).ok()).filter(|port| *port > 0),
+        Kind::Missing => return None,
+        _ => None,
+    };
+    if port.is_none() {
+        let message = format!("`{}` must be a whole number from 1 to 65535", reader.here());
+        let mut problem = Problem::error("bad-port", node.span.clone(), message);
+        if let Some(number) = node.text().and_then(|text| text.parse::<u16>().ok()).filter(|port| *port > 0) {
+            problem = problem.fix("remove the quotes", vec![TextEdit::replace(node.span.clone(), number.to_string())]);
+        }
+        reader.report(problem);
+    }
+    port
+}
+
+fn remote(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, kind: &str) -> Option<Remote> {
+    let member = required(reader, entry, "url", kind);
+    let mut remote = Remote::default();
+    if let Some(member) = entry.fields.get("headers") {
+        remote.headers = reader.in_key(member, |reader| headers(reader, entry.name, &member.value)).unwrap_or_default();
+    }
+    if let Some(member) = entry.fields.get("oauth") {
+        remote.oauth = reader.in_key(member, |reader| oauth(reader, &member.value));
+    }
+    let member = member?;
+    remote.url = reader.in_key(member, |reader| {
+        let url = expandable(reader, &member.value)?;
+        checks::url(reader, &member.value.span, &url)?;
+        if let Some((span, name)) = secrets::find_in_url(&url).into_iter().next() {
+            let variable = secrets::variable_name(entry.name, name);
+            checks::raw_secret(reader, &member.value.span, &url, span, &variable);
+        }
+        Some(url)
+    })?;
+    Some(remote)
+}
+
+fn headers(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<BTreeMap<String, String>> {
+    let mut headers = BTreeMap::new();
+    for member in reader.entries(node)? {
+        let name = &member.key.text;
+        let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+        if name.is_empty() || !name.chars().all(token) {
+            reader.error("bad-header", &member.key.span, "this is no name of an HTTP header");
+            continue;
+        }
+        let value = reader.in_key(member, |reader| {
+            let value = expandable(reader, &member.value)?;
+            if value.contains(['\r', '\n']) {
+                let message = format!("`{}` may not hold a line break", reader.here());
+                reader.error("bad-header", &member.value.span, message);
+                return None;
+            }
+            Some(value)
+        });
+        let Some(value) = value else { continue };
+        if let Some(span) = secrets::find(Some(name), &value) {
+            let variable = secrets::variable_name(server, name);
+            reader.in_key(member, |reader| checks::raw_secret(reader, &member.value.span, &value, span, &variable));
+        }
+        headers.insert(name.clone(), value);
+    }
+    Some(headers)
+}
+
+fn oauth(reader: &mut Reader<'_>, node: &Node) -> Option<OAuth> {
+    let fields = reader.object(node, &OAUTH)?;
+    let mut oauth = OAuth::default();
+    if let Some(member) = fields.get("clientId") {
+        oauth.client_id = reader.in_key(member, |reader| reader.text(&member.value).map(str::to_owned));
+    }
+    if let Some(member) = fields.get("scopes") {
+        let scopes = reader.in_key(member, |reader| reader.text_or_texts(&member.value)).unwrap_or_default();
+        oauth.scopes = scopes.iter().flat_map(|text| text.split_whitespace().map(str::to_owned)).collect();
+    }
+    if let Some(member) = fields.get("callbackPort") {
+        oauth.callback_port = reader.in_key(member, |reader| port(reader, &member.value));
+    }
+    Some(oauth)
+}
+
+/// Keys of another type, which do nothing here.
+fn unused(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, kind: &str) {
+    for (name, member) in entry.fields.iter() {
+        let Some(key) = entry.table.key(name) else { continue };
+        // mcphub shows `name`, so its files have it for any type.
+        if key.types.is_empty() || key.types.contains(&kind) || name == "name" {
+            continue;
+        }
+        let message = format!("`{}` has no effect for a server of type `{kind}`", member.key.text);
+        reader.report(Problem::warning("unused-key", member.key.span.clone(), message).unnecessary());
+    }
+}

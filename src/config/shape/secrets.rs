@@ -1,0 +1,271 @@
+//! Raw secrets in a file: tokens by their shape, and literals under a key that says what they are.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::config::expand::{Piece, pieces};
+
+/// Tokens whose shape their issuers made recognizable.
+static TOKENS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(
+        r"(?x)
+        \b(?:
+          gh[pousr]_[A-Za-z0-9]{10,} | github_pat_[A-Za-z0-9_]{16,} | glpat-[A-Za-z0-9_-]{10,}
+        | sk-[A-Za-z0-9_-]{16,} | (?:sk|rk)_(?:live|test)_[A-Za-z0-9]{10,} | gsk_[A-Za-z0-9]{16,}
+        | xox[abeoprs]-[A-Za-z0-9-]{10,} | xapp-[A-Za-z0-9-]{10,}
+        | (?:AKIA|ASIA)[A-Z0-9]{16} | AIza[A-Za-z0-9_-]{30,} | ya29\.[A-Za-z0-9_-]{16,}
+        | eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*
+        | npm_[A-Za-z0-9]{20,} | pypi-[A-Za-z0-9_-]{16,} | hf_[A-Za-z0-9]{20,}
+        | SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,} | dop_v1_[a-f0-9]{32,}
+        | shp(?:at|ss|ca|pa)_[a-fA-F0-9]{16,} | figd_[A-Za-z0-9_-]{16,} | lin_api_[A-Za-z0-9]{16,}
+        | ntn_[A-Za-z0-9]{20,} | tvly-[A-Za-z0-9_-]{16,} | pplx-[A-Za-z0-9]{16,}
+        )
+        | -----BEGIN\ [A-Z\ ]*PRIVATE\ KEY-----",
+    )
+    .ok()
+});
+
+/// The part of a text that is a raw secret: a token by its shape, or everything literal when `name` says so.
+pub fn find(name: Option<&str>, text: &str) -> Option<Range<usize>> {
+    let mut start = 0;
+    let mut literal = true;
+    for piece in pieces(text) {
+        match piece {
+            Piece::Text(part) => {
+                if let Some(token) = TOKENS.as_ref().and_then(|tokens| tokens.find(part)) {
+                    return Some(start + token.start()..start + token.end());
+                }
+                start += part.len();
+            }
+            Piece::Reference { span, .. } => {
+                literal = false;
+                start = span.end;
+            }
+        }
+    }
+    let sensitivity = name.map_or(Sensitivity::None, sensitivity);
+    if !literal || sensitivity == Sensitivity::None {
+        return None;
+    }
+    let scheme = ["Bearer ", "Basic ", "token ", "Token ", "Bot ", "ApiKey "]
+        .into_iter()
+        .find(|scheme| text.starts_with(scheme));
+    let from = scheme.map_or(0, str::len);
+    let value = text.get(from..).unwrap_or_default();
+    let flag = matches!(value.to_ascii_lowercase().as_str(), "" | "true" | "false" | "none" | "null");
+    let doubtful = value.len() < 8 || value.starts_with(['/', '.', '~']) || value.contains(' ');
+    (!flag && (sensitivity == Sensitivity::Sure || !doubtful)).then_some(from..text.len())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sensitivity {
+    None,
+    /// `…key`: often a secret, sometimes a path or a name.
+    Likely,
+    Sure,
+}
+
+/// What a key says about its value: `GITHUB_TOKEN`, `clientSecret`, `--db-password`, `X-Api-Key`.
+fn sensitivity(name: &str) -> Sensitivity {
+    let words = words(name);
+    // `TOKEN_FILE`, `PASSWORD_LENGTH`: about a secret, not one.
+    const ABOUT: &[&str] = &[
+        "file", "path", "dir", "url", "uri", "endpoint", "name", "id", "limit", "limits", "length", "count", "max",
+        "min", "ttl", "expiry", "type", "env", "header", "prefix", "store", "provider",
+    ];
+    if words.last().is_some_and(|last| ABOUT.contains(&last.as_str())) {
+        return Sensitivity::None;
+    }
+    const SURE: &[&str] = &[
+        "token",
+        "secret",
+        "secrets",
+        "password",
+        "passwd",
+        "passphrase",
+        "pwd",
+        "pat",
+        "apikey",
+        "credential",
+        "credentials",
+        "authorization",
+        "cookie",
+    ];
+    if words.iter().any(|word| SURE.contains(&word.as_str())) {
+        return Sensitivity::Sure;
+    }
+    match words.last().map(String::as_str) {
+        Some("key" | "auth") => Sensitivity::Likely,
+        _ => Sensitivity::None,
+    }
+}
+
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut before = ' ';
+    for c in name.chars() {
+        let new = !c.is_alphanumeric() || (c.is_uppercase() && before.is_lowercase());
+        if new {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut()
+            && c.is_alphanumeric()
+        {
+            word.extend(c.to_lowercase());
+        }
+        before = c;
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Raw secrets among arguments: `--token=x`, `--token` then `x`, `-e NAME=x`, `Header: x`, or a token by its shape. Each with the
+/// index of the argument, where in it, and the name that gives it away.
+pub fn find_in_args(args: &[String]) -> Vec<(usize, Range<usize>, Option<String>)> {
+    let mut found = Vec::new();
+    let mut flag: Option<String> = None;
+    for (index, arg) in args.iter().enumerate() {
+        let before = flag.take();
+        if let Some((name, value)) = arg.split_once('=').filter(|(name, _)| !name.contains([' ', '/', ':'])) {
+            let name = name.trim_start_matches('-');
+            let offset = arg.len() - value.len();
+            if let Some(span) = find(Some(name), value) {
+                found.push((index, span.start + offset..span.end + offset, Some(name.to_owned())));
+            }
+        } else if let Some((name, value)) = arg.split_once(':').filter(|(name, _)| header(name)) {
+            let value = value.trim_start();
+            let offset = arg.len() - value.len();
+            if let Some(span) = find(Some(name), value) {
+                found.push((index, span.start + offset..span.end + offset, Some(name.to_owned())));
+            }
+        } else if let Some(name) = arg.strip_prefix("--").filter(|name| !name.is_empty()) {
+            flag = Some(name.to_owned());
+        } else if let Some(span) = find(before.as_deref(), arg) {
+            found.push((index, span, before));
+        }
+    }
+    found
+}
+
+/// `Authorization: Bearer …`, as `mcp-remote` takes it.
+fn header(name: &str) -> bool {
+    sensitivity(name) != Sensitivity::None && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+}
+
+/// Raw secrets in an address, in order: a password before the host, literals in the query under a name that says so,
+/// tokens by their shape. Each with a word for it.
+pub fn find_in_url(url: &str) -> Vec<(Range<usize>, &'static str)> {
+    let mut found: Vec<(Range<usize>, &'static str)> = Vec::new();
+    let after_scheme = url.find("://").map_or(0, |at| at + 3);
+    let authority = url.get(after_scheme..).unwrap_or_default().split(['/', '?', '#']).next().unwrap_or_default();
+    if let Some((user, _)) = authority.rsplit_once('@')
+        && let Some((_, password)) = user.split_once(':')
+        && !password.is_empty()
+        && !password.contains("${")
+    {
+        let end = after_scheme + user.len();
+        found.push((end - password.len()..end, "password"));
+    }
+    let query = url.find('?').map_or(url.len(), |at| at + 1);
+    let mut at = query;
+    for pair in url.get(query..).unwrap_or_default().split(['&', '#']) {
+        if let Some((name, value)) = pair.split_once('=') {
+            let start = at + name.len() + 1;
+            let key = matches!(name.to_ascii_lowercase().as_str(), "key" | "sig" | "signature")
+                && value.len() >= 8
+                && !value.contains("${");
+            if key {
+                found.push((start..start + value.len(), "key"));
+            } else if let Some(span) = find(Some(name), value) {
+                found.push((start + span.start..start + span.end, "token"));
+            }
+        }
+        at += pair.len() + 1;
+    }
+    if let Some(token) = find(None, url)
+        && !found.iter().any(|(span, _)| span.start <= token.start && token.end <= span.end)
+    {
+        found.push((token, "token"));
+        found.sort_by_key(|(span, _)| span.start);
+    }
+    found
+}
+
+/// A variable's name for a secret that stands in a file.
+pub fn variable_name(server: &str, name: &str) -> String {
+    let upper = |text: &str| {
+        text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect::<String>()
+    };
+    let name = upper(name.trim_start_matches('-'));
+    let name = match name.as_str() {
+        "AUTHORIZATION" | "COOKIE" | "" => "TOKEN",
+        other => other,
+    };
+    let variable = format!("{}_{name}", upper(server));
+    if variable.starts_with(|c: char| c.is_ascii_digit()) { format!("_{variable}") } else { variable }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(name: &str, text: &str) -> String {
+        find(Some(name), text).map(|span| text[span].to_owned()).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_token_is_known_by_its_shape_wherever_it_stands() {
+        assert_eq!(found("X", "pre ghp_0123456789abcdefghij post"), "ghp_0123456789abcdefghij");
+        assert_eq!(found("X", "AKIAIOSFODNN7EXAMPLE"), "AKIAIOSFODNN7EXAMPLE");
+        assert!(!found("X", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln").is_empty());
+        assert!(!found("X", "xoxb-123456789012-abcdef").is_empty());
+        assert_eq!(found("X", "just words, sk-short"), "");
+    }
+
+    #[test]
+    fn a_literal_under_a_telling_name_is_a_secret() {
+        assert_eq!(found("DB_PASSWORD", "hunter2"), "hunter2");
+        assert_eq!(found("Authorization", "Bearer abc"), "abc");
+        assert_eq!(found("clientSecret", "abc"), "abc");
+        assert_eq!(found("OPENAI_API_KEY", "abcdefgh1"), "abcdefgh1");
+        for (name, text) in [
+            ("GITHUB_TOKEN", "${GITHUB_TOKEN}"),
+            ("Authorization", "Bearer ${T}"),
+            ("MAX_TOKENS", "4096"),
+            ("TOKEN_FILE", "/run/x"),
+            ("SSH_KEY", "/home/me/.ssh/id"),
+            ("USE_TOKEN", "true"),
+            ("MONKEY", "abcdefgh1"),
+            ("TOKEN", ""),
+        ] {
+            assert_eq!(found(name, text), "", "{name}={text}");
+        }
+    }
+
+    #[test]
+    fn arguments_and_addresses_are_looked_through() {
+        let args = |list: &[&str]| find_in_args(&list.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>()).len();
+        assert_eq!(args(&["--token", "abc"]), 1);
+        assert_eq!(args(&["--api-key=abcdefgh1"]), 1);
+        assert_eq!(args(&["-e", "GITHUB_TOKEN=abc"]), 1);
+        assert_eq!(args(&["--header", "Authorization: Bearer abc"]), 1);
+        assert_eq!(args(&["--header", "Authorization: Bearer ${T}", "http://host:1"]), 0);
+        assert_eq!(args(&["-e", "GITHUB_TOKEN", "--token", "${T}", "--token-file", "/x"]), 0);
+        let url = |text: &str| {
+            find_in_url(text).into_iter().map(|(span, _)| text[span].to_owned()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(url("https://me:pw@host/ghp_0123456789abcdef?token=abc"), "pw ghp_0123456789abcdef abc");
+        assert_eq!(url("https://host/mcp?a=1&token=abc#x"), "abc");
+        assert_eq!(url("https://host/mcp?key=abcdefgh"), "abcdefgh");
+        assert_eq!(url("https://host/mcp?token=${T}&page=2"), "");
+    }
+
+    #[test]
+    fn a_variable_is_named_after_server_and_key() {
+        assert_eq!(variable_name("git-hub", "Authorization"), "GIT_HUB_TOKEN");
+        assert_eq!(variable_name("x", "--api-key"), "X_API_KEY");
+        assert_eq!(variable_name("2x", "token"), "_2X_TOKEN");
+    }
+}

@@ -1,0 +1,278 @@
+//! `policy`, `inputs` and `actions`.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::keys::{ACTION, DEFAULTS, INPUT, MATCHER, POLICY, RESULTS, Table};
+use super::reader::{Fields, Reader};
+use super::tools;
+use crate::config::expand::{Piece, Reference, pieces};
+use crate::config::problem::{Problem, Span};
+use crate::config::spec::{Action, ActionResult, Default, Input, InputKind, Matcher, PolicyVoice};
+use crate::config::tree::{Kind, Member, Node, Step};
+use crate::model::{Level, ToolId};
+use crate::text::lines::LineIndex;
+
+pub fn policy(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Option<PolicyVoice> {
+    let fields = reader.object(node, &POLICY)?;
+    let mut voice = PolicyVoice {
+        scope: reader.scope,
+        file: None,
+        default: None,
+        allowlist: Vec::new(),
+        denylist: Vec::new(),
+        read_only: None,
+        destructive: None,
+        commands: None,
+    };
+    if let Some(member) = fields.get("default") {
+        let word = reader.in_key(member, |reader| reader.choice(&member.value, "bad-level", DEFAULTS));
+        // What cannot be read asks each time.
+        voice.default = Some(match word {
+            Some("allow") => Default::Allow,
+            Some("deny") => Default::Deny,
+            _ => Default::Confirm,
+        });
+        if voice.default == Some(Default::Allow) {
+            tools::after_trust(reader, &member.value.span, "`allow`");
+        }
+    }
+    if let Some(member) = fields.get("allowlist") {
+        voice.allowlist = matchers(reader, member, lines, Missing::IsAnError);
+        if !voice.allowlist.is_empty() {
+            tools::after_trust(reader, &member.key.span, "an allowlist");
+        }
+    }
+    if let Some(member) = fields.get("denylist") {
+        voice.denylist = matchers(reader, member, lines, Missing::MeansAll);
+    }
+    let mut level = |key: &str| {
+        let member = fields.get(key)?;
+        Some(reader.in_key(member, |reader| tools::level(reader, &member.value)).unwrap_or(Level::RequireApproval))
+    };
+    voice.read_only = level("readOnly");
+    voice.destructive = level("destructive");
+    if let Some(member) = fields.get("commands") {
+        // A list that cannot be read permits nothing.
+        voice.commands = Some(reader.in_key(member, |reader| reader.texts(&member.value)).unwrap_or_default());
+    }
+    Some(voice)
+}
+
+/// What a matcher without `server` or `tool` means: in a denylist all, in an allowlist that would be too much.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    MeansAll,
+    IsAnError,
+}
+
+fn matchers(reader: &mut Reader<'_>, member: &Member, lines: &LineIndex, missing: Missing) -> Vec<Matcher> {
+    reader.in_key(member, |reader| {
+        each(reader, &member.value, |reader, node| {
+            let fields = reader.object(node, &MATCHER)?;
+            let mut glob = |key: &'static str| match fields.get(key) {
+                Some(member) => reader.in_key(member, |reader| {
+                    let text = reader.text(&member.value)?;
+                    tools::glob(reader, text, &member.value.span)?;
+                    Some(text.to_owned())
+                }),
+                None if reader.misspelled(&fields, &[key]) => None,
+                None if missing == Missing::MeansAll && !(fields.iter().next().is_none()) => Some("*".to_owned()),
+                None => {
+                    let message = format!("`{}` needs `server` and `tool`", reader.here());
+                    reader.error("missing-key", &node.span, message);
+                    None
+                }
+            };
+            let server = glob("server")?;
+            let tool = glob("tool")?;
+            Some(Matcher { server, tool, line: lines.line(node.span.start) })
+        })
+    })
+}
+
+fn each<T>(reader: &mut Reader<'_>, node: &Node, mut read: impl FnMut(&mut Reader<'_>, &Node) -> Option<T>) -> Vec<T> {
+    let Some(items) = node.items() else {
+        reader.wrong(node, "a list");
+        return Vec::new();
+    };
+    let read = |(index, item): (usize, &Node)| reader.within(Step::Index(index), |reader| read(reader, item));
+    items.iter().enumerate().filter_map(read).collect()
+}
+
+/// A text that an entry cannot be without.
+fn needed(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    key: &'static str,
+    place: &Span,
+    table: &Table,
+) -> Option<String> {
+    match fields.get(key) {
+        Some(member) => reader.in_key(member, |reader| {
+            let text = reader.text(&member.value)?;
+            if text.trim().is_empty() {
+                let message = format!("`{}` is empty", reader.here());
+                reader.error("missing-key", &member.value.span, message);
+                return None;
+            }
+            Some(text.to_owned())
+        }),
+        None => {
+            if !reader.misspelled(fields, &[key]) {
+                let message = format!("`{}`: an {} needs `{key}`", reader.here(), table.noun);
+                reader.error("missing-key", place, message);
+            }
+            None
+        }
+    }
+}
+
+fn optional(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<String> {
+    let member = fields.get(key)?;
+    reader.in_key(member, |reader| reader.text(&member.value).map(str::to_owned))
+}
+
+pub fn inputs(reader: &mut Reader<'_>, node: &Node) -> Vec<Input> {
+    let mut seen = BTreeSet::new();
+    each(reader, node, |reader, node| {
+        let before = reader.errors();
+        let fields = reader.object(node, &INPUT)?;
+        let kind = match fields.get("type") {
+            Some(member) if member.value.text() == Some("command") => {
+                let message = "inputs of type `command` are not run here; ask for the value with `promptString`";
+                reader.warning("ignored-key", &member.value.span, message);
+                return None;
+            }
+            Some(member) => reader
+                .in_key(member, |reader| reader.choice(&member.value, "unknown-type", super::keys::INPUT_TYPES))?,
+            None => "promptString",
+        };
+        let id = needed(reader, &fields, "id", &node.span, &INPUT)?;
+        if !seen.insert(id.clone())
+            && let Some(member) = fields.get("id")
+        {
+            let message = format!("the input `{}` is declared twice", crate::text::one_line(&id, 40));
+            reader.error("duplicate-key", &member.value.span, message);
+        }
+        let password =
+            fields.get("password").and_then(|member| reader.in_key(member, |reader| reader.flag(&member.value)));
+        let kind = if kind == "pickString" { pick(reader, &fields, node)? } else { InputKind::Prompt };
+        let input = Input {
+            description: optional(reader, &fields, "description").unwrap_or_else(|| id.clone()),
+            default: optional(reader, &fields, "default"),
+            id,
+            kind,
+            password: password.unwrap_or_default(),
+            scope: reader.scope,
+            file: None,
+        };
+        (reader.errors() == before).then_some(input)
+    })
+}
+
+fn pick(reader: &mut Reader<'_>, fields: &Fields<'_>, node: &Node) -> Option<InputKind> {
+    let Some(member) = fields.get("options") else {
+        if !reader.misspelled(fields, &["options"]) {
+            let message = format!("`{}` is of type `pickString` and needs `options`", reader.here());
+            reader.error("missing-key", &node.span, message);
+        }
+        return None;
+    };
+    let options = reader.in_key(member, |reader| {
+        each(reader, &member.value, |reader, option| {
+            let text = |key: &str| option.get(key).and_then(|member| member.value.text()).map(str::to_owned);
+            match &option.kind {
+                Kind::Text(text) => Some((text.clone(), text.clone())),
+                Kind::Object(_) if text("value").is_some() => {
+                    Some((text("label").or_else(|| text("value"))?, text("value")?))
+                }
+                _ => {
+                    reader.wrong(option, "a string, or an object with `label` and `value`");
+                    None
+                }
+            }
+        })
+    });
+    Some(InputKind::Pick(options))
+}
+
+pub fn actions(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Vec<Action> {
+    each(reader, node, |reader, node| {
+        let before = reader.errors();
+        let fields = reader.object(node, &ACTION)?;
+        let title = needed(reader, &fields, "title", &node.span, &ACTION);
+        let tool = needed(reader, &fields, "tool", &node.span, &ACTION);
+        if let (Some(tool), Some(member)) = (&tool, fields.get("tool"))
+            && (!tool.starts_with("mcp__") || ToolId::parse(tool).is_none())
+        {
+            let message = format!("`{}.tool` must be a tool as `mcp__server__tool`", reader.here());
+            reader.error("bad-tool", &member.value.span, message);
+        }
+        let arguments = match fields.get("arguments") {
+            Some(member) if member.value.members().is_some() => {
+                placeholders(reader, &member.value);
+                member.value.to_value()
+            }
+            Some(member) => {
+                reader.in_key(member, |reader| reader.wrong(&member.value, "an object"));
+                Value::Null
+            }
+            None => Value::Object(serde_json::Map::new()),
+        };
+        let filetypes =
+            fields.get("filetypes").and_then(|member| reader.in_key(member, |reader| reader.texts(&member.value)));
+        let result = fields
+            .get("result")
+            .and_then(|member| reader.in_key(member, |reader| reader.choice(&member.value, "unknown-result", RESULTS)));
+        let result = match result {
+            Some("insert") => ActionResult::Insert,
+            Some("replace") => ActionResult::Replace,
+            Some("append") => ActionResult::Append,
+            _ => ActionResult::Show,
+        };
+        let line = lines.line(node.span.start);
+        let action = Action {
+            title: title?,
+            tool: tool?,
+            arguments,
+            filetypes: filetypes.unwrap_or_default(),
+            result,
+            scope: reader.scope,
+            file: None,
+            line,
+        };
+        (reader.errors() == before).then_some(action)
+    })
+}
+
+/// The placeholders of an action's arguments are those of the editor, not of the environment.
+fn placeholders(reader: &mut Reader<'_>, node: &Node) {
+    const KNOWN: &[&str] = &["selection", "word", "line", "file", "relativeFile", "filetype"];
+    match &node.kind {
+        Kind::Text(text) => {
+            for piece in pieces(text) {
+                let Piece::Reference { reference, .. } = piece else { continue };
+                let unknown = match &reference {
+                    Reference::WorkspaceFolder => None,
+                    Reference::Variable { name, default: None } if KNOWN.contains(&name.as_str()) => None,
+                    Reference::Variable { name, .. } => Some(format!("${{{name}}}")),
+                    Reference::Unknown(written) => Some(written.clone()),
+                    _ => Some("this".to_owned()),
+                };
+                if let Some(unknown) = unknown {
+                    let message = format!(
+                        "`{}` is no placeholder of an action and stays as it is",
+                        crate::text::one_line(&unknown, 40)
+                    );
+                    let help = format!("known are ${{{}}} and ${{workspaceFolder}}", KNOWN.join("}, ${"));
+                    reader.report(Problem::warning("unknown-expansion", node.span.clone(), message).help(help));
+                }
+            }
+        }
+        Kind::List(items) => items.iter().for_each(|item| placeholders(reader, item)),
+        Kind::Object(members) => members.iter().for_each(|member| placeholders(reader, &member.value)),
+        _ => {}
+    }
+}

@@ -1,0 +1,151 @@
+//! One entry of `servers`.
+
+use std::time::Duration;
+
+use super::keys::{DEV, FALLBACK, SERVER};
+use super::launch::{self, Entry};
+use super::reader::{Fields, Reader};
+use super::tools;
+use crate::config::problem::{Problem, TextEdit};
+use crate::config::spec::{Dev, Launch, ServerSpec};
+use crate::config::tree::{Kind, Member, Node};
+
+/// From here on a timeout is surely meant in milliseconds: Claude Code and Copilot write them so.
+const SURELY_MILLISECONDS: f64 = 1000.0;
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The server that an entry asks for; `None` after an error in it, which then has been told. A mistake in `tools`
+/// does not take the server along: the tools it is about are denied until it is mended.
+pub fn server(reader: &mut Reader<'_>, member: &Member) -> Option<ServerSpec> {
+    let before = reader.errors();
+    let mut fields = reader.object(&member.value, &SERVER)?;
+    flatten_transport(reader, &mut fields);
+    let enabled = enabled(reader, &fields);
+    let name = member.key.text.as_str();
+    let entry = Entry { name, key: &member.key.span, fields: &fields, table: &SERVER, enabled };
+    let launch = launch::launch(reader, &entry);
+    let fallback = fields
+        .get("fallback")
+        .and_then(|member| reader.in_key(member, |reader| fallback(reader, name, member, enabled)));
+    let auto_start =
+        fields.get("autoStart").and_then(|member| reader.in_key(member, |reader| reader.flag(&member.value)));
+    let description = fields
+        .get("description")
+        .and_then(|member| reader.in_key(member, |reader| reader.text(&member.value).map(str::to_owned)));
+    let startup_timeout =
+        fields.get("startupTimeout").and_then(|member| reader.in_key(member, |reader| seconds(reader, &member.value)));
+    let timeout =
+        fields.get("timeout").and_then(|member| reader.in_key(member, |reader| seconds(reader, &member.value)));
+    let timeout = timeout.or_else(|| {
+        let member = fields.get("request_timeout_ms")?;
+        reader.in_key(member, |reader| milliseconds(reader, &member.value))
+    });
+    let dev = fields.get("dev").and_then(|member| reader.in_key(member, |reader| dev(reader, &member.value)));
+    let failed = reader.errors() > before;
+    let tools = tools::all(reader, &fields);
+    if failed {
+        return None;
+    }
+    Some(ServerSpec {
+        launch: launch?,
+        fallback,
+        enabled,
+        auto_start: auto_start.unwrap_or(true),
+        description,
+        startup_timeout,
+        timeout,
+        tools,
+        dev,
+    })
+}
+
+/// Cline's newer files put the launch into an object: `"transport": { "type": …, … }`.
+fn flatten_transport<'n>(reader: &mut Reader<'_>, fields: &mut Fields<'n>) {
+    let Some(member) =
+        fields.get("type").filter(|member| member.key.text == "transport" && member.value.members().is_some())
+    else {
+        return;
+    };
+    fields.remove("type");
+    let Some(inner) = reader.in_key(member, |reader| reader.object(&member.value, &FALLBACK)) else { return };
+    for (name, member) in inner.iter() {
+        if !fields.has(name) {
+            fields.insert(name, member);
+        }
+    }
+}
+
+fn enabled(reader: &mut Reader<'_>, fields: &Fields<'_>) -> bool {
+    let mut flag = |key: &str| {
+        let member = fields.get(key)?;
+        Some((member, reader.in_key(member, |reader| reader.flag(&member.value))?))
+    };
+    let (enabled, disabled) = (flag("enabled"), flag("disabled"));
+    if let (Some((_, true)), Some((member, true))) = (enabled, disabled) {
+        let message = "`enabled` and `disabled` contradict each other; `disabled` counts";
+        reader.warning("conflicting-keys", &member.key.span, message);
+    }
+    enabled.is_none_or(|(_, enabled)| enabled) && !disabled.is_some_and(|(_, disabled)| disabled)
+}
+
+fn fallback(reader: &mut Reader<'_>, name: &str, member: &Member, enabled: bool) -> Option<Launch> {
+    let fields = reader.object(&member.value, &FALLBACK)?;
+    launch::launch(reader, &Entry { name, key: &member.key.span, fields: &fields, table: &FALLBACK, enabled })
+}
+
+/// A duration in seconds; what cannot be seconds is taken for milliseconds, and that is told.
+fn seconds(reader: &mut Reader<'_>, node: &Node) -> Option<Duration> {
+    let number = number(reader, node, "a number of seconds")?;
+    if number < SURELY_MILLISECONDS {
+        return duration(reader, node, number);
+    }
+    let read = duration(reader, node, number / 1000.0)?;
+    let message = format!("`{}` is in seconds; {number} was taken for milliseconds", reader.here());
+    let edit = TextEdit::replace(node.span.clone(), (number / 1000.0).to_string());
+    reader.report(
+        Problem::information("milliseconds", node.span.clone(), message).fix("write it in seconds", vec![edit]),
+    );
+    Some(read)
+}
+
+fn milliseconds(reader: &mut Reader<'_>, node: &Node) -> Option<Duration> {
+    let number = number(reader, node, "a number of milliseconds")?;
+    duration(reader, node, number / 1000.0)
+}
+
+fn number(reader: &mut Reader<'_>, node: &Node, wanted: &str) -> Option<f64> {
+    if let Kind::Number(number) = &node.kind {
+        return number.as_f64();
+    }
+    let digits = node.text().map(|text| text.trim_end_matches(['s', ' '])).filter(|text| text.parse::<f64>().is_ok());
+    match digits {
+        Some(digits) => {
+            let message = format!("`{}` must be {wanted}, not a string", reader.here());
+            let edit = TextEdit::replace(node.span.clone(), digits);
+            reader.report(Problem::error("wrong-type", node.span.clone(), message).fix("make it a number", vec![edit]));
+        }
+        None => reader.wrong(node, wanted),
+    }
+    None
+}
+
+fn duration(reader: &mut Reader<'_>, node: &Node, seconds: f64) -> Option<Duration> {
+    let duration =
+        Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero() && *duration <= LONGEST);
+    if duration.is_none() {
+        let message = format!("`{}` must be more than 0 and at most a day", reader.here());
+        reader.error("bad-duration", &node.span, message);
+    }
+    duration
+}
+
+fn dev(reader: &mut Reader<'_>, node: &Node) -> Option<Dev> {
+    let fields = reader.object(node, &DEV)?;
+    let member = fields.get("watch")?;
+    let watch = reader.in_key(member, |reader| {
+        let globs = reader.text_or_texts(&member.value)?;
+        globs.iter().try_for_each(|glob| tools::glob(reader, glob, &member.value.span))?;
+        Some(globs)
+    })?;
+    Some(Dev { watch })
+}

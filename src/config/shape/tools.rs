@@ -1,0 +1,253 @@
+//! Levels: `tools` of a server, and the rules that look at arguments.
+//!
+//! What cannot be read denies. A mistyped `deny` must not become permission.
+
+use super::keys::{CASE, CONDITION};
+use super::reader::{Fields, Reader, suggest};
+use crate::config::problem::{Problem, Span};
+use crate::config::spec::{Case, Condition, LevelRule, ToolRule};
+use crate::config::tree::{Kind, Member, Node, Step};
+use crate::model::Level;
+use crate::text::one_line;
+
+/// Everything an entry says about its tools: `tools`, and the lists of other hosts that narrow.
+pub fn all(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<ToolRule> {
+    let mut rules = Vec::new();
+    if let Some(member) = fields.get("tools") {
+        rules.extend(reader.in_key(member, |reader| tools(reader, &member.value)));
+    }
+    if let Some(member) = fields.get("disabled_tools") {
+        let names = reader.in_key(member, |reader| reader.texts(&member.value)).unwrap_or_default();
+        rules.extend(names.into_iter().map(|pattern| ToolRule { pattern, level: Level::Disable.into() }));
+    }
+    if let Some(member) = fields.get("enabled_tools") {
+        let names = reader.in_key(member, |reader| reader.texts(&member.value)).unwrap_or_default();
+        rules.extend(only(names, &rules));
+    }
+    rules
+}
+
+fn tools(reader: &mut Reader<'_>, node: &Node) -> Vec<ToolRule> {
+    match &node.kind {
+        // Copilot's form: the names of the tools to offer, or `*`.
+        Kind::List(_) => only(reader.texts(node).unwrap_or_default(), &[]),
+        Kind::Object(_) => {
+            let members = reader.entries(node).unwrap_or_default();
+            members.into_iter().map(|member| reader.in_key(member, |reader| rule(reader, member))).collect()
+        }
+        Kind::Text(text) if text == "*" => Vec::new(),
+        _ => {
+            reader.wrong(node, "an object of tool → level");
+            Vec::new()
+        }
+    }
+}
+
+/// The named tools keep their rules, all others are hidden.
+fn only(names: Vec<String>, rules: &[ToolRule]) -> Vec<ToolRule> {
+    if names.iter().any(|name| name == "*") {
+        return Vec::new();
+    }
+    let spoken = |name: &String| rules.iter().any(|rule| rule.pattern == *name);
+    let kept = names.into_iter().filter(|name| !spoken(name));
+    let mut narrowed: Vec<_> = kept.map(|pattern| ToolRule { pattern, level: Level::RequireApproval.into() }).collect();
+    narrowed.push(ToolRule { pattern: "*".to_owned(), level: Level::Disable.into() });
+    narrowed
+}
+
+fn rule(reader: &mut Reader<'_>, member: &Member) -> ToolRule {
+    let pattern = member.key.text.clone();
+    if pattern.is_empty() {
+        reader.error("bad-glob", &member.key.span, "the name of a tool may not be empty");
+    } else {
+        glob(reader, &pattern, &member.key.span);
+    }
+    let level = level_rule(reader, &member.value).unwrap_or_else(|| Level::Deny.into());
+    ToolRule { pattern, level }
+}
+
+fn level_rule(reader: &mut Reader<'_>, node: &Node) -> Option<LevelRule> {
+    let Some(items) = node.items() else {
+        return match &node.kind {
+            Kind::Text(_) => level(reader, node).map(LevelRule::from),
+            _ => {
+                reader.wrong(node, "a level, or a list of `{ when, level }` that ends in a plain level");
+                None
+            }
+        };
+    };
+    let Some((last, rest)) = items.split_last() else {
+        let message = format!("`{}` is empty: it must end in a plain level", reader.here());
+        reader.error("bad-level", &node.span, message);
+        return None;
+    };
+    let read = |(index, item): (usize, &Node)| reader.within(Step::Index(index), |reader| case(reader, item));
+    let cases: Vec<Option<Case>> = rest.iter().enumerate().map(read).collect();
+    let rest = reader.within(Step::Index(rest.len()), |reader| match &last.kind {
+        Kind::Text(_) => level(reader, last),
+        Kind::Missing => None,
+        _ => {
+            let message = format!("`{}` must be a plain level: the last one of a list is for the rest", reader.here());
+            reader.error("bad-level", &last.span, message);
+            None
+        }
+    });
+    Some(LevelRule { cases: cases.into_iter().collect::<Option<_>>()?, rest: rest? })
+}
+
+fn case(reader: &mut Reader<'_>, node: &Node) -> Option<Case> {
+    if node.text().is_some() {
+        let message = format!("`{}` is never reached: only the last one of a list is a plain level", reader.here());
+        reader.error("bad-level", &node.span, message);
+        return None;
+    }
+    let fields = reader.object(node, &CASE)?;
+    let missing = |reader: &mut Reader<'_>, key: &str| {
+        if !reader.misspelled(&fields, &[key]) {
+            let message = format!("`{}` needs `{key}`", reader.here());
+            reader.error("missing-key", &node.span, message);
+        }
+    };
+    let level = match fields.get("level") {
+        Some(member) => reader.in_key(member, |reader| level(reader, &member.value)),
+        None => {
+            missing(reader, "level");
+            None
+        }
+    };
+    let when = match fields.get("when") {
+        Some(member) => reader.in_key(member, |reader| conditions(reader, &member.value)),
+        None => {
+            missing(reader, "when");
+            None
+        }
+    };
+    Some(Case { when: when?, level: level? })
+}
+
+fn conditions(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<(String, Condition)>> {
+    let mut conditions = Vec::new();
+    let before = reader.errors();
+    for member in reader.entries(node)? {
+        let argument = &member.key.text;
+        let found = reader.in_key(member, |reader| condition(reader, &member.value)).unwrap_or_default();
+        conditions.extend(found.into_iter().map(|condition| (argument.clone(), condition)));
+    }
+    if reader.errors() > before {
+        return None;
+    }
+    if conditions.is_empty() {
+        let message = format!("`{}` holds no condition, so it would always match", reader.here());
+        reader.error("bad-condition", &node.span, message);
+        return None;
+    }
+    Some(conditions)
+}
+
+/// One or more conditions for an argument; all of them must hold.
+fn condition(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Condition>> {
+    if let Some(text) = node.text() {
+        glob(reader, text, &node.span)?;
+        return Some(vec![Condition::Glob(text.to_owned())]);
+    }
+    if node.members().is_none() {
+        reader.wrong(node, "a glob, or an object with `in`, `matches`, `inside` or `max`");
+        return None;
+    }
+    let before = reader.errors();
+    let mut found = Vec::new();
+    for member in reader.entries(node)? {
+        let name = member.key.text.as_str();
+        let condition = reader.in_key(member, |reader| match name {
+            "in" => match member.value.items() {
+                Some(items) => Some(Condition::In(items.iter().map(Node::to_value).collect())),
+                None => {
+                    reader.wrong(&member.value, "a list of values");
+                    None
+                }
+            },
+            "matches" => regex(reader, &member.value).map(Condition::Matches),
+            "inside" => reader.text(&member.value).map(|text| Condition::Inside(text.to_owned())),
+            "max" => match &member.value.kind {
+                Kind::Number(number) => number.as_f64().map(Condition::Max),
+                _ => {
+                    reader.wrong(&member.value, "a number");
+                    None
+                }
+            },
+            _ => {
+                let names: Vec<&'static str> = CONDITION.keys.iter().map(|key| key.name).collect();
+                let message = format!("unknown condition `{}`; known are {}", one_line(name, 40), names.join(", "));
+                let problem = Problem::error("bad-condition", member.key.span.clone(), message);
+                reader.report(suggest(problem, name, &member.key.span, &names));
+                None
+            }
+        });
+        if let Some(Condition::Inside(folder)) = &condition {
+            reader.references(folder, &member.value.span);
+        }
+        found.extend(condition);
+    }
+    if found.is_empty() && reader.errors() == before && node.kind != Kind::Missing {
+        let message = format!("`{}` holds no condition", reader.here());
+        reader.error("bad-condition", &node.span, message);
+    }
+    (reader.errors() == before).then_some(found)
+}
+
+fn regex(reader: &mut Reader<'_>, node: &Node) -> Option<String> {
+    let text = reader.text(node)?;
+    match regex::RegexBuilder::new(text).size_limit(1 << 20).build() {
+        Ok(_) => Some(text.to_owned()),
+        Err(error) => {
+            let reason = error.to_string();
+            let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            let message = format!("`{}` is no regular expression: {}", reader.here(), one_line(&reason, 120));
+            reader.error("bad-regex", &node.span, message);
+            None
+        }
+    }
+}
+
+/// Checks that a glob can be read.
+pub fn glob(reader: &mut Reader<'_>, text: &str, place: &Span) -> Option<()> {
+    match globset::Glob::new(text) {
+        Ok(_) => Some(()),
+        Err(error) => {
+            let message = format!("`{}` is no glob: {}", one_line(text, 40), error.kind());
+            reader.error("bad-glob", place, message);
+            None
+        }
+    }
+}
+
+/// One level. Those that widen are remarked upon in files that came with the project.
+pub fn level(reader: &mut Reader<'_>, node: &Node) -> Option<Level> {
+    let text = reader.text(node)?;
+    let Some(level) = Level::parse(text) else {
+        let names = Level::ALL.map(Level::as_str);
+        let message = format!("unknown level `{}`", one_line(text, 40));
+        let problem =
+            Problem::error("bad-level", node.span.clone(), message).help(format!("levels are {}", names.join(", ")));
+        let meant = match text {
+            "allow" => "allow-session",
+            "ask" | "confirm" | "prompt" => "require-approval",
+            "disabled" | "hide" => "disable",
+            other => other,
+        };
+        reader.report(suggest(problem, meant, &node.span, &names));
+        return None;
+    };
+    if level.widens() {
+        after_trust(reader, &node.span, &format!("`{level}`"));
+    }
+    Some(level)
+}
+
+/// A project's file cannot give itself rights: they count when the user has seen and trusted them.
+pub fn after_trust(reader: &mut Reader<'_>, place: &Span, what: &str) {
+    if reader.scope.needs_trust() {
+        let message = format!("{what} counts only after you have trusted it as part of this project's servers");
+        reader.report(Problem::information("needs-trust", place.clone(), message));
+    }
+}
