@@ -27,7 +27,7 @@ pub use compile::Rules;
 pub use glob::NameGlob;
 pub use grants::{Asked, Found, Grant, GrantScope};
 pub use permit::{Consent, Permitted, Refusal, permit};
-pub use pin::Pin;
+pub use pin::{Pin, hex};
 pub use session::SessionLevels;
 pub use trust::{Fingerprint, Trusted, Verdict};
 

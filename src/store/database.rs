@@ -1,0 +1,141 @@
+//! Opening the database: its shape, its versions, and what is done with a file that is not ours.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+
+use super::file::Files;
+
+/// `mcps` as SQLite's application id: a file that says otherwise belongs to somebody else.
+const APPLICATION: i32 = 0x6d63_7073;
+/// How long another engine may hold the file before we give up waiting for it.
+const BUSY: Duration = Duration::from_secs(5);
+/// A larger file is not read through at every start; what is broken in it shows when it is met.
+const CHECKED_BYTES: u64 = 16 << 20;
+
+/// Step n brings a file from version n to n + 1. Steps are only ever added.
+const STEPS: [&str; 1] = ["
+    CREATE TABLE trust (
+        project TEXT NOT NULL, server TEXT NOT NULL, decision TEXT NOT NULL CHECK (decision IN ('trusted', 'denied')),
+        fingerprint TEXT NOT NULL, time INTEGER NOT NULL,
+        PRIMARY KEY (project, server, decision)
+    ) STRICT;
+    CREATE TABLE grants (
+        id TEXT PRIMARY KEY, server TEXT NOT NULL, tool TEXT NOT NULL,
+        scope TEXT NOT NULL CHECK (scope IN ('project', 'always')),
+        project TEXT, fingerprint TEXT, pin TEXT NOT NULL, definition TEXT NOT NULL, since INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE calls (
+        id INTEGER PRIMARY KEY, call_id TEXT NOT NULL, project TEXT NOT NULL, time INTEGER NOT NULL,
+        server TEXT NOT NULL, tool TEXT NOT NULL, requester TEXT NOT NULL, workflow TEXT,
+        decision TEXT NOT NULL, decided_by TEXT NOT NULL,
+        finished INTEGER NOT NULL, success INTEGER NOT NULL, error TEXT, duration_us INTEGER NOT NULL,
+        arguments TEXT, result TEXT
+    ) STRICT;
+    CREATE INDEX calls_by_tool ON calls (project, server, tool);
+    CREATE TABLE remembered (
+        launch TEXT NOT NULL, what TEXT NOT NULL, value TEXT NOT NULL, time INTEGER NOT NULL,
+        PRIMARY KEY (launch, what)
+    ) STRICT;
+"];
+
+/// An open database, and what had to be done for it.
+pub struct Opened {
+    pub connection: Connection,
+    /// Where a file went that could not be used, and why it could not.
+    pub set_aside: Option<(PathBuf, String)>,
+}
+
+enum Failure {
+    /// The file is broken or not ours: it can be set aside.
+    Unusable(String),
+    /// The place is at fault (no room, no permission): nothing is gained by another file.
+    Elsewhere(String),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        if is_broken(&error) { Self::Unusable(reason(&error)) } else { Self::Elsewhere(reason(&error)) }
+    }
+}
+
+pub fn open(files: &Files) -> Result<Opened, String> {
+    // Held until the end: another engine opens only what this one has left in order.
+    let _lock = files.prepare().map_err(|error| format!("{}: {error}", files.database.display()))?;
+    let why = match connect(files) {
+        Ok(connection) => return Ok(Opened { connection, set_aside: None }),
+        Err(Failure::Elsewhere(why)) => return Err(why),
+        Err(Failure::Unusable(why)) => why,
+    };
+    let aside = files.set_aside().map_err(|error| format!("{why}; it could not be set aside: {error}"))?;
+    files.make_private().map_err(|error| format!("{}: {error}", files.database.display()))?;
+    match connect(files) {
+        Ok(connection) => Ok(Opened { connection, set_aside: Some((aside, why)) }),
+        Err(Failure::Elsewhere(why) | Failure::Unusable(why)) => Err(why),
+    }
+}
+
+fn connect(files: &Files) -> Result<Connection, Failure> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(&files.database, flags)?;
+    connection.busy_timeout(BUSY)?;
+    let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let ours = application == APPLICATION || (application == 0 && version == 0 && tables == 0);
+    if !ours {
+        return Err(Failure::Unusable("it is the database of another program".to_owned()));
+    }
+    let done = usize::try_from(version).unwrap_or(usize::MAX);
+    if done > STEPS.len() {
+        return Err(Failure::Unusable(format!("it was written by a newer version (format {version})")));
+    }
+    if std::fs::metadata(&files.database).is_ok_and(|found| found.len() <= CHECKED_BYTES) {
+        let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+        if found != "ok" {
+            return Err(Failure::Unusable(format!("it is damaged: {found}")));
+        }
+    }
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "journal_size_limit", 8 << 20)?;
+    connection.pragma_update(None, "trusted_schema", "OFF")?;
+    connection.pragma_update(None, "cell_size_check", "ON")?;
+    if done < STEPS.len() {
+        migrate(&mut connection, done)?;
+    }
+    Ok(connection)
+}
+
+/// All steps in one transaction: a file is at one version or the next, never between.
+fn migrate(connection: &mut Connection, done: usize) -> Result<(), rusqlite::Error> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for step in STEPS.iter().skip(done) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", i64::try_from(STEPS.len()).unwrap_or(i64::MAX))?;
+    transaction.commit()
+}
+
+/// Whether the file itself is at fault, not the place where it lies.
+pub fn is_broken(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// An error in words for people.
+pub fn reason(error: &rusqlite::Error) -> String {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "disk full".to_owned(),
+        Some(ErrorCode::ReadOnly) => "the file is read-only".to_owned(),
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => "the file cannot be opened".to_owned(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            format!("another program has held the file for more than {} s", BUSY.as_secs())
+        }
+        Some(ErrorCode::SystemIoFailure) => format!("input/output error ({error})"),
+        Some(ErrorCode::DatabaseCorrupt) => "the file is damaged".to_owned(),
+        Some(ErrorCode::NotADatabase) => "the file is no database".to_owned(),
+        _ => error.to_string(),
+    }
+}

@@ -1,0 +1,524 @@
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use super::*;
+use crate::model::{CallId, Decision, Requester, ServerName, Timestamp, ToolId};
+use crate::policy::Pin;
+use crate::policy::trust::Remembered;
+use crate::text::Secret;
+
+fn options(project: &str) -> Options {
+    Options { project: project.into(), strict: false, keep_days: 30, record_bytes: 200 }
+}
+
+async fn store(path: &Path) -> Store {
+    Store::open(path, options("/work")).await
+}
+
+async fn strict(path: &Path) -> Store {
+    Store::open(path, Options { strict: true, ..options("/work") }).await
+}
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state/state.db");
+    (dir, path)
+}
+
+fn server(name: &str) -> ServerName {
+    ServerName::new(name).unwrap()
+}
+
+fn key() -> TrustKey {
+    TrustKey { project: "/work".into(), server: server("fs") }
+}
+
+fn fingerprint(digest: &str) -> Arc<Fingerprint> {
+    let text = json!({ "digest": digest, "launch": "l", "lines": { "command": "npx" } });
+    Arc::new(serde_json::from_value(text).unwrap())
+}
+
+fn grant(tool: &str, decision: Decision) -> Grant {
+    let id = ToolId::new(server("fs"), tool);
+    let asked = Asked { tool: &id, project: Path::new("/work"), fingerprint: None, pin: "p" };
+    Grant::new(&asked, decision, Pin { digest: "p".into(), text: "{}".into() }).unwrap()
+}
+
+fn call(id: &str, arguments: Value, result: Option<&str>) -> FinishedCall {
+    FinishedCall {
+        record: CallRecord {
+            call_id: CallId(id.into()),
+            time: Timestamp::now(),
+            server: server("fs"),
+            tool: "read".into(),
+            requester: Requester::default(),
+            workflow: None,
+            decision: "allow-session".into(),
+            decided_by: "user".into(),
+            success: true,
+            error: None,
+            duration_ms: 1.5,
+            arguments: None,
+            result: None,
+        },
+        arguments: Arc::new(arguments.as_object().cloned().unwrap_or_default()),
+        result: result.map(|text| RawValue::from_string(text.to_owned()).unwrap().into()),
+    }
+}
+
+async fn record(store: &Store, call: FinishedCall) {
+    let begun = store.begin_call(call.clone()).await.unwrap();
+    store.finish_call(begun, call).await;
+}
+
+async fn found(store: &Store, tool: &str, project: &str) -> bool {
+    let id = ToolId::new(server("fs"), tool);
+    let asked = Asked { tool: &id, project: Path::new(project), fingerprint: None, pin: "p" };
+    matches!(store.find_grant(&asked).await, Found::Live(_))
+}
+
+async fn pragma(store: &Store, name: &'static str, value: i64) {
+    let set = store.run(move |owner| {
+        owner.connected(|connection| {
+            connection.query_row(&format!("PRAGMA {name} = {value}"), [], |_| Ok(())).or_else(|error| match error {
+                rusqlite::Error::QueryReturnedNoRows => Ok(()),
+                error => Err(error),
+            })
+        })
+    });
+    set.await.unwrap().unwrap();
+}
+
+fn integrity(path: &Path) -> String {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap()
+}
+
+fn problem(store: &Store) -> Option<String> {
+    store.health().borrow().problem.clone()
+}
+
+#[tokio::test]
+async fn decisions_outlive_the_process_and_session_grants_do_not() {
+    let (_keep, path) = folder();
+    let first = store(&path).await;
+    assert_eq!(first.trust(key(), fingerprint("a")).await, Saved::ToDisk);
+    for (tool, decision) in [("s", Decision::AllowSession), ("p", Decision::AllowProject), ("a", Decision::AllowAlways)]
+    {
+        first.add_grant(grant(tool, decision)).await;
+    }
+    let listed: Vec<String> =
+        first.grants().await.iter().map(|grant| format!("{} {}", grant.tool, grant.scope.as_str())).collect();
+    assert_eq!(listed.len(), 3);
+    drop(first);
+
+    let second = store(&path).await;
+    assert_eq!(second.decisions().await.trust[&key()].trusted, Some(fingerprint("a")));
+    let mut table = String::new();
+    for tool in ["s", "p", "a"] {
+        let here = found(&second, tool, "/work").await;
+        table.push_str(&format!("{tool}: here {here}, elsewhere {}\n", found(&second, tool, "/other").await));
+    }
+    insta::assert_snapshot!(table, @"
+    s: here false, elsewhere false
+    p: here true, elsewhere false
+    a: here true, elsewhere true
+    ");
+}
+
+#[tokio::test]
+async fn a_no_holds_for_its_definition_and_a_later_yes_replaces_the_earlier_one() {
+    let (_keep, path) = folder();
+    let store = store(&path).await;
+    store.trust(key(), fingerprint("a")).await;
+    store.distrust(key(), &fingerprint("b")).await;
+    let said = |trusted: Option<&str>, denied: Option<&str>| Remembered {
+        trusted: trusted.map(fingerprint),
+        denied: denied.map(str::to_owned),
+    };
+    assert_eq!(store.decisions().await.trust[&key()], said(Some("a"), Some("b")));
+    store.distrust(key(), &fingerprint("a")).await;
+    assert_eq!(store.decisions().await.trust[&key()], said(None, Some("a")));
+    store.trust(key(), fingerprint("a")).await;
+    assert_eq!(store.decisions().await.trust[&key()], said(Some("a"), None));
+    store.forget_trust(key()).await;
+    assert!(store.decisions().await.trust.is_empty());
+}
+
+#[tokio::test]
+async fn engines_that_share_the_file_see_each_others_decisions() {
+    let (_keep, path) = folder();
+    let (one, two) = (store(&path).await, store(&path).await);
+    one.add_grant(grant("a", Decision::AllowAlways)).await;
+    assert!(found(&two, "a", "/work").await);
+    let id = two.grants().await[0].id.clone();
+    assert!(two.revoke_grant(&id).await);
+    assert!(!found(&one, "a", "/work").await);
+    assert!(!one.revoke_grant(&id).await, "there is none of that id any more");
+}
+
+#[tokio::test]
+async fn revoking_all_takes_session_project_and_always_grants_of_this_workspace() {
+    let (_keep, path) = folder();
+    let store = store(&path).await;
+    for decision in [Decision::AllowSession, Decision::AllowProject, Decision::AllowAlways] {
+        store.add_grant(grant("t", decision)).await;
+    }
+    let elsewhere = Grant { project: Some("/other".into()), ..grant("t", Decision::AllowProject) };
+    store.add_grant(elsewhere).await;
+    assert_eq!(store.revoke_grants().await, 3);
+    assert!(store.grants().await.is_empty());
+    assert_eq!(store.decisions().await.grants.len(), 1, "another project's grant is not ours to revoke");
+}
+
+#[tokio::test]
+async fn a_second_grant_for_the_same_tool_replaces_the_first() {
+    let (_keep, path) = folder();
+    let store = store(&path).await;
+    store.add_grant(grant("t", Decision::AllowAlways)).await;
+    store.add_grant(grant("t", Decision::AllowAlways)).await;
+    assert_eq!(store.grants().await.len(), 1);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn nobody_else_can_read_the_files() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_keep, path) = folder();
+    let store = store(&path).await;
+    store.trust(key(), fingerprint("a")).await;
+    let mode = |path: &Path| format!("{:o}", fs::metadata(path).unwrap().permissions().mode() & 0o777);
+    assert_eq!(mode(path.parent().unwrap()), "700");
+    for entry in fs::read_dir(path.parent().unwrap()).unwrap() {
+        let entry = entry.unwrap().path();
+        assert_eq!(mode(&entry), "600", "{}", entry.display());
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_ours_is_set_aside_and_never_overwritten() {
+    let newer = |path: &Path| {
+        let connection = rusqlite::Connection::open(path).unwrap();
+        connection.pragma_update(None, "application_id", 0x6d63_7073).unwrap();
+        connection.pragma_update(None, "user_version", 99).unwrap();
+    };
+    let stranger = |path: &Path| {
+        rusqlite::Connection::open(path).unwrap().execute_batch("CREATE TABLE mine (a)").unwrap();
+    };
+    let garbage = |path: &Path| fs::write(path, "garbage ".repeat(1_000)).unwrap();
+    let damaged = |path: &Path| {
+        let connection = rusqlite::Connection::open(path).unwrap();
+        connection.pragma_update(None, "application_id", 0x6d63_7073).unwrap();
+        connection
+            .execute_batch("CREATE TABLE t (a); INSERT INTO t SELECT hex(randomblob(2000)) FROM generate_series(1,9)")
+            .ok();
+        connection.execute_batch("CREATE TABLE u (a); INSERT INTO u VALUES (hex(randomblob(9000)))").unwrap();
+        drop(connection);
+        let mut bytes = fs::read(path).unwrap();
+        bytes.iter_mut().skip(4_096).for_each(|byte| *byte = 0xaa);
+        fs::write(path, bytes).unwrap();
+    };
+    let cases: [(&str, &dyn Fn(&Path)); 4] =
+        [("newer", &newer), ("stranger", &stranger), ("garbage", &garbage), ("damaged", &damaged)];
+    for (name, make) in cases {
+        let (_keep, path) = folder();
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        make(&path);
+        let before = fs::read(&path).unwrap();
+        let store = store(&path).await;
+        let health = store.health().borrow().clone();
+        assert!(health.is_good() && health.notice.is_some(), "{name}: {health:?}");
+        assert_eq!(store.trust(key(), fingerprint("a")).await, Saved::ToDisk, "{name}");
+        let aside = fs::read_dir(path.parent().unwrap()).unwrap().map(|entry| entry.unwrap().path());
+        let aside: Vec<PathBuf> = aside.filter(|path| path.to_string_lossy().contains(".broken-")).collect();
+        let kept = aside.iter().any(|path| fs::read(path).unwrap() == before);
+        assert!(kept, "{name}: {aside:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_breaks_while_running_is_replaced_and_no_decision_is_lost() {
+    let (_keep, path) = folder();
+    let store = store(&path).await;
+    store.trust(key(), fingerprint("a")).await;
+    store
+        .run(|owner| owner.connected(|c| c.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))))
+        .await
+        .unwrap()
+        .unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes.iter_mut().skip(100).for_each(|byte| *byte = 0xaa);
+    fs::write(&path, bytes).unwrap();
+    pragma(&store, "cache_size", 0).await;
+    store.add_grant(grant("t", Decision::AllowAlways)).await;
+    store.flush().await;
+    drop(store);
+    let again = self::store(&path).await;
+    assert_eq!(again.decisions().await.trust[&key()].trusted, Some(fingerprint("a")));
+    assert!(found(&again, "t", "/work").await);
+    assert_eq!(integrity(&path), "ok");
+}
+
+#[tokio::test]
+async fn a_full_disk_stops_strict_calls_keeps_decisions_in_memory_and_mends_itself() {
+    let (_keep, path) = folder();
+    let store = strict(&path).await;
+    let filler = || call("filler", json!({ "text": "x".repeat(150) }), Some(&format!("{:?}", "y".repeat(150))));
+    pragma(&store, "max_page_count", 1).await;
+    let refused = loop {
+        match store.begin_call(filler()).await {
+            Ok(_) => continue,
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert_eq!(refused, "audit log cannot be written: disk full");
+    let mut last = Saved::ToDisk;
+    for index in 0..50 {
+        let pin = Pin { digest: "p".into(), text: "x".repeat(5_000) };
+        last = store.add_grant(Grant { pin, ..grant(&format!("t{index}"), Decision::AllowAlways) }).await;
+        if last != Saved::ToDisk {
+            assert!(found(&store, &format!("t{index}"), "/work").await, "it holds although it is not on disk");
+            break;
+        }
+    }
+    assert_eq!(last, Saved::InMemory("disk full".into()));
+    assert_eq!(problem(&store).as_deref(), Some("the state database cannot be used: disk full"));
+
+    pragma(&store, "max_page_count", 1_000_000).await;
+    let mut health = store.health();
+    health.wait_for(Health::is_good).await.unwrap();
+    assert!(store.begin_call(filler()).await.is_ok());
+    let all = store.grants().await.len();
+    drop(store);
+    assert_eq!(self::store(&path).await.grants().await.len(), all);
+}
+
+#[tokio::test]
+async fn a_place_that_cannot_be_written_is_told_and_used_once_it_can() {
+    let (keep, path) = folder();
+    // A file where the folder should be: stops root as well as anybody else.
+    fs::write(keep.path().join("state"), "in the way").unwrap();
+    let store = store(&path).await;
+    assert!(problem(&store).is_some());
+    assert!(matches!(store.trust(key(), fingerprint("a")).await, Saved::InMemory(_)));
+    assert_eq!(store.decisions().await.trust[&key()].trusted, Some(fingerprint("a")));
+    record(&store, call("c", json!({}), None)).await;
+
+    fs::remove_file(keep.path().join("state")).unwrap();
+    store.health().wait_for(Health::is_good).await.unwrap();
+    assert_eq!(store.calls(CallQuery::default()).await.unwrap().len(), 1);
+    drop(store);
+    assert!(!self::store(&path).await.decisions().await.trust.is_empty());
+}
+
+#[tokio::test]
+async fn a_log_deleted_while_running_costs_nothing() {
+    let (_keep, path) = folder();
+    let store = store(&path).await;
+    store.trust(key(), fingerprint("a")).await;
+    fs::remove_file(format!("{}-wal", path.display())).unwrap();
+    store.add_grant(grant("t", Decision::AllowAlways)).await;
+    record(&store, call("c", json!({}), None)).await;
+    assert_eq!(store.calls(CallQuery::default()).await.unwrap().len(), 1);
+    drop(store);
+    let again = self::store(&path).await;
+    assert_eq!(again.decisions().await.trust.len(), 1);
+    assert!(found(&again, "t", "/work").await);
+    assert_eq!(integrity(&path), "ok");
+}
+
+#[tokio::test]
+async fn a_long_reader_does_not_hold_up_writing() {
+    let (_keep, path) = folder();
+    let store = store(&path).await;
+    let mut reader = rusqlite::Connection::open(&path).unwrap();
+    let transaction = reader.transaction().unwrap();
+    transaction.query_row("SELECT count(*) FROM calls", [], |_| Ok(())).unwrap();
+    record(&store, call("c", json!({}), None)).await;
+    assert_eq!(store.calls(CallQuery::default()).await.unwrap().len(), 1);
+    assert_eq!(store.trust(key(), fingerprint("a")).await, Saved::ToDisk);
+}
+
+#[tokio::test]
+async fn calls_are_listed_newest_first_by_what_is_asked() {
+    let (_keep, path) = folder();
+    let store = store(&path).await;
+    for (index, (server, tool, workflow, success)) in [
+        ("fs", "read", None, true),
+        ("fs", "write", Some("w"), false),
+        ("git", "log", Some("w"), true),
+        ("git", "log", None, false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut call = call(&format!("c{index}"), json!({}), None);
+        call.record.server = self::server(server);
+        call.record.tool = tool.into();
+        call.record.workflow = workflow.map(str::to_owned);
+        call.record.success = success;
+        call.record.time = Timestamp::from_unix_millis(Timestamp::now().unix_millis() + 1_000 * index as i64);
+        record(&store, call).await;
+    }
+    let other = Store::open(&path, options("/other")).await;
+    record(&other, call("elsewhere", json!({}), None)).await;
+    other.flush().await;
+
+    let text = |query: CallQuery| async {
+        let calls = store.calls(query).await.unwrap();
+        calls.iter().map(|call| call.call_id.0.to_string()).collect::<Vec<_>>().join(" ")
+    };
+    let since = store.calls(CallQuery::default()).await.unwrap()[1].time;
+    let all = [
+        text(CallQuery::default()).await,
+        text(CallQuery { server: Some("git".into()), ..CallQuery::default() }).await,
+        text(CallQuery { tool: Some("read".into()), ..CallQuery::default() }).await,
+        text(CallQuery { workflow: Some("w".into()), ..CallQuery::default() }).await,
+        text(CallQuery { failed: Some(true), ..CallQuery::default() }).await,
+        text(CallQuery { since: Some(since), ..CallQuery::default() }).await,
+        text(CallQuery { limit: Some(1), ..CallQuery::default() }).await,
+        text(CallQuery { server: Some("'; DROP TABLE calls; --".into()), ..CallQuery::default() }).await,
+    ];
+    insta::assert_snapshot!(all.join("\n"), @"
+    c3 c2 c1 c0
+    c3 c2
+    c0
+    c2 c1
+    c3 c1
+    c3 c2
+    c3
+    ");
+}
+
+#[tokio::test]
+async fn arguments_and_results_are_masked_and_cut_and_anything_can_be_stored() {
+    let (_keep, path) = folder();
+    let store = store(&path).await;
+    Secret::new("store-secret-value");
+    let long = "é".repeat(5_000_000);
+    let calls = [
+        call("secret", json!({ "token": "store-secret-value", "n": 1 }), Some(r#"{"content":"store-secret-value"}"#)),
+        call("sql", json!({ "q": "'; DROP TABLE calls; --", "nul": "a\0b" }), Some(r#"{"text":"\ud800 \u0000"}"#)),
+        call("long", json!({ "text": long }), Some(&json!({ "text": "z".repeat(300) }).to_string())),
+    ];
+    for call in calls {
+        record(&store, call).await;
+    }
+    let mut text = String::new();
+    for call in store.calls(CallQuery::default()).await.unwrap().into_iter().rev() {
+        let short = |value: Option<Value>| {
+            let text = value.unwrap_or_default().to_string().replace("éé", "").replace("zz", "");
+            regex::Regex::new("[0-9a-f]{64}").unwrap().replace(&text, "…").into_owned()
+        };
+        text.push_str(&format!("{}\n  {}\n  {}\n", call.call_id.0, short(call.arguments), short(call.result)));
+    }
+    insta::assert_snapshot!(text, @r#"
+    secret
+      {"token":"•••","n":1}
+      {"withheld":"it holds a secret","length":32,"sha256":"…"}
+    sql
+      {"q":"'; DROP TABLE calls; --","nul":"a\u0000b"}
+      "{\"text\":\"\\ud800 \\u0000\"}"
+    long
+      {"cut":"{\"text\":\"é","length":10000011,"sha256":"…"}
+      {"cut":"{\"text\":\"z","length":311,"sha256":"…"}
+    "#);
+    drop(store);
+    let everything: Vec<u8> = fs::read_dir(path.parent().unwrap())
+        .unwrap()
+        .flat_map(|entry| fs::read(entry.unwrap().path()).unwrap_or_default())
+        .collect();
+    assert!(!String::from_utf8_lossy(&everything).contains("store-secret-value"), "the value is in no file");
+}
+
+#[tokio::test]
+async fn metrics_count_what_ran() {
+    let (_keep, path) = folder();
+    let store = store(&path).await;
+    for index in 1..=100 {
+        let mut call = call(&format!("c{index}"), json!({}), None);
+        call.record.duration_ms = f64::from(index);
+        call.record.success = index % 10 != 0;
+        record(&store, call).await;
+    }
+    let mut denied = call("denied", json!({}), None);
+    denied.record.decision = "deny".into();
+    record(&store, denied).await;
+    let metrics = store.metrics(Some("fs".into())).await.unwrap();
+    insta::assert_snapshot!(serde_json::to_string(&metrics).unwrap(), @r#"[{"tool":"read","calls":100,"errors":10,"p50Ms":50.0,"p95Ms":95.0,"p99Ms":99.0}]"#);
+    assert!(store.metrics(Some("git".into())).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn old_calls_go_and_new_ones_stay() {
+    let (_keep, path) = folder();
+    let first = store(&path).await;
+    let mut old = call("old", json!({}), None);
+    old.record.time = Timestamp::from_unix_millis(Timestamp::now().unix_millis() - 40 * 24 * 3_600_000);
+    record(&first, old).await;
+    record(&first, call("new", json!({}), None)).await;
+    first.flush().await;
+    drop(first);
+    let second = store(&path).await;
+    record(&second, call("newer", json!({}), None)).await;
+    let left: Vec<String> =
+        second.calls(CallQuery::default()).await.unwrap().iter().map(|call| call.call_id.0.to_string()).collect();
+    assert_eq!(left, ["newer", "new"]);
+}
+
+#[tokio::test]
+async fn what_was_learned_about_a_launch_is_there_at_the_next_start() {
+    let (_keep, path) = folder();
+    let first = store(&path).await;
+    first.remember("launch", "era", "2025-11-25".into()).await;
+    first.remember("launch", "era", "2026-07-28".into()).await;
+    drop(first);
+    let second = store(&path).await;
+    assert_eq!(second.recall("launch", "era").await.as_deref(), Some("2026-07-28"));
+    assert_eq!(second.recall("other", "era").await, None);
+}
+
+const WRITER: &str = "MCP_SIDECAR_TEST_STORE_WRITER";
+
+/// Not a test of its own: the next one runs it in a process that it then kills.
+#[tokio::test]
+async fn writer_for_the_test_below() {
+    let Some(path) = std::env::var_os(WRITER) else { return };
+    let store = strict(Path::new(&path)).await;
+    for index in 0.. {
+        record(&store, call(&format!("call-{index}"), json!({}), Some("{}"))).await;
+        store.add_grant(grant(&format!("tool-{index}"), Decision::AllowAlways)).await;
+        eprintln!("done {index}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_that_was_finished_or_decided_is_lost_when_the_process_is_killed() {
+    let (_keep, path) = folder();
+    let mut writer = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "store::tests::writer_for_the_test_below", "--nocapture", "--test-threads=1"])
+        .env(WRITER, &path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(writer.stderr.take().unwrap()).lines();
+    let done = lines.map_while(Result::ok).filter(|line| line.contains("done ")).take(1_000).count();
+    writer.kill().unwrap();
+    writer.wait().unwrap();
+    assert_eq!(done, 1_000);
+
+    let store = strict(&path).await;
+    assert!(store.health().borrow().notice.is_none(), "the file is sound");
+    let calls = store.calls(CallQuery { limit: Some(10_000), ..CallQuery::default() }).await.unwrap();
+    for index in 0..done {
+        let name = format!("call-{index}");
+        assert!(calls.iter().any(|call| *call.call_id.0 == *name && call.success), "{name}");
+        assert!(found(&store, &format!("tool-{index}"), "/work").await, "tool-{index}");
+    }
+    drop(store);
+    assert_eq!(integrity(&path), "ok");
+}
