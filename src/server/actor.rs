@@ -303,11 +303,13 @@ impl Actor {
         Error::Connection { server: self.definition.name.clone(), message }
     }
 
-    fn watch_sources(&self) -> Option<Sources> {
-        let dev = self.definition.spec.dev.as_ref()?;
+    async fn watch_sources(&self) -> Option<Sources> {
+        let dev = self.definition.spec.dev.clone()?;
         let file_folder = || self.definition.file.as_deref().and_then(|file| file.parent());
-        let folder = self.definition.folder.as_deref().or_else(file_folder)?;
-        Sources::watch(dev, folder).inspect_err(|error| self.logs.push(LogSource::Sidecar, "warning", error)).ok()
+        let folder = self.definition.folder.as_deref().or_else(file_folder)?.to_owned();
+        // Watching a large tree takes its time.
+        let watching = tokio::task::spawn_blocking(move || Sources::watch(&dev, &folder)).await.ok()?;
+        watching.inspect_err(|error| self.logs.push(LogSource::Sidecar, "warning", error)).ok()
     }
 
     fn remember(&self, era: super::transport::Era) {

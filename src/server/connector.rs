@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 
 use super::Context;
 use super::logs::Logs;
-use super::process::Process;
+use super::process::{Process, StartError};
 use super::transport::{OpenError, Wire, tcp};
 use crate::config::expand::{Expanded, child_environment};
 use crate::model::ServerName;
@@ -58,7 +58,10 @@ async fn open(errand: Errand) -> Result<Way, OpenError> {
         Expanded::Stdio(program) => {
             let environment = child_environment(&errand.environment, program);
             let (process, pipes) = Process::start(program, &environment, errand.logs.clone(), &errand.tracker)
-                .map_err(|message| OpenError::Refused { message })?;
+                .map_err(|StartError { message, passing }| match passing {
+                    true => OpenError::Io { message },
+                    false => OpenError::Refused { message },
+                })?;
             let wire = Wire::Bytes { read: Box::new(pipes.stdout), write: Box::new(pipes.stdin) };
             Ok(Way { process: Some(process), ..way(wire) })
         }

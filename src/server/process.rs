@@ -61,6 +61,21 @@ pub struct Process {
     _stop_when_dropped: DropGuard,
 }
 
+/// Why a program did not start, in words for its user.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct StartError {
+    pub message: String,
+    /// The machine is short of something just now; the same start may work later.
+    pub passing: bool,
+}
+
+impl From<String> for StartError {
+    fn from(message: String) -> Self {
+        Self { message, passing: false }
+    }
+}
+
 /// The two ends that carry MCP.
 #[derive(Debug)]
 pub struct Pipes {
@@ -76,7 +91,7 @@ impl Process {
         environment: &BTreeMap<String, Secret>,
         logs: Logs,
         tracker: &TaskTracker,
-    ) -> Result<(Self, Pipes), String> {
+    ) -> Result<(Self, Pipes), StartError> {
         check_arguments(program)?;
         check_environment(environment)?;
         let cwd = program.cwd.as_deref().unwrap_or(Path::new("/"));
@@ -104,7 +119,7 @@ impl Process {
         guardian::protect(pid, census::start_of(pid));
         let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Err("the pipes of the new process are missing".to_owned());
+            return Err("the pipes of the new process are missing".to_owned().into());
         };
         let words = tracker.spawn(stderr::drain(stderr, logs));
         let (exit, exited) = watch::channel(None);
@@ -264,23 +279,20 @@ fn check_environment(environment: &BTreeMap<String, Secret>) -> Result<(), Strin
 }
 
 /// Why a program that is there could not be started, in words that help.
-fn explain(path: &Path, cause: &std::io::Error) -> String {
+fn explain(path: &Path, cause: &std::io::Error) -> StartError {
     let shown = mask(&path.display().to_string()).into_owned();
-    match cause.kind() {
-        std::io::ErrorKind::NotFound => {
-            format!("`{shown}` could not be started: the interpreter that its first line names was not found")
+    // The numbers are the same on every Unix: no such program format, no more files, no more memory or processes.
+    let (passing, why) = match (cause.kind(), cause.raw_os_error()) {
+        (std::io::ErrorKind::NotFound, _) => {
+            (false, "the interpreter that its first line names was not found".to_owned())
         }
-        std::io::ErrorKind::PermissionDenied => {
-            format!("`{shown}` could not be started: permission denied")
-        }
-        _ if cause.raw_os_error() == Some(8) => {
-            format!("`{shown}` is not a program that this system can run; a script needs a `#!` line")
-        }
-        _ if matches!(cause.raw_os_error(), Some(23 | 24)) => {
-            format!("`{shown}` could not be started: too many open files (raise the limit with `ulimit -n`)")
-        }
-        _ => format!("`{shown}` could not be started: {cause}"),
-    }
+        (std::io::ErrorKind::PermissionDenied, _) => (false, "permission denied".to_owned()),
+        (_, Some(8)) => (false, "this system cannot run such a file; a script needs a `#!` line".to_owned()),
+        (_, Some(23 | 24)) => (true, "too many open files; raise the limit with `ulimit -n`".to_owned()),
+        (_, Some(11 | 12 | 35)) => (true, format!("the machine has no room for another process ({cause})")),
+        _ => (false, cause.to_string()),
+    };
+    StartError { message: format!("`{shown}` could not be started: {why}"), passing }
 }
 
 #[cfg(all(test, unix))]

@@ -1,4 +1,12 @@
 //! Journeys through the whole: real servers, real sockets, real processes.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test that cannot go on should say so at once"
+)]
+
 #[cfg(target_os = "linux")]
 mod processes;

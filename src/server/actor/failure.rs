@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::model::{Error, ServerName, Timestamp};
 use crate::server::logs::Logs;
 use crate::server::transport::OpenError;
+use crate::text::mask;
 
 /// Lines of stderr that stand in an error.
 const LAST_WORDS: usize = 8;
@@ -80,9 +81,9 @@ impl Failure {
         self
     }
 
-    /// The whole story.
+    /// The whole story, safe to show.
     pub fn text(&self) -> String {
-        let mut text = self.message.clone();
+        let mut text = mask(&self.message).into_owned();
         if !self.words.is_empty() {
             text.push_str("; it last said on stderr:");
             for line in &self.words {

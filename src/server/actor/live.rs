@@ -52,7 +52,7 @@ impl Actor {
         let mut changed: HashSet<Listed> = HashSet::new();
         let mut list_at = begun;
         let mut listing: Option<BoxFuture<'static, Relisted>> = None;
-        let mut sources = self.watch_sources();
+        let mut sources = self.watch_sources().await;
         self.activity.listen();
 
         let end = loop {
@@ -70,13 +70,6 @@ impl Actor {
                     break End::Lost(failure.with_last_words(&self.logs, since));
                 }
                 reason = connection.closed() => break End::Lost(self.lost(process.as_ref(), reason, since).await),
-                Some(happening) = happenings.recv() => {
-                    if let Happening::ListChanged(listed) = happening {
-                        changed.insert(listed);
-                    } else {
-                        self.note(happening);
-                    }
-                }
                 relisted = done(&mut listing) => {
                     listing = None;
                     self.take_over(relisted, &connection);
@@ -117,6 +110,14 @@ impl Actor {
                     self.publish(|state| state.latency = latency);
                 }
                 () = sources_changed(&mut sources) => break End::SourcesChanged,
+                // Last, so that a server that never stops talking keeps nothing else from happening.
+                Some(happening) = happenings.recv() => {
+                    if let Happening::ListChanged(listed) = happening {
+                        changed.insert(listed);
+                    } else {
+                        self.note(happening);
+                    }
+                }
             }
         };
 
