@@ -306,3 +306,6 @@ fn anchor(source: &Source) -> PathBuf {
         None => source.path.ancestors().nth(2).unwrap_or(Path::new("/")).to_path_buf(),
     }
 }
+
+#[cfg(test)]
+mod tests;

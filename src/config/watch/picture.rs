@@ -163,3 +163,93 @@ fn is_sound(loaded: &Loaded, source: &Source, content: &Content) -> bool {
         Content::Text(text) => !text.trim().is_empty() && loaded.file(&source.path).is_some_and(|file| file.valid),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::File;
+    use super::*;
+    use crate::model::Scope;
+
+    /// Files are valid when they start with `{`; the config is not looked at here.
+    fn load(contents: &[(Source, Content)]) -> Loaded {
+        let file = |(source, content): &(Source, Content)| {
+            let text: Arc<str> = if let Content::Text(text) = content { text.clone() } else { "".into() };
+            File {
+                source: source.clone(),
+                exists: *content != Content::Absent,
+                valid: text.starts_with('{'),
+                servers: vec![text.to_string()],
+                problems: Vec::new(),
+                text,
+            }
+        };
+        Loaded { files: contents.iter().map(file).collect(), ..Loaded::default() }
+    }
+
+    /// What became of a content seen after so many milliseconds: held until when, or the text and what is in force.
+    fn story(steps: &[(u64, &str)]) -> String {
+        let source = Source { path: Path::new("/mcp.json").into(), scope: Scope::User, folder: None };
+        let begin = Instant::now();
+        let mut picture = Picture::default();
+        let mut lines = Vec::new();
+        for (millis, text) in steps {
+            let content = match *text {
+                "-" => Content::Absent,
+                text => Content::Text(text.into()),
+            };
+            let now = begin + Duration::from_millis(*millis);
+            let (news, again) = picture.take(&[(source.clone(), content)], now, Patience::Grace, false, &load);
+            let told =
+                news.map(|loaded| format!("{:?}, in force {}", loaded.files[0].text, loaded.files[0].servers[0]));
+            let held = again.map(|until| format!("held until {}", until.duration_since(begin).as_millis()));
+            lines.push(format!("{millis:4} {text:6} {}", told.or(held).unwrap_or_else(|| "nothing new".to_owned())));
+        }
+        lines.join("\n")
+    }
+
+    #[test]
+    fn half_a_save_is_held_back_until_the_whole_one_comes() {
+        insta::assert_snapshot!(story(&[(0, "{1"), (100, ""), (150, "{2"), (400, "{2")]), @r#"
+          0 {1     "{1", in force {1
+        100        held until 350
+        150 {2     "{2", in force {2
+        400 {2     nothing new
+        "#);
+    }
+
+    #[test]
+    fn what_stays_broken_is_told_and_the_last_good_stays_in_force() {
+        insta::assert_snapshot!(story(&[(0, "{1"), (100, "x"), (350, "x"), (360, "x"), (400, "{2")]), @r#"
+          0 {1     "{1", in force {1
+        100 x      held until 350
+        350 x      "x", in force {1
+        360 x      nothing new
+        400 {2     "{2", in force {2
+        "#);
+    }
+
+    #[test]
+    fn a_slow_save_is_waited_for_but_not_for_ever() {
+        let steps = [(0, "{1"), (100, "a"), (300, "b"), (500, "c"), (700, "d"), (900, "e"), (1100, "f")];
+        insta::assert_snapshot!(story(&steps), @r#"
+           0 {1     "{1", in force {1
+         100 a      held until 350
+         300 b      held until 550
+         500 c      held until 750
+         700 d      held until 950
+         900 e      held until 1100
+        1100 f      "f", in force {1
+        "#);
+    }
+
+    #[test]
+    fn a_file_that_goes_and_comes_back_as_it_was_changes_nothing() {
+        insta::assert_snapshot!(story(&[(0, "{1"), (100, "-"), (150, "{1"), (500, "-"), (800, "-")]), @r#"
+          0 {1     "{1", in force {1
+        100 -      held until 350
+        150 {1     nothing new
+        500 -      held until 750
+        800 -      "", in force
+        "#);
+    }
+}

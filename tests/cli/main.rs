@@ -1,0 +1,159 @@
+//! The command line as a person or a script meets it: the built binary, its output and its exit code.
+
+mod check;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A machine of its own: a workspace, and our folders beside it.
+pub struct Place {
+    folder: tempfile::TempDir,
+}
+
+/// What a run came to. Paths of the temporary folder are written as `~`.
+pub struct Run {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        let place = Self { folder: tempfile::tempdir().unwrap() };
+        std::fs::create_dir(place.path("work")).unwrap();
+        place
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-sidecar"));
+        command
+            .args(arguments)
+            .current_dir(self.path("work"))
+            .env("MCP_SIDECAR_CONFIG_DIR", self.path("config"))
+            .env("MCP_SIDECAR_STATE_DIR", self.path("state"))
+            .env("MCP_SIDECAR_RUNTIME_DIR", self.path("run"))
+            .env("MCP_SIDECAR_MANAGED_CONFIG", self.path("managed.json"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Run {
+        self.tell(self.command(arguments).output().unwrap())
+    }
+
+    fn tell(&self, output: Output) -> Run {
+        let root = self.path("").display().to_string();
+        let text = |bytes: Vec<u8>| {
+            String::from_utf8(bytes).unwrap().replace(&root, "~/").replace(root.trim_end_matches('/'), "~")
+        };
+        Run { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+#[test]
+fn wrong_usage_exits_with_2_and_help_with_0() {
+    let place = Place::new();
+    let wrong = place.run(&["chekc"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.err.contains("unrecognized subcommand 'chekc'"), "{}", wrong.err);
+    assert_eq!(place.run(&["check", "--nonsense"]).code, 2);
+    for good in [&["--help"][..], &["check", "--help"], &["--version"]] {
+        let run = place.run(good);
+        assert_eq!((run.code, run.err.as_str()), (0, ""), "{good:?}");
+    }
+    assert_eq!(place.run(&["--version"]).out, format!("mcp-sidecar {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn short_commands_leave_nothing_behind() {
+    let place = Place::new();
+    for command in [&["config"][..], &["check"], &["completions", "bash"], &["--help"]] {
+        assert_eq!(place.run(command).code, 0, "{command:?}");
+    }
+    let left: Vec<_> = std::fs::read_dir(place.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["work"]);
+}
+
+#[test]
+fn the_default_settings_can_be_saved_and_are_in_force_then() {
+    let place = Place::new();
+    let default = place.run(&["config", "--default"]);
+    assert_eq!(default.code, 0);
+    place.write("config/config.toml", &default.out);
+    let check = place.run(&["check"]);
+    assert_eq!((check.code, check.out.as_str()), (0, "~/config/config.toml: ok\n"));
+    let shown = place.run(&["config"]);
+    assert!(shown.out.ends_with(&default.out), "{}", shown.out);
+}
+
+#[test]
+fn the_settings_in_force_are_shown_with_the_places_of_all_files() {
+    let place = Place::new();
+    place.write("config/config.toml", "audit = \"strict\"\n[servers]\ntimeout = 5\nspeed = 9\n");
+    place.write("work/mcp.json", "{}");
+    let shown = place.run(&["config"]);
+    assert_eq!(shown.code, 0);
+    assert_eq!(shown.err, "warning: ~/config/config.toml: unknown setting `servers.speed`\n");
+    assert!(shown.out.contains("audit = \"strict\"\n") && shown.out.contains("timeout = \"5s\"\n"));
+    let places = shown.out.split("\n\n").next().unwrap();
+    insta::assert_snapshot!(places, @"");
+
+    let shown: serde_json::Value = serde_json::from_str(&place.run(&["config", "--json"]).out).unwrap();
+    assert_eq!(shown["settings"]["servers"]["timeout"], "5s");
+    assert_eq!(shown["settings"]["audit"], "strict");
+}
+
+#[test]
+fn the_log_is_shown_from_its_end_and_made_safe() {
+    let place = Place::new();
+    let none = place.run(&["log"]);
+    assert_eq!(none.code, 1);
+    assert!(none.err.starts_with("error: no log yet in ~/state/logs"), "{}", none.err);
+
+    place.write("state/logs/mcp-sidecar.2026-01-01.log", "old\n");
+    place.write("state/logs/mcp-sidecar.2026-01-02.log", "one\ntwo\n\u{1b}[31mthree\n");
+    place.write("state/logs/notes.txt", "not ours\n");
+    assert_eq!(place.run(&["log", "--path"]).out, "~/state/logs/mcp-sidecar.2026-01-02.log\n");
+    assert_eq!(place.run(&["log", "-n", "2"]).out, "==> ~/state/logs/mcp-sidecar.2026-01-02.log <==\ntwo\nthree\n");
+}
+
+#[test]
+fn every_shell_gets_its_completions() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let run = place.run(&["completions", shell]);
+        assert_eq!(run.code, 0, "{shell}");
+        assert!(run.out.contains("mcp-sidecar") && !run.out.contains("guardian"), "{shell}");
+    }
+    assert_eq!(place.run(&["completions", "cmd"]).code, 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_has_gone_is_no_failure() {
+    let place = Place::new();
+    let mut child =
+        place.command(&["completions", "zsh"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let run = place.tell(child.wait_with_output().unwrap());
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+}
+
+#[test]
+fn a_place_that_makes_no_sense_is_told_by_its_variable() {
+    let place = Place::new();
+    let output = place.command(&["config"]).env("MCP_SIDECAR_STATE_DIR", Path::new("here")).output().unwrap();
+    let run = place.tell(output);
+    assert_eq!(run.code, 1);
+    assert_eq!(run.err, "error: MCP_SIDECAR_STATE_DIR has to be an absolute path, but is `here`\n");
+}
