@@ -12,6 +12,7 @@ mod lsp;
 mod report;
 mod schema;
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -62,11 +63,7 @@ enum Command {
     /// For example: mcp-sidecar completions fish > ~/.config/fish/completions/mcp-sidecar.fish
     Completions(completions::Arguments),
     /// Serve the built-in demo MCP server on stdin and stdout
-    #[command(hide = true)]
     DemoServer,
-    /// Watch over the servers of an engine
-    #[command(hide = true, name = guardian::SUBCOMMAND)]
-    Guardian { mark: String },
 }
 
 /// How it ended, for whoever reads exit codes.
@@ -79,6 +76,10 @@ enum Status {
 /// The whole program.
 pub fn main() -> ExitCode {
     logging::log_panics();
+    // No word of the command line, because no person ever says it; and what watches over servers should be light.
+    if let Some(mark) = guardian_mark(&mut std::env::args_os().skip(1)) {
+        return guardian::run_guardian(&mark);
+    }
     match Arguments::try_parse() {
         Ok(arguments) => run(arguments),
         Err(error) => {
@@ -89,11 +90,15 @@ pub fn main() -> ExitCode {
     }
 }
 
+fn guardian_mark(arguments: &mut dyn Iterator<Item = OsString>) -> Option<String> {
+    let first = arguments.next()?;
+    (first == guardian::SUBCOMMAND).then(|| arguments.next()?.into_string().ok()).flatten()
+}
+
 fn run(arguments: Arguments) -> ExitCode {
     let Arguments { workspace, editor, command } = arguments;
     let context = Context { workspace };
     let result = match command {
-        Some(Command::Guardian { mark }) => return guardian::run_guardian(&mark),
         Some(command) => command.run(&context),
         None if io::stdin().is_terminal() => help(),
         None => lsp::run(editor, &context),
@@ -122,7 +127,6 @@ impl Command {
                 context.runtime()?.block_on(crate::demo::run())?;
                 Ok(Status::Ok)
             }
-            Self::Guardian { mark: _ } => Ok(Status::Failed), // Ran before anything else was set up.
         }
     }
 }

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use crate::config::{Problem, Severity, Span};
-use crate::text::{mask, one_line, visible};
+use crate::text::{looks_secret, mask, one_line, visible};
 
-/// What stands before and after the place is cut to this many characters, and the place itself to twice as many: a
-/// file may be one line of a megabyte.
-const CONTEXT: usize = 60;
+/// What stands before and after the place is cut to this many characters, and so is the place itself: a file may be
+/// one line of a megabyte.
+const CONTEXT: usize = 100;
 const LONGEST_MESSAGE: usize = 1_000;
 const TAB: &str = "    ";
 
@@ -118,16 +118,19 @@ impl<'a> Report<'a> {
             Severity::Hint => "hint",
         };
         let (start, end) = (place(self.text, problem.span.start), place(self.text, problem.span.end));
-        json!({
+        let mut value = json!({
             "severity": severity,
             "code": problem.code,
             "message": self.message(&problem.message),
-            "help": problem.help.as_ref().map(|help| self.message(help)),
             "line": start.line,
             "column": start.column,
             "endLine": end.line,
             "endColumn": end.column,
-        })
+        });
+        if let Some(help) = &problem.help {
+            value["help"] = self.message(help).into();
+        }
+        value
     }
 
     fn message(&self, text: &str) -> String {
@@ -140,7 +143,7 @@ impl<'a> Report<'a> {
         // A place of several lines is pointed at in its first.
         let end = clamp(self.text, span.end).clamp(start, place.end_of_line);
         let before = keep_end(self.shown(place.start_of_line..start), CONTEXT);
-        let within = keep_start(self.shown(start..end), 2 * CONTEXT);
+        let within = keep_start(self.shown(start..end), CONTEXT);
         let after = keep_start(self.shown(end..place.end_of_line), CONTEXT);
         let (width_before, width) = (before.width(), within.width().max(1));
         (format!("{before}{within}{after}"), width_before, width)
@@ -159,8 +162,18 @@ impl<'a> Report<'a> {
             }
         }
         shown.push_str(self.text.get(from..piece.end).unwrap_or_default());
-        visible(&mask(&shown), usize::MAX).replace('\t', TAB)
+        visible(&mask(&without_tokens(&shown)), usize::MAX).replace('\t', TAB)
     }
+}
+
+/// A file that does not parse has no problem at its secrets, so those with a known shape are found by it.
+fn without_tokens(text: &str) -> String {
+    let part_of_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let piece = |piece: &str| {
+        let (token, rest) = piece.split_at(piece.find(|c| !part_of_token(c)).unwrap_or(piece.len()));
+        if looks_secret(token) { format!("•••{rest}") } else { piece.to_owned() }
+    };
+    text.split_inclusive(|c| !part_of_token(c)).map(piece).collect()
 }
 
 fn place(text: &str, offset: usize) -> Place {
@@ -266,8 +279,8 @@ mod tests {
         error[odd]: this is odd
          --> /mcp.json:1:1048578
           |
-        1 | …xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx here xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
-          |                                                              ^^^^
+        1 | …xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx here xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+          |                                                                                                      ^^^^
           = help: make it even
         ");
     }
@@ -282,6 +295,12 @@ mod tests {
           |                        ^
           = help: make it even
         "#);
+    }
+
+    #[test]
+    fn a_token_that_nobody_could_point_at_is_not_shown_either() {
+        let line = format!("\"KEY\": \"ghp_{}\" $0}}$0", "0123456789".repeat(4));
+        assert!(shown(&line).contains("\"KEY\": \"•••\" }"));
     }
 
     #[test]

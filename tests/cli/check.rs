@@ -3,10 +3,10 @@ use crate::Place;
 const BROKEN: &str = r#"{
 	// Tabs, wide characters and an emoji must not move the carets.
 	"servers": {
-		"名前": { "command": "npx" },
-		"good": { "command": "npx", "args": ["-y", "🦀"], "cmomand": true },
+		"名前": { "command": "sh" },
+		"good": { "command": "sh", "args": ["-y", "🦀"], "cmomand": true },
 		"web": { "type": "http", "url": 7 },
-		"key": { "command": "x", "env": { "API_TOKEN": "ghp_0123456789abcdefghijklmnopqrstuvwxyz" }, "tiimeout": 3 }
+		"key": { "command": "no-such-program", "env": { "API_TOKEN": "ghp_0123456789abcdefghijklmnopqrstuvwxyz" }, "tiimeout": 3 }
 	}
 }
 "#;
@@ -18,7 +18,46 @@ fn problems_are_shown_at_their_place_and_errors_fail() {
     let run = place.run(&["check"]);
     assert_eq!((run.code, run.err.as_str()), (1, ""));
     assert!(!run.out.contains("ghp_"), "a secret was shown");
-    insta::assert_snapshot!(run.out, @"");
+    insta::assert_snapshot!(run.out, @r#"
+    error[bad-name]: a server's name holds only letters, digits, `-` and `_`; found '名'
+     --> mcp.json:4:3
+      |
+    4 |         "名前": { "command": "sh" },
+      |         ^^^^^^
+
+    warning[unknown-key]: unknown key `cmomand` in `servers.good`; did you mean `command`?
+     --> mcp.json:5:52
+      |
+    5 |         "good": { "command": "sh", "args": ["-y", "🦀"], "cmomand": true },
+      |                                                           ^^^^^^^^^
+
+    error[wrong-type]: `servers.web.url` must be a string, not a number
+     --> mcp.json:6:35
+      |
+    6 |         "web": { "type": "http", "url": 7 },
+      |                                         ^
+
+    warning[command-not-found]: `x` was not found on the PATH
+     --> mcp.json:7:23
+      |
+    7 |         "key": { "command": "no-such-program", "env": { "API_TOKEN": ••• }, "tiimeout": 3 }
+      |                             ^^^
+
+    warning[raw-secret]: `servers.key.env.API_TOKEN` holds a secret as plain text
+     --> mcp.json:7:50
+      |
+    7 |         "key": { "command": "no-such-program", "env": { "API_TOKEN": ••• }, "tiimeout": 3 }
+      |                                                        ^^^
+      = help: put it into the variable `API_TOKEN`, or use `${input:…}` or `${keyring:…}`
+
+    warning[unknown-key]: unknown key `tiimeout` in `servers.key`; did you mean `timeout`?
+     --> mcp.json:7:96
+      |
+    7 | …      "key": { "command": "no-such-program", "env": { "API_TOKEN": ••• }, "tiimeout": 3 }
+      |                                                              ^^^^^^^^^^
+
+    2 errors and 4 warnings
+    "#);
 }
 
 #[test]
@@ -27,7 +66,34 @@ fn programs_get_the_same_as_json() {
     place.write("work/mcp.json", "{ \"servers\": { \"web\": { \"type\": \"http\", \"url\": 7 } } }");
     let run = place.run(&["check", "--json"]);
     assert_eq!(run.code, 1);
-    insta::assert_snapshot!(run.out, @"");
+    insta::assert_snapshot!(run.out, @r#"
+    {
+      "files": [
+        {
+          "path": "~/work/mcp.json",
+          "scope": "project",
+          "exists": true,
+          "valid": true,
+          "servers": [
+            "web"
+          ],
+          "problems": [
+            {
+              "severity": "error",
+              "code": "wrong-type",
+              "message": "`servers.web.url` must be a string, not a number",
+              "line": 1,
+              "column": 48,
+              "endLine": 1,
+              "endColumn": 49
+            }
+          ]
+        }
+      ],
+      "errors": 1,
+      "warnings": 0
+    }
+    "#);
 }
 
 #[test]
@@ -37,7 +103,10 @@ fn files_without_errors_are_ok() {
     place.write("work/mcp.local.json", r#"{ "servers": { "c": { "command": "sh" } } }"#);
     let run = place.run(&["check"]);
     assert_eq!(run.code, 0);
-    insta::assert_snapshot!(run.out, @"");
+    insta::assert_snapshot!(run.out, @r"
+    mcp.local.json: ok, 1 server
+    mcp.json: ok, 2 servers
+    ");
 }
 
 #[test]
@@ -45,7 +114,16 @@ fn a_workspace_without_config_has_nothing_to_check() {
     let place = Place::new();
     let run = place.run(&["check"]);
     assert_eq!(run.code, 0);
-    insta::assert_snapshot!(run.out, @"");
+    insta::assert_snapshot!(run.out, @r"
+    nothing to check; these files would count:
+      ~/managed.json
+      ~/work/mcp.local.json
+      ~/work/mcp.json
+      ~/work/.mcp.json
+      ~/work/.vscode/mcp.json
+      ~/work/.cursor/mcp.json
+      ~/config/mcp.json
+    ");
 }
 
 #[test]
@@ -66,11 +144,16 @@ fn a_file_may_be_named_and_then_only_it_is_checked() {
     place.write("work/mcp.json", "{ nonsense");
     place.write("elsewhere/some.json", r#"{ "servers": { "a": { "command": "sh" } } }"#);
     let run = place.run(&["check", "../elsewhere/some.json"]);
-    assert_eq!((run.code, run.out.as_str()), (0, "~/elsewhere/some.json: ok, 1 server\n"));
+    assert_eq!((run.code, run.out.as_str()), (0, "../elsewhere/some.json: ok, 1 server\n"));
     assert_eq!(place.run(&["check", "../elsewhere/some.json", "mcp.json"]).code, 1);
     let missing = place.run(&["check", "nothing.json"]);
     assert_eq!(missing.code, 1);
-    insta::assert_snapshot!(missing.out, @"");
+    insta::assert_snapshot!(missing.out, @r"
+    error[no-file]: no such file
+     --> nothing.json
+
+    1 error and 0 warnings
+    ");
 }
 
 #[test]
@@ -79,5 +162,14 @@ fn the_settings_are_checked_as_well() {
     place.write("config/config.toml", "[servers]\ntimeout = \"soon\"\n");
     let run = place.run(&["check"]);
     assert_eq!(run.code, 1);
-    insta::assert_snapshot!(run.out, @"");
+    insta::assert_snapshot!(run.out, @r#"
+    error[setting]: `servers.timeout`: expected seconds, or a text such as "500ms" or "5m"
+     --> ~/config/config.toml:2:11
+      |
+    2 | timeout = "soon"
+      |           ^^^^^^
+      = help: How long a call may go without a sign of life. A server's own `timeout` comes first.
+
+    1 error and 0 warnings
+    "#);
 }

@@ -106,7 +106,20 @@ fn the_settings_in_force_are_shown_with_the_places_of_all_files() {
     assert_eq!(shown.err, "warning: ~/config/config.toml: unknown setting `servers.speed`\n");
     assert!(shown.out.contains("audit = \"strict\"\n") && shown.out.contains("timeout = \"5s\"\n"));
     let places = shown.out.split("\n\n").next().unwrap();
-    insta::assert_snapshot!(places, @"");
+    insta::assert_snapshot!(places, @r"
+    # Where everything is, strongest config first.
+    #   managed config  ~/managed.json (not there)
+    #   local config    ~/work/mcp.local.json (not there)
+    #   project config  ~/work/mcp.json
+    #   project config  ~/work/.mcp.json (not there)
+    #   project config  ~/work/.vscode/mcp.json (not there)
+    #   project config  ~/work/.cursor/mcp.json (not there)
+    #   user config     ~/config/mcp.json (not there)
+    #   settings        ~/config/config.toml
+    #   state           ~/state/state.db (not there)
+    #   logs            ~/state/logs (not there)
+    #   sockets         ~/run (not there)
+    ");
 
     let shown: serde_json::Value = serde_json::from_str(&place.run(&["config", "--json"]).out).unwrap();
     assert_eq!(shown["settings"]["servers"]["timeout"], "5s");

@@ -61,9 +61,11 @@ impl Scene {
         assert!(!self.loaded.has_changed().unwrap(), "published more than once");
     }
 
-    fn problems(&self, name: &str) -> Vec<String> {
-        let path = self.path(name);
-        self.loaded.borrow().file(&path).unwrap().problems.iter().map(|problem| problem.message.clone()).collect()
+    fn errors(&self, name: &str) -> Vec<String> {
+        let loaded = self.loaded.borrow();
+        let problems = &loaded.file(&self.path(name)).unwrap().problems;
+        let errors = problems.iter().filter(|problem| problem.severity == super::super::Severity::Error);
+        errors.map(|problem| problem.message.clone()).collect()
     }
 }
 
@@ -319,11 +321,11 @@ async fn a_broken_file_is_told_and_its_last_good_text_stays_in_force() {
     let mut scene = Scene::new().await;
     scene.save(one).await;
     assert_eq!(scene.next().await, "fs=one");
-    assert_eq!(scene.problems("work/mcp.json"), [""; 0]);
+    assert_eq!(scene.errors("work/mcp.json"), [""; 0]);
 
     scene.save(|root| fs::write(root.join("work/mcp.json"), r#"{ "servers": { "fs": "#).unwrap()).await;
     assert_eq!(scene.next().await, "fs=one");
-    assert!(!scene.problems("work/mcp.json").is_empty());
+    assert!(!scene.errors("work/mcp.json").is_empty());
     assert!(!scene.loaded.borrow().file(&scene.path("work/mcp.json")).unwrap().valid);
 
     // Another file goes on being read meanwhile.
@@ -332,7 +334,7 @@ async fn a_broken_file_is_told_and_its_last_good_text_stays_in_force() {
 
     scene.save(|root| fs::write(root.join("work/mcp.json"), config("two")).unwrap()).await;
     assert_eq!(scene.next().await, "fs=two mine=always");
-    assert_eq!(scene.problems("work/mcp.json"), [""; 0]);
+    assert_eq!(scene.errors("work/mcp.json"), [""; 0]);
     scene.settled().await;
 }
 
@@ -346,7 +348,7 @@ async fn what_cannot_be_read_leaves_the_last_good_text_in_force() {
         scene.save(move |root| fs::write(root.join("work/mcp.json"), bytes).unwrap()).await;
         assert_eq!(scene.next().await, "fs=one");
     }
-    let told = scene.problems("work/mcp.json");
+    let told = scene.errors("work/mcp.json");
     assert!(told.iter().any(|message| message.contains("larger than 1 MiB")), "{told:?}");
 }
 
