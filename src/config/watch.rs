@@ -279,22 +279,11 @@ impl Desk {
 pub fn read(path: &Path, limit: usize) -> Content {
     match read_file(path, limit) {
         Ok(None) => Content::Absent,
-        Ok(Some(bytes)) => decode(bytes),
+        Ok(Some(bytes)) => super::tree::decode(&bytes).map_or_else(Content::Unreadable, Content::Text),
         Err(unreadable @ Unreadable::Large(_)) => {
             Content::Unreadable(format!("{unreadable} (`limits.config-bytes` sets this limit)"))
         }
         Err(unreadable) => Content::Unreadable(unreadable.to_string()),
-    }
-}
-
-fn decode(bytes: Vec<u8>) -> Content {
-    match String::from_utf8(bytes) {
-        Ok(text) => Content::Text(text.into()),
-        Err(error) => {
-            let bytes = error.as_bytes();
-            let wide = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) || bytes.contains(&0);
-            Content::Unreadable(if wide { "not UTF-8 (looks like UTF-16)" } else { "not UTF-8" }.to_owned())
-        }
     }
 }
 

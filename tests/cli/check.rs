@@ -26,10 +26,10 @@ fn problems_are_shown_at_their_place_and_errors_fail() {
       |         ^^^^^^
 
     warning[unknown-key]: unknown key `cmomand` in `servers.good`; did you mean `command`?
-     --> mcp.json:5:52
+     --> mcp.json:5:51
       |
     5 |         "good": { "command": "sh", "args": ["-y", "🦀"], "cmomand": true },
-      |                                                           ^^^^^^^^^
+      |                                                          ^^^^^^^^^
 
     error[wrong-type]: `servers.web.url` must be a string, not a number
      --> mcp.json:6:35
@@ -37,24 +37,24 @@ fn problems_are_shown_at_their_place_and_errors_fail() {
     6 |         "web": { "type": "http", "url": 7 },
       |                                         ^
 
-    warning[command-not-found]: `x` was not found on the PATH
+    warning[command-not-found]: `no-such-program` was not found on the PATH
      --> mcp.json:7:23
       |
     7 |         "key": { "command": "no-such-program", "env": { "API_TOKEN": ••• }, "tiimeout": 3 }
-      |                             ^^^
+      |                             ^^^^^^^^^^^^^^^^^
 
     warning[raw-secret]: `servers.key.env.API_TOKEN` holds a secret as plain text
-     --> mcp.json:7:50
+     --> mcp.json:7:64
       |
     7 |         "key": { "command": "no-such-program", "env": { "API_TOKEN": ••• }, "tiimeout": 3 }
-      |                                                        ^^^
+      |                                                                      ^^^
       = help: put it into the variable `API_TOKEN`, or use `${input:…}` or `${keyring:…}`
 
     warning[unknown-key]: unknown key `tiimeout` in `servers.key`; did you mean `timeout`?
-     --> mcp.json:7:96
+     --> mcp.json:7:110
       |
-    7 | …      "key": { "command": "no-such-program", "env": { "API_TOKEN": ••• }, "tiimeout": 3 }
-      |                                                              ^^^^^^^^^^
+    7 |         "key": { "command": "no-such-program", "env": { "API_TOKEN": ••• }, "tiimeout": 3 }
+      |                                                                             ^^^^^^^^^^
 
     2 errors and 4 warnings
     "#);
