@@ -1,0 +1,56 @@
+//! What we tell the editor that we can do.
+
+use serde_json::json;
+use tower_lsp::lsp_types::{
+    DocumentLinkOptions, ExecuteCommandOptions, FoldingRangeProviderCapability, InitializeResult, OneOf, SaveOptions,
+    ServerCapabilities, ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions,
+    TextDocumentSyncSaveOptions, WorkDoneProgressOptions, WorkspaceFoldersServerCapabilities,
+    WorkspaceServerCapabilities,
+};
+
+use super::convert;
+use super::greeting::Greeting;
+use crate::protocol;
+
+/// The answer to `initialize`.
+pub fn answer(greeting: &Greeting) -> InitializeResult {
+    let version = env!("CARGO_PKG_VERSION");
+    InitializeResult {
+        capabilities: ServerCapabilities {
+            position_encoding: Some(convert::encoding(greeting.encoding)),
+            text_document_sync: Some(TextDocumentSyncCapability::Options(TextDocumentSyncOptions {
+                open_close: Some(true),
+                // Config files are small; the whole text each time leaves nothing to get out of step.
+                change: Some(TextDocumentSyncKind::FULL),
+                save: Some(TextDocumentSyncSaveOptions::SaveOptions(SaveOptions { include_text: Some(false) })),
+                ..TextDocumentSyncOptions::default()
+            })),
+            document_symbol_provider: Some(OneOf::Left(true)),
+            folding_range_provider: Some(FoldingRangeProviderCapability::Simple(true)),
+            document_link_provider: Some(DocumentLinkOptions {
+                resolve_provider: Some(false),
+                work_done_progress_options: WorkDoneProgressOptions::default(),
+            }),
+            execute_command_provider: Some(ExecuteCommandOptions {
+                commands: commands(),
+                work_done_progress_options: WorkDoneProgressOptions { work_done_progress: Some(true) },
+            }),
+            workspace: Some(WorkspaceServerCapabilities {
+                workspace_folders: Some(WorkspaceFoldersServerCapabilities {
+                    supported: Some(true),
+                    change_notifications: Some(OneOf::Left(true)),
+                }),
+                file_operations: None,
+            }),
+            experimental: Some(json!({
+                "mcpSidecar": { "version": version, "protocol": protocol::VERSION, "commands": commands() },
+            })),
+            ..ServerCapabilities::default()
+        },
+        server_info: Some(ServerInfo { name: "mcp-sidecar".to_owned(), version: Some(version.to_owned()) }),
+    }
+}
+
+fn commands() -> Vec<String> {
+    protocol::commands::NAMES.iter().map(|&name| name.to_owned()).collect()
+}

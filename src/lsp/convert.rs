@@ -1,0 +1,172 @@
+//! Our words to LSP's and back. Nothing here decides anything.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tower_lsp::jsonrpc;
+use tower_lsp::lsp_types::{
+    Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, DocumentLink, DocumentSymbol,
+    FoldingRange, FoldingRangeKind, Location, NumberOrString, Position, PositionEncodingKind, Range, SymbolKind,
+    TextEdit, Url,
+};
+
+use crate::config::problem::{Fix, Related};
+use crate::config::{Loaded, Problem, Severity, Span};
+use crate::ide::folding::{Fold, FoldKind};
+use crate::ide::links::{Link, Target};
+use crate::ide::symbols::{Kind, Symbol};
+use crate::model::Error;
+use crate::protocol;
+use crate::text::lines::{self, Encoding, LineIndex};
+
+pub fn encoding(encoding: Encoding) -> PositionEncodingKind {
+    match encoding {
+        Encoding::Utf8 => PositionEncodingKind::UTF8,
+        Encoding::Utf16 => PositionEncodingKind::UTF16,
+        Encoding::Utf32 => PositionEncodingKind::UTF32,
+    }
+}
+
+/// The file a uri names, if it names one. A nameless buffer comes as `file://`.
+pub fn path(uri: &Url) -> Option<PathBuf> {
+    if uri.scheme() != "file" || uri.host_str().is_some_and(|host| !host.is_empty()) {
+        return None;
+    }
+    uri.to_file_path().ok().filter(|path| path.parent().is_some())
+}
+
+pub fn uri(path: &Path) -> Option<Url> {
+    Url::from_file_path(path).ok()
+}
+
+/// A text with what is needed to speak about places in it.
+pub struct Places {
+    index: LineIndex,
+    encoding: Encoding,
+}
+
+impl Places {
+    pub fn new(text: &Arc<str>, encoding: Encoding) -> Self {
+        Self { index: LineIndex::new(text.clone()), encoding }
+    }
+
+    pub fn offset(&self, position: Position) -> usize {
+        let position = lines::Position { line: position.line, column: position.character };
+        self.index.offset(position, self.encoding)
+    }
+
+    /// A range that ends before it starts is empty.
+    pub fn span(&self, range: Range) -> Span {
+        let start = self.offset(range.start);
+        start..self.offset(range.end).max(start)
+    }
+
+    pub fn position(&self, offset: usize) -> Position {
+        let position = self.index.position(offset, self.encoding);
+        Position { line: position.line, character: position.column }
+    }
+
+    pub fn range(&self, span: &Span) -> Range {
+        Range { start: self.position(span.start), end: self.position(span.end) }
+    }
+
+    pub fn edits(&self, fix: &Fix) -> Vec<TextEdit> {
+        fix.edits.iter().map(|edit| TextEdit { range: self.range(&edit.span), new_text: edit.text.clone() }).collect()
+    }
+
+    pub fn diagnostic(&self, problem: &Problem, loaded: &Loaded) -> Diagnostic {
+        let message = match &problem.help {
+            Some(help) => format!("{}\n{help}", problem.message),
+            None => problem.message.clone(),
+        };
+        let related: Vec<_> = problem.related.iter().filter_map(|related| self.related(related, loaded)).collect();
+        Diagnostic {
+            range: self.range(&problem.span),
+            severity: Some(severity(problem.severity)),
+            code: Some(NumberOrString::String(problem.code.to_owned())),
+            source: Some("mcp-sidecar".to_owned()),
+            message,
+            related_information: (!related.is_empty()).then_some(related),
+            tags: problem.unnecessary.then(|| vec![DiagnosticTag::UNNECESSARY]),
+            data: problem.fix.as_ref().map(|fix| self.fix(fix)),
+            ..Diagnostic::default()
+        }
+    }
+
+    /// What a quick fix needs; the editor sends it back when it asks for actions here.
+    fn fix(&self, fix: &Fix) -> Value {
+        json!({ "fix": { "title": fix.title, "edits": self.edits(fix) } })
+    }
+
+    fn related(&self, related: &Related, loaded: &Loaded) -> Option<DiagnosticRelatedInformation> {
+        let text = loaded.file(&related.file).map_or_else(|| "".into(), |file| file.text.clone());
+        let range = Places::new(&text, self.encoding).range(&related.span);
+        let location = Location { uri: uri(&related.file)?, range };
+        Some(DiagnosticRelatedInformation { location, message: related.message.clone() })
+    }
+
+    pub fn symbol(&self, symbol: &Symbol) -> DocumentSymbol {
+        #[allow(deprecated)] // The type cannot be made without the field.
+        DocumentSymbol {
+            name: symbol.name.clone(),
+            detail: symbol.detail.clone(),
+            kind: match symbol.kind {
+                Kind::Group => SymbolKind::NAMESPACE,
+                Kind::Server => SymbolKind::MODULE,
+                Kind::Tool => SymbolKind::FUNCTION,
+                Kind::Input => SymbolKind::VARIABLE,
+                Kind::Action => SymbolKind::EVENT,
+                Kind::Property => SymbolKind::PROPERTY,
+            },
+            tags: None,
+            deprecated: None,
+            range: self.range(&symbol.span),
+            selection_range: self.range(&symbol.key),
+            children: (!symbol.children.is_empty())
+                .then(|| symbol.children.iter().map(|child| self.symbol(child)).collect()),
+        }
+    }
+
+    /// Whole lines; one that begins and ends on the same line is no fold.
+    pub fn fold(&self, fold: &Fold) -> Option<FoldingRange> {
+        let start = self.position(fold.span.start).line;
+        let last = self.position(fold.span.end).line;
+        // The closing bracket stays in sight.
+        let end = if fold.kind == FoldKind::Comment { last } else { last.saturating_sub(1) };
+        (end > start).then(|| FoldingRange {
+            start_line: start,
+            end_line: end,
+            kind: (fold.kind == FoldKind::Comment).then_some(FoldingRangeKind::Comment),
+            ..FoldingRange::default()
+        })
+    }
+
+    pub fn link(&self, link: &Link) -> Option<DocumentLink> {
+        let target = match &link.target {
+            Target::Page(page) => Url::parse(page).ok()?,
+            Target::File(file) => uri(file)?,
+        };
+        Some(DocumentLink {
+            range: self.range(&link.span),
+            target: Some(target),
+            tooltip: Some(link.tooltip.clone()),
+            data: None,
+        })
+    }
+}
+
+fn severity(severity: Severity) -> DiagnosticSeverity {
+    match severity {
+        Severity::Error => DiagnosticSeverity::ERROR,
+        Severity::Warning => DiagnosticSeverity::WARNING,
+        Severity::Information => DiagnosticSeverity::INFORMATION,
+        Severity::Hint => DiagnosticSeverity::HINT,
+    }
+}
+
+/// An error of the engine as the wire has it.
+pub fn error(error: &Error) -> jsonrpc::Error {
+    let (code, data) = protocol::errors::wire(error);
+    jsonrpc::Error { code: code.into(), message: error.to_string().into(), data: Some(data) }
+}

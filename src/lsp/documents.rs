@@ -1,0 +1,158 @@
+//! The editor's open buffers.
+//!
+//! The reader writes here in the order of the messages and never waits, so a storm of changes leaves nothing but the
+//! last text; whoever works on buffers is told that something changed and looks at what is there then.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+use tower_lsp::lsp_types::{
+    DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams, TextDocumentContentChangeEvent,
+    Url,
+};
+
+use super::convert::{self, Places};
+use crate::text::lines::Encoding;
+
+/// The largest buffer that is kept; a config file ends far below.
+const LARGEST: usize = 16 << 20;
+/// The most buffers that are kept.
+const MOST: usize = 4_096;
+
+/// One open buffer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// As the editor writes it: answers must spell it the same way.
+    pub uri: Url,
+    /// Absent for buffers that are no files.
+    pub path: Option<PathBuf>,
+    pub language: String,
+    pub version: i32,
+    pub text: Arc<str>,
+}
+
+/// All open buffers. Behind a lock because the reader writes while requests read, for a moment each.
+pub struct Documents {
+    open: Mutex<BTreeMap<Url, Document>>,
+    changed: watch::Sender<()>,
+}
+
+impl Default for Documents {
+    fn default() -> Self {
+        Self { open: Mutex::default(), changed: watch::Sender::new(()) }
+    }
+}
+
+impl Documents {
+    pub fn get(&self, uri: &Url) -> Option<Document> {
+        self.lock().get(uri).cloned()
+    }
+
+    pub fn all(&self) -> Vec<Document> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// Tells of every change from now on; many changes may be told as one.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    pub fn open(&self, params: DidOpenTextDocumentParams) {
+        let item = params.text_document;
+        let document = Document {
+            path: convert::path(&item.uri),
+            uri: item.uri,
+            language: item.language_id,
+            version: item.version,
+            text: item.text.into(),
+        };
+        self.keep(document);
+    }
+
+    pub fn change(&self, params: DidChangeTextDocumentParams, encoding: Encoding) {
+        let Some(mut document) = self.get(&params.text_document.uri) else {
+            return tracing::debug!("change of a buffer that is not open");
+        };
+        document.version = params.text_document.version;
+        for change in params.content_changes {
+            document.text = apply(&document.text, change, encoding);
+        }
+        self.keep(document);
+    }
+
+    pub fn close(&self, params: &DidCloseTextDocumentParams) {
+        self.lock().remove(&params.text_document.uri);
+        self.changed.send_replace(());
+    }
+
+    fn keep(&self, document: Document) {
+        let mut open = self.lock();
+        if document.text.len() > LARGEST {
+            tracing::warn!(bytes = document.text.len(), limit = LARGEST, "buffer too large to look at");
+            open.remove(&document.uri);
+        } else if open.len() < MOST || open.contains_key(&document.uri) {
+            open.insert(document.uri.clone(), document);
+        } else {
+            tracing::warn!(limit = MOST, "too many open buffers");
+        }
+        drop(open);
+        self.changed.send_replace(());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Url, Document>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whole texts are what we ask for; an editor that sends parts all the same is understood.
+fn apply(text: &Arc<str>, change: TextDocumentContentChangeEvent, encoding: Encoding) -> Arc<str> {
+    let Some(range) = change.range else {
+        return change.text.into();
+    };
+    let span = Places::new(text, encoding).span(range);
+    let before = text.get(..span.start).unwrap_or_default();
+    let after = text.get(span.end..).unwrap_or_default();
+    [before, &change.text, after].concat().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn documents(changes: serde_json::Value) -> String {
+        let documents = Documents::default();
+        let uri = "untitled:one";
+        documents.open(
+            serde_json::from_value(json!({
+                "textDocument": { "uri": uri, "languageId": "json", "version": 1, "text": "one\ntwö three\n" }
+            }))
+            .unwrap(),
+        );
+        let change = json!({ "textDocument": { "uri": uri, "version": 2 }, "contentChanges": changes });
+        documents.change(serde_json::from_value(change).unwrap(), Encoding::Utf16);
+        let document = documents.get(&Url::parse(uri).unwrap()).unwrap();
+        format!("{}:{}", document.version, document.text)
+    }
+
+    #[test]
+    fn the_last_whole_text_counts() {
+        assert_eq!(documents(json!([{ "text": "a" }, { "text": "b" }])), "2:b");
+    }
+
+    #[test]
+    fn a_part_is_put_in_at_its_place() {
+        let range = json!({ "start": { "line": 1, "character": 4 }, "end": { "line": 1, "character": 9 } });
+        assert_eq!(documents(json!([{ "range": range, "text": "2" }])), "2:one\ntwö 2\n");
+    }
+
+    #[test]
+    fn a_buffer_that_is_no_file_has_no_path() {
+        for uri in ["file://", "untitled:Untitled-1", "mcp-call://fs/write_file", "file://host/share/x"] {
+            assert_eq!(convert::path(&Url::parse(uri).unwrap()), None, "{uri}");
+        }
+    }
+}

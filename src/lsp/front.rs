@@ -1,0 +1,158 @@
+//! Where each message of the editor goes: notifications to the buffers and the engine, commands to `commands`, language
+//! requests to tower-lsp's router and through it to the backend.
+
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use serde::de::DeserializeOwned;
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tower::Service;
+use tower_lsp::LspService;
+use tower_lsp::jsonrpc::{Error, Id, Request};
+use tower_lsp::lsp_types::notification::ShowMessage;
+use tower_lsp::lsp_types::{DidChangeWorkspaceFoldersParams, MessageType, ShowMessageParams};
+
+use super::backend::Backend;
+use super::editor::Editor;
+use super::greeting::Greeting;
+use super::guard::{self, Reply};
+use super::seat::Seat;
+use super::{commands, convert, diagnostics};
+use crate::engine::Engine;
+
+pub struct Front {
+    seat: Arc<Seat>,
+    service: LspService<Backend>,
+    state: State,
+    /// What runs for as long as the editor is there.
+    tasks: JoinSet<()>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    Running,
+    ShutDown,
+}
+
+impl Front {
+    pub fn new(engine: Engine, editor: Editor) -> Self {
+        let seat = Arc::new(Seat::new(engine, editor));
+        // The socket of tower-lsp's own transport is not used: `Editor` is the way to the editor.
+        let (service, _socket) = LspService::new(|_| Backend::new(seat.clone()));
+        Self { seat, service, state: State::New, tasks: JoinSet::new() }
+    }
+}
+
+impl guard::Front for Front {
+    fn request(&mut self, id: Id, method: String, params: Option<Value>) -> BoxFuture<'static, Reply> {
+        let mut params = params;
+        match (method.as_str(), self.state) {
+            ("initialize", State::New) => {
+                self.seat.greet(Greeting::read(&params.unwrap_or_default()));
+                // All that matters has been read. What tower-lsp is strict about stays out of its way.
+                params = Some(json!({ "capabilities": {} }));
+            }
+            ("workspace/executeCommand", State::Running) => {
+                return commands::run(self.seat.clone(), params.unwrap_or_default()).boxed();
+            }
+            ("shutdown", State::Running) => self.state = State::ShutDown,
+            _ => {}
+        }
+        self.route(id, method, params)
+    }
+
+    fn notify(&mut self, method: &str, params: Value) {
+        if self.state != State::Running {
+            return;
+        }
+        let documents = &self.seat.documents;
+        match method {
+            "textDocument/didOpen" => read(method, params, |params| documents.open(params)),
+            "textDocument/didChange" => {
+                read(method, params, |params| documents.change(params, self.seat.greeting().encoding));
+            }
+            "textDocument/didClose" => read(method, params, |params| documents.close(&params)),
+            "workspace/didChangeConfiguration" => {
+                self.apply_settings(params.get("settings").unwrap_or(&Value::Null));
+            }
+            "workspace/didChangeWorkspaceFolders" => read(method, params, |params| self.change_folders(params)),
+            _ => tracing::debug!(method, "notification left alone"),
+        }
+    }
+
+    fn begin(&mut self) {
+        if self.state != State::New || !self.seat.is_greeted() {
+            return;
+        }
+        self.state = State::Running;
+        let greeting = self.seat.greeting();
+        tracing::info!(editor = greeting.editor.as_deref().unwrap_or("unknown"), "editor attached");
+        if let Some(settings) = greeting.settings.clone() {
+            self.apply_settings(&settings);
+        }
+        self.tasks.spawn(self.seat.clone().keep_folders());
+        self.tasks.spawn(diagnostics::publish(self.seat.clone()));
+    }
+}
+
+impl Front {
+    /// Lets tower-lsp find the handler and check the parameters.
+    fn route(&mut self, id: Id, method: String, params: Option<Value>) -> BoxFuture<'static, Reply> {
+        // Always ready; asking is part of the contract.
+        _ = self.service.poll_ready(&mut Context::from_waker(Waker::noop()));
+        let request = Request::build(method).id(id);
+        let request = match params {
+            Some(params) => request.params(params).finish(),
+            None => request.finish(),
+        };
+        let response = self.service.call(request);
+        async move {
+            match response.await {
+                Ok(Some(response)) => raw(response.into_parts().1?),
+                // Unknown methods that begin with `$/`.
+                Ok(None) => Err(Error::method_not_found()),
+                Err(_) => Err(Error::invalid_request()),
+            }
+        }
+        .boxed()
+    }
+
+    fn apply_settings(&mut self, words: &Value) {
+        let problems = self.seat.apply_settings(words);
+        if problems.is_empty() {
+            return;
+        }
+        let message = format!("settings of mcp-sidecar: {}", problems.join("; "));
+        let editor = self.seat.editor.clone();
+        self.tasks.spawn(async move {
+            editor.notify::<ShowMessage>(&ShowMessageParams { typ: MessageType::WARNING, message }).await;
+        });
+    }
+
+    fn change_folders(&self, params: DidChangeWorkspaceFoldersParams) {
+        let paths = |folders: Vec<_>| -> Vec<_> {
+            folders
+                .iter()
+                .filter_map(|folder: &tower_lsp::lsp_types::WorkspaceFolder| convert::path(&folder.uri))
+                .collect()
+        };
+        self.seat.change_folders(&paths(params.event.removed), paths(params.event.added));
+    }
+}
+
+/// Takes in the parameters of a notification. There is nobody to answer to when they make no sense.
+fn read<T: DeserializeOwned>(method: &str, params: Value, take: impl FnOnce(T)) {
+    match serde_json::from_value(params) {
+        Ok(params) => take(params),
+        Err(error) => tracing::warn!(method, %error, "notification not understood"),
+    }
+}
+
+fn raw(result: Value) -> Reply {
+    to_raw_value(&result).map_err(|_| Error::internal_error())
+}

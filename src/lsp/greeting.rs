@@ -1,0 +1,158 @@
+//! What `initialize` says about the editor and its workspace.
+//!
+//! Read leniently, field by field: an odd capability of some editor must not keep the session from starting.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::Value;
+use tower_lsp::lsp_types::Url;
+
+use super::convert;
+use crate::text::lines::Encoding;
+
+/// What an editor said when it came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Greeting {
+    /// Name and version of the editor, as it says.
+    pub editor: Option<String>,
+    pub folders: Vec<PathBuf>,
+    /// The user's settings, to go over those of `config.toml`.
+    pub settings: Option<Value>,
+    pub encoding: Encoding,
+    /// Present when our own plugin is at the other end, or another client that speaks as it does.
+    pub abilities: Option<EditorAbilities>,
+    pub supports: Supports,
+}
+
+/// `capabilities.experimental.mcpSidecar`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EditorAbilities {
+    #[serde(deserialize_with = "lenient")]
+    pub version: String,
+    /// Shows approvals itself.
+    #[serde(deserialize_with = "lenient")]
+    pub approvals: bool,
+    #[serde(deserialize_with = "lenient")]
+    pub elicitation: bool,
+    #[serde(deserialize_with = "lenient")]
+    pub sampling: bool,
+    /// MCP servers that live inside the editor.
+    #[serde(deserialize_with = "lenient")]
+    pub sdk_servers: Vec<String>,
+}
+
+/// What an editor understands of plain LSP, as far as it matters to us.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Supports {
+    pub show_document: bool,
+    pub work_done_progress: bool,
+    pub code_lens_refresh: bool,
+    pub inlay_hint_refresh: bool,
+    pub snippets: bool,
+    pub disabled_actions: bool,
+}
+
+impl Default for Greeting {
+    fn default() -> Self {
+        Self::read(&Value::Null)
+    }
+}
+
+impl Greeting {
+    pub fn read(params: &Value) -> Self {
+        let capability = |pointer: &str| params.pointer(&format!("/capabilities/{pointer}"));
+        let yes = |pointer: &str| capability(pointer).and_then(Value::as_bool).unwrap_or_default();
+        let abilities = capability("experimental/mcpSidecar").filter(|abilities| abilities.is_object());
+        let encodings = capability("general/positionEncodings").and_then(Value::as_array);
+        Self {
+            editor: editor(params),
+            folders: folders(params),
+            settings: params.get("initializationOptions").filter(|settings| settings.is_object()).cloned(),
+            // Bytes are what we count in; UTF-16 is what every editor understands.
+            encoding: match encodings.is_some_and(|offered| offered.iter().any(|name| name == "utf-8")) {
+                true => Encoding::Utf8,
+                false => Encoding::Utf16,
+            },
+            abilities: abilities.map(|abilities| EditorAbilities::deserialize(abilities).unwrap_or_default()),
+            supports: Supports {
+                show_document: yes("window/showDocument/support"),
+                work_done_progress: yes("window/workDoneProgress"),
+                code_lens_refresh: yes("workspace/codeLens/refreshSupport"),
+                inlay_hint_refresh: yes("workspace/inlayHint/refreshSupport"),
+                snippets: yes("textDocument/completion/completionItem/snippetSupport"),
+                disabled_actions: yes("textDocument/codeAction/disabledSupport"),
+            },
+        }
+    }
+}
+
+fn editor(params: &Value) -> Option<String> {
+    let name = params.pointer("/clientInfo/name")?.as_str()?;
+    let version = params.pointer("/clientInfo/version").and_then(Value::as_str).unwrap_or_default();
+    Some(crate::text::one_line(&format!("{name} {version}"), 80))
+}
+
+/// The workspace folders, else the root that older editors send, else its plain path.
+fn folders(params: &Value) -> Vec<PathBuf> {
+    let uri = |uri: &Value| convert::path(&Url::parse(uri.as_str()?).ok()?);
+    let listed = params.get("workspaceFolders").and_then(Value::as_array);
+    let listed: Vec<PathBuf> =
+        listed.into_iter().flatten().filter_map(|folder| folder.get("uri").and_then(uri)).collect();
+    if !listed.is_empty() {
+        return listed;
+    }
+    let root = params.get("rootUri").and_then(uri);
+    let plain = || params.get("rootPath").and_then(Value::as_str).map(PathBuf::from).filter(|path| path.is_absolute());
+    root.or_else(plain).into_iter().collect()
+}
+
+/// A field of the wrong type counts as absent; Lua, for one, cannot tell an empty list from an empty object.
+fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: serde::de::DeserializeOwned + Default,
+{
+    Ok(serde_json::from_value(Value::deserialize(deserializer)?).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn folders_come_from_the_best_source_there_is() {
+        let folders = |params| Greeting::read(&params).folders;
+        let root = json!({ "rootUri": "file:///b", "rootPath": "/c" });
+        assert_eq!(folders(root), [PathBuf::from("/b")]);
+        assert_eq!(folders(json!({ "rootUri": null, "rootPath": "/c" })), [PathBuf::from("/c")]);
+        let list = json!([{ "uri": "file:///a%20b", "name": "a" }, { "uri": "untitled:x" }, { "uri": "" }, 5]);
+        assert_eq!(folders(json!({ "workspaceFolders": list, "rootUri": "file:///b" })), [PathBuf::from("/a b")]);
+        assert_eq!(folders(json!({ "workspaceFolders": [], "rootUri": "", "rootPath": 5 })), [] as [PathBuf; 0]);
+    }
+
+    #[test]
+    fn an_editor_with_odd_abilities_is_still_greeted() {
+        let ours = json!({ "version": "1", "approvals": true, "sdkServers": {}, "sampling": "yes", "more": 1 });
+        let greeting = Greeting::read(&json!({ "capabilities": { "experimental": { "mcpSidecar": ours } } }));
+        let abilities = EditorAbilities { version: "1".to_owned(), approvals: true, ..EditorAbilities::default() };
+        assert_eq!(greeting.abilities, Some(abilities));
+        assert_eq!(
+            Greeting::read(&json!({ "capabilities": { "experimental": { "mcpSidecar": true } } })).abilities,
+            None
+        );
+        assert_eq!(Greeting::read(&json!([])), Greeting::default());
+    }
+
+    #[test]
+    fn utf_8_is_taken_when_it_is_offered() {
+        let encoding =
+            |offer| Greeting::read(&json!({ "capabilities": { "general": { "positionEncodings": offer } } })).encoding;
+        assert_eq!(encoding(json!(["utf-16", "utf-8"])), Encoding::Utf8);
+        assert_eq!(encoding(json!(["utf-32", "utf-16"])), Encoding::Utf16);
+        assert_eq!(encoding(json!(null)), Encoding::Utf16);
+    }
+}

@@ -1,0 +1,115 @@
+//! Complaints about config files: as they are typed, and about files that nobody has opened.
+
+use serde_json::{Value, json};
+
+use crate::support::{Home, TestEditor, attach};
+
+const GOOD: &str = r#"{ "servers": {} }"#;
+const CUT: &str = r#"{ "servers": { "#;
+
+async fn editor(home: &Home) -> TestEditor {
+    let (mut editor, _) = attach(home);
+    editor.initialize(&[&home.project()], json!({})).await;
+    editor
+}
+
+fn messages(published: &Value) -> Vec<&str> {
+    published["diagnostics"].as_array().unwrap().iter().map(|one| one["message"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_mistake_is_told_as_it_is_typed_and_taken_back_when_it_is_mended() {
+    let home = Home::new();
+    let path = home.write("mcp.json", GOOD);
+    let mut editor = editor(&home).await;
+    editor.open(&path, GOOD);
+    assert_eq!(messages(&editor.diagnostics(&path).await), [] as [&str; 0]);
+    editor.change(&path, 2, CUT);
+    let told = editor.diagnostics(&path).await;
+    assert_eq!(told["version"], 2);
+    assert!(messages(&told)[0].contains("unexpected end of file"), "{told:#}");
+    let first = &told["diagnostics"][0];
+    assert_eq!((&first["severity"], &first["source"]), (&json!(1), &json!("mcp-sidecar")));
+    assert!(first["code"].is_string());
+    editor.change(&path, 3, GOOD);
+    let told = editor.diagnostics(&path).await;
+    assert_eq!((&told["version"], messages(&told).len()), (&json!(3), 0));
+    editor.quit().await;
+}
+
+#[tokio::test]
+async fn a_file_that_nobody_has_opened_is_complained_about_too() {
+    let home = Home::new();
+    let path = home.write("mcp.json", CUT);
+    let mut editor = editor(&home).await;
+    let told = editor.diagnostics(&path).await;
+    assert_eq!((&told["version"], messages(&told).len()), (&Value::Null, 1));
+    home.write("mcp.json", GOOD);
+    assert_eq!(messages(&editor.diagnostics(&path).await).len(), 0);
+    editor.quit().await;
+}
+
+#[tokio::test]
+async fn an_open_buffer_counts_in_place_of_its_file_until_it_is_closed() {
+    let home = Home::new();
+    let path = home.write("mcp.json", CUT);
+    let mut editor = editor(&home).await;
+    assert_eq!(messages(&editor.diagnostics(&path).await).len(), 1);
+    editor.open(&path, GOOD);
+    assert_eq!(messages(&editor.diagnostics(&path).await).len(), 0);
+    editor.close(&path);
+    assert_eq!(messages(&editor.diagnostics(&path).await).len(), 1);
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(messages(&editor.diagnostics(&path).await).len(), 0);
+    editor.quit().await;
+}
+
+#[tokio::test]
+async fn after_a_storm_of_changes_the_last_text_is_judged_and_no_queue_is_left() {
+    let home = Home::new();
+    let path = home.project().join("mcp.json");
+    let mut editor = editor(&home).await;
+    editor.open(&path, GOOD);
+    for version in 2..=5_000 {
+        editor.change(&path, version, CUT);
+    }
+    editor.change(&path, 5_001, GOOD);
+    let mut published = 0;
+    loop {
+        let told = editor.diagnostics(&path).await;
+        published += 1;
+        if told["version"] == 5_001 {
+            assert_eq!(messages(&told).len(), 0);
+            break;
+        }
+    }
+    assert!(published < 5_000, "rounds come together: {published}");
+    editor.quit().await;
+}
+
+#[tokio::test]
+async fn a_config_file_outside_every_folder_is_looked_at_for_itself() {
+    let home = Home::new();
+    let path = home.path("elsewhere/mcp.json");
+    let mut editor = editor(&home).await;
+    editor.open(&path, CUT);
+    assert_eq!(messages(&editor.diagnostics(&path).await).len(), 1);
+    editor.close(&path);
+    assert_eq!(messages(&editor.diagnostics(&path).await).len(), 0);
+    editor.quit().await;
+}
+
+#[tokio::test]
+async fn a_folder_that_is_added_brings_its_files_and_takes_them_along_when_it_goes() {
+    let home = Home::new();
+    let path = home.write("sub/mcp.json", CUT);
+    let (mut editor, _) = attach(&home);
+    editor.initialize(&[], json!({})).await;
+    let folder = json!({ "uri": crate::support::uri(&home.project().join("sub")), "name": "sub" });
+    let change = |added: Value, removed: Value| json!({ "event": { "added": added, "removed": removed } });
+    editor.notify("workspace/didChangeWorkspaceFolders", change(json!([folder]), json!([])));
+    assert_eq!(messages(&editor.diagnostics(&path).await).len(), 1);
+    editor.notify("workspace/didChangeWorkspaceFolders", change(json!([]), json!([folder])));
+    assert_eq!(messages(&editor.diagnostics(&path).await).len(), 0);
+    editor.quit().await;
+}
