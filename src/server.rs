@@ -23,12 +23,12 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::config::spec::Input;
-use crate::model::{CallResult, Error, LogLine, Result, ServerName, ServerState};
+use crate::model::{CallResult, Error, LogLine, Result, ServerName, ServerState, Status};
 use crate::policy::permit::Permitted;
 use crate::policy::trust::Trusted;
 use crate::settings::Settings;
 use activity::Activity;
-use actor::{Actor, Live, Wish};
+use actor::{Actor, Beginning, Live, Wish};
 use connection::{CallOptions, Connection, Request};
 use connector::{Connector, Roads};
 use host::Host;
@@ -99,6 +99,27 @@ impl Server {
     /// Brings a server to life: it starts at once, unless it is lazy or disabled. `generation` comes back with every
     /// event, so that the words of a server that was replaced are not taken for its successor's.
     pub fn spawn(trusted: Trusted, generation: u64, context: Context) -> Self {
+        let beginning = Beginning::of(trusted.definition());
+        Self::begin(trusted, generation, context, beginning)
+    }
+
+    /// Tries a definition once, even a lazy or disabled one, tells how it went, and leaves nothing running.
+    pub async fn trial(trusted: Trusted, context: Context) -> Arc<ServerState> {
+        let mut settings = Settings::clone(&context.settings.borrow());
+        settings.servers.attempts = 1;
+        // Its events go nowhere: nobody but the caller sees a trial.
+        let (events, _) = mpsc::channel(1);
+        let (_settings, only) = watch::channel(Arc::new(settings));
+        let context = Context { settings: only, events, ..context };
+        let server = Self::begin(trusted, 0, context, Beginning::Now);
+        let mut state = server.0.state.clone();
+        let outcome = state.wait_for(|state| !matches!(state.status, Status::Pending(_))).await;
+        let outcome = outcome.map_or_else(|_| server.state(), |state| state.clone());
+        server.shutdown().await;
+        outcome
+    }
+
+    fn begin(trusted: Trusted, generation: u64, context: Context, beginning: Beginning) -> Self {
         let name = trusted.definition().name.clone();
         let limit = context.settings.borrow().limits.stderr_bytes;
         let logs = Logs::new(name.clone(), generation, limit, context.events.clone());
@@ -106,8 +127,16 @@ impl Server {
         let (wishes, wished) = mpsc::channel(WISHES);
         let stop = CancellationToken::new();
         let ended = CancellationToken::new();
-        let actor =
-            Actor::new(&trusted, context.clone(), generation, logs.clone(), activity.clone(), wished, stop.clone());
+        let actor = Actor::new(
+            &trusted,
+            beginning,
+            context.clone(),
+            generation,
+            logs.clone(),
+            activity.clone(),
+            wished,
+            stop.clone(),
+        );
         let (state, live) = (actor.state.subscribe(), actor.live.subscribe());
         tokio::spawn(report(state.clone(), name, generation, context.events.clone()));
         let over = ended.clone().drop_guard();

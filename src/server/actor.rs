@@ -30,6 +30,24 @@ use sources::Sources;
 /// A server's own word on when to come again is believed up to this long.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
+/// When a server starts by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beginning {
+    Now,
+    AtFirstUse,
+    Never,
+}
+
+impl Beginning {
+    pub fn of(definition: &Definition) -> Self {
+        match &definition.spec {
+            spec if !spec.enabled => Self::Never,
+            spec if !spec.auto_start => Self::AtFirstUse,
+            _ => Self::Now,
+        }
+    }
+}
+
 /// What a handle asks of the actor. The sender is answered once the server has settled.
 #[derive(Debug)]
 pub(super) enum Wish {
@@ -83,6 +101,7 @@ enum Phase {
 impl Actor {
     pub fn new(
         trusted: &Trusted,
+        beginning: Beginning,
         context: Context,
         generation: u64,
         logs: Logs,
@@ -91,16 +110,16 @@ impl Actor {
         stop: CancellationToken,
     ) -> Self {
         let definition = trusted.definition().clone();
-        let mut state = ServerState::new(first_status(&definition));
-        if state.status == Status::Stopped {
+        let (status, live) = match beginning {
+            Beginning::Now => (Status::Pending(Waiting::Starting), Live::Coming),
+            Beginning::AtFirstUse => (Status::Stopped, Live::Asleep),
+            Beginning::Never => (Status::Disabled, Live::Down(disabled(&definition))),
+        };
+        let mut state = ServerState::new(status);
+        if beginning == Beginning::AtFirstUse {
             // A lazy server shows what it had when it last ran.
             state.tools = context.memory.recall(&definition).tools;
         }
-        let live = match state.status {
-            Status::Stopped => Live::Asleep,
-            Status::Disabled => Live::Down(disabled(&definition)),
-            _ => Live::Coming,
-        };
         Self {
             definition,
             context,
@@ -262,7 +281,7 @@ impl Actor {
             (_, None) => Status::Failed,
         };
         let mut shown = failure.clone();
-        if status == Status::Failed && failure.next != Next::Stay {
+        if status == Status::Failed && failure.next != Next::Stay && self.backoff.failures() > 1 {
             let failures = self.backoff.failures();
             shown.message.push_str(&format!(" ({failures} failures in a row; restart it to try again)"));
         }
@@ -315,14 +334,6 @@ impl Actor {
     fn remember(&self, era: super::transport::Era) {
         let remembered = Remembered { era: Some(era), tools: self.state.borrow().tools.clone() };
         self.context.memory.remember(&self.definition, remembered);
-    }
-}
-
-fn first_status(definition: &Definition) -> Status {
-    match definition.spec {
-        ref spec if !spec.enabled => Status::Disabled,
-        ref spec if !spec.auto_start => Status::Stopped,
-        _ => Status::Pending(Waiting::Starting),
     }
 }
 

@@ -294,3 +294,16 @@ async fn the_server_stops_when_its_last_handle_is_dropped() {
     }
     assert_eq!(last, Some(Status::Stopped));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_trial_is_one_try_even_of_a_disabled_server_and_leaves_nothing() {
+    let off = || definition(|spec| spec.enabled = false);
+    for (meets, status) in [(refused(), Status::Failed), (Meets::Server(Fake::with(&["read"])), Status::Connected)] {
+        let mut context = None;
+        let stage = stage_with(off(), [meets], |given| context = Some(given.clone()));
+        let trusted = stage.server.trusted().clone();
+        let state = Server::trial(trusted, context.unwrap()).await;
+        assert_eq!((state.status, stage.tried()), (status, 1));
+        assert_eq!(state.error.is_some(), status == Status::Failed);
+    }
+}
