@@ -4,6 +4,7 @@
 //! retrying and stopping servers is left to the actor.
 
 mod answer;
+mod exchange;
 mod handshake;
 mod listen;
 mod lists;
@@ -16,12 +17,10 @@ use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, DiscoverRequest,
-    DiscoverRequestParams, ErrorCode, ErrorData, GetExtensions, PingRequest, RequestId, RequestMetaObject,
-    ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientRequest, DiscoverRequest, DiscoverRequestParams, PingRequest,
+    RequestMetaObject,
 };
-use rmcp::service::{Peer, PeerRequestOptions, RunningService, ServiceError};
-use serde_json::Value;
+use rmcp::service::{Peer, RunningService};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -29,12 +28,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::client::{Client, Questions};
 use super::host::Host;
-use super::transport::ledger::{Ledger, Slot};
+use super::transport::ledger::Ledger;
 use crate::model::{CallResult, Error, PeerInfo, Result, ServerName};
 use crate::policy::permit::Permitted;
 use crate::settings::Limits;
-use crate::text::{mask, one_line};
 use answer::{Answer, Input};
+use exchange::Patience;
 use listen::Listening;
 
 pub use super::transport::{Era, Happening, Listed, OpenError, Progress, Remote, Wire};
@@ -93,13 +92,6 @@ pub struct CallOptions {
     pub progress: Option<mpsc::Sender<Progress>>,
 }
 
-/// The limits of one exchange.
-struct Patience {
-    idle: Duration,
-    most: Duration,
-    setting: &'static str,
-}
-
 impl Connection {
     /// Shakes hands: in the era that is known, otherwise `initialize` first and `server/discover` where it is refused.
     pub async fn open(wire: Wire, opening: Opening) -> Result<Self, OpenError> {
@@ -138,10 +130,13 @@ impl Connection {
             params.input_responses = input.responses.take();
             params.request_state = input.state.take();
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-            let raw = self.ask(request, &what, &patience, options.progress.clone()).await?;
+            let raw = match self.exchange(request, &what, &patience, options.progress.clone()).await {
+                Ok(raw) => raw,
+                Err(failure) => return Err(self.after_pages(failure).await),
+            };
             match Answer::of(raw) {
-                Answer::Complete { raw, is_error } => {
-                    return Ok(CallResult { raw: answer::with_content(raw), is_error });
+                Answer::Complete { raw, is_error, content } => {
+                    return Ok(CallResult { raw: answer::with_content(raw, content), is_error });
                 }
                 Answer::NeedsInput(needed) => input = needed.ask(&self.0.questions).await,
                 Answer::Other(kind) => {
@@ -220,137 +215,7 @@ impl Connection {
         }
     }
 
-    /// Sends a request and waits for its answer within the limits. Whoever stops waiting makes the server stop, too.
-    async fn ask(
-        &self,
-        mut request: ClientRequest,
-        what: &str,
-        patience: &Patience,
-        progress: Option<mpsc::Sender<Progress>>,
-    ) -> Result<Arc<RawValue>> {
-        let Inner { peer, ledger, .. } = self.0.as_ref();
-        let slot = Slot::new(progress);
-        request.extensions_mut().insert(slot.clone());
-        let mut options = PeerRequestOptions::no_options();
-        if let Some(meta) = &self.0.meta {
-            options = options.with_meta(meta.clone());
-        }
-        let started = Instant::now();
-        let mut handle = peer.send_cancellable_request(request, options).await.map_err(|error| self.failed(error))?;
-        let mut abandoned = Abandoned { connection: self, id: Some(handle.id.clone()) };
-        let latest = started + patience.most;
-        let timer = tokio::time::sleep_until(latest.min(started + patience.idle));
-        let closed = ledger.closed();
-        tokio::pin!(timer, closed);
-        let answer = loop {
-            tokio::select! {
-                biased;
-                answer = &mut handle.rx => break answer.unwrap_or(Err(ServiceError::TransportClosed)),
-                _ = &mut closed => break Err(ServiceError::TransportClosed),
-                () = &mut timer => {
-                    let now = Instant::now();
-                    let heard = if self.0.questions.is_open() { now } else { slot.heard().unwrap_or(started) };
-                    let deadline = latest.min(heard + patience.idle);
-                    if deadline <= now {
-                        abandoned.cancel().await;
-                        let limit = if now < latest { patience.idle } else { patience.most };
-                        return Err(self.late(what, limit, patience));
-                    }
-                    timer.as_mut().reset(deadline);
-                }
-            }
-        };
-        abandoned.id = None;
-        let result = answer.map_err(|error| self.failed(error))?;
-        match slot.take() {
-            Some(raw) => Ok(raw),
-            // A wire that keeps no raw answers has a typed one.
-            None => {
-                typed(&result).ok_or_else(|| self.protocol(format!("gave an answer to {what} that cannot be read")))
-            }
-        }
-    }
-
-    fn late(&self, what: &str, limit: Duration, patience: &Patience) -> Error {
-        let unread = self.0.ledger.unread_bytes();
-        if unread > 0 {
-            let message = format!(
-                "the server does not read: {unread} bytes of its input have been waiting for {} s",
-                limit.as_secs_f64()
-            );
-            return Error::Connection { server: self.0.name.clone(), message };
-        }
-        let setting = if limit > patience.idle { "max_timeout" } else { patience.setting };
-        Error::Timeout { server: self.0.name.clone(), what: what.to_owned(), limit, setting }
-    }
-
-    fn failed(&self, error: ServiceError) -> Error {
-        let server = self.0.name.clone();
-        let closed = || self.0.ledger.close_reason().unwrap_or_else(|| "the server closed the connection".to_owned());
-        match error {
-            ServiceError::McpError(error) => self.protocol(in_words(&error)),
-            ServiceError::TransportSend(error) => match OpenError::from_chain(error.error.as_ref()) {
-                OpenError::NeedsAuth { .. } => Error::NeedsAuth(server),
-                OpenError::Protocol { message } | OpenError::Refused { message } => Error::Protocol { server, message },
-                other => Error::Connection { server, message: other.to_string() },
-            },
-            ServiceError::Cancelled { .. } => Error::Cancelled,
-            ServiceError::UnexpectedResponse => self.protocol("gave an answer that cannot be read".to_owned()),
-            _ => Error::Connection { server, message: closed() },
-        }
-    }
-
     fn protocol(&self, message: String) -> Error {
         Error::Protocol { server: self.0.name.clone(), message }
-    }
-}
-
-/// A request whose caller may go away. Dropped with its id, it tells the server that nobody waits any more.
-struct Abandoned<'a> {
-    connection: &'a Connection,
-    id: Option<RequestId>,
-}
-
-impl Abandoned<'_> {
-    /// Tells the server now, so that whatever is sent next comes after.
-    async fn cancel(&mut self) {
-        if let Some(cancel) = self.telling() {
-            cancel.await;
-        }
-    }
-
-    fn telling(&mut self) -> Option<impl Future<Output = ()> + Send + 'static> {
-        let id = self.id.take()?;
-        self.connection.0.ledger.forget(&id);
-        let peer = self.connection.0.peer.clone();
-        Some(async move {
-            let reason = "nobody waits for the answer any more".to_owned();
-            peer.notify_cancelled(CancelledNotificationParam::new(Some(id), Some(reason))).await.ok();
-        })
-    }
-}
-
-impl Drop for Abandoned<'_> {
-    fn drop(&mut self) {
-        if let (Some(cancel), Ok(runtime)) = (self.telling(), tokio::runtime::Handle::try_current()) {
-            runtime.spawn(cancel);
-        }
-    }
-}
-
-fn typed(result: &ServerResult) -> Option<Arc<RawValue>> {
-    serde_json::value::to_raw_value(result).ok().map(Arc::from)
-}
-
-/// An error of the server, safe to show. Codes that everybody sends for everything are left out.
-fn in_words(error: &ErrorData) -> String {
-    let said = one_line(&mask(&error.message), 2_000);
-    match error.code {
-        ErrorCode(-32042) => {
-            let url = error.data.as_ref().and_then(|data| data.pointer("/elicitations/0/url")).and_then(Value::as_str);
-            let page = url.map(|url| format!(" at {}", one_line(&mask(url), 500))).unwrap_or_default();
-            format!("{said}: finish what it asks for{page}, then try again (error -32042)")
-        }
-        ErrorCode(code) => format!("{said} (error {code})"),
     }
 }

@@ -38,8 +38,11 @@ pub enum Wire {
 pub struct Remote {
     /// Shared with the transports that `dial` makes: they hand every message that they receive to [`Ledger::read`].
     pub ledger: Ledger,
-    pub dial: Box<dyn Fn() -> BoxFuture<'static, Result<Box<dyn AnyTransport>, OpenError>> + Send + Sync>,
+    pub dial: Box<dyn Fn() -> BoxFuture<'static, Dialled> + Send + Sync>,
 }
+
+/// What comes of dialling.
+pub type Dialled = Result<Box<dyn AnyTransport>, OpenError>;
 
 /// Why there is no connection, or why a message could not be sent. Every text is for people.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -171,8 +174,8 @@ impl OpenError {
     }
 }
 
-/// The transport that a connection runs on: any wire, with the ledger watching both directions. Dropped before it was
-/// closed, it leaves the wire where it came from: a refused handshake is not the end of it.
+/// The transport that a connection runs on: any wire, with the ledger watching both directions. Dropped before the
+/// server has answered the handshake, it leaves the wire where it came from: a refusal is not the end of it.
 pub(super) struct Line {
     inner: Option<Box<dyn AnyTransport>>,
     home: Home,
@@ -190,7 +193,9 @@ impl Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        if let Ok(mut home) = self.home.lock() {
+        if self.ledger.greeting().is_some() {
+            self.ledger.close("the connection was closed");
+        } else if let Ok(mut home) = self.home.lock() {
             *home = self.inner.take();
         }
     }

@@ -15,10 +15,18 @@ pub enum Answer {
     Complete {
         raw: Arc<RawValue>,
         is_error: bool,
+        content: Content,
     },
     NeedsInput(Needed),
     /// A kind of result that we did not ask for.
     Other(String),
+}
+
+/// Whether a result has its list of content, as every tool result should.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Content {
+    Listed,
+    Odd,
 }
 
 /// What a server of the newer era wants to know before it answers.
@@ -53,21 +61,22 @@ struct Outside<'a> {
     is_error: Option<&'a RawValue>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    structured_content: Option<&'a RawValue>,
 }
 
 impl Answer {
     pub fn of(raw: Arc<RawValue>) -> Self {
         let outside: Outside<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
         let is_error = outside.is_error.is_some_and(|flag| flag.get() == "true");
+        let content = match outside.content {
+            Some(content) if content.get().starts_with('[') => Content::Listed,
+            _ => Content::Odd,
+        };
         match outside.result_type.map(RawValue::get) {
-            None | Some("\"complete\"") => Self::Complete { is_error, raw },
             Some("\"input_required\"") => Self::NeedsInput(serde_json::from_str(raw.get()).unwrap_or_default()),
-            Some(other) => match outside.content {
-                Some(_) => Self::Complete { is_error, raw },
-                None => Self::Other(crate::text::one_line(other.trim_matches('"'), 60)),
-            },
+            Some(other) if other != "\"complete\"" && content == Content::Odd => {
+                Self::Other(crate::text::one_line(other.trim_matches('"'), 60))
+            }
+            _ => Self::Complete { raw, is_error, content },
         }
     }
 }
@@ -96,17 +105,11 @@ pub fn empty() -> Arc<RawValue> {
 
 /// A tool result always has its list of content: one that came as a bare text, or not at all, is put into one, so that
 /// no reader behind us stumbles over it.
-pub fn with_content(raw: Arc<RawValue>) -> Arc<RawValue> {
-    let text = raw.get();
-    if text.starts_with('{') {
-        let Ok(outside) = serde_json::from_str::<Outside<'_>>(text) else { return raw };
-        match outside.content.map(RawValue::get) {
-            Some(content) if content.starts_with('[') => return raw,
-            None if outside.structured_content.is_some() => {}
-            _ => {}
-        }
+pub fn with_content(raw: Arc<RawValue>, content: Content) -> Arc<RawValue> {
+    if content == Content::Listed {
+        return raw;
     }
-    let mut result = match serde_json::from_str(text) {
+    let mut result = match serde_json::from_str(raw.get()) {
         Ok(Value::Object(result)) => result,
         Ok(other) => Map::from_iter([("content".to_owned(), other)]),
         Err(_) => return raw,
@@ -136,14 +139,14 @@ mod tests {
     #[test]
     fn a_result_in_order_is_the_very_text_that_was_sent() {
         let sent = raw(r#"{"content":[ {"type":"x-new","a":1} ],  "isError":true}"#);
-        let Answer::Complete { raw, is_error } = Answer::of(sent.clone()) else { panic!("not complete") };
+        let Answer::Complete { raw, is_error, content } = Answer::of(sent.clone()) else { panic!("not complete") };
         assert!(is_error);
-        assert!(Arc::ptr_eq(&with_content(raw), &sent));
+        assert!(Arc::ptr_eq(&with_content(raw, content), &sent));
     }
 
     #[test]
     fn content_in_odd_shapes_becomes_a_list() {
-        let shown = |text: &str| with_content(raw(text)).get().to_owned();
+        let shown = |text: &str| with_content(raw(text), Content::Odd).get().to_owned();
         assert_eq!(shown(r#"{"content":"hi"}"#), r#"{"content":[{"type":"text","text":"hi"}]}"#);
         assert_eq!(shown("{}"), r#"{"content":[]}"#);
         assert_eq!(shown("null"), r#"{"content":[]}"#);

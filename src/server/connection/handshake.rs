@@ -7,8 +7,9 @@ use rmcp::model::{ErrorCode, ErrorData, ProtocolVersion};
 use rmcp::service::{ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
 use tokio_util::task::AbortOnDropHandle;
 
+use super::exchange::in_words;
 use super::listen::Listening;
-use super::{Connection, Era, Inner, OpenError, Opening, Request, Wire, in_words, request};
+use super::{Connection, Era, Inner, OpenError, Opening, Request, Wire, request};
 use crate::server::client::{Client, Questions};
 use crate::server::transport::ledger::Ledger;
 use crate::server::transport::sdk::Inside;

@@ -63,7 +63,7 @@ impl Frames {
     }
 
     /// The next thing that is complete.
-    pub fn next(&mut self) -> Option<Frame> {
+    pub fn take(&mut self) -> Option<Frame> {
         let end =
             self.buffer.get(self.searched..).and_then(|rest| memchr::memchr(b'\n', rest)).map(|at| self.searched + at);
         if let Some(flood) = &mut self.flood {
@@ -120,7 +120,7 @@ mod tests {
         let mut seen = Vec::new();
         for piece in pieces {
             frames.room().extend_from_slice(piece.as_bytes());
-            while let Some(frame) = frames.next() {
+            while let Some(frame) = frames.take() {
                 seen.push(match frame {
                     Frame::Line(line) => String::from_utf8_lossy(frames.line(line)).into_owned(),
                     Frame::TooLong(head) => format!("too long: {}", String::from_utf8_lossy(&head)),
@@ -150,7 +150,7 @@ mod tests {
         let mut frames = Frames::new(1 << 20);
         for _ in 0..400 {
             frames.room().extend_from_slice(&[b'x'; 64 << 10]);
-            while frames.next().is_some() {}
+            while frames.take().is_some() {}
         }
         assert!(frames.buffer.capacity() < 4 << 20);
     }

@@ -7,7 +7,11 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 use futures::future::BoxFuture;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{
+    CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, GetMeta, JsonRpcMessage, RequestId, RequestMetaObject,
+    ServerJsonRpcMessage,
+};
+use serde::Serialize;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
@@ -76,7 +80,7 @@ impl Lines {
 
     /// Takes what is complete out of the buffer.
     fn sort(&mut self) {
-        while let Some(frame) = self.frames.next() {
+        while let Some(frame) = self.frames.take() {
             match frame {
                 Frame::Line(line) => {
                     let Self { frames, partial, ledger, ready, .. } = self;
@@ -169,7 +173,7 @@ impl Partial {
 
 impl AnyTransport for Lines {
     fn send(&mut self, message: ClientJsonRpcMessage) -> BoxFuture<'static, Result<(), OpenError>> {
-        let sent = match serde_json::to_vec(&message) {
+        let sent = match to_text(&message) {
             Ok(text) => self.outbox.put(text),
             Err(error) => {
                 Err(OpenError::Protocol { message: format!("the message cannot be written as JSON: {error}") })
@@ -185,6 +189,31 @@ impl AnyTransport for Lines {
     fn close(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(self.outbox.close())
     }
+}
+
+/// A message as JSON. A tool call is written straight from its parts: rmcp would copy all arguments first.
+fn to_text(message: &ClientJsonRpcMessage) -> serde_json::Result<Vec<u8>> {
+    let JsonRpcMessage::Request(request) = message else { return serde_json::to_vec(message) };
+    let call = match &request.request {
+        ClientRequest::CallToolRequest(call) if call.params.meta.is_none() => call,
+        _ => return serde_json::to_vec(message),
+    };
+    #[derive(Serialize)]
+    struct Call<'a> {
+        jsonrpc: &'static str,
+        id: &'a RequestId,
+        method: &'static str,
+        params: Params<'a>,
+    }
+    #[derive(Serialize)]
+    struct Params<'a> {
+        #[serde(rename = "_meta")]
+        meta: &'a RequestMetaObject,
+        #[serde(flatten)]
+        rest: &'a CallToolRequestParams,
+    }
+    let params = Params { meta: request.request.get_meta(), rest: &call.params };
+    serde_json::to_vec(&Call { jsonrpc: "2.0", id: &request.id, method: "tools/call", params })
 }
 
 /// What waits to be written, and the task that writes it. The queue itself has no bound, because `send` must not

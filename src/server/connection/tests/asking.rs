@@ -102,3 +102,20 @@ async fn a_level_is_asked_for_where_the_server_can_log() {
     let _connection = connection.unwrap();
     assert_eq!(fake.expect("logging/setLevel").await["params"]["level"], "warning");
 }
+
+#[tokio::test]
+async fn a_page_that_must_be_visited_first_is_shown_to_the_user() {
+    let host = willing();
+    let (connection, mut fake, _) = connected_with(json!({ "tools": {} }), host.clone()).await;
+    let server = async {
+        let request = fake.expect("tools/call").await;
+        let page =
+            json!({ "mode": "url", "elicitationId": "1", "url": "https://example.test/in", "message": "sign in" });
+        let error = json!({ "code": -32042, "message": "sign in", "data": { "elicitations": [page] } });
+        fake.line(json!({ "jsonrpc": "2.0", "id": request["id"], "error": error }).to_string()).await;
+    };
+    let (result, ()) = tokio::join!(call(&connection, "private"), server);
+    let wanted = "finish what it asks for at https://example.test/in, then try again (error -32042)";
+    assert_eq!(result, format!("protocol-error: server `fake`: sign in: {wanted}"));
+    assert_eq!(host.asked.load(Ordering::SeqCst), 1);
+}

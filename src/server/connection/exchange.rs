@@ -1,0 +1,214 @@
+//! One request and its answer: sent, waited for within limits, given up politely.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{
+    CancelledNotificationParam, ClientRequest, ErrorCode, ErrorData, GetExtensions, RequestId, ServerResult,
+};
+use rmcp::service::{PeerRequestOptions, ServiceError};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::{Connection, Inner, OpenError, Progress};
+use crate::model::{Error, Result};
+use crate::server::transport::ledger::Slot;
+use crate::text::{mask, one_line};
+
+/// By which a server says that its user has to visit a page first.
+const PAGES_FIRST: ErrorCode = ErrorCode(-32042);
+
+/// The limits of one exchange.
+pub(super) struct Patience {
+    /// Without an answer or progress.
+    pub idle: Duration,
+    /// In all.
+    pub most: Duration,
+    /// Which setting to name when the first of them is over.
+    pub setting: &'static str,
+}
+
+impl Connection {
+    /// Sends a request and waits for its answer within the limits.
+    pub(super) async fn ask(
+        &self,
+        request: ClientRequest,
+        what: &str,
+        patience: &Patience,
+        progress: Option<mpsc::Sender<Progress>>,
+    ) -> Result<Arc<RawValue>> {
+        self.exchange(request, what, patience, progress).await.map_err(|failure| self.failed(failure))
+    }
+
+    /// The same, with a no of the server as it was said. Whoever stops waiting makes the server stop, too.
+    pub(super) async fn exchange(
+        &self,
+        mut request: ClientRequest,
+        what: &str,
+        patience: &Patience,
+        progress: Option<mpsc::Sender<Progress>>,
+    ) -> Result<Arc<RawValue>, Failure> {
+        let Inner { peer, ledger, .. } = self.0.as_ref();
+        let slot = Slot::new(progress);
+        request.extensions_mut().insert(slot.clone());
+        let mut options = PeerRequestOptions::no_options();
+        if let Some(meta) = &self.0.meta {
+            options = options.with_meta(meta.clone());
+        }
+        let started = Instant::now();
+        let mut handle = peer.send_cancellable_request(request, options).await?;
+        let mut abandoned = Abandoned { connection: self, id: Some(handle.id.clone()) };
+        let latest = after(started, patience.most);
+        let timer = tokio::time::sleep_until(latest.min(after(started, patience.idle)));
+        let closed = ledger.closed();
+        tokio::pin!(timer, closed);
+        let answer = loop {
+            tokio::select! {
+                biased;
+                answer = &mut handle.rx => break answer.unwrap_or(Err(ServiceError::TransportClosed)),
+                _ = &mut closed => break Err(ServiceError::TransportClosed),
+                () = &mut timer => {
+                    let now = Instant::now();
+                    let heard = if self.0.questions.is_open() { now } else { slot.heard().unwrap_or(started) };
+                    let deadline = latest.min(after(heard, patience.idle));
+                    if deadline <= now {
+                        abandoned.cancel().await;
+                        let limit = if now < latest { patience.idle } else { patience.most };
+                        return Err(Failure::Ours(self.late(what, limit, patience)));
+                    }
+                    timer.as_mut().reset(deadline);
+                }
+            }
+        };
+        abandoned.id = None;
+        let result = answer?;
+        match slot.take() {
+            Some(raw) => Ok(raw),
+            // A wire that keeps no raw answers has a typed one.
+            None => typed(&result)
+                .ok_or_else(|| Failure::Ours(self.protocol(format!("gave an answer to {what} that cannot be read")))),
+        }
+    }
+
+    fn late(&self, what: &str, limit: Duration, patience: &Patience) -> Error {
+        let unread = self.0.ledger.unread_bytes();
+        if unread > 0 {
+            let message = format!(
+                "the server does not read: {unread} bytes of its input have been waiting for {} s",
+                limit.as_secs_f64()
+            );
+            return Error::Connection { server: self.0.name.clone(), message };
+        }
+        let setting = if limit > patience.idle { "max_timeout" } else { patience.setting };
+        Error::Timeout { server: self.0.name.clone(), what: what.to_owned(), limit, setting }
+    }
+
+    /// A server may want its user to visit a page before it answers: then the user is shown it.
+    pub(super) async fn after_pages(&self, failure: Failure) -> Error {
+        if let Failure::Theirs(ServiceError::McpError(error)) = &failure
+            && error.code == PAGES_FIRST
+        {
+            for page in error
+                .data
+                .as_ref()
+                .and_then(|data| data.get("elicitations"))
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+            {
+                self.0.questions.elicit(page.clone()).await;
+            }
+        }
+        self.failed(failure)
+    }
+
+    fn failed(&self, failure: Failure) -> Error {
+        let server = self.0.name.clone();
+        let closed = || self.0.ledger.close_reason().unwrap_or_else(|| "the server closed the connection".to_owned());
+        let error = match failure {
+            Failure::Ours(error) => return error,
+            Failure::Theirs(error) => error,
+        };
+        match error {
+            ServiceError::McpError(error) => self.protocol(in_words(&error)),
+            ServiceError::TransportSend(error) => match OpenError::from_chain(error.error.as_ref()) {
+                OpenError::NeedsAuth { .. } => Error::NeedsAuth(server),
+                OpenError::Protocol { message } | OpenError::Refused { message } => Error::Protocol { server, message },
+                other => Error::Connection { server, message: other.to_string() },
+            },
+            ServiceError::Cancelled { .. } => Error::Cancelled,
+            ServiceError::UnexpectedResponse => self.protocol("gave an answer that cannot be read".to_owned()),
+            _ => Error::Connection { server, message: closed() },
+        }
+    }
+}
+
+/// Why there is no answer.
+pub(super) enum Failure {
+    Ours(Error),
+    /// The server's no, or that of the wire to it.
+    Theirs(ServiceError),
+}
+
+impl From<ServiceError> for Failure {
+    fn from(error: ServiceError) -> Self {
+        Self::Theirs(error)
+    }
+}
+
+/// A request whose caller may go away. Dropped with its id, it tells the server that nobody waits any more.
+struct Abandoned<'a> {
+    connection: &'a Connection,
+    id: Option<RequestId>,
+}
+
+impl Abandoned<'_> {
+    /// Tells the server now, so that whatever is sent next comes after.
+    async fn cancel(&mut self) {
+        if let Some(cancel) = self.telling() {
+            cancel.await;
+        }
+    }
+
+    fn telling(&mut self) -> Option<impl Future<Output = ()> + Send + 'static> {
+        let id = self.id.take()?;
+        self.connection.0.ledger.forget(&id);
+        let peer = self.connection.0.peer.clone();
+        Some(async move {
+            let reason = "nobody waits for the answer any more".to_owned();
+            peer.notify_cancelled(CancelledNotificationParam::new(Some(id), Some(reason))).await.ok();
+        })
+    }
+}
+
+impl Drop for Abandoned<'_> {
+    fn drop(&mut self) {
+        if let (Some(cancel), Ok(runtime)) = (self.telling(), tokio::runtime::Handle::try_current()) {
+            runtime.spawn(cancel);
+        }
+    }
+}
+
+fn typed(result: &ServerResult) -> Option<Arc<RawValue>> {
+    serde_json::value::to_raw_value(result).ok().map(Arc::from)
+}
+
+/// An error of the server, safe to show. Codes that everybody sends for everything are left out.
+pub(super) fn in_words(error: &ErrorData) -> String {
+    let said = one_line(&mask(&error.message), 2_000);
+    match error.code {
+        PAGES_FIRST => {
+            let url = error.data.as_ref().and_then(|data| data.pointer("/elicitations/0/url")).and_then(Value::as_str);
+            let page = url.map(|url| format!(" at {}", one_line(&mask(url), 500))).unwrap_or_default();
+            format!("{said}: finish what it asks for{page}, then try again (error -32042)")
+        }
+        ErrorCode(code) => format!("{said} (error {code})"),
+    }
+}
+
+/// A moment later; for a wait without end, one that nobody lives to see.
+fn after(start: Instant, wait: Duration) -> Instant {
+    start.checked_add(wait).unwrap_or_else(|| start + Duration::from_secs(1 << 30))
+}
