@@ -1,1 +1,311 @@
-//! The OS keyring and the user's inputs.
+//! Values that the user gave once and need not give again: inputs, `${keyring:…}` and sign-ins, in the OS keyring.
+//!
+//! A machine without a keyring (a server, a container) keeps nothing, unless the user said that a file will do.
+//! The keyring may ask the user to unlock it and take its time over that: one thread talks to it, everybody else waits
+//! for an answer, and not for ever. Which names there are is kept in a list beside the database; no value is.
+
+mod vault;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::config::spec::Input;
+use crate::model::{Error, Result};
+use crate::paths::Paths;
+use crate::policy::trust::real;
+use crate::text::Secret;
+use vault::{FileVault, Names};
+
+/// What the keyring files our entries under.
+const SERVICE: &str = "mcp-sidecar";
+/// Long enough to type a password into the dialog that unlocks the keyring.
+const PATIENCE: Duration = Duration::from_secs(120);
+const WAITING: usize = 256;
+
+/// The handle on the keyring. Cheap to clone.
+#[derive(Clone)]
+pub struct Keyring {
+    jobs: mpsc::Sender<Job>,
+    /// The user's word that a file may hold values where there is no keyring.
+    file_allowed: Arc<AtomicBool>,
+}
+
+type Job = Box<dyn FnOnce(&Owner) + Send>;
+
+/// What the thread owns.
+struct Owner {
+    names: Names,
+    file: FileVault,
+    file_allowed: Arc<AtomicBool>,
+    backend: Backend,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Backend {
+    System,
+    /// As if there were no keyring.
+    #[cfg(test)]
+    Absent,
+}
+
+/// The name under which an input's answer is kept. An input of a project belongs to that file: another project that
+/// asks for an input of the same id does not get this one's answer.
+pub fn input_name(input: &Input) -> String {
+    match (&input.file, input.scope.needs_trust()) {
+        (Some(file), true) => format!("input:{} of {}", input.id, real(file).display()),
+        _ => format!("input:{}", input.id),
+    }
+}
+
+/// The name of `${keyring:name}`.
+pub fn keyring_name(name: &str) -> String {
+    format!("keyring:{name}")
+}
+
+impl Keyring {
+    pub fn open(paths: &Paths) -> Self {
+        Self::with(&paths.state_dir, Backend::System)
+    }
+
+    fn with(folder: &Path, backend: Backend) -> Self {
+        let (jobs, mut receiver) = mpsc::channel::<Job>(WAITING);
+        let file_allowed = Arc::new(AtomicBool::new(false));
+        let owner = Owner {
+            names: Names::new(folder),
+            file: FileVault::new(folder),
+            file_allowed: file_allowed.clone(),
+            backend,
+        };
+        let started = std::thread::Builder::new().name("keyring".to_owned()).spawn(move || {
+            while let Some(job) = receiver.blocking_recv() {
+                job(&owner);
+            }
+        });
+        if let Err(error) = started {
+            tracing::error!(%error, "the keyring has no thread; nothing is kept there");
+        }
+        Self { jobs, file_allowed }
+    }
+
+    /// Follows the setting `secrets`: whether a file, readable by the user only, may stand in for a missing keyring.
+    pub fn allow_file(&self, allowed: bool) {
+        self.file_allowed.store(allowed, Ordering::Release);
+    }
+
+    /// The value kept under a name; `None` when there is none.
+    pub async fn get(&self, name: &str) -> Result<Option<Secret>> {
+        let name = name.to_owned();
+        self.run(move |owner| owner.get(&name)).await
+    }
+
+    pub async fn set(&self, name: &str, value: &Secret) -> Result<()> {
+        let (name, value) = (name.to_owned(), value.clone());
+        self.run(move |owner| owner.set(&name, &value)).await
+    }
+
+    /// Takes a value away; it is no mistake when there is none.
+    pub async fn remove(&self, name: &str) -> Result<()> {
+        let name = name.to_owned();
+        self.run(move |owner| owner.remove(&name)).await
+    }
+
+    /// The names under which something was kept, without values.
+    pub async fn names(&self) -> Result<Vec<String>> {
+        self.run(|owner| owner.names.list().map_err(failed)).await
+    }
+
+    /// Whether values can be kept at all, and where, in a line for people.
+    pub async fn place(&self) -> Result<String> {
+        self.run(Owner::place).await
+    }
+
+    async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Owner) -> Result<T> + Send + 'static) -> Result<T> {
+        let (sender, answer) = oneshot::channel();
+        let job: Job = Box::new(move |owner| {
+            sender.send(work(owner)).ok();
+        });
+        let gone = || Error::Io("the keyring is not available: its thread has ended".to_owned());
+        let asked = async {
+            self.jobs.send(job).await.map_err(|_| gone())?;
+            answer.await.map_err(|_| gone())?
+        };
+        tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| {
+            let seconds = PATIENCE.as_secs();
+            Err(Error::Io(format!("the keyring did not answer within {seconds} s; is it waiting to be unlocked?")))
+        })
+    }
+}
+
+/// Where a value goes.
+enum Place<'a> {
+    System(keyring::Entry),
+    File(&'a FileVault),
+}
+
+impl Owner {
+    fn find(&self, name: &str) -> Result<Place<'_>> {
+        let entry = match self.backend {
+            Backend::System => keyring::Entry::new(SERVICE, name),
+            #[cfg(test)]
+            Backend::Absent => Err(keyring::Error::NoDefaultStore),
+        };
+        match entry {
+            Ok(entry) => Ok(Place::System(entry)),
+            Err(keyring::Error::NoDefaultStore) if self.file_allowed.load(Ordering::Acquire) => {
+                Ok(Place::File(&self.file))
+            }
+            Err(keyring::Error::NoDefaultStore) => Err(no_keyring()),
+            Err(error) => Err(unusable(&error)),
+        }
+    }
+
+    fn get(&self, name: &str) -> Result<Option<Secret>> {
+        match self.find(name)? {
+            Place::System(entry) => match entry.get_password() {
+                Ok(value) => Ok(Some(Secret::new(value))),
+                Err(keyring::Error::NoEntry) => Ok(None),
+                Err(error) => Err(unusable(&error)),
+            },
+            Place::File(file) => file.get(name).map_err(failed),
+        }
+    }
+
+    fn set(&self, name: &str, value: &Secret) -> Result<()> {
+        match self.find(name)? {
+            Place::System(entry) => entry.set_password(value.reveal()).map_err(|error| unusable(&error))?,
+            Place::File(file) => file.set(name, Some(value)).map_err(failed)?,
+        }
+        self.names.add(name).map_err(failed)
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        match self.find(name)? {
+            Place::System(entry) => match entry.delete_credential() {
+                Ok(()) | Err(keyring::Error::NoEntry) => {}
+                Err(error) => return Err(unusable(&error)),
+            },
+            Place::File(file) => file.set(name, None).map_err(failed)?,
+        }
+        self.names.remove(name).map_err(failed)
+    }
+
+    fn place(&self) -> Result<String> {
+        Ok(match self.find("probe")? {
+            Place::System(_) => "the keyring of the system".to_owned(),
+            Place::File(file) => format!("the file {}", file.path().display()),
+        })
+    }
+}
+
+fn no_keyring() -> Error {
+    let help = "set `secrets = \"file\"` in config.toml to keep values in a file that only you can read";
+    Error::Io(format!("no keyring is running on this machine; {help}"))
+}
+
+/// The library's errors may carry the bytes of an entry: only their kind is told.
+fn unusable(error: &keyring::Error) -> Error {
+    let why = match error {
+        keyring::Error::NoStorageAccess(_) => "it is locked, or access was refused",
+        keyring::Error::BadEncoding(_) | keyring::Error::BadDataFormat(..) => "the entry is no text",
+        keyring::Error::TooLong(..) => "the value is too long for it",
+        keyring::Error::Ambiguous(_) => "it holds several entries of that name",
+        _ => "it did not do what it was asked",
+    };
+    Error::Io(format!("the keyring cannot be used: {why}"))
+}
+
+fn failed((path, error): (PathBuf, std::io::Error)) -> Error {
+    Error::Io(format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::spec::InputKind;
+    use crate::model::Scope;
+
+    fn keyring(folder: &Path) -> Keyring {
+        Keyring::with(folder, Backend::Absent)
+    }
+
+    #[tokio::test]
+    async fn without_a_keyring_nothing_is_kept_unless_the_user_allows_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let keyring = keyring(folder.path());
+        let secret = Secret::new("a-value-of-an-input");
+        let refused = keyring.set("input:key", &secret).await.unwrap_err().to_string();
+        insta::assert_snapshot!(refused, @r#"no keyring is running on this machine; set `secrets = "file"` in config.toml to keep values in a file that only you can read"#);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was written");
+
+        keyring.allow_file(true);
+        keyring.set("input:key", &secret).await.unwrap();
+        assert_eq!(keyring.get("input:key").await.unwrap(), Some(secret.clone()));
+        assert_eq!(keyring.get("input:other").await.unwrap(), None);
+        assert_eq!(keyring.names().await.unwrap(), ["input:key"]);
+        assert_eq!(self::keyring(folder.path()).names().await.unwrap(), ["input:key"]);
+
+        keyring.remove("input:key").await.unwrap();
+        keyring.remove("input:key").await.unwrap();
+        assert_eq!(keyring.get("input:key").await.unwrap(), None);
+        assert!(keyring.names().await.unwrap().is_empty());
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn the_file_is_the_users_alone_and_the_list_holds_no_value() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let keyring = keyring(folder.path());
+        keyring.allow_file(true);
+        keyring.set("keyring:github", &Secret::new("value-for-the-file")).await.unwrap();
+        for entry in std::fs::read_dir(folder.path()).unwrap() {
+            let entry = entry.unwrap();
+            assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", entry.path());
+            let holds = std::fs::read_to_string(entry.path()).unwrap().contains("value-for-the-file");
+            assert_eq!(holds, entry.file_name() == "secrets.json", "{:?}", entry.path());
+        }
+    }
+
+    #[tokio::test]
+    async fn several_engines_add_to_one_list() {
+        let folder = tempfile::tempdir().unwrap();
+        let (one, two) = (keyring(folder.path()), keyring(folder.path()));
+        one.allow_file(true);
+        two.allow_file(true);
+        let add = |keyring: Keyring, prefix: &'static str| async move {
+            for index in 0..20 {
+                keyring.set(&format!("{prefix}{index}"), &Secret::plain("v")).await.unwrap();
+            }
+        };
+        tokio::join!(add(one.clone(), "a"), add(two, "b"));
+        assert_eq!(one.names().await.unwrap().len(), 40);
+        assert_eq!(one.get("b7").await.unwrap(), Some(Secret::plain("v")));
+    }
+
+    #[test]
+    fn an_input_of_a_project_is_not_shared_with_another_project() {
+        let input = |scope, file: &str| Input {
+            id: "key".into(),
+            kind: InputKind::Prompt,
+            description: String::new(),
+            default: None,
+            password: true,
+            scope,
+            file: Some(Path::new(file).into()),
+        };
+        let names = [
+            input_name(&input(Scope::User, "/home/mcp.json")),
+            input_name(&input(Scope::Project, "/one/mcp.json")),
+            input_name(&input(Scope::Project, "/two/mcp.json")),
+        ];
+        insta::assert_snapshot!(names.join("\n"), @"
+        input:key
+        input:key of /one/mcp.json
+        input:key of /two/mcp.json
+        ");
+    }
+}

@@ -24,6 +24,7 @@ pub struct Settings {
     pub limits: Limits,
     pub log: Log,
     pub audit: Audit,
+    pub secrets: Secrets,
     pub editor: Editor,
 }
 
@@ -84,6 +85,12 @@ pub struct Audit {
     /// Write each record before its call is sent, and refuse calls that cannot be recorded.
     pub strict: bool,
     pub keep_days: u32,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Secrets {
+    /// Where there is no keyring, keep values in a file that only the user can read.
+    pub file: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -174,6 +181,7 @@ impl Default for Settings {
             },
             log: Log { level: "info".to_owned(), days: 7 },
             audit: Audit { strict: false, keep_days: 30 },
+            secrets: Secrets { file: false },
             editor: Editor { hide_lenses: Vec::new() },
         }
     }

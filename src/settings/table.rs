@@ -59,6 +59,12 @@ pub(super) const ALL: &[Setting] = &[
         Kind::Number(|s| &mut s.audit.keep_days),
     ),
     row(
+        "",
+        "secrets",
+        "Where answers to inputs and sign-ins are kept. \"file\": where there is no keyring, in a file that only you can read.",
+        Kind::Either(["keyring", "file"], |s| &mut s.secrets.file),
+    ),
+    row(
         "files",
         "project",
         "Config files looked for in each workspace folder, strongest first.",

@@ -121,6 +121,10 @@ mod tests {
         # How many days the records of calls are kept.
         audit-keep-days = 30
 
+        # Where answers to inputs and sign-ins are kept. "file": where there is no keyring, in a file that
+        # only you can read.
+        secrets = "keyring"
+
         [files]
         # Config files looked for in each workspace folder, strongest first.
         project = ["mcp.json", ".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json"]

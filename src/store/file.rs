@@ -37,7 +37,7 @@ impl Files {
     /// Makes folder and file, readable by nobody else, before SQLite would make them its own way.
     pub fn prepare(&self) -> io::Result<File> {
         if let Some(folder) = self.database.parent() {
-            private_folder(folder)?;
+            crate::paths::make_folder(folder)?;
         }
         self.make_private()?;
         let lock = private(OpenOptions::new().write(true).create(true)).open(&self.lock)?;
@@ -99,15 +99,4 @@ fn keep_private(_file: &File) -> io::Result<()> {
 #[cfg(not(unix))]
 fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
-}
-
-#[cfg(unix)]
-fn private_folder(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-#[cfg(not(unix))]
-fn private_folder(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)
 }

@@ -1,5 +1,6 @@
 //! What a trust prompt shows: all of it, never cut, with what deserves a second look.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Serialize;
@@ -24,6 +25,9 @@ pub struct Summary {
     /// Names only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
+    /// The variables, inputs and keyring entries whose values it would get, as `${…}`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env_file: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,6 +64,7 @@ impl Summary {
             program: None,
             cwd: None,
             env: Vec::new(),
+            reads: Vec::new(),
             env_file: None,
             url: None,
             headers: Vec::new(),
@@ -74,12 +79,15 @@ impl Summary {
                 summary.cwd = stdio.cwd.as_deref().map(show);
                 summary.env = stdio.env.keys().map(|name| show(name)).collect();
                 summary.env_file = stdio.env_file.as_deref().map(show);
+                let values = stdio.env.values().flatten().chain(&stdio.cwd).chain(&stdio.env_file);
+                summary.reads = references(std::iter::once(&stdio.command).chain(&stdio.args).chain(values));
                 summary.warnings = stdio_warnings(stdio, prefix, fingerprint);
             }
             Launch::Tcp { host, port } => summary.url = Some(show(&format!("tcp://{host}:{port}"))),
             Launch::Http(remote) | Launch::Sse(remote) | Launch::ClaudeAiProxy { remote, .. } => {
                 summary.url = Some(show(&remote.url));
                 summary.headers = remote.headers.keys().map(|name| show(name)).collect();
+                summary.reads = references(std::iter::once(&remote.url).chain(remote.headers.values()));
                 summary.warnings = remote_warnings(remote);
             }
             Launch::Sdk { name } => summary.url = Some(format!("inside the editor: {}", show(name))),
@@ -99,6 +107,9 @@ impl Summary {
         if !self.env.is_empty() {
             line("env", self.env.join(", "));
         }
+        if !self.reads.is_empty() {
+            line("reads", self.reads.join(", "));
+        }
         self.env_file.iter().for_each(|file| line("env file", file.clone()));
         self.url.iter().for_each(|url| line("connects", format!("{url} ({})", self.transport)));
         if !self.headers.is_empty() {
@@ -111,6 +122,14 @@ impl Summary {
         }
         lines
     }
+}
+
+/// All `${…}` in these texts whose values are the user's own; where the project lies is no secret.
+fn references<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let found = texts.flat_map(|text| text.split("${").skip(1)).filter_map(|rest| rest.split_once('}'));
+    let names: BTreeSet<&str> = found.map(|(name, _)| name.split(":-").next().unwrap_or(name)).collect();
+    let own = names.into_iter().filter(|name| !matches!(*name, "workspaceFolder" | "userHome"));
+    own.map(|name| show(&format!("${{{name}}}"))).collect()
 }
 
 fn show(text: &str) -> String {
