@@ -127,8 +127,8 @@ impl<'a> Report<'a> {
             "endLine": end.line,
             "endColumn": end.column,
         });
-        if let Some(help) = &problem.help {
-            value["help"] = self.message(help).into();
+        if let (Some(help), Some(object)) = (&problem.help, value.as_object_mut()) {
+            object.insert("help".to_owned(), self.message(help).into());
         }
         value
     }

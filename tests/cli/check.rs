@@ -13,7 +13,7 @@ const BROKEN: &str = r#"{
 
 #[test]
 fn problems_are_shown_at_their_place_and_errors_fail() {
-    let place = Place::new();
+    let place = Place::with_workspace();
     place.write("work/mcp.json", BROKEN);
     let run = place.run(&["check"]);
     assert_eq!((run.code, run.err.as_str()), (1, ""));
@@ -62,7 +62,7 @@ fn problems_are_shown_at_their_place_and_errors_fail() {
 
 #[test]
 fn programs_get_the_same_as_json() {
-    let place = Place::new();
+    let place = Place::with_workspace();
     place.write("work/mcp.json", "{ \"servers\": { \"web\": { \"type\": \"http\", \"url\": 7 } } }");
     let run = place.run(&["check", "--json"]);
     assert_eq!(run.code, 1);
@@ -98,7 +98,7 @@ fn programs_get_the_same_as_json() {
 
 #[test]
 fn files_without_errors_are_ok() {
-    let place = Place::new();
+    let place = Place::with_workspace();
     place.write("work/mcp.json", r#"{ "servers": { "a": { "command": "sh" }, "b": { "command": "sh" } } }"#);
     place.write("work/mcp.local.json", r#"{ "servers": { "c": { "command": "sh" } } }"#);
     let run = place.run(&["check"]);
@@ -111,7 +111,7 @@ fn files_without_errors_are_ok() {
 
 #[test]
 fn a_workspace_without_config_has_nothing_to_check() {
-    let place = Place::new();
+    let place = Place::with_workspace();
     let run = place.run(&["check"]);
     assert_eq!(run.code, 0);
     insta::assert_snapshot!(run.out, @r"
@@ -128,7 +128,7 @@ fn a_workspace_without_config_has_nothing_to_check() {
 
 #[test]
 fn the_workspace_is_found_from_a_folder_below_it() {
-    let place = Place::new();
+    let place = Place::with_workspace();
     place.write("work/mcp.json", r#"{ "servers": { "a": { "command": "sh" } } }"#);
     place.write("work/src/deep/main.rs", "");
     let output = place.command(&["check"]).current_dir(place.path("work/src/deep")).output().unwrap();
@@ -140,7 +140,7 @@ fn the_workspace_is_found_from_a_folder_below_it() {
 
 #[test]
 fn a_file_may_be_named_and_then_only_it_is_checked() {
-    let place = Place::new();
+    let place = Place::with_workspace();
     place.write("work/mcp.json", "{ nonsense");
     place.write("elsewhere/some.json", r#"{ "servers": { "a": { "command": "sh" } } }"#);
     let run = place.run(&["check", "../elsewhere/some.json"]);
@@ -158,7 +158,7 @@ fn a_file_may_be_named_and_then_only_it_is_checked() {
 
 #[test]
 fn the_settings_are_checked_as_well() {
-    let place = Place::new();
+    let place = Place::with_workspace();
     place.write("config/config.toml", "[servers]\ntimeout = \"soon\"\n");
     let run = place.run(&["check"]);
     assert_eq!(run.code, 1);

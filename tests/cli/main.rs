@@ -1,6 +1,9 @@
 //! The command line as a person or a script meets it: the built binary, its output and its exit code.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod check;
+mod lsp;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -18,7 +21,8 @@ pub struct Run {
 }
 
 impl Place {
-    pub fn new() -> Self {
+    /// With an empty workspace, which commands run in.
+    pub fn with_workspace() -> Self {
         let place = Self { folder: tempfile::tempdir().unwrap() };
         std::fs::create_dir(place.path("work")).unwrap();
         place
@@ -62,7 +66,7 @@ impl Place {
 
 #[test]
 fn wrong_usage_exits_with_2_and_help_with_0() {
-    let place = Place::new();
+    let place = Place::with_workspace();
     let wrong = place.run(&["chekc"]);
     assert_eq!(wrong.code, 2);
     assert!(wrong.err.contains("unrecognized subcommand 'chekc'"), "{}", wrong.err);
@@ -76,7 +80,7 @@ fn wrong_usage_exits_with_2_and_help_with_0() {
 
 #[test]
 fn short_commands_leave_nothing_behind() {
-    let place = Place::new();
+    let place = Place::with_workspace();
     for command in [&["config"][..], &["check"], &["completions", "bash"], &["--help"]] {
         assert_eq!(place.run(command).code, 0, "{command:?}");
     }
@@ -86,7 +90,7 @@ fn short_commands_leave_nothing_behind() {
 
 #[test]
 fn the_default_settings_can_be_saved_and_are_in_force_then() {
-    let place = Place::new();
+    let place = Place::with_workspace();
     let default = place.run(&["config", "--default"]);
     assert_eq!(default.code, 0);
     place.write("config/config.toml", &default.out);
@@ -98,7 +102,7 @@ fn the_default_settings_can_be_saved_and_are_in_force_then() {
 
 #[test]
 fn the_settings_in_force_are_shown_with_the_places_of_all_files() {
-    let place = Place::new();
+    let place = Place::with_workspace();
     place.write("config/config.toml", "audit = \"strict\"\n[servers]\ntimeout = 5\nspeed = 9\n");
     place.write("work/mcp.json", "{}");
     let shown = place.run(&["config"]);
@@ -128,7 +132,7 @@ fn the_settings_in_force_are_shown_with_the_places_of_all_files() {
 
 #[test]
 fn the_log_is_shown_from_its_end_and_made_safe() {
-    let place = Place::new();
+    let place = Place::with_workspace();
     let none = place.run(&["log"]);
     assert_eq!(none.code, 1);
     assert!(none.err.starts_with("error: no log yet in ~/state/logs"), "{}", none.err);
@@ -142,7 +146,7 @@ fn the_log_is_shown_from_its_end_and_made_safe() {
 
 #[test]
 fn every_shell_gets_its_completions() {
-    let place = Place::new();
+    let place = Place::with_workspace();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let run = place.run(&["completions", shell]);
         assert_eq!(run.code, 0, "{shell}");
@@ -154,7 +158,7 @@ fn every_shell_gets_its_completions() {
 #[cfg(unix)]
 #[test]
 fn a_reader_that_has_gone_is_no_failure() {
-    let place = Place::new();
+    let place = Place::with_workspace();
     let mut child =
         place.command(&["completions", "zsh"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
@@ -164,7 +168,7 @@ fn a_reader_that_has_gone_is_no_failure() {
 
 #[test]
 fn a_place_that_makes_no_sense_is_told_by_its_variable() {
-    let place = Place::new();
+    let place = Place::with_workspace();
     let output = place.command(&["config"]).env("MCP_SIDECAR_STATE_DIR", Path::new("here")).output().unwrap();
     let run = place.tell(output);
     assert_eq!(run.code, 1);

@@ -1,0 +1,69 @@
+use std::io::Write;
+use std::process::{Child, Stdio};
+
+use crate::{Place, Run};
+
+fn frame(message: &str) -> String {
+    format!("Content-Length: {}\r\n\r\n{message}", message.len())
+}
+
+const INITIALIZE: &str =
+    r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"processId":null,"rootUri":null,"capabilities":{}}}"#;
+const SHUTDOWN: &str = r#"{"jsonrpc":"2.0","id":2,"method":"shutdown"}"#;
+const EXIT: &str = r#"{"jsonrpc":"2.0","method":"exit"}"#;
+
+/// Says these messages, then closes the input.
+fn converse(place: &Place, arguments: &[&str], messages: &[&str]) -> Run {
+    let mut command = place.command(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child: Child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    for message in messages {
+        stdin.write_all(frame(message).as_bytes()).unwrap();
+    }
+    drop(stdin);
+    place.tell(child.wait_with_output().unwrap())
+}
+
+#[test]
+fn without_a_subcommand_an_editor_on_stdin_is_served() {
+    let place = Place::with_workspace();
+    for arguments in [&[][..], &["--stdio"], &["--clientProcessId=1", "--stdio"], &["lsp"], &["lsp", "--stdio"]] {
+        let run = converse(&place, arguments, &[INITIALIZE, SHUTDOWN, EXIT]);
+        assert_eq!((run.code, run.err.as_str()), (0, ""), "{arguments:?}");
+        assert!(run.out.starts_with("Content-Length: ") && run.out.contains("\"serverInfo\""), "{}", run.out);
+    }
+}
+
+#[test]
+fn an_editor_that_goes_without_a_word_is_a_failure() {
+    let place = Place::with_workspace();
+    let run = converse(&place, &[], &[INITIALIZE]);
+    assert_eq!((run.code, run.err.as_str()), (1, ""));
+}
+
+#[test]
+fn the_session_is_logged_where_only_its_user_reads() {
+    let place = Place::with_workspace();
+    converse(&place, &[], &[INITIALIZE, SHUTDOWN, EXIT]);
+    let log = place.run(&["log"]);
+    assert_eq!(log.code, 0);
+    assert!(log.out.contains("session over"), "{}", log.out);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let file = place.run(&["log", "--path"]).out.trim_end().replace('~', place.path("").to_str().unwrap());
+        assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn without_a_place_for_the_log_the_session_goes_on_and_says_so() {
+    let place = Place::with_workspace();
+    place.write("state", "a file in the way");
+    let run = converse(&place, &[], &[INITIALIZE, SHUTDOWN, EXIT]);
+    assert_eq!(run.code, 0);
+    assert!(run.err.starts_with("mcp-sidecar: no log file in ~/state/logs: "), "{}", run.err);
+    assert_eq!(run.err.lines().count(), 1);
+    assert!(run.out.contains("\"serverInfo\""));
+}
