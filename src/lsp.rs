@@ -18,6 +18,7 @@ mod message;
 mod parent;
 mod seat;
 mod stdio;
+pub mod streams;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 

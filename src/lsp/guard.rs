@@ -30,7 +30,7 @@ use super::message::{self, Incoming};
 use super::parent;
 
 /// Messages on their way to the editor; whoever has one more waits until it reads.
-const OUTBOX: usize = 1_024;
+const OUTBOX: usize = 256;
 /// Requests of the editor that are being worked on.
 const IN_FLIGHT: usize = 4_096;
 /// How long the last messages may take to leave.

@@ -1,14 +1,13 @@
 //! A session on standard input and output.
 
 use super::guard::{End, Reason};
-use super::serve;
+use super::{serve, streams};
 use crate::engine::Engine;
 
 /// Serves the editor that started us until it goes, or until a signal asks us to. The servers are the caller's to end.
 pub async fn stdio(engine: Engine) -> End {
-    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     tokio::select! {
-        end = serve(input, output, engine) => end,
+        end = serve(streams::input(), streams::output(), engine) => end,
         () = signal() => End { reason: Reason::Signal, after_shutdown: false },
     }
 }

@@ -3,5 +3,6 @@
 mod diagnostics;
 mod documents;
 mod lifecycle;
+mod stdio;
 #[path = "../support/mod.rs"]
 mod support;
