@@ -1,50 +1,187 @@
 //! All servers, the one door to every tool, approvals: the only thing a front holds.
 //!
-//! An [`Engine`] is a handle; what it does happens in tasks of its own. Fronts look at its pictures and translate its
-//! answers.
+//! An [`Engine`] is a handle; what it does happens in the hub, in one actor for each server, and in one task for each
+//! call. Fronts look at its pictures (`loaded`, `snapshot`, `approvals`) and translate its answers.
+
+pub mod approvals;
+mod arguments;
+pub mod consent;
+pub mod editors;
+pub mod gate;
+mod host;
+mod hub;
+mod inspect;
+mod manage;
+pub mod plan;
+mod prompt;
+mod record;
+mod slot;
+pub mod snapshot;
+mod trust;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::task::JoinSet;
 
-use crate::config::Loaded;
 use crate::config::watch::Watcher;
+use crate::config::{Config, Loaded};
+use crate::model::{CallRecord, Error, LogLine, Result, ServerName};
 use crate::paths::Paths;
+use crate::policy::{Rules, SessionLevels};
+use crate::secrets::Keyring;
+use crate::server::Context;
 use crate::settings::Settings;
+use crate::store::{Options, Store};
+use approvals::Approvals;
+use editors::Editors;
+pub use hub::Action;
+use hub::{Hub, Wish};
+use plan::Reload;
+use snapshot::Snapshot;
+
+/// How many wishes and events may wait for the hub. It answers in microseconds; this is for bursts.
+const QUEUE: usize = 1_024;
+/// A front that falls further behind than this misses notices, and looks at the pictures instead.
+const NOTICES: usize = 4_096;
+/// The longest that leaving may take before the guardian is left to it.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Something that happened once. State is never told this way: it is in the pictures.
+#[derive(Debug, Clone)]
+pub enum Notice {
+    Log { server: ServerName, line: LogLine },
+    ResourceUpdated { server: ServerName, uri: String },
+    Reloaded(Arc<Reload>),
+    CallFinished(Arc<CallRecord>),
+}
 
 /// The handle that fronts hold. Cheap to clone.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
 struct Inner {
+    paths: Paths,
     settings: watch::Sender<Arc<Settings>>,
     /// What `config.toml` says, before the editor's words on top of it.
     base_settings: Settings,
+    folders: watch::Sender<Vec<Arc<Path>>>,
     watcher: Watcher,
+    wishes: mpsc::Sender<Wish>,
+    snapshot: watch::Receiver<Arc<Snapshot>>,
+    notices: broadcast::Sender<Notice>,
+    approvals: Approvals,
+    editors: Editors,
+    store: Store,
+    once: consent::Once,
+    keyring: Keyring,
+    judge: Arc<trust::Judge>,
+    /// What servers of this engine share; tests of a definition start theirs with it as well.
+    context: Context,
 }
 
 impl Engine {
     /// Starts an engine without workspace folders; the front says them when it knows.
     pub fn start(paths: Paths, settings: Settings) -> Self {
-        let shared = watch::Sender::new(Arc::new(settings.clone()));
-        let watcher = Watcher::spawn(paths, shared.subscribe());
-        Self(Arc::new(Inner { settings: shared, base_settings: settings, watcher }))
+        let (wishes, heard_wishes) = mpsc::channel(QUEUE);
+        let (events, heard_events) = mpsc::channel(QUEUE);
+        let (notices, _) = broadcast::channel(NOTICES);
+        let (published, snapshot) = watch::channel(Arc::default());
+        let shared_settings = watch::Sender::new(Arc::new(settings.clone()));
+        let folders = watch::Sender::new(Vec::new());
+        let watcher = Watcher::spawn(paths.clone(), shared_settings.subscribe());
+        let store = Store::begin(&paths.state_dir.join("state.db"), Options::new(Path::new(""), &settings));
+        let approvals = Approvals::default();
+        let editors = Editors::default();
+        let keyring = Keyring::open(&paths);
+        let host = host::EngineHost {
+            approvals: approvals.clone(),
+            editors: editors.clone(),
+            settings: shared_settings.subscribe(),
+            folders: folders.subscribe(),
+            keyring: keyring.clone(),
+        };
+        let context = Context::new(shared_settings.subscribe(), Arc::new(host), events);
+        let judge = Arc::new(trust::Judge::new(store.clone(), approvals.clone(), watcher.subscribe()));
+        let hub = Hub {
+            slots: BTreeMap::new(),
+            applied: Arc::default(),
+            last_reload: Arc::default(),
+            rules: Arc::new(Rules::new(&Config::default(), &SessionLevels::default(), None)),
+            levels: SessionLevels::default(),
+            generation: 0,
+            judge: judge.clone(),
+            context: context.clone(),
+            wishes: wishes.clone(),
+            published,
+            notices: notices.clone(),
+            tasks: JoinSet::new(),
+        };
+        tokio::spawn(hub.run(
+            watcher.subscribe(),
+            heard_events,
+            heard_wishes,
+            editors.subscribe(),
+            folders.subscribe(),
+        ));
+        Self(Arc::new(Inner {
+            paths,
+            settings: shared_settings,
+            base_settings: settings,
+            folders,
+            watcher,
+            wishes,
+            snapshot,
+            notices,
+            approvals,
+            editors,
+            store,
+            once: consent::Once::default(),
+            keyring,
+            judge,
+            context,
+        }))
     }
 
     pub fn loaded(&self) -> watch::Receiver<Arc<Loaded>> {
         self.0.watcher.subscribe()
     }
 
+    pub fn snapshot(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.0.snapshot.clone()
+    }
+
+    /// The newest picture.
+    pub fn now(&self) -> Arc<Snapshot> {
+        self.0.snapshot.borrow().clone()
+    }
+
     pub fn settings(&self) -> watch::Receiver<Arc<Settings>> {
         self.0.settings.subscribe()
     }
 
+    pub fn notices(&self) -> broadcast::Receiver<Notice> {
+        self.0.notices.subscribe()
+    }
+
+    pub fn approvals(&self) -> &Approvals {
+        &self.0.approvals
+    }
+
+    pub fn editors(&self) -> &Editors {
+        &self.0.editors
+    }
+
     /// The workspace folders; their config files count from now on.
     pub async fn set_folders(&self, folders: Vec<PathBuf>) {
-        self.0.watcher.set_folders(folders.into_iter().map(Arc::from).collect()).await;
+        let folders: Vec<Arc<Path>> = folders.into_iter().map(Arc::from).collect();
+        self.0.folders.send_replace(folders.clone());
+        self.configure_store();
+        self.0.watcher.set_folders(folders).await;
     }
 
     /// Puts what an editor says over what `config.toml` says; answers what was wrong with it.
@@ -52,11 +189,41 @@ impl Engine {
         let mut settings = self.0.base_settings.clone();
         let problems = settings.overlay(words);
         self.0.settings.send_replace(Arc::new(settings));
+        self.configure_store();
         problems
+    }
+
+    fn configure_store(&self) {
+        let project = self.0.folders.borrow().first().cloned();
+        let project = project.as_deref().unwrap_or(Path::new(""));
+        self.0.store.configure(Options::new(project, &self.0.settings.borrow()));
     }
 
     /// Loads the config as if the open buffers were saved.
     pub fn preview(&self, buffers: &BTreeMap<PathBuf, Arc<str>>) -> Loaded {
         self.0.watcher.preview(buffers)
+    }
+
+    /// Reads all config files now; what that changed.
+    pub async fn reload(&self) -> Result<Arc<Reload>> {
+        let loaded = self.0.watcher.reload().await;
+        self.wish(|done| Wish::Reloaded { loaded, done }).await
+    }
+
+    /// Stops every server and writes what is still to be written. The process may exit afterwards.
+    pub async fn shutdown(&self) {
+        let ended = self.wish(|done| Wish::Shutdown { done });
+        if tokio::time::timeout(FAREWELL, ended).await.is_err() {
+            tracing::warn!("servers did not leave in time; the guardian ends them");
+        }
+        self.0.store.flush().await;
+    }
+
+    /// Sends the hub a wish and waits for its answer.
+    async fn wish<T>(&self, wish: impl FnOnce(oneshot::Sender<T>) -> Wish) -> Result<T> {
+        let gone = |_| Error::Io("the engine is leaving".to_owned());
+        let (done, answer) = oneshot::channel();
+        self.0.wishes.send(wish(done)).await.map_err(|_| gone(()))?;
+        answer.await.map_err(|_| gone(()))
     }
 }

@@ -3,6 +3,8 @@
 //! `guard` owns the connection and keeps handlers from harming it, `front` sends each message to its place. tower-lsp
 //! gives the router, the types and the order of `initialize` and `shutdown`.
 
+mod ask;
+mod attached;
 mod backend;
 mod capabilities;
 mod commands;
@@ -16,6 +18,8 @@ mod greeting;
 mod guard;
 mod message;
 mod parent;
+mod publish;
+mod sdk;
 mod seat;
 mod stdio;
 pub mod streams;

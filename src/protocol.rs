@@ -3,6 +3,8 @@
 
 pub mod commands;
 pub mod errors;
+pub mod run;
+pub mod types;
 
 /// The number of the contract; grows only when something in it is taken away.
 pub const VERSION: u32 = 1;

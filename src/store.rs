@@ -15,12 +15,13 @@ mod remembered;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 pub use calls::{CallQuery, ToolMetrics};
 pub use decisions::Decisions;
@@ -50,7 +51,10 @@ pub struct Store {
 /// and never over an await.
 struct Shared {
     files: Files,
-    options: Options,
+    /// May change while the engine runs: an editor names the workspace after the store is open.
+    options: RwLock<Arc<Options>>,
+    /// Set when the file has been opened, or cannot be.
+    opened: CancellationToken,
     decisions: RwLock<Arc<Decisions>>,
     /// Length of the growing file when the decisions were last read.
     seen: AtomicU64,
@@ -116,17 +120,26 @@ pub struct FinishedCall {
 }
 
 /// The row that a strict log wrote before the call; nothing otherwise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[must_use = "the row stays without an outcome until the call is finished"]
 pub struct Begun(Option<i64>);
 
 impl Store {
-    /// Opens the database at `path`, or makes it. Never fails: what is wrong stands in [`Store::health`].
+    /// Opens the database at `path`, or makes it, and waits until that is done.
     pub async fn open(path: &Path, options: Options) -> Self {
+        let store = Self::begin(path, options);
+        store.shared.opened.cancelled().await;
+        store
+    }
+
+    /// Opens the database without waiting for it; whoever needs it first waits. Never fails: what is wrong stands in
+    /// [`Store::health`].
+    pub fn begin(path: &Path, options: Options) -> Self {
         let (jobs, receiver) = mpsc::channel(WAITING_JOBS);
         let shared = Arc::new(Shared {
             files: Files::new(path),
-            options,
+            options: RwLock::new(Arc::new(options)),
+            opened: CancellationToken::new(),
             decisions: RwLock::default(),
             seen: AtomicU64::new(0),
             session: RwLock::default(),
@@ -135,18 +148,17 @@ impl Store {
             health: watch::Sender::new(Health::default()),
         });
         let store = Self { jobs, shared: shared.clone() };
-        let (opened, ready) = oneshot::channel();
+        let opened = shared.opened.clone();
         let started = std::thread::Builder::new().name("store".to_owned()).spawn(move || {
             let mut owner = Owner::new(shared);
             owner.open();
-            opened.send(()).ok();
+            opened.cancel();
             owner.run(receiver);
         });
-        match started {
-            Ok(_) => ready.await.unwrap_or_default(),
-            Err(error) => store.shared.health.send_modify(|health| {
-                health.problem = Some(format!("the state database has no thread: {error}"));
-            }),
+        if let Err(error) = started {
+            let problem = format!("the state database has no thread: {error}");
+            store.shared.health.send_modify(|health| health.problem = Some(problem));
+            store.shared.opened.cancel();
         }
         store
     }
@@ -156,11 +168,19 @@ impl Store {
     }
 
     pub fn is_strict(&self) -> bool {
-        self.shared.options.strict
+        self.shared.options().strict
+    }
+
+    /// Other options from now on.
+    pub fn configure(&self, options: Options) {
+        if let Ok(mut current) = self.shared.options.write() {
+            *current = Arc::new(options);
+        }
     }
 
     /// All decisions that are kept, those of other engines included.
     pub async fn decisions(&self) -> Arc<Decisions> {
+        self.shared.opened.cancelled().await;
         if self.shared.files.version() != self.shared.seen.load(Ordering::Acquire) {
             self.run(Owner::reload).await.ok();
         }
@@ -204,8 +224,8 @@ impl Store {
     /// The grants that count in this workspace, oldest first.
     pub async fn grants(&self) -> Vec<Arc<Grant>> {
         let kept = self.decisions().await;
-        let here =
-            |grant: &&Arc<Grant>| grant.project.as_deref().is_none_or(|project| project == self.shared.options.project);
+        let options = self.shared.options();
+        let here = |grant: &&Arc<Grant>| grant.project.as_deref().is_none_or(|project| project == options.project);
         let mut grants: Vec<_> = kept.grants.iter().filter(here).cloned().collect();
         grants.extend(self.shared.session());
         grants.sort_by(|a, b| (a.since, &a.id).cmp(&(b.since, &b.id)));
@@ -238,7 +258,7 @@ impl Store {
 
     /// In a strict log, writes the row of a call before the call is sent; otherwise does nothing.
     pub async fn begin_call(&self, call: FinishedCall) -> Result<Begun> {
-        if !self.shared.options.strict {
+        if !self.is_strict() {
             return Ok(Begun(None));
         }
         let row = self.run(move |owner| owner.begin(&call)).await.and_then(|row| row);
@@ -337,6 +357,10 @@ enum Pushed {
 }
 
 impl Shared {
+    fn options(&self) -> Arc<Options> {
+        self.options.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn picture(&self) -> Arc<Decisions> {
         self.decisions.read().map(|picture| picture.clone()).unwrap_or_default()
     }

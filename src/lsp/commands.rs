@@ -1,17 +1,73 @@
-//! `workspace/executeCommand`.
+//! `workspace/executeCommand`: in, across, out.
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::value::to_raw_value;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tower_lsp::jsonrpc::Error as RpcError;
 
 use super::convert;
+use super::editor::Editor;
 use super::guard::Reply;
 use super::seat::Seat;
-use crate::model::Error;
+use crate::protocol;
+use crate::protocol::commands::Command;
+use crate::server::connection::Progress;
+
+/// How much progress of one call may wait for the editor to read it.
+const REPORTS: usize = 64;
 
 /// Runs one command; dropping the future cancels it.
 pub async fn run(seat: Arc<Seat>, params: Value) -> Reply {
     seat.settled().await;
     let name = params.get("command").and_then(Value::as_str).unwrap_or_default();
-    Err(convert::error(&Error::NotFound(format!("no command named `{name}`"))))
+    let arguments = params.get("arguments").and_then(Value::as_array).cloned().unwrap_or_default();
+    let command = Command::parse(name, arguments).map_err(|error| convert::error(&error))?;
+    let reports = params.get("workDoneToken").filter(|token| !token.is_null()).map(|token| {
+        let (sender, receiver) = mpsc::channel(REPORTS);
+        let title = arguments_title(&params).unwrap_or(name).to_owned();
+        let reporting = tokio::spawn(report(seat.editor.clone(), token.clone(), title, receiver));
+        (sender, reporting)
+    });
+    let (progress, reporting) = reports.unzip();
+    let answer = protocol::run::run(&seat.engine, command, progress).await;
+    if let Some(reporting) = reporting {
+        // The end of the progress comes before the answer, as the order of events is.
+        reporting.await.ok();
+    }
+    let answer = answer.map_err(|error| convert::error(&error))?;
+    to_raw_value(&answer).map_err(|_| RpcError::internal_error())
+}
+
+fn arguments_title(params: &Value) -> Option<&str> {
+    params.pointer("/arguments/0/tool").and_then(Value::as_str)
+}
+
+/// Passes a tool's progress on as LSP's. Nothing is shown for a tool that reports none.
+async fn report(editor: Editor, token: Value, title: String, mut reports: mpsc::Receiver<Progress>) {
+    let tell = |value: Value| {
+        let params = json!({ "token": token, "value": value });
+        let editor = editor.clone();
+        async move { editor.tell("$/progress", &params).await }
+    };
+    let mut begun = false;
+    while let Some(progress) = reports.recv().await {
+        if !begun {
+            tell(json!({ "kind": "begin", "title": title, "cancellable": true, "percentage": 0 })).await;
+            begun = true;
+        }
+        let percentage = progress.total.filter(|total| *total > 0.0).map(|total| progress.progress / total * 100.0);
+        let mut value = json!({ "kind": "report" });
+        if let Some(percentage) = percentage {
+            value["percentage"] = json!(percentage.clamp(0.0, 100.0) as u32);
+        }
+        if let Some(message) = &progress.message {
+            value["message"] = json!(crate::text::one_line(message, 500));
+        }
+        tell(value).await;
+    }
+    if begun {
+        tell(json!({ "kind": "end" })).await;
+    }
 }

@@ -16,18 +16,22 @@ use tower_lsp::jsonrpc::{Error, Id, Request};
 use tower_lsp::lsp_types::notification::ShowMessage;
 use tower_lsp::lsp_types::{DidChangeWorkspaceFoldersParams, MessageType, ShowMessageParams};
 
+use super::attached::Attached;
 use super::backend::Backend;
 use super::editor::Editor;
 use super::greeting::Greeting;
 use super::guard::{self, Reply};
 use super::seat::Seat;
-use super::{commands, convert, diagnostics};
+use super::{ask, commands, convert, diagnostics, publish, sdk};
 use crate::engine::Engine;
+use crate::engine::editors::Attachment;
 
 pub struct Front {
     seat: Arc<Seat>,
     service: LspService<Backend>,
     state: State,
+    /// The editor's place in the engine, from `initialized` on.
+    attachment: Option<Attachment>,
     /// What runs for as long as the editor is there.
     tasks: JoinSet<()>,
 }
@@ -44,7 +48,7 @@ impl Front {
         let seat = Arc::new(Seat::new(engine, editor));
         // The socket of tower-lsp's own transport is not used: `Editor` is the way to the editor.
         let (service, _socket) = LspService::new(|_| Backend::new(seat.clone()));
-        Self { seat, service, state: State::New, tasks: JoinSet::new() }
+        Self { seat, service, state: State::New, attachment: None, tasks: JoinSet::new() }
     }
 }
 
@@ -59,6 +63,14 @@ impl guard::Front for Front {
             }
             ("workspace/executeCommand", State::Running) => {
                 return commands::run(self.seat.clone(), params.unwrap_or_default()).boxed();
+            }
+            ("mcp/sdk/message", State::Running) => {
+                let reply = sdk::message(self.attachment.as_ref(), &params.unwrap_or_default());
+                return std::future::ready(reply).boxed();
+            }
+            ("mcp/sdk/close", State::Running) => {
+                let reply = sdk::close(self.attachment.as_ref(), &params.unwrap_or_default());
+                return std::future::ready(reply).boxed();
             }
             ("shutdown", State::Running) => self.state = State::ShutDown,
             _ => {}
@@ -80,6 +92,7 @@ impl guard::Front for Front {
             "workspace/didChangeConfiguration" => {
                 self.apply_settings(params.get("settings").unwrap_or(&Value::Null));
             }
+            "mcp/sdk/close" => drop(sdk::close(self.attachment.as_ref(), &params)),
             "workspace/didChangeWorkspaceFolders" => read(method, params, |params| self.change_folders(params)),
             _ => tracing::debug!(method, "notification left alone"),
         }
@@ -95,12 +108,26 @@ impl guard::Front for Front {
         if let Some(settings) = greeting.settings.clone() {
             self.apply_settings(&settings);
         }
+        self.attach();
         self.tasks.spawn(self.seat.clone().keep_folders());
         self.tasks.spawn(diagnostics::publish(self.seat.clone()));
     }
 }
 
 impl Front {
+    /// Takes the editor's place in the engine: it can be asked, and told, what its greeting says.
+    fn attach(&mut self) {
+        let (engine, editor) = (self.seat.engine.clone(), self.seat.editor.clone());
+        let abilities = self.seat.greeting().abilities();
+        if abilities.plugin {
+            self.tasks.spawn(publish::publish(engine.clone(), editor.clone()));
+        }
+        if !abilities.approvals {
+            self.tasks.spawn(ask::ask(engine.clone(), editor.clone()));
+        }
+        self.attachment = Some(engine.editors().attach(Arc::new(Attached { abilities, editor })));
+    }
+
     /// Lets tower-lsp find the handler and check the parameters.
     fn route(&mut self, id: Id, method: String, params: Option<Value>) -> BoxFuture<'static, Reply> {
         // Always ready; asking is part of the contract.

@@ -9,6 +9,7 @@ use serde_json::Value;
 use tower_lsp::lsp_types::Url;
 
 use super::convert;
+use crate::engine::editors::Abilities;
 use crate::text::lines::Encoding;
 
 /// What an editor said when it came.
@@ -61,6 +62,20 @@ impl Default for Greeting {
 }
 
 impl Greeting {
+    /// What the engine may ask of this editor.
+    pub fn abilities(&self) -> Abilities {
+        match &self.abilities {
+            Some(own) => Abilities {
+                plugin: true,
+                approvals: own.approvals,
+                elicitation: own.elicitation,
+                sampling: own.sampling,
+                sdk_servers: own.sdk_servers.clone(),
+            },
+            None => Abilities::default(),
+        }
+    }
+
     pub fn read(params: &Value) -> Self {
         let capability = |pointer: &str| params.pointer(&format!("/capabilities/{pointer}"));
         let yes = |pointer: &str| capability(pointer).and_then(Value::as_bool).unwrap_or_default();

@@ -14,6 +14,17 @@ use super::{ServerName, Timestamp, ToolId};
 #[serde(transparent)]
 pub struct CallId(pub Arc<str>);
 
+impl CallId {
+    pub fn random() -> Self {
+        let mut bits = [0u8; 16];
+        if getrandom::fill(&mut bits).is_err() {
+            // Without the system's randomness the id only has to be unique.
+            fastrand::fill(&mut bits);
+        }
+        Self(bits.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RequesterKind {

@@ -51,13 +51,13 @@ const UNFINISHED: &str = "no outcome was recorded: the sidecar ended during the 
 
 impl Owner {
     pub(super) fn begin(&mut self, call: &FinishedCall) -> Result<i64, String> {
-        let options = self.shared.options.clone();
+        let options = self.shared.options();
         self.write("NORMAL", |transaction| insert(transaction, &options, call, false))
     }
 
     pub(super) fn finish(&mut self, row: i64, call: &FinishedCall) -> Result<(), String> {
         let record = &call.record;
-        let limit = self.shared.options.record_bytes;
+        let limit = self.shared.options().record_bytes;
         let result = call.result.as_ref().map(|result| kept_result(result.get(), limit));
         self.write("NORMAL", |transaction| {
             transaction.execute(
@@ -78,7 +78,7 @@ impl Owner {
     }
 
     pub(super) fn calls(&mut self, query: &CallQuery) -> Result<Vec<CallRecord>, String> {
-        let (sql, values) = select(query, &path_text(&self.shared.options.project));
+        let (sql, values) = select(query, &path_text(&self.shared.options().project));
         self.connected(|connection| {
             let mut statement = connection.prepare_cached(&sql)?;
             let rows = statement.query_map(params_from_iter(values), read)?;
@@ -87,7 +87,7 @@ impl Owner {
     }
 
     pub(super) fn metrics(&mut self, server: Option<&str>) -> Result<Vec<ToolMetrics>, String> {
-        let project = path_text(&self.shared.options.project);
+        let project = path_text(&self.shared.options().project);
         let mut tools: BTreeMap<(String, String), (u64, Vec<i64>)> = BTreeMap::new();
         self.connected(|connection| {
             // What was refused never ran, and has no duration.

@@ -178,7 +178,7 @@ impl Owner {
         self.save_all().ok();
         let records = std::mem::take(&mut self.unwritten);
         if !records.is_empty() {
-            let options = self.shared.options.clone();
+            let options = self.shared.options();
             let written = self.write("NORMAL", |transaction| {
                 records.iter().try_for_each(|call| super::calls::insert(transaction, &options, call, true).map(drop))
             });

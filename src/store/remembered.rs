@@ -36,7 +36,7 @@ impl Owner {
     pub(super) fn forget_old(&mut self) {
         const DAY: i64 = 24 * 60 * 60 * 1_000;
         let now = Timestamp::now().unix_millis();
-        let calls = now - i64::from(self.shared.options.keep_days) * DAY;
+        let calls = now - i64::from(self.shared.options().keep_days) * DAY;
         let forgotten = self.connected(|connection| {
             // Ids grow with time, so only rows that go are read.
             connection.execute(

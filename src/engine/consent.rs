@@ -1,0 +1,158 @@
+//! What the user said earlier, what he is asked now, and what is kept of the answer.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Engine;
+use super::approvals::{Answer, Approval, Silence};
+use super::hub::Wish;
+use super::snapshot::{Offered, ServerView};
+use crate::model::{Decision, Error, Level, Result, ServerName, Timestamp, ToolId};
+use crate::policy::permit::OnceUsed;
+use crate::policy::trust::real;
+use crate::policy::{Asked, Found, Grant, grants};
+use crate::store::Saved;
+
+/// The tools whose `allow-once` of a file has been used in this session. A `std` lock for the same reason as the one
+/// of the approvals: private to this file, held for a look-up, never over an await.
+#[derive(Default)]
+pub struct Once(Mutex<BTreeSet<ToolId>>);
+
+impl Once {
+    pub fn used(&self, tool: &ToolId) -> OnceUsed {
+        let used = self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(tool);
+        if used { OnceUsed::Yes } else { OnceUsed::No }
+    }
+
+    pub fn use_up(&self, tool: &ToolId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(tool.clone());
+    }
+}
+
+/// A grant, as `mcp.grants` lists it.
+#[derive(Debug, Clone, Serialize)]
+pub struct GrantInfo {
+    pub id: String,
+    pub server: ServerName,
+    pub tool: String,
+    pub level: Level,
+    pub scope: &'static str,
+    pub since: Timestamp,
+}
+
+impl From<&Grant> for GrantInfo {
+    fn from(grant: &Grant) -> Self {
+        Self {
+            id: grant.id.clone(),
+            server: grant.server.clone(),
+            tool: grant.tool.clone(),
+            level: grant.level(),
+            scope: grant.scope.as_str(),
+            since: grant.since,
+        }
+    }
+}
+
+impl Engine {
+    /// Puts a question to whoever can answer it.
+    pub(super) async fn put(&self, approval: Approval) -> Result<Answer, Silence> {
+        let editors = self.0.editors.subscribe();
+        if *editors.borrow() == 0 {
+            return Err(Silence::Withdrawn("there is no editor to ask".to_owned()));
+        }
+        let (limit, most) = {
+            let settings = self.0.settings.borrow();
+            (settings.approvals.timeout, settings.limits.approvals)
+        };
+        let mut editors = editors;
+        tokio::select! {
+            answer = self.0.approvals.ask(approval, limit, most) => answer,
+            // The last editor has left: nobody will ever answer.
+            _ = editors.wait_for(|editors| *editors == 0) => Err(Silence::Withdrawn("the editor has gone".to_owned())),
+        }
+    }
+
+    /// The user's answer to a question, from whichever front.
+    pub fn resolve(&self, id: &str, decision: &str, note: Option<String>, content: Option<Value>) -> Result<()> {
+        self.0.approvals.resolve(id, decision, note, content)
+    }
+
+    /// What an earlier answer says about this tool, as it is now.
+    pub(super) async fn grant_for(&self, view: &ServerView, offered: &Offered) -> Found {
+        let project = self.project();
+        let asked = asked(view, offered, &project);
+        self.0.store.find_grant(&asked).await
+    }
+
+    /// Keeps what an answer says about calls to come: nothing after `allow-once` and `deny`.
+    pub(super) async fn remember(&self, view: &ServerView, offered: &Offered, decision: Decision) -> Result<()> {
+        if decision == Decision::Disable {
+            return self.set_session_level(offered.id.server.clone(), &offered.tool.name, Some(Level::Disable)).await;
+        }
+        let project = self.project();
+        let asked = asked(view, offered, &project);
+        if let Some(grant) = Grant::new(&asked, decision, offered.pin().clone())
+            && let Saved::InMemory(why) = self.0.store.add_grant(grant).await
+        {
+            tracing::warn!(tool = %offered.id, %why, "the grant holds only until the engine ends");
+        }
+        Ok(())
+    }
+
+    pub async fn changes(&self) -> Changes {
+        Changes { grants: self.0.store.grants().await, project: self.project() }
+    }
+
+    pub async fn grants(&self) -> Vec<GrantInfo> {
+        self.0.store.grants().await.iter().map(|grant| GrantInfo::from(&**grant)).collect()
+    }
+
+    /// Takes one grant back, or all of them; how many those were.
+    pub async fn revoke(&self, id: Option<&str>) -> Result<usize> {
+        match id {
+            None => Ok(self.0.store.revoke_grants().await),
+            Some(id) if self.0.store.revoke_grant(id).await => Ok(1),
+            Some(id) => Err(Error::NotFound(format!("no grant `{id}`; `mcp.grants` lists those there are"))),
+        }
+    }
+
+    /// Sets a level for this session only.
+    pub async fn set_session_level(&self, server: ServerName, tool: &str, level: Option<Level>) -> Result<()> {
+        self.wish(|done| Wish::Level { server, tool: tool.to_owned(), level, done }).await
+    }
+
+    /// The real path of the workspace: what project grants are bound to.
+    fn project(&self) -> PathBuf {
+        let folder = self.0.folders.borrow().first().cloned();
+        folder.map_or_else(PathBuf::new, |folder| real(&folder))
+    }
+}
+
+/// Which tools have changed since the user allowed them for more than once.
+pub struct Changes {
+    grants: Vec<Arc<Grant>>,
+    project: PathBuf,
+}
+
+impl Changes {
+    pub fn concern(&self, view: &ServerView, offered: &Offered) -> bool {
+        // Pinning costs a digest: only what was granted once is looked at.
+        let granted =
+            self.grants.iter().any(|grant| grant.server == offered.id.server && *grant.tool == *offered.id.tool);
+        granted && matches!(grants::find(&self.grants, &asked(view, offered, &self.project)), Found::Suspended(_))
+    }
+}
+
+fn asked<'a>(view: &'a ServerView, offered: &'a Offered, project: &'a Path) -> Asked<'a> {
+    let bound = view.definition.scope.needs_trust();
+    Asked {
+        tool: &offered.id,
+        project,
+        fingerprint: view.fingerprint.as_ref().filter(|_| bound).map(|fingerprint| fingerprint.digest.as_str()),
+        pin: &offered.pin().digest,
+    }
+}

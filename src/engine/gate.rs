@@ -1,0 +1,259 @@
+//! The one door to every tool. Whoever asks, a call takes the same straight path:
+//! find → check the arguments → rule → ask → call → record.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::Engine;
+use super::approvals::{Answer, Silence};
+use super::record::Recording;
+use super::snapshot::{Offered, ServerView, Snapshot};
+use crate::model::{CallId, CallResult, Decision, Error, Level, Requester, Result, Status, ToolCall, ToolId, Waiting};
+use crate::policy::permit::{Consent, Permitted, Refusal, permit};
+use crate::policy::{Found, Ruling};
+use crate::server::connection::{CallOptions, Progress};
+
+/// How often a question is put anew because the tool or its rule changed while it waited.
+const PATIENCE: u32 = 5;
+
+/// A wish to run a tool, as a front brings it.
+pub struct Wish {
+    pub tool: ToolId,
+    pub arguments: Map<String, Value>,
+    /// The answer of a user who has just seen these very arguments.
+    pub decision: Option<Decision>,
+    pub requester: Requester,
+    pub workflow: Option<String>,
+    pub timeout: Option<Duration>,
+    pub progress: Option<mpsc::Sender<Progress>>,
+}
+
+/// What came of a call that was let through and answered.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    pub id: CallId,
+    pub tool: ToolId,
+    pub result: CallResult,
+    /// The level or decision that let it pass.
+    pub decision: &'static str,
+    pub duration: Duration,
+}
+
+impl Engine {
+    /// Runs a tool. The call has a task of its own, which outlives a caller that goes away just long enough to cancel
+    /// at the server and to write its record.
+    pub async fn call(&self, wish: Wish) -> Result<Outcome> {
+        let gone = CancellationToken::new();
+        let passage = Passage {
+            engine: self.clone(),
+            call: ToolCall {
+                id: CallId::random(),
+                tool: wish.tool,
+                arguments: Arc::new(wish.arguments),
+                requester: wish.requester,
+                workflow: wish.workflow,
+                timeout: wish.timeout,
+            },
+            decision: wish.decision,
+            progress: wish.progress,
+            gone: gone.clone(),
+        };
+        // Dropped with this future: the caller has gone.
+        let _caller = gone.drop_guard();
+        match tokio::spawn(passage.through()).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Error::Io("the call ended by a fault of the sidecar; its log tells more".to_owned())),
+        }
+    }
+
+    /// The level for a call, all rules, grants and the session considered but the user's answer to it.
+    pub(super) fn rule(&self, view: &ServerView, offered: &Offered, arguments: Option<&Map<String, Value>>) -> Ruling {
+        let snapshot = self.now();
+        let ruling = snapshot.rules.rule(&offered.id.server, &offered.tool, arguments, view.standing());
+        ruling.in_session(self.0.once.used(&offered.id))
+    }
+}
+
+/// One call on its way through the door.
+struct Passage {
+    engine: Engine,
+    call: ToolCall,
+    decision: Option<Decision>,
+    progress: Option<mpsc::Sender<Progress>>,
+    gone: CancellationToken,
+}
+
+impl Passage {
+    async fn through(self) -> Result<Outcome> {
+        let begun = Instant::now();
+        let mut recording = Recording::new(&self.engine, &self.call);
+        let gone = self.gone.clone();
+        let outcome = tokio::select! {
+            outcome = self.walk(&mut recording) => outcome,
+            () = gone.cancelled() => Err(Error::Cancelled),
+        };
+        let outcome = outcome.map(|(result, decision)| Outcome {
+            id: self.call.id.clone(),
+            tool: self.call.tool.clone(),
+            result,
+            decision,
+            duration: begun.elapsed(),
+        });
+        recording.finish(&outcome, begun.elapsed()).await;
+        outcome
+    }
+
+    async fn walk(&self, recording: &mut Recording) -> Result<(CallResult, &'static str)> {
+        let mut decision = self.decision;
+        for _ in 0..PATIENCE {
+            let (view, offered) = self.find().await?;
+            self.check(&offered)?;
+            let ruling = self.engine.rule(&view, &offered, Some(&self.call.arguments));
+            let earlier = match ruling.level {
+                Level::RequireApproval => self.engine.grant_for(&view, &offered).await,
+                _ => Found::Nothing,
+            };
+            let consent = match (&decision, &earlier) {
+                (Some(decision), _) => Consent::Answer(*decision),
+                (None, Found::Live(grant)) => Consent::Grant(grant),
+                (None, _) => Consent::None,
+            };
+            match permit(self.call.clone(), &ruling, consent) {
+                Ok(permitted) => {
+                    if let Some(decision) = decision {
+                        self.engine.remember(&view, &offered, decision).await?;
+                    }
+                    recording.let_pass(&permitted);
+                    return self.send(&view, permitted, recording).await;
+                }
+                Err(Refusal::Denied { decision, decided_by, error, .. }) => {
+                    recording.refused(decision, &decided_by);
+                    return Err(error);
+                }
+                Err(Refusal::Ask(_)) => {}
+            }
+            match self.ask(&view, &offered, &earlier).await {
+                Asked::Answered(Answer::Decision { decision: answer, note }) => {
+                    if !answer.allows() {
+                        recording.refused(answer.as_str(), "user");
+                        self.engine.remember(&view, &offered, answer).await?;
+                        return Err(
+                            self.denied(note.map_or("you said no".to_owned(), |note| format!("you said no: {note}")))
+                        );
+                    }
+                    decision = Some(answer);
+                }
+                Asked::Answered(_) => return Err(self.denied("the answer was no decision".to_owned())),
+                Asked::Silent(silence) => {
+                    let reason = silence.to_string();
+                    recording.refused("deny", &reason);
+                    return Err(self.denied(reason));
+                }
+                // What was shown is no longer what would run: look again, and ask again where that is needed.
+                Asked::Changed => decision = None,
+            }
+        }
+        let reason = "the tool or its rules kept changing while the question waited".to_owned();
+        recording.refused("deny", &reason);
+        Err(self.denied(reason))
+    }
+
+    /// The server and the tool. A server that is just starting gets its time, a lazy one is started.
+    async fn find(&self) -> Result<(Arc<ServerView>, Arc<Offered>)> {
+        let ToolId { server, tool } = &self.call.tool;
+        let mut pictures = self.engine.snapshot();
+        let mut woken = false;
+        loop {
+            let snapshot = pictures.borrow_and_update().clone();
+            let view = snapshot.server(server)?.clone();
+            let status = view.state.status;
+            let handle = view.usable();
+            if let Some(offered) = view.tools.get(tool).filter(|_| handle.is_ok()) {
+                return Ok((view.clone(), offered.clone()));
+            }
+            match status {
+                Status::Pending(Waiting::Starting) => {
+                    // Bounded by the start's own limit: it ends in another status.
+                    pictures.changed().await.map_err(|_| Error::Cancelled)?;
+                }
+                Status::Stopped if !woken && handle.is_ok() => {
+                    handle?.start().await?;
+                    self.engine.refresh().await?;
+                    woken = true;
+                }
+                Status::Connected => {
+                    handle?;
+                    return Err(Error::NoTool { server: server.clone(), tool: tool.to_string() });
+                }
+                _ => {
+                    handle?;
+                    let why = view.state.error.clone().unwrap_or_else(|| format!("it is {}", status.as_str()));
+                    return Err(Error::Connection { server: server.clone(), message: why });
+                }
+            }
+        }
+    }
+
+    fn check(&self, offered: &Offered) -> Result<()> {
+        let violations = offered.checker().check(&self.call.arguments);
+        if violations.is_empty() {
+            return Ok(());
+        }
+        Err(Error::InvalidArguments { tool: self.call.tool.clone(), violations })
+    }
+
+    /// Puts the question to the user, and takes it back when what was shown changes.
+    async fn ask(&self, view: &ServerView, offered: &Arc<Offered>, earlier: &Found) -> Asked {
+        let approval = super::prompt::tool(&self.call, view, offered, earlier);
+        let mut pictures = self.engine.snapshot();
+        let server = &self.call.tool.server;
+        let changed = async {
+            let other = |snapshot: &Arc<Snapshot>| {
+                let now = snapshot.servers.get(server).and_then(|view| view.tools.get(&offered.tool.name));
+                now.is_none_or(|now| now.tool.raw != offered.tool.raw || now.ruling != offered.ruling)
+            };
+            if pictures.wait_for(other).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            answer = self.engine.put(approval) => match answer {
+                Ok(answer) => Asked::Answered(answer),
+                Err(silence) => Asked::Silent(silence),
+            },
+            () = changed => Asked::Changed,
+        }
+    }
+
+    async fn send(
+        &self,
+        view: &ServerView,
+        permitted: Permitted,
+        recording: &mut Recording,
+    ) -> Result<(CallResult, &'static str)> {
+        recording.before_sending().await?;
+        self.engine.0.once.use_up(&self.call.tool);
+        let decision = permitted.decision();
+        let options = CallOptions {
+            timeout: self.engine.time_limit(view, self.call.timeout),
+            max_timeout: self.engine.0.settings.borrow().servers.max_timeout,
+            progress: self.progress.clone(),
+        };
+        let result = view.usable()?.call(permitted, options).await?;
+        Ok((result, decision))
+    }
+
+    fn denied(&self, reason: String) -> Error {
+        Error::Denied { tool: self.call.tool.clone(), reason }
+    }
+}
+
+enum Asked {
+    Answered(Answer),
+    Silent(Silence),
+    Changed,
+}

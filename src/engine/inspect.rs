@@ -1,0 +1,217 @@
+//! Looking at what servers offer and did: resources, prompts, completion, a trial run, levels explained.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+use super::Engine;
+use super::snapshot::{Offered, ServerView};
+use super::trust::Verdict;
+use crate::config::{Definition, layers};
+use crate::model::{CallRecord, Error, Level, Result, Scope, ServerName, Status, Timestamp, millis};
+use crate::policy::HiddenRule;
+use crate::policy::trust::Trusted;
+use crate::server::connection::Request;
+use crate::server::{Context, Server};
+use crate::store::{CallQuery, ToolMetrics};
+
+/// What a trial run of a definition found. Nothing stays running.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TestReport {
+    pub success: bool,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_info: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol_version: Option<String>,
+    pub tools: Vec<Value>,
+    pub resources: Vec<Value>,
+    pub prompts: Vec<Value>,
+    pub latency_ms: f64,
+}
+
+/// The level of one tool and how it came about; what `mcp.policies` lists.
+#[derive(Debug, Clone, Serialize)]
+pub struct Explanation {
+    pub tool: String,
+    pub level: Level,
+    pub source: Arc<str>,
+    pub hides: Vec<HiddenRule>,
+}
+
+/// What `mcp.metrics` tells about a server.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerMetrics {
+    pub server: ServerName,
+    pub start_ms: Option<f64>,
+    pub discover_ms: Option<f64>,
+    pub restarts: u32,
+    pub uptime_ms: Option<f64>,
+    pub tools: Vec<ToolMetrics>,
+}
+
+impl ServerMetrics {
+    /// Takes the server's own rows out of `rows`.
+    fn new(view: &ServerView, rows: &mut Vec<ToolMetrics>) -> Self {
+        let server = view.definition.name.clone();
+        let since = view.state.started_at.filter(|_| view.state.status == Status::Connected);
+        Self {
+            start_ms: view.state.start_time.map(millis),
+            discover_ms: view.state.discover_time.map(millis),
+            restarts: view.state.restarts,
+            uptime_ms: since.map(|since| (Timestamp::now().unix_millis() - since.unix_millis()).max(0) as f64),
+            tools: rows.extract_if(.., |row| row.server == server).collect(),
+            server,
+        }
+    }
+}
+
+impl Engine {
+    pub async fn read_resource(&self, server: &ServerName, uri: String) -> Result<Arc<RawValue>> {
+        self.request(server, Request::ReadResource { uri }).await
+    }
+
+    pub async fn get_prompt(
+        &self,
+        server: &ServerName,
+        name: String,
+        arguments: Map<String, Value>,
+    ) -> Result<Arc<RawValue>> {
+        self.request(server, Request::GetPrompt { name, arguments: Some(arguments) }).await
+    }
+
+    pub async fn complete(
+        &self,
+        server: &ServerName,
+        reference: Value,
+        argument: Value,
+        context: Option<Value>,
+    ) -> Result<Arc<RawValue>> {
+        self.request(server, Request::Complete { r#ref: reference, argument, context }).await
+    }
+
+    async fn request(&self, server: &ServerName, request: Request) -> Result<Arc<RawValue>> {
+        let snapshot = self.now();
+        let view = snapshot.server(server)?;
+        view.usable()?.request(request, self.time_limit(view, None)).await
+    }
+
+    /// How long this server may take for an answer: what the caller says, else its definition, else the settings.
+    pub(super) fn time_limit(&self, view: &ServerView, wanted: Option<Duration>) -> Duration {
+        let settings = self.0.settings.borrow();
+        wanted.or(view.definition.spec.timeout).unwrap_or(settings.servers.timeout).min(settings.servers.max_timeout)
+    }
+
+    /// Starts a second instance of a configured server, lists what it has, and ends it again.
+    pub async fn test_server(&self, server: ServerName) -> Result<TestReport> {
+        let snapshot = self.now();
+        let definition = snapshot.server(&server)?.definition.clone();
+        match self.0.judge.judge(definition).await {
+            Verdict::May(trusted) => Ok(self.trial(trusted).await),
+            Verdict::Forbidden { reason } => Err(Error::Process { server, message: reason }),
+            Verdict::Ask(_) | Verdict::Refused => Err(Error::NeedsTrust(server)),
+        }
+    }
+
+    /// The same for a definition that stands in no file. Whoever sends it has it before his eyes.
+    pub async fn test_config(&self, config: Value) -> Result<TestReport> {
+        let (name, spec) = layers::session_entry("test", &config).map_err(|problems| {
+            let told: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
+            Error::InvalidParams(told.join("; "))
+        })?;
+        let folder = self.0.folders.borrow().first().cloned();
+        let definition = Definition {
+            name: name.clone(),
+            scope: Scope::Session,
+            file: None,
+            folder,
+            place: 0..0,
+            line: 0,
+            spec,
+            written: Arc::new(config),
+            hides: Vec::new(),
+        };
+        match self.0.judge.judge(Arc::new(definition)).await {
+            Verdict::May(trusted) => Ok(self.trial(trusted).await),
+            Verdict::Forbidden { reason } => Err(Error::Process { server: name, message: reason }),
+            Verdict::Ask(_) | Verdict::Refused => Err(Error::NeedsTrust(name)),
+        }
+    }
+
+    async fn trial(&self, trusted: Trusted) -> TestReport {
+        let begun = Instant::now();
+        // Its events go nowhere: nobody but this function is to see a trial.
+        let (events, _) = mpsc::channel(1);
+        let server = Server::spawn(trusted, 0, Context { events, ..self.0.context.clone() });
+        // How it went is in its state.
+        server.start().await.ok();
+        let state = server.state();
+        let latency_ms = millis(begun.elapsed());
+        server.shutdown().await;
+        let success = state.status == Status::Connected;
+        let raw = |values: Vec<&Value>| values.into_iter().cloned().collect::<Vec<_>>();
+        TestReport {
+            success,
+            message: match &state.error {
+                Some(error) if !success => error.clone(),
+                _ if success => format!(
+                    "connected: {} tools, {} resources, {} prompts",
+                    state.tools.len(),
+                    state.resources.len(),
+                    state.prompts.len()
+                ),
+                _ => state.status.reason().unwrap_or_else(|| state.status.as_str().to_owned()),
+            },
+            server_info: state.peer.as_ref().map(|peer| json!({ "name": peer.name, "version": peer.version })),
+            protocol_version: state.peer.as_ref().map(|peer| peer.protocol_version.clone()),
+            tools: raw(state.tools.iter().map(|tool| &*tool.raw).collect()),
+            resources: raw(state.resources.iter().map(|resource| &*resource.raw).collect()),
+            prompts: raw(state.prompts.iter().map(|prompt| &*prompt.raw).collect()),
+            latency_ms,
+        }
+    }
+
+    /// Why each tool has the level that it has; no call is made.
+    pub fn policies(
+        &self,
+        server: Option<&ServerName>,
+        tool: Option<&str>,
+        arguments: Option<&Map<String, Value>>,
+    ) -> Result<Vec<Explanation>> {
+        let snapshot = self.now();
+        let mut explained = Vec::new();
+        for view in snapshot.select(server)? {
+            let chosen = view.tools.values().filter(|offered| tool.is_none_or(|tool| &*offered.tool.name == tool));
+            explained.extend(chosen.map(|offered| self.explain(view, offered, arguments)));
+        }
+        match (explained.is_empty(), server, tool) {
+            (true, Some(server), Some(tool)) => Err(Error::NoTool { server: server.clone(), tool: tool.to_owned() }),
+            _ => Ok(explained),
+        }
+    }
+
+    fn explain(&self, view: &ServerView, offered: &Offered, arguments: Option<&Map<String, Value>>) -> Explanation {
+        let explained = self.now().rules.explain(&offered.id.server, &offered.tool, arguments, view.standing());
+        let ruling = explained.ruling.in_session(self.0.once.used(&offered.id));
+        Explanation { tool: offered.id.to_string(), level: ruling.level, source: ruling.source, hides: explained.hides }
+    }
+
+    /// The call log of this workspace, newest first.
+    pub async fn calls(&self, query: CallQuery) -> Result<Vec<CallRecord>> {
+        self.0.store.calls(query).await
+    }
+
+    /// How long servers took to start and tools to answer, and how often they failed.
+    pub async fn metrics(&self, server: Option<&ServerName>) -> Result<Vec<ServerMetrics>> {
+        let snapshot = self.now();
+        let views = snapshot.select(server)?;
+        let mut rows = self.0.store.metrics(server.map(ToString::to_string)).await?;
+        Ok(views.into_iter().map(|view| ServerMetrics::new(view, &mut rows)).collect())
+    }
+}

@@ -1,0 +1,97 @@
+//! What the user is shown before a tool runs or a definition is trusted.
+
+use serde_json::Value;
+
+use super::approvals::{Approval, Kind};
+use super::host::question;
+use super::snapshot::{Offered, ServerView};
+use crate::config::Definition;
+use crate::model::{Decision, Requester, RequesterKind, ToolCall};
+use crate::policy::Found;
+use crate::policy::trust::Summary;
+use crate::text::{one_line, visible};
+
+/// A prompt shows this much of a server's own words about a tool; the rest is counted.
+const WORDS: usize = 2_000;
+
+pub fn tool(call: &ToolCall, view: &ServerView, offered: &Offered, earlier: &Found) -> Approval {
+    let tool = &offered.tool;
+    let options: Vec<&'static str> = Decision::ALL.into_iter().map(Decision::as_str).collect();
+    let name = one_line(&tool.name, 128);
+    let diff = match earlier {
+        Found::Suspended(grant) => grant.pin.changed(tool).map(|lines| lines.join("\n")),
+        Found::Live(_) | Found::Nothing => None,
+    };
+    let title = format!("{} wants to run {name} of {}", who(&call.requester), call.tool.server);
+    let mut detail = visible(&tool.description, WORDS);
+    if diff.is_some() {
+        detail.push_str("\nThis tool has changed since you allowed it; the difference is below.");
+    }
+    if let Some(file) = &view.definition.file {
+        detail.push_str(&format!("\nThe server comes from {} ({}).", file.display(), view.definition.scope));
+    }
+    Approval {
+        tool: Some(tool.name.to_string()),
+        arguments: Some(Value::Object((*call.arguments).clone())),
+        detail: detail.trim().to_owned(),
+        annotations: Some(tool.annotations),
+        requester: call.requester.clone(),
+        diff,
+        ..question(&call.tool.server, Kind::Tool, title, &options)
+    }
+}
+
+/// A definition before it is trusted: everything that decides what will run, nothing cut.
+pub fn definition(definition: &Definition, summary: &Summary) -> String {
+    let mut lines = Vec::new();
+    if let Some(file) = &definition.file {
+        lines.push(format!("from      {}", file.display()));
+    }
+    describe(&mut lines, summary);
+    if let Some(fallback) = &summary.fallback {
+        lines.push("if that fails:".to_owned());
+        describe(&mut lines, fallback);
+    }
+    lines.join("\n")
+}
+
+fn describe(lines: &mut Vec<String>, summary: &Summary) {
+    let mut say = |what: &str, value: Option<String>| {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            lines.push(format!("{what:<9} {value}"));
+        }
+    };
+    let quoted: Vec<String> = summary.command.iter().map(|word| shell_word(word)).collect();
+    say("runs", Some(quoted.join(" ")));
+    say("program", summary.program.clone());
+    say("in", summary.cwd.clone());
+    say("with", Some(summary.env.join(", ")));
+    say("env file", summary.env_file.clone());
+    say("connects", summary.url.clone());
+    say("sends", Some(summary.headers.join(", ")));
+    say("allows", Some(summary.levels.join("; ")));
+    for warning in &summary.warnings {
+        say("beware", Some(warning.clone()));
+    }
+}
+
+/// A word as a shell would need it, so that where one ends and the next begins can be seen.
+fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,${}".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+fn who(requester: &Requester) -> String {
+    let name = one_line(&requester.name, 80);
+    match (requester.kind, name.is_empty()) {
+        (RequesterKind::User, _) => "You".to_owned(),
+        (RequesterKind::Plugin, true) => "A plugin".to_owned(),
+        (RequesterKind::Agent, true) => "An agent".to_owned(),
+        (RequesterKind::Plugin, false) => format!("The plugin {name}"),
+        (RequesterKind::Agent, false) => format!("The agent {name}"),
+    }
+}

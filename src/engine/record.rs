@@ -1,0 +1,77 @@
+//! One row of the call log in the making. Every call leaves one, refused ones too.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use super::gate::Outcome;
+use super::{Engine, Notice};
+use crate::model::{CallRecord, Result, Timestamp, ToolCall, millis};
+use crate::policy::permit::Permitted;
+use crate::store::{Begun, FinishedCall};
+
+pub struct Recording {
+    engine: Engine,
+    row: CallRecord,
+    arguments: Arc<Map<String, Value>>,
+    begun: Option<Begun>,
+}
+
+impl Recording {
+    pub fn new(engine: &Engine, call: &ToolCall) -> Self {
+        Self {
+            engine: engine.clone(),
+            row: CallRecord {
+                call_id: call.id.clone(),
+                time: Timestamp::now(),
+                server: call.tool.server.clone(),
+                tool: call.tool.tool.to_string(),
+                requester: call.requester.clone(),
+                workflow: call.workflow.clone(),
+                // Until somebody decides: the call may end before it gets that far.
+                decision: "none".to_owned(),
+                decided_by: "nobody".to_owned(),
+                success: false,
+                error: None,
+                duration_ms: 0.0,
+                arguments: None,
+                result: None,
+            },
+            arguments: call.arguments.clone(),
+            begun: None,
+        }
+    }
+
+    pub fn let_pass(&mut self, permitted: &Permitted) {
+        self.row.decision = permitted.decision().to_owned();
+        self.row.decided_by = permitted.decided_by().to_string();
+    }
+
+    pub fn refused(&mut self, decision: &str, by: &str) {
+        self.row.decision = decision.to_owned();
+        self.row.decided_by = by.to_owned();
+    }
+
+    /// In strict mode the row is on disk before the call is sent, or the call is not sent.
+    pub async fn before_sending(&mut self) -> Result<()> {
+        let call = FinishedCall { record: self.row.clone(), arguments: self.arguments.clone(), result: None };
+        self.begun = Some(self.engine.0.store.begin_call(call).await?);
+        Ok(())
+    }
+
+    pub async fn finish(mut self, outcome: &Result<Outcome>, duration: Duration) {
+        self.row.duration_ms = millis(duration);
+        match outcome {
+            Ok(outcome) => {
+                self.row.success = !outcome.result.is_error;
+                self.row.error = outcome.result.is_error.then(|| "the tool reported an error".to_owned());
+            }
+            Err(error) => self.row.error = Some(error.to_string()),
+        }
+        self.engine.0.notices.send(Notice::CallFinished(Arc::new(self.row.clone()))).ok();
+        let result = outcome.as_ref().ok().map(|outcome| outcome.result.raw.clone());
+        let call = FinishedCall { record: self.row, arguments: self.arguments, result };
+        self.engine.0.store.finish_call(self.begun.unwrap_or_default(), call).await;
+    }
+}

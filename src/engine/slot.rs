@@ -1,0 +1,138 @@
+//! One server's place in the hub: what was asked for, what became of it, and the picture made from both.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::snapshot::{Offered, ServerView, Trust};
+use crate::config::{Definition, Launch};
+use crate::model::{ServerState, Status, Tool, ToolId, Waiting};
+use crate::policy::Rules;
+use crate::policy::trust::{Fingerprint, Question, Trusted};
+use crate::server::{Context, Server};
+
+pub struct Slot {
+    pub definition: Arc<Definition>,
+    /// Tells events of this life from those of an earlier one under the same name.
+    pub generation: u64,
+    pub switched_on: bool,
+    pub state: Arc<ServerState>,
+    pub server: Option<Server>,
+    /// A server that has lost its trust, to be ended by the hub.
+    pub leaving: Option<Server>,
+    /// Of the definition that was trusted; grants are bound to it.
+    fingerprint: Option<Arc<Fingerprint>>,
+    trust: Trust,
+    /// What the tools below were made from.
+    made_from: Option<(Arc<Vec<Arc<Tool>>>, Arc<Rules>, Arc<Definition>, Trust)>,
+    tools: Arc<BTreeMap<Arc<str>, Arc<Offered>>>,
+    remarks: Vec<String>,
+}
+
+impl Slot {
+    pub fn new(definition: Arc<Definition>, generation: u64, switched_on: bool) -> Self {
+        let status = if definition.spec.enabled { Status::Pending(Waiting::Starting) } else { Status::Disabled };
+        Self {
+            definition,
+            generation,
+            switched_on,
+            state: Arc::new(ServerState::new(status)),
+            server: None,
+            leaving: None,
+            fingerprint: None,
+            trust: Trust::Needed { difference: None, refused: false },
+            made_from: None,
+            tools: Arc::default(),
+            remarks: Vec::new(),
+        }
+    }
+
+    pub fn may_start(&mut self, trusted: Trusted, context: Context) {
+        self.trust = Trust::Given;
+        self.fingerprint = Some(trusted.fingerprint().clone());
+        if self.server.is_none() && self.definition.spec.enabled {
+            let server = Server::spawn(trusted, self.generation, context);
+            self.state = server.state();
+            self.server = Some(server);
+        }
+    }
+
+    /// A running server goes on when only its levels await trust, as its launch was trusted before; what its file
+    /// wants to widen does not count meanwhile. Anything else that runs has to leave.
+    pub fn must_ask(&mut self, question: &Question) {
+        let difference = question.difference.as_ref().map(|lines| lines.join("\n"));
+        self.trust = Trust::Needed { difference, refused: false };
+        if !question.same_launch {
+            self.wait_for_trust(None);
+        }
+    }
+
+    pub fn refused(&mut self) {
+        self.trust = Trust::Needed { difference: None, refused: true };
+        self.wait_for_trust(Some("you did not trust this definition; `mcp.server.trust` changes that".to_owned()));
+    }
+
+    pub fn forbidden(&mut self, reason: String) {
+        self.trust = Trust::Given;
+        self.leaving = self.server.take();
+        self.become_without_server(Status::Failed, Some(reason));
+    }
+
+    fn wait_for_trust(&mut self, error: Option<String>) {
+        self.leaving = self.server.take();
+        let status = if self.definition.spec.enabled { Status::Pending(Waiting::Trust) } else { Status::Disabled };
+        self.become_without_server(status, error);
+    }
+
+    fn become_without_server(&mut self, status: Status, error: Option<String>) {
+        let mut state = ServerState::new(status);
+        state.error = error;
+        self.state = Arc::new(state);
+    }
+
+    /// What the server says now, events that are still on their way included.
+    pub fn refresh(&mut self) {
+        if let Some(server) = &self.server {
+            self.state = server.state();
+        }
+    }
+
+    pub fn waits_for_editor(&self) -> bool {
+        matches!(self.definition.spec.launch, Launch::Sdk { .. }) && self.state.status != Status::Connected
+    }
+
+    pub fn view(&mut self, rules: &Arc<Rules>) -> Arc<ServerView> {
+        self.remake_tools(rules);
+        Arc::new(ServerView {
+            definition: self.definition.clone(),
+            state: self.state.clone(),
+            trust: self.trust.clone(),
+            fingerprint: self.fingerprint.clone(),
+            switched_on: self.switched_on,
+            tools: self.tools.clone(),
+            server: self.server.clone(),
+            remarks: self.remarks.clone(),
+        })
+    }
+
+    /// Rules every tool anew, but only when something that a ruling depends on has changed: a server may have
+    /// thousands, and pictures are published often.
+    fn remake_tools(&mut self, rules: &Arc<Rules>) {
+        let same = self.made_from.as_ref().is_some_and(|(tools, made_by, definition, trust)| {
+            Arc::ptr_eq(tools, &self.state.tools)
+                && Arc::ptr_eq(made_by, rules)
+                && Arc::ptr_eq(definition, &self.definition)
+                && *trust == self.trust
+        });
+        if same {
+            return;
+        }
+        let standing = self.trust.standing();
+        let offered = self.state.tools.iter().map(|tool| {
+            let id = ToolId::new(self.definition.name.clone(), &tool.name);
+            let ruling = rules.rule(&self.definition.name, tool, None, standing);
+            (tool.name.clone(), Arc::new(Offered::new(id, tool.clone(), ruling)))
+        });
+        self.tools = Arc::new(offered.collect());
+        self.made_from = Some((self.state.tools.clone(), rules.clone(), self.definition.clone(), self.trust.clone()));
+    }
+}

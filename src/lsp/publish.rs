@@ -1,0 +1,112 @@
+//! Tells an editor that knows the `mcp/…` notifications what has changed: the difference between two pictures.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::broadcast::error::RecvError;
+
+use super::editor::Editor;
+use crate::engine::snapshot::{ServerView, Snapshot};
+use crate::engine::{Engine, Notice};
+use crate::model::ServerName;
+use crate::protocol::types::ServerStatus;
+
+/// Runs until the editor has gone.
+pub async fn publish(engine: Engine, editor: Editor) {
+    let mut pictures = engine.snapshot();
+    let mut approvals = engine.approvals().subscribe();
+    let mut notices = engine.notices();
+    let mut told = Told::default();
+    // What is there already is news to an editor that has just come.
+    pictures.mark_changed();
+    if !approvals.borrow().is_empty() {
+        approvals.mark_changed();
+    }
+    loop {
+        tokio::select! {
+            Ok(()) = pictures.changed() => {
+                let picture = pictures.borrow_and_update().clone();
+                for (method, params) in told.difference(&picture) {
+                    editor.tell(method, &params).await;
+                }
+            }
+            Ok(()) = approvals.changed() => {
+                let waiting = approvals.borrow_and_update().clone();
+                editor.tell("mcp/approvalsChanged", &json!({ "approvals": *waiting })).await;
+            }
+            notice = notices.recv() => match notice {
+                Ok(notice) => tell(&editor, notice).await,
+                // Too slow for the stream of events; the pictures above make up for state.
+                Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "the editor reads too slowly"),
+                Err(RecvError::Closed) => return,
+            },
+            () = editor.gone() => return,
+        }
+    }
+}
+
+async fn tell(editor: &Editor, notice: Notice) {
+    match notice {
+        Notice::Log { server, line } => {
+            let params = json!({ "server": server, "level": line.level, "text": line.text, "time": line.time });
+            editor.tell("mcp/log", &params).await;
+        }
+        Notice::Reloaded(reload) => editor.tell("mcp/configReloaded", &*reload).await,
+        Notice::CallFinished(record) => editor.tell("mcp/callFinished", &*record).await,
+        Notice::ResourceUpdated { server, uri } => {
+            editor.tell("mcp/resourceUpdated", &json!({ "server": server, "uri": uri })).await;
+        }
+    }
+}
+
+/// What the editor knows already.
+#[derive(Default)]
+struct Told {
+    servers: BTreeMap<ServerName, (Arc<ServerView>, Value)>,
+}
+
+impl Told {
+    fn difference(&mut self, picture: &Snapshot) -> Vec<(&'static str, Value)> {
+        let mut news = Vec::new();
+        self.servers.retain(|name, _| {
+            let stays = picture.servers.contains_key(name);
+            if !stays {
+                news.push(("mcp/serverRemoved", json!({ "name": name })));
+            }
+            stays
+        });
+        for (name, view) in &picture.servers {
+            let before = self.servers.get(name);
+            if before.is_some_and(|(before, _)| same(before, view)) {
+                continue;
+            }
+            let status = serde_json::to_value(ServerStatus::from(&**view)).unwrap_or_default();
+            let mut worth_telling = status.clone();
+            // Changes with every call; whoever looks gets it with the next change that matters.
+            worth_telling.as_object_mut().map(|fields| fields.shift_remove("latencyMs"));
+            if before.is_none_or(|(_, told)| *told != worth_telling) {
+                news.push(("mcp/serverChanged", json!({ "server": status })));
+            }
+            let tools_before = before.map(|(before, _)| (before.tools.clone(), before.switched_on));
+            let other_tools = match tools_before {
+                Some((tools, on)) => !Arc::ptr_eq(&tools, &view.tools) || on != view.switched_on,
+                None => !view.tools.is_empty(),
+            };
+            if other_tools {
+                news.push(("mcp/toolsChanged", json!({ "server": name, "tools": view.shown_tools().count() })));
+            }
+            self.servers.insert(name.clone(), (view.clone(), worth_telling));
+        }
+        news
+    }
+}
+
+/// Cheap proof that nothing can have changed; without it the words decide.
+fn same(before: &ServerView, after: &ServerView) -> bool {
+    Arc::ptr_eq(&before.definition, &after.definition)
+        && Arc::ptr_eq(&before.state, &after.state)
+        && Arc::ptr_eq(&before.tools, &after.tools)
+        && before.trust == after.trust
+        && before.switched_on == after.switched_on
+}

@@ -1,0 +1,198 @@
+//! A command carried out: one engine call, its answer in the words of the wire. Every front that speaks the contract
+//! comes through here, so the shell and the editor can never disagree.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::commands::{self, Command};
+use super::types::{ConfigFile, ServerStatus, ToolInfo, ToolResult};
+use crate::engine::gate::Wish;
+use crate::engine::snapshot::{Offered, ServerView};
+use crate::engine::{Action, Engine};
+use crate::model::{Error, Result, ServerName, ToolId};
+use crate::server::connection::Progress;
+use crate::store::CallQuery;
+
+/// How many lines are told when the asker does not say.
+const LINES: usize = 200;
+
+/// Carries a command out. `progress` gets what a running tool reports.
+pub async fn run(engine: &Engine, command: Command, progress: Option<mpsc::Sender<Progress>>) -> Result<Value> {
+    match command {
+        Command::Servers(params) => {
+            let snapshot = engine.now();
+            wire(&json!({ "servers": statuses(snapshot.select(params.server.as_ref())?) }))
+        }
+        Command::ServerStart(params) => act(engine, Action::Start, params).await,
+        Command::ServerStop(params) => act(engine, Action::Stop, params).await,
+        Command::ServerRestart(params) => act(engine, Action::Restart, params).await,
+        Command::ServerToggle(params) => one(engine.toggle(params.server, params.enabled).await?),
+        Command::ServerTrust(params) => one(engine.trust(params.server, params.trusted).await?),
+        Command::ServerLogs(params) => {
+            wire(&json!({ "lines": engine.logs(&params.server, params.limit.unwrap_or(LINES))? }))
+        }
+        Command::ServerTest(params) => test(engine, params).await,
+        Command::ServersSet(params) => wire(&engine.set_session(params.servers).await?),
+        Command::Tools(params) => tools(engine, &params).await,
+        Command::ToolCall(params) => call(engine, params, progress).await,
+        Command::Policies(params) => policies(engine, &params),
+        Command::Resources(params) => resources(engine, params.server.as_ref()),
+        Command::ResourceRead(params) => parsed(&engine.read_resource(&params.server, params.uri).await?),
+        Command::Prompts(params) => prompts(engine, params.server.as_ref()),
+        Command::PromptGet(params) => {
+            parsed(&engine.get_prompt(&params.server, params.name, params.arguments.unwrap_or_default()).await?)
+        }
+        Command::Complete(params) => {
+            let answer = engine.complete(&params.server, params.reference, params.argument, params.context).await?;
+            completion(&parsed(&answer)?)
+        }
+        Command::Approvals(_) => wire(&json!({ "approvals": *engine.approvals().list() })),
+        Command::ApprovalResolve(params) => {
+            engine.resolve(&params.id, &params.decision, params.note, params.content)?;
+            Ok(json!({}))
+        }
+        Command::Grants(_) => wire(&json!({ "grants": engine.grants().await })),
+        Command::GrantRevoke(params) => {
+            if params.id.is_none() && !params.all {
+                return Err(Error::InvalidParams("`mcp.grant.revoke` takes an `id` or `all: true`".to_owned()));
+            }
+            Ok(json!({ "revoked": engine.revoke(params.id.as_deref()).await? }))
+        }
+        Command::Config(_) => wire(&json!({ "files": files(engine) })),
+        Command::ConfigReload(_) => wire(&*engine.reload().await?),
+        Command::Calls(params) => {
+            let query = CallQuery {
+                server: params.server.map(String::from),
+                tool: params.tool,
+                workflow: params.workflow,
+                since: params.since,
+                failed: params.failed.then_some(true),
+                limit: params.limit,
+            };
+            wire(&json!({ "calls": engine.calls(query).await? }))
+        }
+        Command::Metrics(params) => wire(&json!({ "servers": engine.metrics(params.server.as_ref()).await? })),
+    }
+}
+
+async fn act(engine: &Engine, action: Action, params: commands::ServerOrAll) -> Result<Value> {
+    if params.server.is_none() && !params.all {
+        return Err(Error::InvalidParams("name a `server`, or say `all: true`".to_owned()));
+    }
+    let views = engine.act(action, params.server).await?;
+    wire(&json!({ "servers": statuses(views.iter().collect()) }))
+}
+
+async fn test(engine: &Engine, params: commands::ServerTest) -> Result<Value> {
+    let report = match (params.server, params.config) {
+        (Some(server), None) => engine.test_server(server).await?,
+        (None, Some(config)) => engine.test_config(config).await?,
+        _ => return Err(Error::InvalidParams("`mcp.server.test` takes either a `server` or a `config`".to_owned())),
+    };
+    wire(&report)
+}
+
+async fn tools(engine: &Engine, params: &commands::Tools) -> Result<Value> {
+    let changes = engine.changes().await;
+    let snapshot = engine.now();
+    let mut tools = Vec::new();
+    for view in snapshot.select(params.server.as_ref())? {
+        let info = |offered: &Arc<Offered>| ToolInfo::new(offered, changes.concern(view, offered));
+        if params.all {
+            tools.extend(view.tools.values().map(info));
+        } else {
+            tools.extend(view.shown_tools().map(info));
+        }
+    }
+    wire(&json!({ "tools": tools }))
+}
+
+async fn call(engine: &Engine, params: commands::ToolCall, progress: Option<mpsc::Sender<Progress>>) -> Result<Value> {
+    let tool = ToolId::parse(&params.tool).ok_or_else(|| {
+        Error::InvalidParams(format!("`{}` is no tool; a tool is named mcp__server__tool", params.tool))
+    })?;
+    let outcome = engine
+        .call(Wish {
+            tool,
+            arguments: params.arguments.unwrap_or_default(),
+            decision: params.decision,
+            requester: params.requester.unwrap_or_default(),
+            workflow: params.workflow,
+            timeout: params.timeout_ms.map(Duration::from_millis),
+            progress,
+        })
+        .await?;
+    wire(&ToolResult::new(&outcome)?)
+}
+
+fn policies(engine: &Engine, params: &commands::Policies) -> Result<Value> {
+    // A whole name says its server already.
+    let named = params.tool.as_deref().and_then(ToolId::parse);
+    let server = params.server.clone().or_else(|| named.as_ref().map(|id| id.server.clone()));
+    let tool = named.map(|id| id.tool.to_string()).or_else(|| params.tool.clone());
+    let policies = engine.policies(server.as_ref(), tool.as_deref(), params.arguments.as_ref())?;
+    wire(&json!({ "policies": policies }))
+}
+
+fn resources(engine: &Engine, server: Option<&ServerName>) -> Result<Value> {
+    let snapshot = engine.now();
+    let views = snapshot.select(server)?;
+    let resources: Vec<Value> =
+        views.iter().flat_map(|view| view.resources().iter().map(|each| owned(view, &each.raw))).collect();
+    let templates: Vec<Value> =
+        views.iter().flat_map(|view| view.templates().iter().map(|each| owned(view, &each.raw))).collect();
+    Ok(json!({ "resources": resources, "templates": templates }))
+}
+
+fn prompts(engine: &Engine, server: Option<&ServerName>) -> Result<Value> {
+    let snapshot = engine.now();
+    let views = snapshot.select(server)?;
+    let prompts: Vec<Value> =
+        views.iter().flat_map(|view| view.prompts().iter().map(|each| owned(view, &each.raw))).collect();
+    Ok(json!({ "prompts": prompts }))
+}
+
+fn files(engine: &Engine) -> Vec<ConfigFile> {
+    engine.loaded().borrow().files.iter().map(ConfigFile::from).collect()
+}
+
+/// What a server sent, with the server's name in it.
+fn owned(view: &ServerView, raw: &Value) -> Value {
+    let mut fields = raw.as_object().cloned().unwrap_or_default();
+    fields.insert("server".to_owned(), json!(view.definition.name));
+    Value::Object(fields)
+}
+
+fn completion(answer: &Value) -> Result<Value> {
+    let completion = answer.get("completion").unwrap_or(answer);
+    Ok(json!({
+        "values": completion.get("values").cloned().unwrap_or_else(|| json!([])),
+        "hasMore": completion.get("hasMore").and_then(Value::as_bool).unwrap_or(false),
+    }))
+}
+
+fn statuses(views: Vec<&Arc<ServerView>>) -> Vec<ServerStatus> {
+    views.into_iter().map(|view| ServerStatus::from(&**view)).collect()
+}
+
+fn one(view: Arc<ServerView>) -> Result<Value> {
+    wire(&json!({ "server": ServerStatus::from(&*view) }))
+}
+
+fn parsed(raw: &RawValue) -> Result<Value> {
+    let mut value: Value = serde_json::from_str(raw.get()).map_err(|error| Error::Io(error.to_string()))?;
+    // What belongs to the envelope of a newer protocol is no part of our answer.
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("resultType");
+    }
+    Ok(value)
+}
+
+fn wire<T: Serialize>(answer: &T) -> Result<Value> {
+    serde_json::to_value(answer).map_err(|error| Error::Io(format!("the answer cannot be written: {error}")))
+}
