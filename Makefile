@@ -10,7 +10,7 @@ BIN   := $(or $(CARGO_TARGET_DIR),target)/debug/mcp-sidecar
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## build, then show it at work on a copy of examples/workspace
+run: ## build, then show it at work on a copy of the example workspace
 	cargo build
 	@$(BIN) demo
 

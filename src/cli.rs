@@ -7,6 +7,7 @@ mod check;
 mod completions;
 mod config;
 mod context;
+mod demo;
 mod log;
 mod lsp;
 mod report;
@@ -62,6 +63,8 @@ enum Command {
     ///
     /// For example: mcp-sidecar completions fish > ~/.config/fish/completions/mcp-sidecar.fish
     Completions(completions::Arguments),
+    /// Show it at work on a copy of the example workspace
+    Demo,
     /// Serve the built-in demo MCP server on stdin and stdout
     DemoServer,
 }
@@ -123,6 +126,10 @@ impl Command {
             Self::Config(arguments) => config::run(arguments, context),
             Self::Log(arguments) => log::run(arguments, context),
             Self::Completions(arguments) => completions::run(arguments),
+            Self::Demo => {
+                context.runtime()?.block_on(demo::run())?;
+                Ok(Status::Ok)
+            }
             Self::DemoServer => {
                 context.runtime()?.block_on(crate::demo::run())?;
                 Ok(Status::Ok)

@@ -47,3 +47,13 @@ fn the_demo_server_answers_on_pipes_and_leaves_quietly_when_its_stdin_closes() {
     assert!(child.wait().unwrap().success());
     assert_eq!(complaints, "");
 }
+
+#[test]
+fn the_demo_plays_to_its_end_and_leaves_nothing_behind() {
+    let place = tempfile::tempdir().unwrap();
+    let output = sidecar().arg("demo").env("TMPDIR", place.path()).output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(told.contains("must be a whole number from 1 to 65535"), "{told}");
+    assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
+}
