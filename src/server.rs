@@ -11,6 +11,7 @@ pub mod guardian;
 pub mod host;
 pub mod logs;
 pub mod memory;
+pub mod oauth;
 pub mod process;
 pub mod transport;
 

@@ -108,10 +108,8 @@ pub fn expand(launch: &Launch, values: &Values, env_file_text: Option<&str>) -> 
         Launch::Sse(remote) => Expanded::Sse(endpoint(remote, values)?),
         Launch::Sdk { name } => Expanded::Sdk { name: name.clone() },
         Launch::ClaudeAiProxy { id, remote } => {
-            let id = text(id, values)?;
-            let mut endpoint = endpoint(remote, values)?;
-            endpoint.url = Secret::plain(endpoint.url.reveal().replace("{id}", &id));
-            Expanded::ClaudeAiProxy { id, endpoint }
+            // The transport puts the id into the address, as one piece of its path.
+            Expanded::ClaudeAiProxy { id: text(id, values)?, endpoint: endpoint(remote, values)? }
         }
     })
 }

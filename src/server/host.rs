@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::config::spec::Input;
 use crate::model::{Result, ServerName};
+use crate::server::oauth::{NoTokens, TokenStore};
 use crate::text::Secret;
 
 pub trait Host: Send + Sync + 'static {
@@ -32,6 +33,11 @@ pub trait Host: Send + Sync + 'static {
 
     /// The value kept in the keyring under this name.
     fn keyring(&self, name: String) -> BoxFuture<'static, Option<Secret>>;
+
+    /// Where the tokens of signed-in servers are kept. Without a place of its own a host keeps none.
+    fn tokens(&self) -> Arc<dyn TokenStore> {
+        Arc::new(NoTokens)
+    }
 
     /// Opens a page in the user's browser, through the editor.
     fn open_url(&self, url: String) -> BoxFuture<'static, bool>;

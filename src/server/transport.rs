@@ -5,9 +5,14 @@
 
 pub mod frame;
 pub(super) mod greeting;
+pub mod http;
 pub mod ledger;
+pub mod net;
+pub mod proxy;
+pub mod remote;
 pub mod repair;
 pub mod sdk;
+pub mod sse;
 pub mod stdio;
 pub mod tcp;
 
@@ -154,6 +159,9 @@ impl OpenError {
         while let Some(error) = current {
             if let Some(own) = error.downcast_ref::<Self>() {
                 return own.clone();
+            }
+            if let Some(remote) = error.downcast_ref::<net::RemoteError>() {
+                return remote.clone().into();
             }
             if let Some(required) = error.downcast_ref::<rmcp::transport::streamable_http_client::AuthRequiredError>() {
                 return Self::NeedsAuth { challenge: Some(required.www_authenticate_header.clone()) };

@@ -1,5 +1,6 @@
 //! Journeys through the whole: real servers, real sockets, real processes.
 
+<<<<<<< HEAD
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,3 +11,6 @@
 
 #[cfg(target_os = "linux")]
 mod processes;
+=======
+mod remote;
+>>>>>>> 0eec65f (Remote servers: streamable HTTP, legacy SSE, connectors behind a proxy, and signing in)

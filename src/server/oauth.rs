@@ -1,0 +1,261 @@
+//! Signing in to remote servers: from the challenge of a 401 through the browser to a token that renews itself.
+//! Tokens live in a [`TokenStore`], one entry for each server address; the issuer stands in the entry, and a token is
+//! never renewed at another one. What a server asks for is remembered here until the user signs in.
+
+mod account;
+mod callback;
+mod tokens;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rmcp::transport::auth::{
+    AuthError, AuthorizationManager, AuthorizationMetadata, AuthorizationRequest, AuthorizationSession,
+    WWWAuthenticateParams,
+};
+use url::Url;
+
+use crate::config::spec;
+use crate::model::{Error, Result, ServerName};
+use crate::server::host::Host;
+use crate::server::transport::net::{is_loopback, ready_tls};
+use crate::text::{Secret, mask, one_line};
+use callback::Callback;
+
+pub use account::Account;
+use tokens::Entry;
+pub use tokens::{MemoryTokens, NoTokens, TokenStore};
+
+/// How long the user has to come back from the browser.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Sign-ins for more rights within [`STEP_WINDOW`]; a server that wants still more is going in circles.
+const STEPS: u32 = 3;
+const STEP_WINDOW: Duration = Duration::from_secs(600);
+const CLIENT_NAME: &str = "mcp-sidecar";
+
+/// What is known beforehand about signing in at a server, where the server itself does not say.
+#[derive(Debug, Clone, Default)]
+pub struct Hints {
+    pub client_id: Option<String>,
+    pub client_secret: Option<Secret>,
+    /// Where our own client metadata document is published, for servers that take its address as the client id.
+    pub client_metadata_url: Option<String>,
+    pub scopes: Vec<String>,
+    pub callback_port: Option<u16>,
+}
+
+impl From<spec::OAuth> for Hints {
+    fn from(oauth: spec::OAuth) -> Self {
+        Self { client_id: oauth.client_id, scopes: oauth.scopes, callback_port: oauth.callback_port, ..Self::default() }
+    }
+}
+
+/// What servers have last asked for, by address. A plain table behind a lock of its own: never held over an await.
+static CHALLENGES: Mutex<BTreeMap<String, Challenge>> = Mutex::new(BTreeMap::new());
+
+#[derive(Debug, Clone, Default)]
+struct Challenge {
+    header: Option<String>,
+    /// The rights a 403 asked for on top of those there are.
+    scope: Option<String>,
+    steps: u32,
+    first_step: Option<Instant>,
+}
+
+/// Notes that a server answered 401, with its challenge if it gave one.
+pub fn challenged(url: &Url, header: Option<&str>) {
+    with_challenge(url, |challenge| challenge.header = header.map(str::to_owned));
+}
+
+/// Notes a 403 that asks for more rights, and says which; `None` when it is an ordinary refusal.
+pub fn more_rights(url: &Url, header: &str) -> Option<String> {
+    let params = WWWAuthenticateParams::parse(header, url);
+    if !params.is_insufficient_scope() {
+        return None;
+    }
+    let scope = params.scope.unwrap_or_default();
+    with_challenge(url, |challenge| {
+        challenge.header = Some(header.to_owned());
+        challenge.scope = Some(scope.clone());
+    });
+    Some(one_line(&scope, 200))
+}
+
+/// Runs the whole flow: discovery, registration, the browser, the token. Ends when the user is signed in or has not
+/// come back within five minutes.
+pub async fn sign_in(
+    server: &ServerName,
+    url: &str,
+    hints: Hints,
+    store: Arc<dyn TokenStore>,
+    host: Arc<dyn Host>,
+) -> Result<()> {
+    let failed = |message: String| Error::Connection { server: server.clone(), message };
+    let flow = Flow { hints, store, host };
+    flow.run(url).await.map_err(|problem| failed(format!("sign-in failed: {problem}")))
+}
+
+/// Forgets the token of a server. Signing in again starts from nothing.
+pub async fn sign_out(url: &str, store: Arc<dyn TokenStore>) -> Result<()> {
+    let url = Url::parse(url).map_err(|error| Error::InvalidParams(format!("no address: {error}")))?;
+    if let Ok(mut challenges) = CHALLENGES.lock() {
+        challenges.remove(&tokens::key(&url));
+    }
+    store.clear(tokens::key(&url)).await
+}
+
+struct Flow {
+    hints: Hints,
+    store: Arc<dyn TokenStore>,
+    host: Arc<dyn Host>,
+}
+
+impl Flow {
+    async fn run(self, url: &str) -> std::result::Result<(), String> {
+        ready_tls();
+        let url = Url::parse(url).map_err(|error| format!("no address: {error}"))?;
+        let challenge = next_step(&url)?;
+        let callback = Callback::listen(self.hints.callback_port).await?;
+        let mut manager = AuthorizationManager::new(url.clone()).await.map_err(explain)?;
+        let (credentials, kept) = tokens::in_memory();
+        manager.set_credential_store(credentials);
+
+        let found = manager.resolve_metadata_from_challenge(challenge.header.as_deref()).await.map_err(explain)?;
+        check(&found.metadata)?;
+        manager.set_metadata(found.metadata.clone());
+
+        let request = self.request(&mut manager, &found.metadata, &callback, &url, &challenge).await?;
+        let secret = request.client_secret.clone();
+        let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| explain(error))?;
+        let page = session.get_authorization_url().to_owned();
+        // The library has built it from metadata; what is handed to a browser is looked at once more.
+        endpoint("authorization_endpoint", &page)?;
+
+        let answer = callback.wait(&page, PATIENCE, self.host.open_url(page.clone())).await?;
+        let outcome = session.handle_callback_url(answer.url()).await.map_err(explain);
+        answer.show(outcome.as_ref().err()).await;
+        outcome?;
+
+        let credentials = kept.take().await.ok_or("the server gave no token")?;
+        let entry = Entry { credentials, client_secret: secret, redirect_uri: callback.redirect_uri() };
+        entry.save(&url, &self.store).await.map_err(|error| error.to_string())?;
+        with_challenge(&url, |challenge| {
+            challenge.header = None;
+            challenge.scope = None;
+        });
+        Ok(())
+    }
+
+    /// Who we are at this server, by what comes first: a client id given to us, the address of our metadata document,
+    /// a registration on the spot. And which rights to ask for.
+    async fn request(
+        &self,
+        manager: &mut AuthorizationManager,
+        metadata: &AuthorizationMetadata,
+        callback: &Callback,
+        url: &Url,
+        challenge: &Challenge,
+    ) -> std::result::Result<AuthorizationRequest, String> {
+        let scopes = self.scopes(manager, url, challenge).await;
+        let redirect = callback.redirect_uri();
+        let request =
+            AuthorizationRequest::new(redirect.clone()).with_scopes(scopes.clone()).with_initial_scope_selection();
+        if let Some(id) = &self.hints.client_id {
+            let request = request.with_preregistered_client(id);
+            return Ok(match &self.hints.client_secret {
+                Some(secret) => request.with_client_secret(secret.reveal()),
+                None => request,
+            });
+        }
+        let takes_address =
+            metadata.additional_fields.get("client_id_metadata_document_supported").and_then(|value| value.as_bool());
+        if let (Some(address), Some(true)) = (&self.hints.client_metadata_url, takes_address) {
+            return Ok(request.with_client_metadata_url(address));
+        }
+        // Registered here and not by the session, because the secret that comes with it must be kept.
+        let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
+        let client = manager.register_client(CLIENT_NAME, &redirect, &scopes).await.map_err(explain)?;
+        let request = request.with_preregistered_client(client.client_id);
+        Ok(match client.client_secret {
+            Some(secret) => request.with_client_secret(Secret::new(secret).reveal()),
+            None => request,
+        })
+    }
+
+    /// The scopes of the config; else, for more rights, those there are and those asked for; else what discovery says.
+    async fn scopes(&self, manager: &AuthorizationManager, url: &Url, challenge: &Challenge) -> Vec<String> {
+        let mut scopes = self.hints.scopes.clone();
+        if let Some(wanted) = &challenge.scope {
+            if let Some(entry) = Entry::load(url, &self.store).await {
+                scopes.extend(entry.credentials.granted_scopes);
+            }
+            scopes.extend(wanted.split_whitespace().map(str::to_owned));
+            let mut seen = std::collections::BTreeSet::new();
+            scopes.retain(|scope| seen.insert(scope.clone()));
+        }
+        match scopes.is_empty() {
+            true => manager.select_initial_scopes(&[]).await,
+            false => scopes,
+        }
+    }
+}
+
+/// The challenge to answer. Counts the sign-ins that were about more rights, and refuses to go in circles.
+fn next_step(url: &Url) -> std::result::Result<Challenge, String> {
+    with_challenge(url, |challenge| {
+        if challenge.scope.is_none() {
+            return Ok(challenge.clone());
+        }
+        if challenge.first_step.is_none_or(|first| first.elapsed() > STEP_WINDOW) {
+            challenge.first_step = Some(Instant::now());
+            challenge.steps = 0;
+        }
+        challenge.steps += 1;
+        match challenge.steps > STEPS {
+            true => Err(format!("the server still wants more rights after {STEPS} sign-ins; ask whoever runs it")),
+            false => Ok(challenge.clone()),
+        }
+    })
+}
+
+fn with_challenge<T>(url: &Url, change: impl FnOnce(&mut Challenge) -> T) -> T {
+    // A poisoned table is still a table: the worst in it is an old challenge.
+    let mut challenges = CHALLENGES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    change(challenges.entry(tokens::key(url)).or_default())
+}
+
+/// Refuses endpoints that no browser and no token should ever go to.
+fn check(metadata: &AuthorizationMetadata) -> std::result::Result<(), String> {
+    endpoint("authorization_endpoint", &metadata.authorization_endpoint)?;
+    endpoint("token_endpoint", &metadata.token_endpoint)?;
+    match &metadata.registration_endpoint {
+        Some(address) => endpoint("registration_endpoint", address),
+        None => Ok(()),
+    }
+}
+
+/// Only https, and http on this machine.
+fn endpoint(name: &str, address: &str) -> std::result::Result<(), String> {
+    let url = Url::parse(address).map_err(|error| format!("the server's {name} is no address: {error}"))?;
+    match url.scheme() {
+        "https" if url.has_host() => Ok(()),
+        "http" if url.host_str().is_some_and(is_loopback) => Ok(()),
+        "http" => Err(format!("the server's {name} is plain http; it must be https")),
+        _ => Err(format!("the server's {name} is no web address and was not opened")),
+    }
+}
+
+/// The library's words, made safe to show and cut to a line.
+fn explain(error: AuthError) -> String {
+    match &error {
+        AuthError::AuthorizationServerMismatch { .. } => {
+            format!(
+                "the answer comes from another issuer; nothing was sent to it ({})",
+                one_line(&mask(&error.to_string()), 300)
+            )
+        }
+        AuthError::NoAuthorizationSupport => "the server says nothing about how to sign in".to_owned(),
+        error => one_line(&mask(&error.to_string()), 300),
+    }
+}

@@ -1,0 +1,128 @@
+//! Where tokens are kept, and how one entry looks.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
+use rmcp::transport::auth::{CredentialStore, InMemoryCredentialStore, StoredCredentials};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::model::{Error, Result};
+use crate::text::Secret;
+
+/// Keeps tokens between starts. The engine backs it with the keyring.
+pub trait TokenStore: Send + Sync + 'static {
+    fn load(&self, key: String) -> BoxFuture<'static, Option<Secret>>;
+    fn save(&self, key: String, value: Secret) -> BoxFuture<'static, Result<()>>;
+    fn clear(&self, key: String) -> BoxFuture<'static, Result<()>>;
+}
+
+/// The name of a server's entry: its address without what may change or be secret.
+pub(super) fn key(url: &Url) -> String {
+    format!("oauth {}{}", url.origin().ascii_serialization(), url.path().trim_end_matches('/'))
+}
+
+/// What is kept for one server.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub credentials: StoredCredentials,
+    /// The library forgets it, and a confidential client cannot renew its token without it.
+    pub client_secret: Option<String>,
+    pub redirect_uri: String,
+}
+
+impl Entry {
+    pub async fn load(url: &Url, store: &Arc<dyn TokenStore>) -> Option<Self> {
+        let text = store.load(key(url)).await?;
+        match serde_json::from_str(text.reveal()) {
+            Ok(entry) => Some(entry),
+            Err(error) => {
+                tracing::warn!(place = %error.line(), "the stored token of a server cannot be read; it is ignored");
+                None
+            }
+        }
+    }
+
+    pub async fn save(&self, url: &Url, store: &Arc<dyn TokenStore>) -> Result<()> {
+        let text = serde_json::to_string(self).map_err(|_| Error::Io("the token cannot be written down".to_owned()))?;
+        store.save(key(url), Secret::plain(text)).await
+    }
+}
+
+/// A store for the library's use during one flow, and a handle to take the outcome from.
+pub(super) fn in_memory() -> (InMemoryCredentialStore, Kept) {
+    let store = InMemoryCredentialStore::new();
+    (store.clone(), Kept(store))
+}
+
+pub(super) struct Kept(InMemoryCredentialStore);
+
+impl Kept {
+    pub async fn put(&self, credentials: StoredCredentials) {
+        self.0.save(credentials).await.ok();
+    }
+
+    pub async fn take(&self) -> Option<StoredCredentials> {
+        self.0.load().await.ok().flatten().filter(|credentials| credentials.token_response.is_some())
+    }
+}
+
+/// Keeps nothing and says so: for a host that has no place for tokens.
+pub struct NoTokens;
+
+impl TokenStore for NoTokens {
+    fn load(&self, _: String) -> BoxFuture<'static, Option<Secret>> {
+        ready(None).boxed()
+    }
+
+    fn save(&self, _: String, _: Secret) -> BoxFuture<'static, Result<()>> {
+        ready(Err(Error::Io("there is no place to keep the token in".to_owned()))).boxed()
+    }
+
+    fn clear(&self, _: String) -> BoxFuture<'static, Result<()>> {
+        ready(Ok(())).boxed()
+    }
+}
+
+/// Keeps tokens for as long as the process lives.
+#[derive(Default)]
+pub struct MemoryTokens {
+    // Private, and never held over an await.
+    entries: Mutex<BTreeMap<String, Secret>>,
+}
+
+impl TokenStore for MemoryTokens {
+    fn load(&self, key: String) -> BoxFuture<'static, Option<Secret>> {
+        let found = self.entries.lock().ok().and_then(|entries| entries.get(&key).cloned());
+        ready(found).boxed()
+    }
+
+    fn save(&self, key: String, value: Secret) -> BoxFuture<'static, Result<()>> {
+        if let Ok(mut entries) = self.entries.lock() {
+            entries.insert(key, value);
+        }
+        ready(Ok(())).boxed()
+    }
+
+    fn clear(&self, key: String) -> BoxFuture<'static, Result<()>> {
+        if let Ok(mut entries) = self.entries.lock() {
+            entries.remove(&key);
+        }
+        ready(Ok(())).boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_holds_no_query_and_no_password() {
+        let key = |url: &str| key(&Url::parse(url).unwrap());
+        assert_eq!(key("https://me:pw@example.test/mcp/?api_key=123#x"), "oauth https://example.test/mcp");
+        assert_ne!(key("https://example.test/a"), key("https://example.test/b"));
+        assert_ne!(key("https://example.test/a"), key("http://example.test/a"));
+    }
+}

@@ -1,0 +1,201 @@
+//! MCP over streamable HTTP, as our own transport: every message is a POST, and its answer comes back as JSON or as an
+//! event stream. Up to revision 2025-11-25 there are sessions, a background stream and resumption; from 2026-07-28 on
+//! every request stands for itself. A connection that is lost is not repaired here: it ends with its reason, and
+//! whoever holds it connects anew.
+
+mod exchange;
+mod headers;
+mod session;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rmcp::RoleClient;
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, ClientRequest, RequestId};
+use rmcp::transport::Transport;
+use tokio::sync::oneshot;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::ledger::Ledger;
+use super::net::{Inbox, Origin, Outlet, RemoteError, inbox};
+use crate::config::expand::Endpoint;
+use crate::server::oauth::TokenStore;
+use headers::MarkedTools;
+use session::Session;
+
+/// How long the head of an answer may take where a server has nothing to think about, and a notification altogether.
+const HEAD: Duration = Duration::from_secs(15);
+/// How long a server may take to hear that its session is over.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+pub struct HttpTransport {
+    line: Arc<Line>,
+    inbox: Inbox,
+    /// Whatever the connection has started ends with it.
+    _closing: DropGuard,
+}
+
+/// What the tasks of one connection share.
+struct Line {
+    origin: Origin,
+    outlet: Outlet,
+    session: Mutex<Session>,
+    tools: Mutex<MarkedTools>,
+    /// The exchanges under way, so that each can be cancelled. Locked for a moment only.
+    running: Mutex<HashMap<RequestId, CancellationToken>>,
+    closed: CancellationToken,
+}
+
+/// A connection to be: nothing is sent before the first message.
+pub fn http(endpoint: &Endpoint, tokens: Arc<dyn TokenStore>, ledger: Ledger) -> Result<HttpTransport, RemoteError> {
+    let origin = Origin::new(endpoint, ledger.limit(), tokens)?;
+    let (inbox, outlet) = inbox(ledger);
+    let closed = CancellationToken::new();
+    let line = Arc::new(Line {
+        origin,
+        outlet,
+        session: Mutex::default(),
+        tools: Mutex::default(),
+        running: Mutex::default(),
+        closed: closed.clone(),
+    });
+    Ok(HttpTransport { line, inbox, _closing: closed.drop_guard() })
+}
+
+impl Transport<RoleClient> for HttpTransport {
+    type Error = RemoteError;
+
+    /// For a request the future lasts until its answer is there, so that whatever happens to the exchange reaches the
+    /// one who asked. The handshake is let go at the first message, because a server may want a word before it answers.
+    fn send(
+        &mut self,
+        message: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), RemoteError>> + Send + 'static {
+        let line = self.line.clone();
+        let (done, outcome) = oneshot::channel();
+        if let Some(reason) = line.outlet.lost.reason() {
+            done.send(Err(reason)).ok();
+        } else {
+            line.start(message, done);
+        }
+        async move { outcome.await.unwrap_or(Err(RemoteError::Closed)) }
+    }
+
+    async fn receive(&mut self) -> Option<rmcp::model::ServerJsonRpcMessage> {
+        self.inbox.next().await
+    }
+
+    async fn close(&mut self) -> Result<(), RemoteError> {
+        let running: Vec<_> = lock(&self.line.running).drain().map(|(_, stop)| stop).collect();
+        running.iter().for_each(CancellationToken::cancel);
+        if self.line.outlet.lost.reason().is_none() {
+            tokio::time::timeout(GOODBYE, self.line.leave()).await.ok();
+        }
+        self.line.outlet.lose(RemoteError::Closed);
+        self.line.closed.cancel();
+        Ok(())
+    }
+}
+
+impl Line {
+    /// Starts what a message needs, without waiting for it.
+    fn start(self: Arc<Self>, message: ClientJsonRpcMessage, done: oneshot::Sender<Result<(), RemoteError>>) {
+        let closed = self.closed.clone();
+        match message {
+            ClientJsonRpcMessage::Request(request) => {
+                let stop = closed.child_token();
+                lock(&self.running).insert(request.id.clone(), stop.clone());
+                tokio::spawn(async move {
+                    let id = request.id.clone();
+                    let mut report = Report::new(&request.request, done);
+                    tokio::select! {
+                        () = stop.cancelled() => report.end(Ok(())),
+                        outcome = self.exchange(request, &mut report) => {
+                            if let Err(reason) = &outcome {
+                                self.outlet.judge(reason);
+                            }
+                            report.end(outcome);
+                        }
+                    }
+                    lock(&self.running).remove(&id);
+                });
+            }
+            message => {
+                if let Some(id) = cancelled(&message) {
+                    let stop = lock(&self.running).remove(&id);
+                    if let Some(stop) = stop {
+                        stop.cancel();
+                    }
+                    if !self.has_sessions() {
+                        // Leaving the stream is all there is to a cancellation since 2026-07-28.
+                        done.send(Ok(())).ok();
+                        return;
+                    }
+                }
+                let handshake = matches!(&message, ClientJsonRpcMessage::Notification(n)
+                    if matches!(n.notification, ClientNotification::InitializedNotification(_)));
+                // Only what a later message builds on is waited for: a server that is slow to say "accepted" must not
+                // hold up a cancellation, nor the end of a call that ran into its limit.
+                let done = if handshake {
+                    Some(done)
+                } else {
+                    done.send(Ok(())).ok();
+                    None
+                };
+                tokio::spawn(async move {
+                    let outcome = tokio::select! {
+                        () = closed.cancelled() => Err(RemoteError::Closed),
+                        outcome = self.tell(&message) => outcome,
+                    };
+                    if let Err(reason) = &outcome {
+                        tracing::debug!(error = %reason, "a notification was not taken");
+                        self.outlet.judge(reason);
+                    } else if handshake {
+                        self.clone().listen();
+                    }
+                    if let Some(done) = done {
+                        done.send(outcome).ok();
+                    }
+                });
+            }
+        }
+    }
+}
+
+/// Tells the sender of a request, once, how it went.
+struct Report {
+    done: Option<oneshot::Sender<Result<(), RemoteError>>>,
+    early: bool,
+}
+
+impl Report {
+    fn new(request: &ClientRequest, done: oneshot::Sender<Result<(), RemoteError>>) -> Self {
+        let early = matches!(request, ClientRequest::InitializeRequest(_) | ClientRequest::DiscoverRequest(_));
+        Self { done: Some(done), early }
+    }
+
+    /// A message has come.
+    fn message(&mut self) {
+        if self.early {
+            self.end(Ok(()));
+        }
+    }
+
+    fn end(&mut self, outcome: Result<(), RemoteError>) {
+        if let Some(done) = self.done.take() {
+            done.send(outcome).ok();
+        }
+    }
+}
+
+fn cancelled(message: &ClientJsonRpcMessage) -> Option<RequestId> {
+    let ClientJsonRpcMessage::Notification(notification) = message else { return None };
+    let ClientNotification::CancelledNotification(cancelled) = &notification.notification else { return None };
+    cancelled.params.request_id.clone()
+}
+
+/// A poisoned table is still a table: nothing in here can be half-changed.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,0 +1,224 @@
+//! One request and whatever comes of it: an answer as JSON, an answer on an event stream (resumed when it is cut, as
+//! long as the server named an event to go on from), or the reason why there is none.
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Method, Response, StatusCode};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorData, GetMeta, JsonRpcRequest, ProtocolVersion, RequestId,
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::net::{EVENT_STREAM, Events, JSON, RemoteError, Request, content_type};
+use super::session::{SESSION_ID, Session, pause};
+use super::{HEAD, Line, Report, lock};
+
+/// Attempts in a row to go on with a stream that bring nothing.
+const RESUMES: u32 = 5;
+
+/// What is being asked, as far as the transport cares.
+struct Asked {
+    id: RequestId,
+    method: String,
+    /// The revision of this request: from 2026-07-28 on it stands in the request itself.
+    version: Option<ProtocolVersion>,
+}
+
+impl Line {
+    pub(super) async fn exchange(
+        &self,
+        request: JsonRpcRequest<ClientRequest>,
+        report: &mut Report,
+    ) -> Result<(), RemoteError> {
+        let version = request.request.get_meta().protocol_version();
+        let id = request.id.clone();
+        let message = ClientJsonRpcMessage::Request(request);
+        let value =
+            serde_json::to_value(&message).map_err(|error| RemoteError::Address(format!("not JSON: {error}")))?;
+        let method = value.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
+        if let Some(version) = &version {
+            lock(&self.session).version = Some(version.clone());
+        }
+        if method == "initialize" {
+            // It may be the second try, after a server that does not know the newer handshake.
+            *lock(&self.session) = Session::default();
+        }
+        let asked = Asked { id, method, version };
+        let post = self.post(&value, &asked.method);
+        let has_session = post.headers.contains_key(SESSION_ID);
+        let answer = self.origin.fetch(&self.origin.url, &post).await?;
+        lock(&self.session).note(&answer, asked.method == "initialize" && answer.status().is_success());
+
+        let status = answer.status();
+        match content_type(&answer).as_str() {
+            _ if status == StatusCode::NOT_FOUND && has_session => Err(RemoteError::SessionLost),
+            // The answer comes on the background stream, or the call runs into its limit.
+            _ if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => Ok(()),
+            kind if !status.is_success() => self.refused(answer, kind == JSON, &asked, has_session, report).await,
+            JSON => {
+                let body = self.origin.read(answer).await?;
+                match self.hand_over(&body, &asked, report).await {
+                    true => Ok(()),
+                    false => Err(RemoteError::NotMcp("JSON that holds no answer".to_owned())),
+                }
+            }
+            EVENT_STREAM => self.follow(answer, &asked, report).await,
+            "" => Err(RemoteError::NotMcp("an answer without a content type".to_owned())),
+            kind => Err(RemoteError::NotMcp(kind.to_owned())),
+        }
+    }
+
+    /// Sends what needs no answer: a notification, or our own answer to the server.
+    pub(super) async fn tell(&self, message: &ClientJsonRpcMessage) -> Result<(), RemoteError> {
+        let value =
+            serde_json::to_value(message).map_err(|error| RemoteError::Address(format!("not JSON: {error}")))?;
+        let method = value.get("method").and_then(Value::as_str).unwrap_or_default();
+        let mut post = self.post(&value, method);
+        post.head_limit = Some(HEAD);
+        let has_session = post.headers.contains_key(SESSION_ID);
+        let answer = self.origin.fetch(&self.origin.url, &post).await?;
+        match answer.status() {
+            status if status.is_success() => Ok(()),
+            StatusCode::NOT_FOUND if has_session => Err(RemoteError::SessionLost),
+            status => Err(RemoteError::status(status, "")),
+        }
+    }
+
+    fn post(&self, message: &Value, method: &str) -> Request {
+        let mut headers: HeaderMap = {
+            let session = lock(&self.session);
+            let mut headers = session.headers();
+            if !session.has_sessions() {
+                headers.extend(lock(&self.tools).headers(message));
+                headers.remove(SESSION_ID);
+            }
+            headers
+        };
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+        // A tool may think as long as its call may last; these have nothing to think about.
+        let quick = method.ends_with("/list")
+            || matches!(method, "initialize" | "server/discover" | "ping" | "logging/setLevel");
+        Request {
+            method: Method::POST,
+            headers,
+            body: Some(message.to_string().into_bytes()),
+            head_limit: quick.then_some(HEAD),
+        }
+    }
+
+    /// Hands over what one JSON text holds. True when our answer was in it.
+    async fn hand_over(&self, text: &str, asked: &Asked, report: &mut Report) -> bool {
+        match asked.method.as_str() {
+            "initialize" => {
+                if let Some(version) = agreed(text) {
+                    lock(&self.session).version = Some(version);
+                }
+            }
+            "tools/list" if asked.version.is_some() => {
+                let changed = lock(&self.tools).learn(text);
+                if let Some(changed) = changed {
+                    return self.outlet.answer(&changed, &asked.id).await;
+                }
+            }
+            _ => {}
+        }
+        let answered = self.outlet.answer(text, &asked.id).await;
+        report.message();
+        answered
+    }
+
+    /// Reads an event stream up to our answer.
+    async fn follow(&self, answer: Response, asked: &Asked, report: &mut Report) -> Result<(), RemoteError> {
+        let mut events = Events::new(answer, self.origin.limit);
+        let mut failures = 0;
+        loop {
+            while let Some(event) = events.next().await? {
+                failures = 0;
+                if self.hand_over(&event.data, asked, report).await {
+                    return Ok(());
+                }
+            }
+            let resumable = asked.version.is_none() && failures < RESUMES;
+            let Some(last_id) = events.last_id().filter(|_| resumable).map(str::to_owned) else {
+                return Err(RemoteError::StreamEnded);
+            };
+            let said = events.retry();
+            events = loop {
+                tokio::time::sleep(pause(said, failures)).await;
+                failures += 1;
+                match self.stream(Some(&last_id)).await {
+                    Ok(events) => break events.resuming(&last_id, said),
+                    Err(reason) if failures >= RESUMES || reason.needs_auth() => return Err(reason),
+                    Err(RemoteError::Refused(_) | RemoteError::Unreachable(_) | RemoteError::SlowHead(_)) => {}
+                    Err(reason) => {
+                        tracing::debug!(%reason, "the stream could not be resumed");
+                        return Err(RemoteError::StreamEnded);
+                    }
+                }
+            };
+        }
+    }
+
+    /// A status that is no success may still carry an answer in the words of the protocol.
+    async fn refused(
+        &self,
+        answer: Response,
+        json: bool,
+        asked: &Asked,
+        has_session: bool,
+        report: &mut Report,
+    ) -> Result<(), RemoteError> {
+        let status = answer.status();
+        let body = match json {
+            true => self.origin.read(answer).await.unwrap_or_default(),
+            false => String::new(),
+        };
+        let said = serde_json::from_str::<Refusal>(&body).unwrap_or_default();
+        if said.id.as_ref().is_some_and(|id| !id.is_null()) && self.outlet.answer(&body, &asked.id).await {
+            report.message();
+            return Ok(());
+        }
+        let handshake = match (asked.method.as_str(), said.error.clone()) {
+            ("initialize" | "server/discover", Some(error)) => Some(error),
+            // A server that has never heard of it, and cannot say so.
+            ("server/discover", None) => {
+                let text = format!("server/discover was refused with HTTP {}", status.as_u16());
+                Some(ErrorData::invalid_request(text, None))
+            }
+            _ => None,
+        };
+        if let Some(error) = handshake.filter(|_| status.is_client_error()) {
+            // Said in the words of the protocol, so that the handshake can try the other era.
+            self.outlet.refuse(error, &asked.id).await;
+            report.message();
+            return Ok(());
+        }
+        if status == StatusCode::BAD_REQUEST && has_session && said.error.is_some() {
+            // Some servers answer so when they were restarted and do not know the session.
+            return Err(RemoteError::SessionLost);
+        }
+        Err(RemoteError::status(status, said.error.as_ref().map_or("", |error| error.message.as_ref())))
+    }
+}
+
+/// A refusal in the words of the protocol, perhaps without saying what it is about.
+#[derive(Default, Deserialize)]
+struct Refusal {
+    id: Option<Value>,
+    error: Option<ErrorData>,
+}
+
+/// The revision that the answer to `initialize` settles.
+fn agreed(text: &str) -> Option<ProtocolVersion> {
+    #[derive(Deserialize)]
+    struct Answer {
+        result: Settled,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Settled {
+        protocol_version: ProtocolVersion,
+    }
+    serde_json::from_str::<Answer>(text).ok().map(|answer| answer.result.protocol_version)
+}

@@ -1,0 +1,206 @@
+//! The headers that say beside the body what is in it, from revision 2026-07-28 on, so that a proxy can route a
+//! message without reading it: its method, what it names, and the arguments that a tool's schema marks for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+
+const MARK: &str = "x-mcp-header";
+
+/// Where in the arguments a marked value stands, and the header it goes into.
+type Marked = Vec<(Vec<String>, String)>;
+
+/// The marked arguments of the tools that a server has listed.
+#[derive(Default)]
+pub struct MarkedTools(BTreeMap<String, Marked>);
+
+impl MarkedTools {
+    /// Learns from an answer to `tools/list`. A tool whose marks are not valid is taken out of the answer; then its new
+    /// text is given back.
+    pub fn learn(&mut self, answer: &str) -> Option<String> {
+        let mut answer: Value = serde_json::from_str(answer).ok()?;
+        let tools = answer.get_mut("result")?.get_mut("tools")?.as_array_mut()?;
+        let before = tools.len();
+        tools.retain(|tool| {
+            let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
+            match marks(tool.get("inputSchema").unwrap_or(&Value::Null)) {
+                Ok(marked) => {
+                    self.0.insert(name.to_owned(), marked);
+                    true
+                }
+                Err(reason) => {
+                    tracing::warn!(tool = name, reason, "tool dropped: its header marks are not valid");
+                    false
+                }
+            }
+        });
+        (tools.len() != before).then(|| answer.to_string())
+    }
+
+    /// The headers for one message.
+    pub fn headers(&self, message: &Value) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let Some(method) = message.get("method").and_then(Value::as_str) else { return headers };
+        let params = message.get("params").unwrap_or(&Value::Null);
+        put(&mut headers, "mcp-method", method);
+        let named = match method {
+            "tools/call" | "prompts/get" => params.get("name"),
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => params.get("uri"),
+            "tasks/get" | "tasks/update" | "tasks/cancel" => params.get("taskId"),
+            _ => None,
+        };
+        let Some(name) = named.and_then(Value::as_str) else { return headers };
+        put(&mut headers, "mcp-name", name);
+        let arguments = params.get("arguments").unwrap_or(&Value::Null);
+        for (path, header) in self.0.get(name).filter(|_| method == "tools/call").into_iter().flatten() {
+            let value = path.iter().try_fold(arguments, |value, key| value.get(key));
+            let text = match value {
+                Some(Value::String(text)) => text.clone(),
+                Some(value @ (Value::Bool(_) | Value::Number(_))) => value.to_string(),
+                _ => continue,
+            };
+            put(&mut headers, &format!("mcp-param-{header}"), &text);
+        }
+        headers
+    }
+}
+
+fn put(headers: &mut HeaderMap, name: &str, value: &str) {
+    if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(&encoded(value))) {
+        headers.insert(name, value);
+    }
+}
+
+/// A value as it can travel in a header: in base64 where plain text would not arrive as it was.
+fn encoded(value: &str) -> String {
+    let odd = value.bytes().any(|byte| !(0x20..=0x7e).contains(&byte));
+    let blank = value.starts_with([' ', '\t']) || value.ends_with([' ', '\t']);
+    let alike = value.starts_with("=?base64?") && value.ends_with("?=");
+    match odd || blank || alike {
+        true => format!("=?base64?{}?=", BASE64_STANDARD.encode(value)),
+        false => value.to_owned(),
+    }
+}
+
+/// The marks of a schema, or why they cannot be followed: each must be a header token, used once, on a plain value
+/// that is reached from the root through `properties` alone.
+fn marks(schema: &Value) -> Result<Marked, &'static str> {
+    if schema.get(MARK).is_some() {
+        return Err("a mark on the schema itself");
+    }
+    let mut found = Vec::new();
+    walk(schema, &mut Vec::new(), &mut found)?;
+    let mut seen = BTreeSet::new();
+    match found.iter().all(|(_, header)| seen.insert(header.to_ascii_lowercase())) {
+        true => Ok(found),
+        false => Err("two marks with the same name"),
+    }
+}
+
+fn walk(schema: &Value, path: &mut Vec<String>, found: &mut Marked) -> Result<(), &'static str> {
+    let Some(schema) = schema.as_object() else { return Ok(()) };
+    for (key, value) in schema {
+        match (key.as_str(), value) {
+            ("properties", Value::Object(properties)) => {
+                for (name, property) in properties {
+                    path.push(name.clone());
+                    if let Some(mark) = property.get(MARK) {
+                        found.push((path.clone(), valid(mark, property)?.to_owned()));
+                    }
+                    walk(property, path, found)?;
+                    path.pop();
+                }
+            }
+            (MARK, _) | ("default" | "const" | "enum" | "examples", _) => {}
+            ("$defs" | "definitions" | "dependentSchemas" | "patternProperties", Value::Object(schemas)) => {
+                if schemas.values().any(marked_anywhere) {
+                    return Err("a mark that is not on a property");
+                }
+            }
+            _ if marked_anywhere(value) => return Err("a mark that is not on a property"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether a mark stands anywhere in here, as part of a schema and not of example data.
+fn marked_anywhere(value: &Value) -> bool {
+    match value {
+        Value::Object(object) => object.iter().any(|(key, value)| match key.as_str() {
+            MARK => true,
+            "default" | "const" | "enum" | "examples" => false,
+            _ => marked_anywhere(value),
+        }),
+        Value::Array(items) => items.iter().any(marked_anywhere),
+        _ => false,
+    }
+}
+
+fn valid<'a>(mark: &'a Value, property: &Value) -> Result<&'a str, &'static str> {
+    let name = mark.as_str().ok_or("a mark that is no text")?;
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || !name.bytes().all(token) {
+        return Err("a mark that is no header name");
+    }
+    match property.get("type").and_then(Value::as_str) {
+        Some("string" | "integer" | "boolean") => Ok(name),
+        _ => Err("a mark on something other than a string, an integer or a boolean"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn listed(schema: Value) -> (MarkedTools, bool) {
+        let mut tools = MarkedTools::default();
+        let answer = json!({ "result": { "tools": [{ "name": "t", "inputSchema": schema }, { "name": "plain", "inputSchema": {} }] } });
+        let changed = tools.learn(&answer.to_string());
+        (tools, changed.is_some_and(|text| !text.contains("\"t\"") && text.contains("\"plain\"")))
+    }
+
+    fn shown(tools: &MarkedTools, message: Value) -> String {
+        let headers = tools.headers(&message);
+        let lines: Vec<_> =
+            headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+        lines.join("\n")
+    }
+
+    #[test]
+    fn a_call_says_its_method_its_tool_and_the_marked_arguments() {
+        let (tools, dropped) = listed(json!({ "properties": {
+            "region": { "type": "string", "x-mcp-header": "Region" },
+            "deep": { "type": "object", "properties": { "n": { "type": "integer", "x-mcp-header": "N" } } },
+        } }));
+        assert!(!dropped);
+        let call = json!({ "method": "tools/call", "params": { "name": "t", "arguments": { "region": "zürich", "deep": { "n": 7 } } } });
+        insta::assert_snapshot!(shown(&tools, call), @r"
+        mcp-method: tools/call
+        mcp-name: t
+        mcp-param-region: =?base64?esO8cmljaA==?=
+        mcp-param-n: 7
+        ");
+        insta::assert_snapshot!(shown(&tools, json!({ "method": "ping" })), @"mcp-method: ping");
+    }
+
+    #[test]
+    fn a_tool_with_invalid_marks_is_dropped_and_no_other() {
+        for schema in [
+            json!({ "x-mcp-header": "A" }),
+            json!({ "properties": { "a": { "type": "string", "x-mcp-header": "" } } }),
+            json!({ "properties": { "a": { "type": "string", "x-mcp-header": "a b" } } }),
+            json!({ "properties": { "a": { "type": "number", "x-mcp-header": "A" } } }),
+            json!({ "properties": { "a": { "type": "string", "x-mcp-header": "A" }, "b": { "type": "string", "x-mcp-header": "a" } } }),
+            json!({ "properties": { "a": { "type": "array", "items": { "type": "string", "x-mcp-header": "A" } } } }),
+            json!({ "$defs": { "d": { "type": "string", "x-mcp-header": "A" } } }),
+        ] {
+            assert!(listed(schema.clone()).1, "{schema}");
+        }
+        assert!(!listed(json!({ "properties": { "a": { "type": "string", "default": { "x-mcp-header": 1 } } } })).1);
+    }
+}

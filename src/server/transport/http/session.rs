@@ -1,0 +1,168 @@
+//! What a connection keeps between its requests: the session's id and the agreed revision; and, for servers up to
+//! 2025-11-25, the background stream on which a server speaks without being asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Response, StatusCode};
+use rmcp::model::ProtocolVersion;
+
+use super::super::net::{EVENT_STREAM, Events, RemoteError, Request, content_type};
+use super::{HEAD, Line, lock};
+
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Before a stream is asked for again, where the server does not say; doubled while nothing comes.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Whatever a server says, it is asked again after this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+#[derive(Default)]
+pub(super) struct Session {
+    pub id: Option<HeaderValue>,
+    pub version: Option<ProtocolVersion>,
+    /// A changed id was reported; once is enough.
+    warned: bool,
+}
+
+impl Session {
+    /// Whether the server speaks a revision with sessions, as far as is known.
+    pub fn has_sessions(&self) -> bool {
+        self.version.as_ref().is_none_or(ProtocolVersion::has_initialize)
+    }
+
+    /// What every request of the session carries.
+    pub fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if let Some(id) = &self.id {
+            headers.insert(SESSION_ID, id.clone());
+        }
+        if let Some(version) = self.version.as_ref().and_then(|version| HeaderValue::from_str(version.as_str()).ok()) {
+            headers.insert(VERSION, version);
+        }
+        headers
+    }
+
+    /// Looks at the id in an answer. The first one counts; another one is reported and ignored.
+    pub fn note(&mut self, answer: &Response, handshake: bool) {
+        let Some(id) = answer.headers().get(SESSION_ID) else { return };
+        match &self.id {
+            None if handshake => {
+                let mut id = id.clone();
+                id.set_sensitive(true);
+                self.id = Some(id);
+            }
+            Some(kept) if kept != id && !self.warned => {
+                self.warned = true;
+                tracing::warn!("the server changes its session id in the middle; the first one is kept");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How long to leave a server alone before its stream is asked for again.
+pub(super) fn pause(said: Option<u64>, failures: u32) -> Duration {
+    let pause = match said {
+        Some(milliseconds) => Duration::from_millis(milliseconds),
+        None => PAUSE.saturating_mul(1 << failures.min(6)),
+    };
+    pause.min(LONGEST_PAUSE)
+}
+
+impl Line {
+    pub(super) fn has_sessions(&self) -> bool {
+        lock(&self.session).has_sessions()
+    }
+
+    /// Keeps the background stream open for as long as the connection lives, where the server offers one.
+    pub(super) fn listen(self: Arc<Self>) {
+        {
+            let session = lock(&self.session);
+            if session.id.is_none() || !session.has_sessions() {
+                return;
+            }
+        }
+        let closed = self.closed.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = closed.cancelled() => {}
+                () = self.outlet.lost.ended() => {}
+                () = self.background() => {}
+            }
+        });
+    }
+
+    async fn background(&self) {
+        let mut last_id: Option<String> = None;
+        let mut said = None;
+        let mut failures = 0;
+        loop {
+            match self.stream(last_id.as_deref()).await {
+                Ok(mut events) => {
+                    while let Ok(Some(event)) = events.next().await {
+                        failures = 0;
+                        self.outlet.pass(&event.data).await;
+                    }
+                    last_id = events.last_id().map(str::to_owned).or(last_id);
+                    said = events.retry().or(said);
+                }
+                Err(RemoteError::Refused(_) | RemoteError::Unreachable(_) | RemoteError::SlowHead(_)) => {}
+                // The server has no such stream, or not for us. Its calls work without it.
+                Err(reason) => {
+                    tracing::debug!(%reason, "no background stream");
+                    return;
+                }
+            }
+            tokio::time::sleep(pause(said, failures)).await;
+            failures += 1;
+        }
+    }
+
+    /// Asks for an event stream: the background one, or the rest of one that was cut.
+    pub(super) async fn stream(&self, last_id: Option<&str>) -> Result<Events, RemoteError> {
+        let mut headers = lock(&self.session).headers();
+        headers.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
+        if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
+            headers.insert(LAST_EVENT_ID, id);
+        }
+        let request = Request { method: Method::GET, headers, body: None, head_limit: Some(HEAD) };
+        let answer = self.origin.fetch(&self.origin.url, &request).await?;
+        match (answer.status(), content_type(&answer)) {
+            (StatusCode::OK, kind) if kind == EVENT_STREAM => Ok(Events::new(answer, self.origin.limit)),
+            (StatusCode::OK, kind) => Err(RemoteError::NotMcp(kind)),
+            (status, _) => Err(RemoteError::status(status, "")),
+        }
+    }
+
+    /// Tells the server that the session is over, where there is one.
+    pub(super) async fn leave(&self) {
+        let headers = {
+            let session = lock(&self.session);
+            if session.id.is_none() {
+                return;
+            }
+            session.headers()
+        };
+        let request = Request { method: Method::DELETE, headers, body: None, head_limit: None };
+        if let Err(error) = self.origin.fetch(&self.origin.url, &request).await {
+            tracing::debug!(%error, "the server did not hear the goodbye");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_asked_again_when_it_says_but_within_a_minute() {
+        assert_eq!(pause(Some(500), 4), Duration::from_millis(500));
+        assert_eq!(pause(Some(86_400_000), 0), LONGEST_PAUSE);
+        assert_eq!(pause(None, 0), PAUSE);
+        assert_eq!(pause(None, 40), LONGEST_PAUSE);
+    }
+}

@@ -1,0 +1,80 @@
+//! What every remote transport shares: the address and what goes with it, requests that stay inside their origin,
+//! event streams, and the queue in front of the protocol. How MCP travels over it is left to `http` and `sse`.
+
+mod error;
+mod events;
+mod inbox;
+mod origin;
+
+use std::net::IpAddr;
+
+use url::{Host, Url};
+
+pub use error::RemoteError;
+pub use events::{Event, Events};
+pub use inbox::{Inbox, Lost, Outlet, inbox};
+pub use origin::{EVENT_STREAM, JSON, Origin, Request, content_type};
+
+/// Whether a plain connection to `host` may be made: loopback always, another host only when the settings name it.
+pub fn allowed_host(host: &str, named: &[String]) -> bool {
+    is_loopback(host) || named.iter().any(|name| name.eq_ignore_ascii_case(host))
+}
+
+/// Whether a name or address can only mean this machine.
+pub fn is_loopback(host: &str) -> bool {
+    let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    match bare.parse::<IpAddr>() {
+        Ok(address) => address.to_canonical().is_loopback(),
+        Err(_) => bare.trim_end_matches('.').eq_ignore_ascii_case("localhost"),
+    }
+}
+
+/// `host:port`, as a person would look for it.
+pub fn host_and_port(url: &Url) -> String {
+    let host = match url.host() {
+        Some(Host::Ipv6(address)) => format!("[{address}]"),
+        Some(host) => host.to_string(),
+        None => "?".to_owned(),
+    };
+    match url.port_or_known_default() {
+        Some(port) => format!("{host}:{port}"),
+        None => host,
+    }
+}
+
+/// What deserves a word in the status of a server at this address, though it stops nothing.
+pub fn warning(url: &Url) -> Option<String> {
+    let host = url.host_str()?;
+    (url.scheme() == "http" && !is_loopback(host))
+        .then(|| format!("plain http to {}: anybody on the way can read and change it", host_and_port(url)))
+}
+
+/// Readies TLS for the whole process; the first call decides, every other is free.
+pub fn ready_tls() {
+    // An error means that a provider is there already, which is all that is wanted.
+    rustls::crypto::ring::default_provider().install_default().ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for host in ["127.0.0.1", "127.8.9.1", "::1", "[::1]", "localhost", "LOCALHOST.", "::ffff:127.0.0.1"] {
+            assert!(allowed_host(host, &[]), "{host}");
+        }
+        for host in ["0.0.0.0", "10.0.0.1", "localhost.example.test", "128.0.0.1", "", "2130706433"] {
+            assert!(!allowed_host(host, &[]), "{host}");
+        }
+        assert!(allowed_host("build.example.test", &["Build.example.test".to_owned()]));
+    }
+
+    #[test]
+    fn plain_http_elsewhere_earns_a_warning() {
+        let warned = |url: &str| warning(&Url::parse(url).unwrap()).is_some();
+        assert!(warned("http://example.test/mcp"));
+        assert!(!warned("https://example.test/mcp"));
+        assert!(!warned("http://127.0.0.1:9/mcp"));
+    }
+}

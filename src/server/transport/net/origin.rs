@@ -1,0 +1,211 @@
+//! Requests to one remote server. Whatever credentials there are stay with its origin: redirects are followed inside
+//! it and nowhere else, and the token of a signed-in account is renewed once before the user is asked again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use reqwest::{Client, Method, Response, StatusCode};
+use url::Url;
+
+use super::{RemoteError, host_and_port, is_loopback, ready_tls};
+use crate::config::expand::Endpoint;
+use crate::server::oauth::{self, Account, TokenStore};
+use crate::text::Secret;
+
+pub const JSON: &str = "application/json";
+pub const EVENT_STREAM: &str = "text/event-stream";
+
+/// Redirects that are followed inside one origin before it is called a loop.
+const REDIRECTS: usize = 5;
+/// Bytes of the head of an answer.
+const HEAD: usize = 64 << 10;
+/// Time for a connection to come about.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Many servers close a connection that was idle for five seconds. Leaving it first avoids the race.
+const IDLE: Duration = Duration::from_secs(4);
+/// The longest that a server may ask to be left alone.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// One remote server as something to send requests to.
+pub struct Origin {
+    pub url: Url,
+    /// Bytes of one message from the server.
+    pub limit: usize,
+    client: Client,
+    headers: HeaderMap,
+    /// Absent when the config brings an authorization of its own.
+    account: Option<Account>,
+}
+
+/// One request, ready to be sent more than once.
+pub struct Request {
+    pub method: Method,
+    pub headers: HeaderMap,
+    pub body: Option<Vec<u8>>,
+    /// How long the head of the answer may take. Absent where a server may think before it says anything.
+    pub head_limit: Option<Duration>,
+}
+
+impl Origin {
+    pub fn new(endpoint: &Endpoint, limit: usize, tokens: Arc<dyn TokenStore>) -> Result<Self, RemoteError> {
+        let url = parse(endpoint.url.reveal())?;
+        let headers =
+            endpoint.headers.iter().map(|(name, value)| header(name, value)).collect::<Result<HeaderMap, _>>()?;
+        let own = headers.contains_key(AUTHORIZATION) || url.password().is_some();
+        let account = (!own).then(|| Account::new(&url, tokens));
+        Ok(Self { client: client(&url)?, url, limit, headers, account })
+    }
+
+    /// Sends `request` to `url`, which must be of this origin, and gives the answer as soon as its head is there.
+    pub async fn fetch(&self, url: &Url, request: &Request) -> Result<Response, RemoteError> {
+        let token = match &self.account {
+            Some(account) => account.token().await?,
+            None => None,
+        };
+        let mut answer = self.send(url, request, token.as_ref()).await?;
+        if answer.status() == StatusCode::UNAUTHORIZED
+            && let (Some(account), Some(rejected)) = (&self.account, &token)
+            && let Some(fresh) = account.renew(rejected).await?
+        {
+            answer = self.send(url, request, Some(&fresh)).await?;
+        }
+        self.admit(answer)
+    }
+
+    /// Reads a whole body as text.
+    pub async fn read(&self, mut answer: Response) -> Result<String, RemoteError> {
+        let mut body = Vec::new();
+        loop {
+            match answer.chunk().await {
+                Ok(Some(bytes)) if body.len() + bytes.len() > self.limit => {
+                    return Err(RemoteError::TooLarge(self.limit));
+                }
+                Ok(Some(bytes)) => body.extend_from_slice(&bytes),
+                Ok(None) => return Ok(String::from_utf8_lossy(&body).into_owned()),
+                Err(error) => {
+                    tracing::debug!(error = %error.without_url(), "answer broke off");
+                    return Err(RemoteError::StreamEnded);
+                }
+            }
+        }
+    }
+
+    /// Sends, following redirects inside the origin. The method stays what it was: a call is not turned into a look.
+    async fn send(&self, url: &Url, request: &Request, token: Option<&Secret>) -> Result<Response, RemoteError> {
+        let mut url = url.clone();
+        for _ in 0..=REDIRECTS {
+            if url.origin() != self.url.origin() {
+                return Err(RemoteError::Redirect(shown(&url)));
+            }
+            let answer = self.send_once(&url, request, token).await?;
+            if !answer.status().is_redirection() {
+                return Ok(answer);
+            }
+            let Some(location) = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok()) else {
+                return Err(RemoteError::status(answer.status(), "a redirect that leads nowhere"));
+            };
+            url = url
+                .join(location)
+                .map_err(|_| RemoteError::status(answer.status(), "a redirect that is no address"))?;
+        }
+        Err(RemoteError::Status { code: 310, text: format!("more than {REDIRECTS} redirects in a row") })
+    }
+
+    async fn send_once(&self, url: &Url, request: &Request, token: Option<&Secret>) -> Result<Response, RemoteError> {
+        let mut headers = self.headers.clone();
+        headers.extend(request.headers.clone());
+        if let Some(token) = token {
+            headers.insert(
+                AUTHORIZATION,
+                header("authorization", &Secret::plain(format!("Bearer {}", token.reveal())))?.1,
+            );
+        }
+        let mut sending = self.client.request(request.method.clone(), url.clone()).headers(headers);
+        if let Some(body) = &request.body {
+            sending = sending.body(body.clone());
+        }
+        let answer = match request.head_limit {
+            Some(limit) => {
+                tokio::time::timeout(limit, sending.send()).await.map_err(|_| RemoteError::SlowHead(limit))?
+            }
+            None => sending.send().await,
+        };
+        let answer = answer.map_err(|error| RemoteError::on_the_way(error, url))?;
+        let head: usize = answer.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+        if head > HEAD { Err(RemoteError::LargeHead) } else { Ok(answer) }
+    }
+
+    /// Lets through what the transport can judge for itself; the rest means the same for every transport.
+    fn admit(&self, answer: Response) -> Result<Response, RemoteError> {
+        let text = |name: HeaderName| answer.headers().get(name).and_then(|value| value.to_str().ok());
+        match answer.status() {
+            StatusCode::UNAUTHORIZED => {
+                oauth::challenged(&self.url, text(WWW_AUTHENTICATE));
+                Err(RemoteError::NeedsAuth)
+            }
+            StatusCode::FORBIDDEN => {
+                match text(WWW_AUTHENTICATE).and_then(|challenge| oauth::more_rights(&self.url, challenge)) {
+                    Some(scope) => Err(RemoteError::MoreRights(scope)),
+                    None => Err(RemoteError::Forbidden),
+                }
+            }
+            StatusCode::TOO_MANY_REQUESTS => {
+                let seconds = text(RETRY_AFTER).and_then(|value| value.trim().parse().ok());
+                Err(RemoteError::Busy(seconds.map(|seconds| Duration::from_secs(seconds).min(LONGEST_WAIT))))
+            }
+            _ => Ok(answer),
+        }
+    }
+}
+
+/// The media type of an answer, without its parameters.
+pub fn content_type(answer: &Response) -> String {
+    let value = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn parse(text: &str) -> Result<Url, RemoteError> {
+    let url = Url::parse(text).map_err(|error| RemoteError::Address(format!("`url` is no address: {error}")))?;
+    match url.scheme() {
+        "http" | "https" if url.has_host() => Ok(url),
+        scheme => Err(RemoteError::Address(format!("`url` must start with http:// or https://, not {scheme}:"))),
+    }
+}
+
+fn header(name: &str, value: &Secret) -> Result<(HeaderName, HeaderValue), RemoteError> {
+    let bad = |what| RemoteError::Address(format!("header `{name}` has a {what} that cannot be sent"));
+    let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("name"))?;
+    let mut value = HeaderValue::from_str(value.reveal().trim()).map_err(|_| bad("value"))?;
+    value.set_sensitive(true);
+    Ok((parsed, value))
+}
+
+/// Scheme and host of a foreign address. Its path and query are nobody's business here.
+fn shown(url: &Url) -> String {
+    match url.scheme() {
+        "http" | "https" => format!("{}://{}", url.scheme(), host_and_port(url)),
+        scheme => format!("{scheme}:"),
+    }
+}
+
+fn client(url: &Url) -> Result<Client, RemoteError> {
+    ready_tls();
+    let mut builder = Client::builder()
+        .user_agent(concat!("mcp-sidecar/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .connect_timeout(CONNECT)
+        .pool_idle_timeout(IDLE);
+    if url.host_str().is_some_and(is_loopback) {
+        // A proxy cannot know what this machine means by itself.
+        builder = builder.no_proxy();
+    }
+    if url.scheme() == "http" {
+        // Nothing here ever speaks TLS, so a machine without certificates is fine, too.
+        builder = builder.tls_certs_only([]);
+    }
+    builder.build().map_err(|error| RemoteError::Address(format!("TLS is not available: {}", error.without_url())))
+}

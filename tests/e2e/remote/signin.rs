@@ -1,0 +1,248 @@
+//! Signing in, from the 401 to the call that works, against an issuer in the same test.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use axum::body::Body;
+use axum::http::Response;
+use mcp_sidecar::config::expand::Expanded;
+use mcp_sidecar::model::ServerName;
+use mcp_sidecar::server::oauth::{Hints, MemoryTokens, TokenStore, sign_in, sign_out};
+use serde_json::{Value, json};
+
+use super::mock::*;
+
+/// How an issuer of a test differs from an ordinary one.
+#[derive(Default, Clone)]
+struct Manners {
+    authorization_endpoint: Option<&'static str>,
+    issuer: Option<&'static str>,
+    iss: Option<&'static str>,
+    secret: bool,
+    expires_in: u64,
+    /// The scope without which a call is refused.
+    wanted: Option<&'static str>,
+}
+
+/// A server with its own issuer. Tokens are `token-1`, `token-2`, …; only the newest is good.
+async fn server(manners: Manners) -> Mock {
+    let issued = AtomicUsize::new(0);
+    let scopes = Mutex::new(String::new());
+    Mock::start(move |request| {
+        let base = format!("http://{}", request.header("host").unwrap());
+        let ok = |value: Value| answer(200, "application/json", value.to_string());
+        match (request.method.as_str(), request.uri.path()) {
+            ("GET", "/.well-known/oauth-protected-resource/mcp") => {
+                ok(json!({ "resource": format!("{base}/mcp"), "authorization_servers": [base], "scopes_supported": ["read"] }))
+            }
+            ("GET", "/.well-known/oauth-authorization-server") => ok(json!({
+                "issuer": manners.issuer.map_or(base.clone(), str::to_owned),
+                "authorization_endpoint": manners.authorization_endpoint.map_or(format!("{base}/authorize"), str::to_owned),
+                "token_endpoint": format!("{base}/token"),
+                "registration_endpoint": format!("{base}/register"),
+                "response_types_supported": ["code"],
+                "code_challenge_methods_supported": ["S256"],
+                "token_endpoint_auth_methods_supported": ["none", "client_secret_post"],
+                "authorization_response_iss_parameter_supported": true,
+            })),
+            ("POST", "/register") => {
+                assert_eq!(request.body["application_type"], "native");
+                let mut client = json!({ "client_id": "client-1", "redirect_uris": request.body["redirect_uris"] });
+                if manners.secret {
+                    client["client_secret"] = json!("secret-of-client-1");
+                }
+                ok(client)
+            }
+            ("GET", "/authorize") => {
+                let asked = query(request.uri.query().unwrap());
+                assert_eq!(get(&asked, "code_challenge_method"), "S256");
+                assert_eq!(get(&asked, "resource"), format!("{base}/mcp"));
+                *scopes.lock().unwrap() = get(&asked, "scope").to_owned();
+                let iss = manners.iss.map_or(base.clone(), str::to_owned);
+                let back = format!("{}?code=code-1&state={}&iss={iss}", get(&asked, "redirect_uri"), get(&asked, "state"));
+                redirect(&back)
+            }
+            ("POST", "/token") => {
+                let form = query(&request.text);
+                assert_eq!(get(&form, "resource"), format!("{base}/mcp"));
+                if manners.secret {
+                    assert_eq!(get(&form, "client_secret"), "secret-of-client-1");
+                }
+                let number = issued.fetch_add(1, Ordering::Relaxed) + 1;
+                ok(json!({
+                    "access_token": format!("token-{number}"), "token_type": "Bearer", "expires_in": manners.expires_in,
+                    "refresh_token": format!("refresh-{number}"), "scope": scopes.lock().unwrap().clone(),
+                }))
+            }
+            (_, "/mcp") => {
+                let good = format!("Bearer token-{}", issued.load(Ordering::Relaxed));
+                if request.header("authorization") != Some(&good) {
+                    let metadata = format!("Bearer resource_metadata=\"{base}/.well-known/oauth-protected-resource/mcp\"");
+                    return challenge(401, &metadata);
+                }
+                if let Some(wanted) = manners.wanted
+                    && request.rpc() == "resources/read"
+                    && !scopes.lock().unwrap().split(' ').any(|scope| scope == wanted)
+                {
+                    return challenge(403, &format!("Bearer error=\"insufficient_scope\", scope=\"{wanted}\""));
+                }
+                handshake(&request).unwrap_or_else(|| ok(serde_json::from_str(&request.result(text_result("welcome"))).unwrap()))
+            }
+            _ => answer(404, "", ""),
+        }
+    })
+    .await
+}
+
+fn query(text: &str) -> Vec<(String, String)> {
+    url::form_urlencoded::parse(text.as_bytes()).into_owned().collect()
+}
+
+fn get<'a>(pairs: &'a [(String, String)], name: &str) -> &'a str {
+    pairs.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
+}
+
+fn challenge(status: u16, header: &str) -> Response<Body> {
+    let mut response = answer(status, "", "");
+    response.headers_mut().insert("www-authenticate", header.parse().unwrap());
+    response
+}
+
+fn redirect(to: &str) -> Response<Body> {
+    let mut response = answer(302, "", "");
+    response.headers_mut().insert("location", to.parse().unwrap());
+    response
+}
+
+async fn try_sign_in(server: &Mock, host: Headless, store: &Arc<dyn TokenStore>) -> Result<(), String> {
+    let name = ServerName::new("guarded").unwrap();
+    sign_in(&name, &server.url, Hints::default(), store.clone(), Arc::new(host))
+        .await
+        .map_err(|error| error.to_string())
+}
+
+fn store() -> Arc<dyn TokenStore> {
+    Arc::new(MemoryTokens::default())
+}
+
+async fn enter(server: &Mock, store: &Arc<dyn TokenStore>) -> Result<Client, String> {
+    connect_with(Expanded::Http(endpoint(&server.url)), store.clone()).await
+}
+
+#[tokio::test]
+async fn after_the_browser_the_server_lets_us_in_and_after_signing_out_no_more() {
+    let (server, store) = (server(Manners { expires_in: 3600, ..Manners::default() }).await, store());
+    assert!(enter(&server, &store).await.unwrap_err().contains("sign in"));
+    try_sign_in(&server, Headless::default(), &store).await.unwrap();
+    let client = enter(&server, &store).await.unwrap();
+    assert_eq!(client.read("t").await.unwrap(), "welcome");
+    client.close().await;
+
+    sign_out(&server.url, store.clone()).await.unwrap();
+    assert!(enter(&server, &store).await.unwrap_err().contains("sign in"));
+}
+
+#[tokio::test]
+async fn a_token_near_its_end_is_renewed_before_it_is_used() {
+    let (server, store) = (server(Manners { expires_in: 5, ..Manners::default() }).await, store());
+    try_sign_in(&server, Headless::default(), &store).await.unwrap();
+    enter(&server, &store).await.unwrap();
+    let seen = server.seen();
+    assert!(seen.iter().any(|request| get(&query(&request.text), "grant_type") == "refresh_token"));
+    assert!(!seen.iter().any(|request| request.header("authorization") == Some("Bearer token-1")));
+}
+
+#[tokio::test]
+async fn a_token_that_the_server_no_longer_takes_is_renewed_once_with_the_secret_of_the_client() {
+    let manners = Manners { expires_in: 3600, secret: true, ..Manners::default() };
+    let (server, store) = (server(manners).await, store());
+    try_sign_in(&server, Headless::default(), &store).await.unwrap();
+    // Somebody else gets a newer token: ours is good no more.
+    let other = reqwest::Client::new();
+    let token = server.url.replace("/mcp", "/token");
+    let form = format!("resource={}&client_secret=secret-of-client-1", server.url);
+    other.post(token).body(form).send().await.unwrap();
+    let client = enter(&server, &store).await.unwrap();
+    assert_eq!(client.read("t").await.unwrap(), "welcome");
+}
+
+#[tokio::test]
+async fn more_rights_are_asked_for_on_top_of_those_there_are_but_not_for_ever() {
+    let manners = Manners { expires_in: 3600, wanted: Some("write"), ..Manners::default() };
+    let (server, store) = (server(manners).await, store());
+    try_sign_in(&server, Headless::default(), &store).await.unwrap();
+    let client = enter(&server, &store).await.unwrap();
+    let said = client.read("t").await.unwrap_err();
+    assert_eq!(said, "server `far` wants you to sign in first");
+    try_sign_in(&server, Headless::default(), &store).await.unwrap();
+    let client = enter(&server, &store).await.unwrap();
+    assert_eq!(client.read("t").await.unwrap(), "welcome");
+    let asked: Vec<_> = server
+        .seen()
+        .iter()
+        .filter(|request| request.uri.path() == "/authorize")
+        .map(|request| get(&query(request.uri.query().unwrap()), "scope").to_owned())
+        .collect();
+    assert_eq!(asked, ["read", "read write"]);
+}
+
+#[tokio::test]
+async fn a_server_that_always_wants_more_rights_is_not_obeyed_for_ever() {
+    // The scope is one that no sign-in can bring: it has a blank in it.
+    let manners = Manners { expires_in: 3600, wanted: Some("never ever"), ..Manners::default() };
+    let (server, store) = (server(manners).await, store());
+    try_sign_in(&server, Headless::default(), &store).await.unwrap();
+    let mut signed_in = 0;
+    let said = loop {
+        let client = enter(&server, &store).await.unwrap();
+        client.read("t").await.unwrap_err();
+        match try_sign_in(&server, Headless::default(), &store).await {
+            Ok(()) => signed_in += 1,
+            Err(said) => break said,
+        }
+    };
+    assert_eq!(signed_in, 3);
+    assert!(said.contains("still wants more rights after 3 sign-ins"), "{said}");
+}
+
+#[tokio::test]
+async fn a_sign_in_page_that_is_a_script_is_never_opened() {
+    let manners = Manners { authorization_endpoint: Some("javascript:alert(1)"), ..Manners::default() };
+    let server = server(manners).await;
+    let host = Arc::new(Headless::default());
+    let name = ServerName::new("guarded").unwrap();
+    let said = sign_in(&name, &server.url, Hints::default(), store(), host.clone()).await.unwrap_err().to_string();
+    assert!(said.contains("authorization_endpoint is no web address"), "{said}");
+    assert!(host.opened.lock().unwrap().is_empty());
+    assert!(!server.seen().iter().any(|request| request.uri.path() == "/register"));
+}
+
+#[tokio::test]
+async fn an_issuer_that_is_somebody_else_is_refused_before_anything_is_sent_to_it() {
+    for manners in [
+        Manners { issuer: Some("https://evil.example.test"), ..Manners::default() },
+        Manners { iss: Some("https://evil.example.test"), ..Manners::default() },
+    ] {
+        let (server, store) = (server(manners).await, store());
+        let said = try_sign_in(&server, Headless::default(), &store).await.unwrap_err();
+        assert!(said.contains("another issuer"), "{said}");
+        assert!(!server.seen().iter().any(|request| request.uri.path() == "/token"));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_was_not_asked_for_is_sent_away_and_the_right_one_still_counts() {
+    let (server, store) = (server(Manners { expires_in: 3600, ..Manners::default() }).await, store());
+    try_sign_in(&server, Headless { stranger: true, ..Headless::default() }, &store).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_refusal_in_the_browser_is_told_in_its_words() {
+    let (server, store) = (server(Manners::default()).await, store());
+    let host = Headless {
+        tamper: Some(|url| url.replace("code=code-1", "error=access_denied&error_description=not+today")),
+        ..Headless::default()
+    };
+    let said = try_sign_in(&server, host, &store).await.unwrap_err();
+    assert!(said.ends_with("sign-in failed: the server refused: access_denied not today"), "{said}");
+}
