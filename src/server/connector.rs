@@ -11,7 +11,7 @@ use tokio_util::task::TaskTracker;
 use super::Context;
 use super::logs::Logs;
 use super::process::{Process, StartError};
-use super::transport::{OpenError, Wire, tcp};
+use super::transport::{OpenError, Wire, net, remote, tcp};
 use crate::config::expand::{Expanded, child_environment};
 use crate::model::ServerName;
 use crate::settings::Settings;
@@ -66,7 +66,7 @@ async fn open(errand: Errand) -> Result<Way, OpenError> {
             Ok(Way { process: Some(process), ..way(wire) })
         }
         Expanded::Tcp { host, port } => {
-            if !is_loopback(host) && !errand.settings.servers.tcp_hosts.contains(host) {
+            if !net::allowed_host(host, &errand.settings.servers.tcp_hosts) {
                 let message =
                     format!("`tcp` reaches only this machine; to allow `{host}`, add it to `tcp_hosts` in config.toml");
                 return Err(OpenError::Refused { message });
@@ -78,13 +78,10 @@ async fn open(errand: Errand) -> Result<Way, OpenError> {
             None => Err(OpenError::Closed { message: format!("no editor offers a server named `{name}`") }),
         },
         Expanded::Http(_) | Expanded::Sse(_) | Expanded::ClaudeAiProxy { .. } => {
-            Err(OpenError::Refused { message: "servers behind an address cannot be reached yet".to_owned() })
+            let warnings = remote::warnings(&errand.expanded);
+            let tokens = errand.context.host.tokens();
+            let wire = remote::wire(&errand.name, errand.expanded, errand.settings.limits.message_bytes, tokens);
+            Ok(Way { warnings, ..way(wire) })
         }
     }
-}
-
-fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost")
-        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

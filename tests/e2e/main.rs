@@ -1,6 +1,5 @@
 //! Journeys through the whole: real servers, real sockets, real processes.
 
-<<<<<<< HEAD
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,6 +10,4 @@
 
 #[cfg(target_os = "linux")]
 mod processes;
-=======
 mod remote;
->>>>>>> 0eec65f (Remote servers: streamable HTTP, legacy SSE, connectors behind a proxy, and signing in)

@@ -1,28 +1,38 @@
 //! The way to a remote server, in whichever dialect its definition names.
 
+use std::future::ready;
 use std::sync::Arc;
+
+use futures::FutureExt;
+use url::Url;
 
 use super::http::http;
 use super::ledger::Ledger;
 use super::proxy::claudeai_proxy;
 use super::sse::sse;
-use super::{AnyTransport, Boxed, OpenError, Remote, Wire};
+use super::{AnyTransport, Boxed, OpenError, Remote, Wire, net};
 use crate::config::expand::Expanded;
 use crate::model::ServerName;
 use crate::server::oauth::TokenStore;
 
-/// The wire of a remote definition; `None` for one that is not remote. Nothing is sent before the connection opens.
-pub fn wire(name: &ServerName, expanded: Expanded, message_bytes: usize, tokens: Arc<dyn TokenStore>) -> Option<Wire> {
-    if !matches!(expanded, Expanded::Http(_) | Expanded::Sse(_) | Expanded::ClaudeAiProxy { .. }) {
-        return None;
-    }
+/// The wire of a remote definition. Nothing is sent before the connection opens.
+pub fn wire(name: &ServerName, expanded: Expanded, message_bytes: usize, tokens: Arc<dyn TokenStore>) -> Wire {
     let ledger = Ledger::new(name.clone(), message_bytes);
     let shared = ledger.clone();
-    let dial = move || {
-        let dialled = dial(&expanded, tokens.clone(), shared.clone());
-        futures::FutureExt::boxed(std::future::ready(dialled))
+    let dial = move || ready(dial(&expanded, tokens.clone(), shared.clone())).boxed();
+    Wire::Remote(Remote { ledger, dial: Box::new(dial) })
+}
+
+/// What deserves a word in the status of a remote definition, though it stops nothing.
+pub fn warnings(expanded: &Expanded) -> Vec<String> {
+    let (endpoint, old) = match expanded {
+        Expanded::Http(endpoint) | Expanded::ClaudeAiProxy { endpoint, .. } => (endpoint, false),
+        Expanded::Sse(endpoint) => (endpoint, true),
+        Expanded::Stdio(_) | Expanded::Tcp { .. } | Expanded::Sdk { .. } => return Vec::new(),
     };
-    Some(Wire::Remote(Remote { ledger, dial: Box::new(dial) }))
+    let old = old.then(|| "`sse` is the old way to reach a server; use `http` if it offers that".to_owned());
+    let plain = Url::parse(endpoint.url.reveal()).ok().and_then(|url| net::warning(&url));
+    old.into_iter().chain(plain).collect()
 }
 
 fn dial(expanded: &Expanded, tokens: Arc<dyn TokenStore>, ledger: Ledger) -> Result<Box<dyn AnyTransport>, OpenError> {

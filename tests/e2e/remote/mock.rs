@@ -167,7 +167,7 @@ pub async fn connect_with(expanded: Expanded, tokens: Arc<dyn TokenStore>) -> Re
 
 pub async fn open(expanded: Expanded, tokens: Arc<dyn TokenStore>, era: Option<Era>) -> Result<Client, OpenError> {
     let name = ServerName::new("far").unwrap();
-    let wire = wire(&name, expanded, 1 << 20, tokens).unwrap();
+    let wire = wire(&name, expanded, 1 << 20, tokens);
     let (reported, happenings) = mpsc::channel(64);
     let opening = Opening {
         name,
