@@ -154,4 +154,23 @@ mod tests {
         }
         assert!(frames.buffer.capacity() < 4 << 20);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn lines_are_the_same_however_they_are_split(text in "[ab\n]{0,60}", sizes in proptest::collection::vec(1_usize..9, 60)) {
+            let mut rest = text.as_str();
+            let mut pieces = Vec::new();
+            for size in sizes {
+                let (piece, after) = rest.split_at(size.min(rest.len()));
+                pieces.push(piece);
+                rest = after;
+            }
+            pieces.push(rest);
+            proptest::prop_assert_eq!(cut(99, &pieces), cut(99, &[&text]));
+            // However short the limit, what comes after an overlong line is whole again.
+            let short: Vec<String> = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')).filter(|line| line.len() <= 4).map(str::to_owned).collect();
+            let kept: Vec<String> = cut(4, &pieces).into_iter().filter(|line| !line.contains(": ")).collect();
+            proptest::prop_assert_eq!(kept, short);
+        }
+    }
 }

@@ -343,6 +343,23 @@ impl Ledger {
                 let error = ErrorData::invalid_request("not before the answer to initialize", None);
                 Screened::Answer(JsonRpcMessage::error(error, Some(request.id.clone())))
             }
+            // An answer that a wire has read by itself: its request is done all the same.
+            JsonRpcMessage::Response(response) => {
+                let mut state = self.state();
+                if let Some((_, open)) = state.close(&response.id)
+                    && matches!(open.kind, Kind::Initialize | Kind::Discover)
+                {
+                    state.greeted = serde_json::value::to_raw_value(&response.result).ok().map(Arc::from);
+                }
+                drop(state);
+                Screened::Pass(message)
+            }
+            JsonRpcMessage::Error(error) => {
+                if let Some(id) = &error.id {
+                    self.forget(id);
+                }
+                Screened::Pass(message)
+            }
             // Where a wire has typed notices, they take the same way as the others.
             JsonRpcMessage::Notification(notice) => match serde_json::to_value(notice) {
                 Ok(Value::Object(mut fields)) => {

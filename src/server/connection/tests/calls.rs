@@ -228,3 +228,29 @@ async fn resources_prompts_and_completions_are_asked_for_by_name() {
     };
     tokio::join!(server, client);
 }
+
+#[tokio::test]
+async fn many_calls_at_once_get_each_its_own_answer() {
+    let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
+    let server = async {
+        let mut waiting = Vec::new();
+        for n in 0..512_usize {
+            waiting.push(fake.expect("tools/call").await);
+            // In no order at all.
+            if waiting.len() > 64 || n > 447 {
+                let request = waiting.swap_remove(n % waiting.len());
+                let name = &request["params"]["name"];
+                fake.reply(&request, json!({ "content": [name] })).await;
+            }
+        }
+        for request in waiting {
+            fake.reply(&request, json!({ "content": [request["params"]["name"]] })).await;
+        }
+    };
+    let names: Vec<String> = (0..512).map(|n| format!("tool-{n}")).collect();
+    let calls = futures::future::join_all(names.iter().map(|name| call(&connection, name)));
+    let (results, ()) = tokio::join!(calls, server);
+    for (name, result) in names.iter().zip(results) {
+        assert_eq!(result, json!({ "content": [name] }).to_string());
+    }
+}

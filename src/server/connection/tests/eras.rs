@@ -7,10 +7,12 @@ use rmcp::model::{
     ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig, SubscriptionFilter,
     Tool,
 };
-use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
+use rmcp::service::{RequestContext, RoleClient, RoleServer, SubscriptionContext};
+use rmcp::transport::IntoTransport;
 use rmcp::{ServerHandler, ServiceExt};
 
 use super::*;
+use crate::server::transport::{Boxed, Dialled};
 
 async fn error_of(opening: Opening, script: impl AsyncFnOnce(&mut Fake)) -> OpenError {
     let (wire, mut fake) = Fake::wired(256 << 10);
@@ -296,4 +298,32 @@ async fn a_server_of_the_newer_era_lists_asks_answers_and_tells_of_changes() {
     connection.ping(Duration::from_secs(5)).await.unwrap();
     connection.close().await;
     serving.abort();
+}
+
+#[tokio::test]
+async fn a_remote_server_that_refuses_one_era_is_dialled_again_for_the_other() {
+    let dials = Arc::new(AtomicUsize::new(0));
+    let counted = dials.clone();
+    // A wire that reads by itself, as a library's own would: its typed messages do as well.
+    let dial = move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        let (ours, theirs) = tokio::io::duplex(64 << 10);
+        tokio::spawn(async move {
+            if let Ok(service) = Modern.serve(theirs).await {
+                service.waiting().await.ok();
+            }
+        });
+        let transport = IntoTransport::<RoleClient, _, _>::into_transport(tokio::io::split(ours));
+        let dialled: Dialled = Ok(Box::new(Boxed(transport)));
+        Box::pin(std::future::ready(dialled)) as BoxFuture<'static, Dialled>
+    };
+    let (opening, mut happenings) = opening_with(Arc::new(FakeHost { elicits: true, ..FakeHost::default() }));
+    let ledger = Ledger::new(opening.name.clone(), 1 << 20);
+    let connection = Connection::open(Wire::Remote(Remote { ledger, dial: Box::new(dial) }), opening).await.unwrap();
+    assert_eq!((connection.era(), dials.load(Ordering::SeqCst)), (Era::Discover, 2));
+    assert_eq!(happenings.recv().await, Some(Happening::ListChanged(Listed::Tools)));
+    assert_eq!(connection.lists().await.unwrap().tools[0].name.as_ref(), "greet");
+    let result: Value = serde_json::from_str(&call(&connection, "greet").await).unwrap();
+    assert_eq!(result["content"][0]["text"], "opaque \"your name?\" \"file:///work%20space\"");
+    connection.close().await;
 }

@@ -102,3 +102,19 @@ fn the_id_of_a_cut_message_is_found_at_either_end() {
     assert_eq!(id(r#"{"result":{"id":3,"#, "xxx"), None);
     assert_eq!(id("aaaa", "bbbb"), None);
 }
+
+proptest::proptest! {
+    #[test]
+    fn whatever_comes_is_read_without_a_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..200)) {
+        read(&bytes);
+        id_of_cut_message(&bytes, &bytes);
+    }
+
+    #[test]
+    fn whatever_looks_like_a_message_is_read_without_a_panic(
+        text in r#"[ a]{0,3}[\[{]?\{"(jsonrpc|id|method|result|error|x)":("2.0"|1|null|\{\}|\[|"é|-)[,}]?("id":[0-9n"]{1,3})?[}\]]{0,3}"#
+    ) {
+        read(text.as_bytes());
+        id_of_cut_message(text.as_bytes(), text.as_bytes());
+    }
+}
