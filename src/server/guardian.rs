@@ -144,3 +144,16 @@ fn never_blocking(pipe: ChildStdin) -> Option<ChildStdin> {
 fn never_blocking(pipe: ChildStdin) -> Option<ChildStdin> {
     Some(pipe)
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_very_binary_that_runs_can_be_started_again() {
+        let mut command = Command::new("/proc/self/exe");
+        std::os::unix::process::CommandExt::arg0(&mut command, "mcp-sidecar");
+        let output = command.args(["--list", "the_very_binary_that_runs"]).env_clear().output().unwrap();
+        assert!(String::from_utf8_lossy(&output.stdout).contains("can_be_started_again: test"));
+    }
+}
