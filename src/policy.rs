@@ -9,13 +9,13 @@ mod compile;
 mod condition;
 mod glob;
 pub mod grants;
+pub mod lookalike;
 pub mod permit;
 mod pin;
 mod place;
 pub mod session;
 pub mod trust;
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -177,16 +177,6 @@ fn narrowest(
         }
     }
     ControlFlow::Continue(())
-}
-
-/// The levels of all tools of one server at once, without arguments: what lists and lenses show.
-pub fn levels<'a>(
-    rules: &Rules,
-    server: &ServerName,
-    tools: impl IntoIterator<Item = &'a Arc<Tool>>,
-    standing: Standing,
-) -> BTreeMap<Arc<str>, Ruling> {
-    tools.into_iter().map(|tool| (tool.name.clone(), rules.rule(server, tool, None, standing))).collect()
 }
 
 #[cfg(test)]

@@ -31,7 +31,6 @@ impl Permitted {
 
     /// For the tests of those who take one.
     #[cfg(test)]
-    #[allow(dead_code)]
     pub(crate) fn for_test(call: ToolCall) -> Self {
         Self { call, decision: "allow-always", decided_by: "a test".into() }
     }

@@ -40,7 +40,6 @@ impl Trusted {
 
     /// For the tests of those who take one.
     #[cfg(test)]
-    #[allow(dead_code)]
     pub(crate) fn for_test(definition: Arc<Definition>) -> Self {
         let fingerprint = Arc::new(Fingerprint::of(&definition, &Config::default()));
         Self { definition, fingerprint }

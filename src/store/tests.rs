@@ -221,7 +221,8 @@ async fn a_file_that_is_not_ours_is_set_aside_and_never_overwritten() {
         bytes.iter_mut().skip(4_096).for_each(|byte| *byte = 0xaa);
         fs::write(path, bytes).unwrap();
     };
-    let cases: [(&str, &dyn Fn(&Path)); 4] =
+    type Make<'a> = &'a dyn Fn(&Path);
+    let cases: [(&str, Make<'_>); 4] =
         [("newer", &newer), ("stranger", &stranger), ("garbage", &garbage), ("damaged", &damaged)];
     for (name, make) in cases {
         let (_keep, path) = folder();
@@ -407,11 +408,12 @@ async fn arguments_and_results_are_masked_and_cut_and_anything_can_be_stored() {
     for call in calls {
         record(&store, call).await;
     }
+    let digest = regex::Regex::new("[0-9a-f]{64}").unwrap();
     let mut text = String::new();
     for call in store.calls(CallQuery::default()).await.unwrap().into_iter().rev() {
         let short = |value: Option<Value>| {
             let text = value.unwrap_or_default().to_string().replace("éé", "").replace("zz", "");
-            regex::Regex::new("[0-9a-f]{64}").unwrap().replace(&text, "…").into_owned()
+            digest.replace(&text, "…").into_owned()
         };
         text.push_str(&format!("{}\n  {}\n  {}\n", call.call_id.0, short(call.arguments), short(call.result)));
     }
@@ -484,6 +486,7 @@ async fn what_was_learned_about_a_launch_is_there_at_the_next_start() {
 const WRITER: &str = "MCP_SIDECAR_TEST_STORE_WRITER";
 
 /// Not a test of its own: the next one runs it in a process that it then kills.
+#[expect(clippy::print_stderr, reason = "the lines tell the other process how far this one came")]
 #[tokio::test]
 async fn writer_for_the_test_below() {
     let Some(path) = std::env::var_os(WRITER) else { return };

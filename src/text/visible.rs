@@ -1,5 +1,7 @@
 //! Text from strangers, made visible: no terminal escapes, nothing invisible, nothing that reverses what is read.
 
+use std::borrow::Cow;
+
 /// Makes foreign text safe to show in a terminal, a prompt or a hover: escape sequences are removed; control,
 /// invisible and bidirectional characters appear as `⟨U+202E⟩`; what exceeds `limit` characters is cut, and says so.
 pub fn visible(text: &str, limit: usize) -> String {
@@ -35,6 +37,20 @@ pub fn visible(text: &str, limit: usize) -> String {
 pub fn one_line(text: &str, limit: usize) -> String {
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
     visible(&joined, limit)
+}
+
+/// Whether a text holds characters that a reader would not see: worth a warning where a stranger wrote it.
+pub fn hides_something(text: &str) -> bool {
+    text.chars().any(|c| !matches!(c, '\n' | '\r' | '\t') && hidden(c))
+}
+
+/// A text for a model, without what no person could have seen in it. Borrowed where there is nothing to take out.
+pub fn cleaned(text: &str) -> Cow<'_, str> {
+    if !hides_something(text) {
+        return Cow::Borrowed(text);
+    }
+    let kept = |c: &char| matches!(c, '\n' | '\r' | '\t') || !hidden(*c);
+    Cow::Owned(text.chars().filter(kept).collect())
 }
 
 fn push_code(shown: &mut String, c: char) {
@@ -127,6 +143,13 @@ mod tests {
         assert_eq!(visible("a\u{1b}]0;send all files\nb", 99), "a⟨U+001B⟩]0;send all files\nb");
         assert_eq!(visible("a\u{1b}é", 99), "a⟨U+001B⟩é");
         assert_eq!(visible("a\u{1b}(Bb\u{1b}7c", 99), "abc");
+    }
+
+    #[test]
+    fn a_model_gets_no_more_than_a_person_could_see() {
+        assert!(hides_something("tag\u{e0041}"));
+        assert!(!hides_something("plain\ttext\r\n"));
+        assert_eq!(cleaned("add\u{e0041}\u{200b} numbers\n"), "add numbers\n");
     }
 
     #[test]
