@@ -110,7 +110,7 @@ fn read(source: &Source, content: &Content, limits: &Limits, world: &dyn World) 
     file.text = text.clone();
     if text.len() > limits.config_bytes {
         file.valid = false;
-        let message = format!("larger than {} (setting limits.config_bytes)", size(limits.config_bytes));
+        let message = format!("larger than {} (setting limits.config-bytes)", size(limits.config_bytes));
         file.problems.push(Problem::error("unreadable", 0..0, message));
         return (file, Shaped::default());
     }

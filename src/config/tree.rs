@@ -5,6 +5,7 @@
 //! work in a file that is being written. It leaves the meaning of keys to `shape`.
 
 mod parser;
+mod words;
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@ fn values() -> Values {
         [("TOKEN", "expand-test-token"), ("EMPTY", ""), ("HOME", "/home/me"), ("PATH", "/bin"), ("OTHER", "x")];
     Values {
         environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-        workspace_folder: Some("/work/app".into()),
+        workspace_folder: Some("/home/me/app".into()),
         user_home: Some("/home/me".into()),
         inputs: [("key".to_owned(), Secret::new("typed-in-by-hand"))].into(),
         keyring: [("db".to_owned(), Secret::new("from-the-keyring"))].into(),
@@ -21,8 +21,8 @@ fn line(written: &str) -> String {
 #[test]
 fn every_known_reference_is_replaced() {
     assert_eq!(line("a${TOKEN}b${env:TOKEN}c"), "aexpand-test-tokenbexpand-test-tokenc");
-    assert_eq!(line("${workspaceFolder}/src ${workspaceFolderBasename}"), "/work/app/src app");
-    assert_eq!(line("${userHome}${/}${pathSeparator} ${cwd}"), "/home/me// /work/app");
+    assert_eq!(line("${workspaceFolder}/src ${workspaceFolderBasename}"), "/home/me/app/src app");
+    assert_eq!(line("${userHome}${/}${pathSeparator} ${cwd}"), "/home/me// /home/me/app");
     assert_eq!(line("${input:key} ${keyring:db}"), "typed-in-by-hand from-the-keyring");
 }
 
@@ -68,13 +68,13 @@ fn a_program_gets_the_safe_list_then_the_file_then_its_own() {
     });
     let mut values = values();
     values.environment.insert("LANG".into(), "C".into());
-    assert_eq!(env_file(&launch, &values).unwrap(), Some("/work/app/.env".into()));
+    assert_eq!(env_file(&launch, &values).unwrap(), Some("/home/me/app/.env".into()));
     let Expanded::Stdio(program) = expand(&launch, &values, Some("A=file\nB='two # words'\n")).unwrap() else {
         panic!()
     };
     assert_eq!(
         (program.command.as_str(), program.cwd.as_deref()),
-        ("/home/me/bin/x", Some(Path::new("/work/app/sub")))
+        ("/home/me/bin/x", Some(Path::new("/home/me/app/sub")))
     );
     assert_eq!(program.args[0].reveal(), "--token=expand-test-token");
     let child: Vec<_> = child_environment(&values.environment, &program)

@@ -152,11 +152,11 @@ fn a_name_that_two_folders_use_is_prefixed_in_both() {
       "policy": { "denylist": [ { "server": "d*", "tool": "drop" } ] },
       "actions": [ { "title": "t", "tool": "mcp__db__query" } ] }"#;
     let loaded = load_files(
-        &["/work/my app", "/work/other"],
+        &["/home/me/my app", "/home/me/other"],
         &[
-            ("/work/my app/mcp.json", file),
-            ("/work/other/.mcp.json", r#"{ "mcpServers": { "db": { "port": 3 } } }"#),
-            ("/work/other/mcp.local.json", r#"{ "servers": { "db": { "port": 4 } } }"#),
+            ("/home/me/my app/mcp.json", file),
+            ("/home/me/other/.mcp.json", r#"{ "mcpServers": { "db": { "port": 3 } } }"#),
+            ("/home/me/other/mcp.local.json", r#"{ "servers": { "db": { "port": 4 } } }"#),
             (
                 "/home/me/.config/mcp-sidecar/mcp.json",
                 r#"{ "servers": { "db": { "port": 5 }, "other-db": { "port": 6 } } }"#,
@@ -166,10 +166,10 @@ fn a_name_that_two_folders_use_is_prefixed_in_both() {
     );
     insta::assert_snapshot!(servers(&loaded), @"
     db user /home/me/.config/mcp-sidecar/mcp.json:1
-    my-app-db project /work/my app/mcp.json:1
-    only project /work/my app/mcp.json:1
+    my-app-db project /home/me/my app/mcp.json:1
+    only project /home/me/my app/mcp.json:1
     other-db user /home/me/.config/mcp-sidecar/mcp.json:1
-    other-db-2 local /work/other/mcp.local.json:1 hides project
+    other-db-2 local /home/me/other/mcp.local.json:1 hides project
     ");
     assert_eq!(loaded.config.actions[0].tool, "mcp__my-app-db__query");
     let denied: Vec<_> = loaded.config.policies[0].denylist.iter().map(|matcher| matcher.server.as_str()).collect();
@@ -217,7 +217,7 @@ fn unreadable_and_oversized_files_are_told() {
     let loaded = load_in(&contents, &BTreeMap::new(), &settings.limits, &Rich);
     insta::assert_snapshot!(problems(&loaded), @"
     /a error unreadable: permission denied
-    /b error unreadable: larger than 1 MiB (setting limits.config_bytes)
+    /b error unreadable: larger than 1 MiB (setting limits.config-bytes)
     ");
     assert!(loaded.files.iter().all(|file| file.exists && !file.valid));
 }

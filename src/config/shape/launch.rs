@@ -275,7 +275,7 @@ fn tcp(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Launch> {
         && !checks::loopback(&host)
     {
         let message = format!(
-            "`{}` is not this machine: it is reached only when `servers.tcp_hosts` in config.toml names it",
+            "`{}` is not this machine: it is reached only when `servers.tcp-hosts` in config.toml names it",
             crate::text::one_line(&host, 60)
         );
         reader.report(Problem::information("tcp-host", member.value.span.clone(), message));

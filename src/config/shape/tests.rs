@@ -20,7 +20,7 @@ impl World for Small {
 
 fn shape_of(text: &str, path: &str, scope: Scope) -> Shaped {
     let limits = crate::settings::Settings::default().limits;
-    let source = Source { path: Path::new(path).into(), scope, folder: Some(Path::new("/work/app").into()) };
+    let source = Source { path: Path::new(path).into(), scope, folder: Some(Path::new("/home/me/app").into()) };
     let tree = tree::parse(text, limits.config_depth);
     assert_eq!(tree.problems, [], "{text}");
     shape(&tree, &source, &LineIndex::new(text), &limits, &Small)
@@ -40,7 +40,7 @@ fn shown(text: &str, problems: &[Problem]) -> String {
 }
 
 fn problems(text: &str) -> String {
-    shown(text, &shape_of(text, "/work/app/mcp.json", Scope::User).problems)
+    shown(text, &shape_of(text, "/home/me/app/mcp.json", Scope::User).problems)
 }
 
 /// The problems of one server of the user.
@@ -51,7 +51,7 @@ fn server(entry: &str) -> String {
 /// The spec of one server of the user.
 fn spec(entry: &str) -> ServerSpec {
     let text = format!("{{\"servers\":{{\"s\":\n{entry}\n}}}}");
-    let shaped = shape_of(&text, "/work/app/mcp.json", Scope::User);
+    let shaped = shape_of(&text, "/home/me/app/mcp.json", Scope::User);
     match shaped.servers.into_iter().next() {
         Some(entry) => entry.spec,
         None => panic!("no server: {}", shown(&text, &shaped.problems)),
@@ -91,7 +91,7 @@ fn the_example_of_the_reference_has_no_problem() {
       "actions": [ { "title": "Look up in docs", "tool": "mcp__docs__search", "arguments": { "query": "${selection}" },
                      "filetypes": ["rust"], "result": "show" } ]
     }"#;
-    let shaped = shape_of(text, "/work/app/mcp.json", Scope::User);
+    let shaped = shape_of(text, "/home/me/app/mcp.json", Scope::User);
     assert_eq!(shown(text, &shaped.problems), "");
     let transports: Vec<_> = shaped.servers.iter().map(|entry| entry.spec.launch.transport()).collect();
     assert_eq!(transports, ["stdio", "tcp", "http", "sdk", "claudeai-proxy"]);
@@ -307,7 +307,7 @@ fn launches_that_deserve_a_second_look_get_it() {
     insta::assert_snapshot!(server(r#"{ "command": "npx; touch pwned" }"#), @"2:14-32 warning command-not-found: `npx; touch pwned` was not found on the PATH");
     insta::assert_snapshot!(server(r#"{ "command": "a\u0000b" }"#), @"2:14-24 error nul: `servers.s.command` holds a NUL character, which no program can be given");
     insta::assert_snapshot!(server(r#"{ "type": "sse", "url": "http://localhost:1/sse" }"#), @"2:11-16 warning deprecated-sse: `sse` is the old transport, deprecated since 2025");
-    insta::assert_snapshot!(server(r#"{ "host": "db.test", "port": 1 }"#), @"2:11-20 information tcp-host: `db.test` is not this machine: it is reached only when `servers.tcp_hosts` in config.toml names it");
+    insta::assert_snapshot!(server(r#"{ "host": "db.test", "port": 1 }"#), @"2:11-20 information tcp-host: `db.test` is not this machine: it is reached only when `servers.tcp-hosts` in config.toml names it");
     insta::assert_snapshot!(server(r#"{ "command": "npx", "env": { "LD_PRELOAD": "x" } }"#), @"");
     assert_eq!(server(r#"{ "command": "not-there", "disabled": true }"#), "");
     assert_eq!(server(r#"{ "command": "${SET}/x", "args": ["$(x)", "`x`", "$HOME", "${NOPE:-d}"] }"#), "");
@@ -348,7 +348,7 @@ fn a_raw_secret_is_told_without_its_value_and_can_be_moved_out() {
 fn a_file_of_the_project_cannot_give_itself_rights_and_is_told_so() {
     let text = r#"{ "servers": { "s": { "command": "npx", "env": { "LD_PRELOAD": "x.so" }, "tools": { "a": "allow-always", "b": "deny" } } },
   "policy": { "default": "allow", "allowlist": [ { "server": "s", "tool": "*" } ], "readOnly": "allow-session", "destructive": "deny" } }"#;
-    insta::assert_snapshot!(shown(text, &shape_of(text, "/work/app/mcp.json", Scope::Project).problems), @"
+    insta::assert_snapshot!(shown(text, &shape_of(text, "/home/me/app/mcp.json", Scope::Project).problems), @"
     1:50-62 warning risky-variable: `LD_PRELOAD` can make the program load other code; look twice before you trust this server
     1:90-104 information needs-trust: `allow-always` counts only after you have trusted it as part of this project's servers
     2:26-33 information needs-trust: `allow` counts only after you have trusted it as part of this project's servers

@@ -78,7 +78,7 @@ fn lines_are_right_with_every_line_end_and_columns_behind_emoji() {
 #[test]
 fn depth_has_a_limit_and_no_text_exhausts_the_stack() {
     assert_eq!(problems(&("[".repeat(64) + &"]".repeat(64))), "");
-    assert_eq!(problems(&"[".repeat(200_000)), "1:65 nested deeper than 64 levels (setting limits.config_depth)");
+    assert_eq!(problems(&"[".repeat(200_000)), "1:65 nested deeper than 64 levels (setting limits.config-depth)");
     parse(&"{\"a\":".repeat(200_000), usize::MAX);
 }
 
