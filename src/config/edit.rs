@@ -1,1 +1,197 @@
 //! Edits that keep comments, order, indentation and line endings, and are atomic.
+//!
+//! An edit changes the characters it is about and no others, found through the places of the tree; so it can be sent
+//! to an editor as a small change just as well as written to disk.
+
+mod layout;
+mod splice;
+mod write;
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+pub use write::{UpdateError, update, write_atomically};
+
+use self::layout::Layout;
+use super::problem::TextEdit;
+use super::tree::{self, Member, Node, Step, Tree};
+use crate::model::Level;
+
+/// Deeper than any limit on reading: what could be read can be edited.
+const DEPTH: usize = 256;
+
+/// One change of a config.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Edit {
+    /// Sets what stands at a path. Objects on the way are made; an object that is there keeps its comments and the
+    /// order of its keys.
+    Set { path: Vec<Step>, value: Value },
+    /// Puts a value there as it was written elsewhere, comments and all.
+    Paste { path: Vec<Step>, text: String },
+    /// Removes a key, with the comment that stands right above it. What is not there is no error.
+    Remove { path: Vec<Step> },
+}
+
+/// Why an edit cannot be made. The text is left as it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EditError {
+    #[error("the file does not parse ({0}); mend it first, so that nothing of it is lost")]
+    Broken(String),
+    #[error("`{0}` is {1}, not an object: nothing can be put into it")]
+    NotAnObject(String, &'static str),
+    #[error("`{0}` is not there")]
+    Missing(String),
+}
+
+impl Edit {
+    pub fn set(path: &[&str], value: Value) -> Self {
+        Self::Set { path: steps(path), value }
+    }
+
+    pub fn remove(path: &[&str]) -> Self {
+        Self::Remove { path: steps(path) }
+    }
+}
+
+fn steps(path: &[&str]) -> Vec<Step> {
+    path.iter().map(|key| Step::Key((*key).to_owned())).collect()
+}
+
+/// The text after the edits, made one after the other.
+pub fn apply(text: &str, edits: &[Edit]) -> Result<String, EditError> {
+    edits.iter().try_fold(text.to_owned(), |text, edit| one(text, edit))
+}
+
+fn one(text: String, edit: &Edit) -> Result<String, EditError> {
+    let Some(tree) = parse(&text)? else { return Ok(splice::put(&text, splice::first(&text, edit))) };
+    match edit {
+        Edit::Set { path, value: Value::Object(map) } => {
+            let node = tree.find(path);
+            let members = node.and_then(Node::members).unwrap_or_default();
+            if members.iter().any(|member| map.contains_key(&member.key.text)) {
+                return apply(&text, &parts(path, members, map));
+            }
+        }
+        // Of a key that stands there twice, both go: otherwise the first one would come to count.
+        Edit::Remove { .. } => {
+            let changes = splice::changes(&text, &tree, edit)?;
+            return if changes.is_empty() { Ok(text) } else { one(splice::put(&text, changes), edit) };
+        }
+        _ => {}
+    }
+    Ok(splice::put(&text, splice::changes(&text, &tree, edit)?))
+}
+
+/// An object set key by key, so that what stays keeps its comments and its place.
+fn parts(path: &[Step], members: &[Member], map: &Map<String, Value>) -> Vec<Edit> {
+    let below = |key: &str| path.iter().cloned().chain([Step::Key(key.to_owned())]).collect();
+    let gone = members.iter().filter(|member| !map.contains_key(&member.key.text));
+    let removed = gone.map(|member| Edit::Remove { path: below(&member.key.text) });
+    removed.chain(map.iter().map(|(key, value)| Edit::Set { path: below(key), value: value.clone() })).collect()
+}
+
+/// What has to change to make one text into the other, as few characters as possible in one piece.
+pub fn difference(old: &str, new: &str) -> Option<TextEdit> {
+    if old == new {
+        return None;
+    }
+    let mut start = old.bytes().zip(new.bytes()).take_while(|(one, other)| one == other).count();
+    while !old.is_char_boundary(start) || !new.is_char_boundary(start) {
+        start -= 1;
+    }
+    let longest = old.len().min(new.len()) - start;
+    let mut end = old.bytes().rev().zip(new.bytes().rev()).take_while(|(one, other)| one == other).count().min(longest);
+    while !old.is_char_boundary(old.len() - end) || !new.is_char_boundary(new.len() - end) {
+        end -= 1;
+    }
+    Some(TextEdit::replace(start..old.len() - end, new.get(start..new.len() - end).unwrap_or_default()))
+}
+
+/// Writes a server's entry, wherever the file keeps its servers. `file` tells how a new section is spelled.
+pub fn set_server(text: &str, file: &Path, name: &str, value: Value) -> Result<String, EditError> {
+    let section = section_for(text, file, name)?;
+    apply(text, &[Edit::set(&[section, name], value)])
+}
+
+pub fn remove_server(text: &str, name: &str) -> Result<String, EditError> {
+    let section = section_of(text, name)?;
+    apply(text, &[Edit::remove(&[section, name])])
+}
+
+/// Takes a server out of one text and puts it into another as it was written: `(from, to)` afterwards.
+pub fn move_server(from: &str, to: &str, file: &Path, name: &str) -> Result<(String, String), EditError> {
+    let section = section_of(from, name)?;
+    let missing = || EditError::Missing(name.to_owned());
+    let tree = parse(from)?.ok_or_else(missing)?;
+    let node = tree.find(&steps(&[section, name])).ok_or_else(missing)?;
+    let written = Layout::of(from).unindented(from, node);
+    let target = section_for(to, file, name)?;
+    let moved =
+        apply(to, &[Edit::remove(&[target, name]), Edit::Paste { path: steps(&[target, name]), text: written }])?;
+    Ok((apply(from, &[Edit::remove(&[section, name])])?, moved))
+}
+
+/// Switches a server on or off with the key that its entry uses already.
+pub fn set_enabled(text: &str, name: &str, enabled: bool) -> Result<String, EditError> {
+    let section = section_of(text, name)?;
+    let tree = parse(text)?;
+    let entry = tree.as_ref().and_then(|tree| tree.find(&steps(&[section, name])));
+    let has = |key: &str| entry.is_some_and(|entry| entry.get(key).is_some());
+    let mut edits = Vec::new();
+    if has("disabled") {
+        edits.push(Edit::set(&[section, name, "disabled"], Value::from(!enabled)));
+    }
+    if has("enabled") || (!has("disabled") && !enabled) {
+        edits.push(Edit::set(&[section, name, "enabled"], Value::from(enabled)));
+    }
+    apply(text, &edits)
+}
+
+/// Sets the level of a tool or glob; `None` removes the entry, and `tools` with its last one.
+pub fn set_tool_level(text: &str, name: &str, tool: &str, level: Option<Level>) -> Result<String, EditError> {
+    let section = section_of(text, name)?;
+    if let Some(level) = level {
+        return apply(text, &[Edit::set(&[section, name, "tools", tool], Value::from(level.as_str()))]);
+    }
+    let text = apply(text, &[Edit::remove(&[section, name, "tools", tool])])?;
+    let tree = parse(&text)?;
+    let tools = tree.as_ref().and_then(|tree| tree.find(&steps(&[section, name, "tools"])));
+    let empty = tools.and_then(Node::members).is_some_and(<[_]>::is_empty);
+    if empty { apply(&text, &[Edit::remove(&[section, name, "tools"])]) } else { Ok(text) }
+}
+
+/// The section that holds a server.
+fn section_of(text: &str, name: &str) -> Result<&'static str, EditError> {
+    let tree = parse(text)?;
+    let holds = |section: &&str| tree.as_ref().is_some_and(|tree| tree.find(&steps(&[section, name])).is_some());
+    ["servers", "mcpServers"].into_iter().find(holds).ok_or_else(|| EditError::Missing(name.to_owned()))
+}
+
+/// The section that a server belongs into: where it is, else where others are, else as the file's own host spells it.
+fn section_for(text: &str, file: &Path, name: &str) -> Result<&'static str, EditError> {
+    if let Ok(section) = section_of(text, name) {
+        return Ok(section);
+    }
+    let tree = parse(text)?;
+    let has = |section: &str| tree.as_ref().is_some_and(|tree| tree.find(&steps(&[section])).is_some());
+    let own = if file.ends_with(".mcp.json") || file.ends_with(".cursor/mcp.json") { "mcpServers" } else { "servers" };
+    Ok(match (has("servers"), has("mcpServers")) {
+        (true, false) => "servers",
+        (false, true) => "mcpServers",
+        _ => own,
+    })
+}
+
+/// The tree of a text without mistakes; `None` when nothing but blanks and comments is there.
+fn parse(text: &str) -> Result<Option<Tree>, EditError> {
+    let tree = tree::parse(text, DEPTH);
+    match tree.problems.first() {
+        None => Ok(Some(tree)),
+        Some(_) if tree.root.is_none() => Ok(None),
+        Some(problem) => Err(EditError::Broken(problem.message.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

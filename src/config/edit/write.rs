@@ -1,0 +1,114 @@
+//! Files written whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::EditError;
+
+/// Somebody else writes the same file: so often is it read anew.
+const ATTEMPTS: usize = 3;
+
+#[derive(Debug, thiserror::Error)]
+pub enum UpdateError {
+    #[error("{0}")]
+    Edit(#[from] EditError),
+    #[error("{} could not be written: {cause}", path.display())]
+    Io { path: PathBuf, cause: io::Error },
+    #[error("{} is not UTF-8", .0.display())]
+    NotText(PathBuf),
+    #[error("{} changes faster than it can be edited; try again", .0.display())]
+    Busy(PathBuf),
+}
+
+/// Changes a config file. One that does not exist yet starts empty, one that the change leaves alone is not touched,
+/// and what somebody else wrote in the meantime is not lost.
+pub fn update(path: &Path, change: impl Fn(&str) -> Result<String, EditError>) -> Result<(), UpdateError> {
+    let failed = |cause| UpdateError::Io { path: path.to_path_buf(), cause };
+    for _ in 0..ATTEMPTS {
+        let before = read(path).map_err(failed)?;
+        let text = match &before {
+            Some(bytes) => str::from_utf8(bytes).map_err(|_| UpdateError::NotText(path.to_path_buf()))?,
+            None => "",
+        };
+        let after = change(text)?;
+        if after == text {
+            return Ok(());
+        }
+        let unchanged = || Ok(read(path)? == before);
+        if write_if(path, &after, unchanged).map_err(failed)? {
+            return Ok(());
+        }
+    }
+    Err(UpdateError::Busy(path.to_path_buf()))
+}
+
+/// Replaces a file's text: written beside it, brought to the disk, then renamed over it. The mode stays, a symlink
+/// stays a symlink, a missing folder is made.
+pub fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
+    write_if(path, text, || Ok(true)).map(|_| ())
+}
+
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes unless `still` says no in the last moment.
+fn write_if(path: &Path, text: &str, still: impl Fn() -> io::Result<bool>) -> io::Result<bool> {
+    let target = behind_links(path)?;
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".mcp-sidecar-").suffix(".tmp");
+    new_file_mode(&mut builder);
+    let mut file = builder.tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    if let Ok(existing) = fs::metadata(&target) {
+        file.as_file().set_permissions(existing.permissions())?;
+    }
+    file.as_file().sync_all()?;
+    if !still()? {
+        return Ok(false);
+    }
+    file.persist(&target).map_err(|error| error.error)?;
+    sync_folder(folder)?;
+    Ok(true)
+}
+
+/// The file that a path leads to through symlinks, whether it exists or not.
+fn behind_links(path: &Path) -> io::Result<PathBuf> {
+    let mut target = path.to_path_buf();
+    for _ in 0..40 {
+        match fs::read_link(&target) {
+            Ok(next) => target = target.parent().map_or_else(|| next.clone(), |folder| folder.join(&next)),
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+/// A new file gets what the user's umask leaves, as from any editor.
+#[cfg(unix)]
+fn new_file_mode(builder: &mut tempfile::Builder<'_, '_>) {
+    use std::os::unix::fs::PermissionsExt;
+    builder.permissions(fs::Permissions::from_mode(0o666));
+}
+
+#[cfg(not(unix))]
+fn new_file_mode(_builder: &mut tempfile::Builder<'_, '_>) {}
+
+/// The rename itself must survive a power cut.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_folder: &Path) -> io::Result<()> {
+    let _: Option<File> = None;
+    Ok(())
+}
