@@ -43,17 +43,22 @@ pub fn uri(path: &Path) -> Option<Url> {
 /// A text with what is needed to speak about places in it.
 pub struct Places {
     index: LineIndex,
+    /// What was agreed with the editor.
     encoding: Encoding,
+    /// What gives the same columns in this text.
+    counted: Encoding,
 }
 
 impl Places {
     pub fn new(text: &Arc<str>, encoding: Encoding) -> Self {
-        Self { index: LineIndex::new(text.clone()), encoding }
+        // In plain ASCII all columns are byte columns, and those need no counting: a large file on one line stays fast.
+        let counted = if text.is_ascii() { Encoding::Utf8 } else { encoding };
+        Self { index: LineIndex::new(text.clone()), encoding, counted }
     }
 
     pub fn offset(&self, position: Position) -> usize {
         let position = lines::Position { line: position.line, column: position.character };
-        self.index.offset(position, self.encoding)
+        self.index.offset(position, self.counted)
     }
 
     /// A range that ends before it starts is empty.
@@ -63,7 +68,7 @@ impl Places {
     }
 
     pub fn position(&self, offset: usize) -> Position {
-        let position = self.index.position(offset, self.encoding);
+        let position = self.index.position(offset, self.counted);
         Position { line: position.line, character: position.column }
     }
 

@@ -113,3 +113,23 @@ async fn a_folder_that_is_added_brings_its_files_and_takes_them_along_when_it_go
     assert_eq!(messages(&editor.diagnostics(&path).await).len(), 0);
     editor.quit().await;
 }
+
+#[tokio::test]
+async fn a_complaint_carries_its_fix_and_the_places_that_belong_to_it() {
+    let home = Home::new();
+    let strong = home.write("mcp.json", r#"{ "servers": { "a": { "type": "sdk", "name": "x" } } }"#);
+    let weak = home.write(".mcp.json", "{ \"servers\": {\r\n  \"a\": { \"type\": \"sdk\", \"name\": \"x\" } } }");
+    let mut editor = editor(&home).await;
+    let told = editor.diagnostics(&weak).await;
+    let hidden = told["diagnostics"].as_array().unwrap().iter().find(|one| one["code"] == "hidden").unwrap();
+    assert_eq!((&hidden["severity"], &hidden["tags"]), (&json!(3), &json!([1])));
+    assert_eq!(hidden["range"]["start"], json!({ "line": 1, "character": 2 }));
+    assert_eq!(hidden["relatedInformation"][0]["location"]["uri"], crate::support::uri(&strong));
+
+    editor.open(&strong, "");
+    let told = editor.notification_where("textDocument/publishDiagnostics", |params| params["version"] == 1).await;
+    let fix = &told["diagnostics"][0]["data"]["fix"];
+    assert!(fix["title"].is_string() && fix["edits"][0]["newText"].is_string(), "{told:#}");
+    editor.ignore("textDocument/publishDiagnostics");
+    editor.quit().await;
+}

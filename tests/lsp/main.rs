@@ -1,5 +1,13 @@
 //! The front for editors, as an editor sees it.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on should say so at once"
+)]
+
 mod diagnostics;
 mod documents;
 mod lifecycle;
