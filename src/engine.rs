@@ -121,6 +121,7 @@ impl Engine {
             notices: notices.clone(),
             tasks: JoinSet::new(),
         };
+        arguments::warm_up();
         tokio::spawn(hub.run(
             watcher.subscribe(),
             heard_events,
@@ -181,7 +182,9 @@ impl Engine {
         let folders: Vec<Arc<Path>> = folders.into_iter().map(Arc::from).collect();
         self.0.folders.send_replace(folders.clone());
         self.configure_store();
-        self.0.watcher.set_folders(folders).await;
+        let loaded = self.0.watcher.set_folders(folders).await;
+        // Whoever asks next sees the servers of these folders.
+        self.wish(|done| Wish::Reloaded { loaded, done }).await.ok();
     }
 
     /// Puts what an editor says over what `config.toml` says; answers what was wrong with it.
@@ -206,7 +209,11 @@ impl Engine {
 
     /// Reads all config files now; what that changed.
     pub async fn reload(&self) -> Result<Arc<Reload>> {
+        let before = self.loaded().borrow().clone();
         let loaded = self.0.watcher.reload().await;
+        if Arc::ptr_eq(&before, &loaded) {
+            return Ok(Arc::new(plan::reload(&[], &loaded)));
+        }
         self.wish(|done| Wish::Reloaded { loaded, done }).await
     }
 

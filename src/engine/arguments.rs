@@ -41,6 +41,11 @@ impl Checker {
     }
 }
 
+/// The validator reads its own rules at the first use, which takes milliseconds: not those of the first call.
+pub fn warm_up() {
+    drop(tokio::task::spawn_blocking(|| drop(build(&Map::new()))));
+}
+
 fn build(schema: &Map<String, Value>) -> Option<jsonschema::Validator> {
     jsonschema::options().build(&Value::Object(schema.clone())).ok()
 }

@@ -22,7 +22,10 @@ pub fn tool(call: &ToolCall, view: &ServerView, offered: &Offered, earlier: &Fou
         Found::Suspended(grant) => grant.pin.changed(tool).map(|lines| lines.join("\n")),
         Found::Live(_) | Found::Nothing => None,
     };
-    let title = format!("{} wants to run {name} of {}", who(&call.requester), call.tool.server);
+    let title = match call.requester.kind {
+        RequesterKind::User => format!("Run {name} of {}?", call.tool.server),
+        _ => format!("{} wants to run {name} of {}", who(&call.requester), call.tool.server),
+    };
     let mut detail = visible(&tool.description, WORDS);
     if diff.is_some() {
         detail.push_str("\nThis tool has changed since you allowed it; the difference is below.");
@@ -88,7 +91,7 @@ fn shell_word(word: &str) -> String {
 fn who(requester: &Requester) -> String {
     let name = one_line(&requester.name, 80);
     match (requester.kind, name.is_empty()) {
-        (RequesterKind::User, _) => "You".to_owned(),
+        (RequesterKind::User, _) => "Somebody".to_owned(),
         (RequesterKind::Plugin, true) => "A plugin".to_owned(),
         (RequesterKind::Agent, true) => "An agent".to_owned(),
         (RequesterKind::Plugin, false) => format!("The plugin {name}"),

@@ -90,7 +90,10 @@ impl Told {
             }
             let tools_before = before.map(|(before, _)| (before.tools.clone(), before.switched_on));
             let other_tools = match tools_before {
-                Some((tools, on)) => !Arc::ptr_eq(&tools, &view.tools) || on != view.switched_on,
+                Some((tools, on)) => {
+                    let other = !Arc::ptr_eq(&tools, &view.tools) || on != view.switched_on;
+                    other && !(tools.is_empty() && view.tools.is_empty())
+                }
                 None => !view.tools.is_empty(),
             };
             if other_tools {
