@@ -5,6 +5,7 @@
 
 pub mod approvals;
 mod arguments;
+mod auth;
 pub mod consent;
 pub mod editors;
 pub mod gate;
@@ -65,7 +66,6 @@ pub enum Notice {
 pub struct Engine(Arc<Inner>);
 
 struct Inner {
-    paths: Paths,
     settings: watch::Sender<Arc<Settings>>,
     /// What `config.toml` says, before the editor's words on top of it.
     base_settings: Settings,
@@ -78,7 +78,6 @@ struct Inner {
     editors: Editors,
     store: Store,
     once: consent::Once,
-    keyring: Keyring,
     judge: Arc<trust::Judge>,
     /// What servers of this engine share; tests of a definition start theirs with it as well.
     context: Context,
@@ -98,15 +97,17 @@ impl Engine {
         let approvals = Approvals::default();
         let editors = Editors::default();
         let keyring = Keyring::open(&paths);
+        let judge = Arc::new(trust::Judge::new(store.clone(), approvals.clone(), watcher.subscribe()));
         let host = host::EngineHost {
             approvals: approvals.clone(),
             editors: editors.clone(),
             settings: shared_settings.subscribe(),
             folders: folders.subscribe(),
             keyring: keyring.clone(),
+            judge: judge.clone(),
+            wishes: wishes.clone(),
         };
         let context = Context::new(shared_settings.subscribe(), Arc::new(host), events);
-        let judge = Arc::new(trust::Judge::new(store.clone(), approvals.clone(), watcher.subscribe()));
         let hub = Hub {
             slots: BTreeMap::new(),
             applied: Arc::default(),
@@ -130,7 +131,6 @@ impl Engine {
             folders.subscribe(),
         ));
         Self(Arc::new(Inner {
-            paths,
             settings: shared_settings,
             base_settings: settings,
             folders,
@@ -142,7 +142,6 @@ impl Engine {
             editors,
             store,
             once: consent::Once::default(),
-            keyring,
             judge,
             context,
         }))

@@ -6,14 +6,18 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::approvals::{Answer, Approval, Approvals, Kind};
 use super::editors::Editors;
+use super::hub::Wish;
+use super::trust::{Judge, Verdict};
+use crate::config::Definition;
 use crate::config::spec::{Input, InputKind};
 use crate::model::{CallId, Error, Requester, Result, ServerName, Timestamp};
 use crate::secrets::Keyring;
 use crate::server::host::{Host, Tunnel};
+use crate::server::oauth::TokenStore;
 use crate::settings::Settings;
 use crate::text::{Secret, one_line, visible};
 
@@ -27,6 +31,8 @@ pub struct EngineHost {
     pub settings: watch::Receiver<Arc<Settings>>,
     pub folders: watch::Receiver<Vec<Arc<Path>>>,
     pub keyring: Keyring,
+    pub judge: Arc<Judge>,
+    pub wishes: mpsc::Sender<Wish>,
 }
 
 impl Host for EngineHost {
@@ -61,6 +67,25 @@ impl Host for EngineHost {
     fn keyring(&self, name: String) -> BoxFuture<'static, Option<Secret>> {
         let keyring = self.keyring.clone();
         async move { keyring.get(&crate::secrets::keyring_name(&name)).await.ok().flatten() }.boxed()
+    }
+
+    fn tokens(&self) -> Arc<dyn TokenStore> {
+        Arc::new(self.keyring.clone())
+    }
+
+    fn may_start(&self, definition: Arc<Definition>) -> BoxFuture<'static, bool> {
+        let (judge, wishes) = (self.judge.clone(), self.wishes.clone());
+        async move {
+            let server = definition.name.clone();
+            let may = matches!(judge.judge(definition).await, Verdict::May(_));
+            if !may {
+                // The hub asks the user; nobody waits for it here.
+                let (done, _) = oneshot::channel();
+                wishes.try_send(Wish::Consider { server, done }).ok();
+            }
+            may
+        }
+        .boxed()
     }
 
     fn open_url(&self, url: String) -> BoxFuture<'static, bool> {

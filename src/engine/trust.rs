@@ -67,14 +67,6 @@ impl Judge {
             .unwrap_or_else(|_| Verdict::Forbidden { reason: "it could not be judged; the log tells more".to_owned() })
     }
 
-    /// Whether a definition that was trusted still is what it was, its program and scripts included.
-    pub async fn still(&self, trusted: &Trusted) -> bool {
-        match self.judge(trusted.definition().clone()).await {
-            Verdict::May(now) => now.fingerprint().digest == trusted.fingerprint().digest,
-            _ => false,
-        }
-    }
-
     /// Puts the question and carries the answer out. Answers whether anything was decided.
     pub async fn ask(&self, definition: Arc<Definition>, question: Box<Question>) -> bool {
         let approval = self.prompt(&definition, &question);

@@ -39,6 +39,7 @@ commands! {
     "mcp.server.restart" => ServerRestart(ServerOrAll),
     "mcp.server.toggle" => ServerToggle(ServerEnabled),
     "mcp.server.trust" => ServerTrust(ServerTrust),
+    "mcp.server.auth" => ServerAuth(ServerAuth),
     "mcp.server.logs" => ServerLogs(ServerLogs),
     "mcp.servers.set" => ServersSet(ServersSet),
     "mcp.tools" => Tools(Tools),

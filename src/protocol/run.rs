@@ -33,6 +33,8 @@ pub async fn run(engine: &Engine, command: Command, progress: Option<mpsc::Sende
         Command::ServerRestart(params) => act(engine, Action::Restart, params).await,
         Command::ServerToggle(params) => one(engine.toggle(params.server, params.enabled).await?),
         Command::ServerTrust(params) => one(engine.trust(params.server, params.trusted).await?),
+        Command::ServerAuth(params) if params.sign_out => one(engine.sign_out(params.server).await?),
+        Command::ServerAuth(params) => one(engine.sign_in(params.server).await?),
         Command::ServerLogs(params) => {
             wire(&json!({ "lines": engine.logs(&params.server, params.limit.unwrap_or(LINES))? }))
         }

@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use crate::config::Definition;
 use crate::config::spec::Input;
 use crate::model::{Result, ServerName};
 use crate::server::oauth::{NoTokens, TokenStore};
@@ -37,6 +38,11 @@ pub trait Host: Send + Sync + 'static {
     /// Where the tokens of signed-in servers are kept. Without a place of its own a host keeps none.
     fn tokens(&self) -> Arc<dyn TokenStore> {
         Arc::new(NoTokens)
+    }
+
+    /// Whether a definition may start now: its program or its scripts may have changed on disk since it was trusted.
+    fn may_start(&self, _definition: Arc<Definition>) -> BoxFuture<'static, bool> {
+        Box::pin(std::future::ready(true))
     }
 
     /// Opens a page in the user's browser, through the editor.

@@ -70,6 +70,9 @@ struct Try {
 impl Attempt {
     /// Tries the launch, then the fallback where there is one.
     pub async fn run(self) -> Result<Connected, Failure> {
+        if !self.context.host.may_start(self.definition.clone()).await {
+            return Err(Failure::stay("what it starts has changed since you trusted it; trust it again"));
+        }
         let spec = &self.definition.spec;
         let first = match self.through(&spec.launch).await {
             Err(first) if first.next != Next::SignIn => first,

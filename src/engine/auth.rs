@@ -1,0 +1,84 @@
+//! Signing in at a server and out again. The flow is the server module's; which address, and where tokens are kept, is
+//! said here.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::Engine;
+use super::snapshot::ServerView;
+use crate::config::expand::{self, Expanded, Values};
+use crate::config::spec::Launch;
+use crate::model::{Error, Result, ServerName};
+use crate::secrets::Keyring;
+use crate::server::oauth::{self, Hints, TokenStore};
+use crate::text::Secret;
+
+impl Engine {
+    /// Runs the whole flow in the user's browser, then starts the server anew.
+    pub async fn sign_in(&self, server: ServerName) -> Result<Arc<ServerView>> {
+        let view = self.now().server(&server)?.clone();
+        // An address of a project is not even looked up before the user has trusted it.
+        view.usable().or_else(|error| match error {
+            Error::NeedsAuth(_) => view.server.as_ref().ok_or(Error::NeedsTrust(server.clone())),
+            error => Err(error),
+        })?;
+        let (url, hints) = self.address(&view)?;
+        let host = &self.0.context.host;
+        oauth::sign_in(&server, url.reveal(), hints, host.tokens(), host.clone()).await?;
+        self.act(super::Action::Restart, Some(server.clone())).await?;
+        self.now().server(&server).cloned()
+    }
+
+    /// Forgets the token, and the connection that was made with it.
+    pub async fn sign_out(&self, server: ServerName) -> Result<Arc<ServerView>> {
+        let view = self.now().server(&server)?.clone();
+        let (url, _) = self.address(&view)?;
+        oauth::sign_out(url.reveal(), self.0.context.host.tokens()).await?;
+        if view.server.is_some() {
+            self.act(super::Action::Restart, Some(server.clone())).await?;
+        }
+        self.now().server(&server).cloned()
+    }
+
+    /// Where a server is, and what its definition says about signing in there.
+    fn address(&self, view: &ServerView) -> Result<(Secret, Hints)> {
+        let definition = &view.definition;
+        let local = || Error::InvalidParams(format!("`{}` is no server that one signs in at", definition.name));
+        let (Launch::Http(remote) | Launch::Sse(remote) | Launch::ClaudeAiProxy { remote, .. }) =
+            &definition.spec.launch
+        else {
+            return Err(local());
+        };
+        // Headers may refer to what only a start asks for; the address alone is needed here.
+        let mut bare = remote.clone();
+        bare.headers.clear();
+        let environment = expand::snapshot();
+        let folder = definition.folder.as_deref().map(Path::to_path_buf);
+        let values = Values { environment, workspace_folder: folder, ..Values::default() };
+        let expanded =
+            expand::expand(&Launch::Http(bare), &values, None).map_err(|error| Error::Io(error.to_string()))?;
+        let Expanded::Http(endpoint) = expanded else { return Err(local()) };
+        Ok((endpoint.url, endpoint.oauth.map(Hints::from).unwrap_or_default()))
+    }
+}
+
+/// Tokens lie where the user's other secrets do.
+impl TokenStore for Keyring {
+    fn load(&self, key: String) -> BoxFuture<'static, Option<Secret>> {
+        let keyring = self.clone();
+        async move { keyring.get(&key).await.ok().flatten() }.boxed()
+    }
+
+    fn save(&self, key: String, value: Secret) -> BoxFuture<'static, Result<()>> {
+        let keyring = self.clone();
+        async move { keyring.set(&key, &value).await }.boxed()
+    }
+
+    fn clear(&self, key: String) -> BoxFuture<'static, Result<()>> {
+        let keyring = self.clone();
+        async move { keyring.remove(&key).await }.boxed()
+    }
+}
