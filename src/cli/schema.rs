@@ -1,10 +1,12 @@
 //! `mcp-sidecar schema`: the JSON Schema of mcp.json, for editors and other tools.
 
-use super::Status;
+use super::{Status, print};
+use crate::config::schema::json_schema;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {}
 
 pub(super) fn run(_arguments: Arguments) -> anyhow::Result<Status> {
-    anyhow::bail!("this build has no schema yet")
+    print(&format!("{:#}\n", json_schema()))?;
+    Ok(Status::Ok)
 }

@@ -145,6 +145,14 @@ fn the_log_is_shown_from_its_end_and_made_safe() {
 }
 
 #[test]
+fn the_schema_is_a_schema() {
+    let run = Place::with_workspace().run(&["schema"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    let schema: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    assert!(schema["properties"]["servers"].is_object() && schema["properties"]["policy"].is_object());
+}
+
+#[test]
 fn every_shell_gets_its_completions() {
     let place = Place::with_workspace();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
