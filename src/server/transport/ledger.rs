@@ -6,15 +6,15 @@
 
 mod notices;
 mod slot;
+mod state;
 
-use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, CustomRequest, ErrorCode, ErrorData, GetExtensions,
-    GetMeta, JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, NumberOrString, PingRequest, RequestId,
-    ServerJsonRpcMessage, ServerRequest, ServerResult,
+    GetMeta, JsonRpcMessage, JsonRpcNotification, JsonRpcRequest, PingRequest, RequestId, ServerJsonRpcMessage,
+    ServerRequest, ServerResult,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -27,6 +27,7 @@ use crate::model::ServerName;
 use crate::text::{mask, one_line};
 
 pub use slot::Slot;
+use state::{Kind, Open, State};
 
 /// Broken bytes before the first message after which a peer is taken for something other than MCP.
 const BROKEN_BYTES: usize = 16 << 10;
@@ -53,35 +54,6 @@ struct Shared {
 pub(super) struct Unread {
     pub bytes: AtomicUsize,
     pub messages: AtomicUsize,
-}
-
-#[derive(Default)]
-struct State {
-    open: HashMap<RequestId, Open>,
-    tokens: HashMap<NumberOrString, RequestId>,
-    /// The server has answered the handshake: from now on it may ask us things.
-    greeted: Option<Arc<RawValue>>,
-    skipped: u64,
-    sample: String,
-    broken: usize,
-    unknown: HashSet<String>,
-}
-
-/// A request on its way.
-struct Open {
-    kind: Kind,
-    slot: Option<Slot>,
-    token: Option<NumberOrString>,
-    sent: Instant,
-}
-
-/// The requests whose answers rmcp itself must understand, and all others.
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Initialize,
-    Discover,
-    Listen,
-    Other,
 }
 
 /// What becomes of a message on its way to rmcp.
@@ -124,11 +96,6 @@ impl Ledger {
                 Vec::new()
             }
         }
-    }
-
-    /// The same for those who need text again: each message as JSON.
-    pub fn read_to_texts(&self, text: &[u8]) -> Vec<String> {
-        self.read(text).iter().filter_map(|message| serde_json::to_string(message).ok()).collect()
     }
 
     pub fn accept(&self, messages: Vec<Incoming>) -> Vec<ServerJsonRpcMessage> {
@@ -377,31 +344,6 @@ impl Ledger {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    /// Takes a request out. Servers that return a number as text mean the same number.
-    fn close(&mut self, id: &RequestId) -> Option<(RequestId, Open)> {
-        let (id, open) = match self.open.remove_entry(id) {
-            Some(found) => found,
-            None => match id {
-                NumberOrString::String(text) => self.open.remove_entry(&NumberOrString::Number(text.parse().ok()?))?,
-                NumberOrString::Number(_) => return None,
-            },
-        };
-        if let Some(token) = &open.token {
-            self.tokens.remove(token);
-        }
-        Some((id, open))
-    }
-
-    fn slot_of(&self, token: &NumberOrString) -> Option<&Slot> {
-        let id = self.tokens.get(token).or_else(|| match token {
-            NumberOrString::String(text) => self.tokens.get(&NumberOrString::Number(text.parse().ok()?)),
-            NumberOrString::Number(_) => None,
-        })?;
-        self.open.get(id)?.slot.as_ref()
     }
 }
 

@@ -1,0 +1,64 @@
+//! The tables of a ledger: plain data, locked by its owner.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use rmcp::model::{NumberOrString, RequestId};
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::Slot;
+
+#[derive(Default)]
+pub struct State {
+    pub open: HashMap<RequestId, Open>,
+    pub tokens: HashMap<NumberOrString, RequestId>,
+    /// The server has answered the handshake: from now on it may ask us things.
+    pub greeted: Option<Arc<RawValue>>,
+    pub skipped: u64,
+    pub sample: String,
+    pub broken: usize,
+    pub unknown: HashSet<String>,
+}
+
+/// A request on its way.
+pub struct Open {
+    pub kind: Kind,
+    pub slot: Option<Slot>,
+    pub token: Option<NumberOrString>,
+    pub sent: Instant,
+}
+
+/// The requests whose answers rmcp itself must understand, and all others.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Kind {
+    Initialize,
+    Discover,
+    Listen,
+    Other,
+}
+
+impl State {
+    /// Takes a request out. Servers that return a number as text mean the same number.
+    pub fn close(&mut self, id: &RequestId) -> Option<(RequestId, Open)> {
+        let (id, open) = match self.open.remove_entry(id) {
+            Some(found) => found,
+            None => match id {
+                NumberOrString::String(text) => self.open.remove_entry(&NumberOrString::Number(text.parse().ok()?))?,
+                NumberOrString::Number(_) => return None,
+            },
+        };
+        if let Some(token) = &open.token {
+            self.tokens.remove(token);
+        }
+        Some((id, open))
+    }
+
+    pub fn slot_of(&self, token: &NumberOrString) -> Option<&Slot> {
+        let id = self.tokens.get(token).or_else(|| match token {
+            NumberOrString::String(text) => self.tokens.get(&NumberOrString::Number(text.parse().ok()?)),
+            NumberOrString::Number(_) => None,
+        })?;
+        self.open.get(id)?.slot.as_ref()
+    }
+}
