@@ -78,14 +78,16 @@ impl Seat {
         self.settled.subscribe().wait_for(|settled| *settled == wanted).await.ok();
     }
 
-    /// Puts the editor's settings over those of the file; what is wrong with them is for the user to see.
+    /// Puts the editor's settings over those of the file: what it said when it came, and over that what it says now.
+    /// What is wrong with them is for the user to see.
     pub fn apply_settings(&self, words: &Value) -> Vec<String> {
-        let own = ["mcpSidecar", "mcp-sidecar", "mcp_sidecar"].iter().find_map(|&section| words.get(section));
-        match own.unwrap_or(words) {
-            words if words.is_object() => self.engine.overlay_settings(words),
+        let Some(words) = own_section(words) else {
             // Editors that want to be asked send nothing here.
-            _ => Vec::new(),
-        }
+            return Vec::new();
+        };
+        let mut settings = self.greeting().settings.as_ref().and_then(own_section).cloned().unwrap_or_default();
+        put_over(&mut settings, words);
+        self.engine.overlay_settings(&settings)
     }
 
     /// Whether a buffer is a config file, by its place in a workspace folder or by its name.
@@ -97,5 +99,47 @@ impl Seat {
         let settings = self.engine.settings();
         let files = &settings.borrow().files;
         files.project.iter().chain(&files.local).any(|name| path.ends_with(name))
+    }
+}
+
+/// Our part of an editor's settings, or all of them when they are ours alone.
+fn own_section(words: &Value) -> Option<&Value> {
+    let own = ["mcpSidecar", "mcp-sidecar", "mcp_sidecar"].iter().find_map(|&section| words.get(section));
+    own.or(Some(words)).filter(|words| words.is_object())
+}
+
+/// Objects are joined, anything else is replaced.
+fn put_over(settings: &mut Value, words: &Value) {
+    match (settings, words) {
+        (Value::Object(settings), Value::Object(words)) => {
+            for (key, value) in words {
+                put_over(settings.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (settings, words) => *settings = words.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn later_settings_go_over_earlier_ones_and_leave_the_rest() {
+        let mut settings = json!({ "log": { "level": "debug", "days": 3 }, "files": { "project": ["a"] } });
+        put_over(&mut settings, &json!({ "log": { "level": "warn" }, "files": { "project": [] } }));
+        assert_eq!(settings, json!({ "log": { "level": "warn", "days": 3 }, "files": { "project": [] } }));
+    }
+
+    #[test]
+    fn our_section_is_found_however_it_is_spelled() {
+        let ours = json!({ "log": {} });
+        for words in [json!({ "mcpSidecar": ours, "editor": 1 }), json!({ "mcp-sidecar": ours }), ours.clone()] {
+            assert_eq!(own_section(&words), Some(&ours));
+        }
+        assert_eq!(own_section(&Value::Null), None);
+        assert_eq!(own_section(&json!({ "mcpSidecar": null })), None);
     }
 }
