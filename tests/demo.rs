@@ -54,6 +54,20 @@ fn the_demo_plays_to_its_end_and_leaves_nothing_behind() {
     let output = sidecar().arg("demo").env("TMPDIR", place.path()).output().unwrap();
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(told.contains("must be a whole number from 1 to 65535"), "{told}");
+    let expected = [
+        "must be a whole number from 1 to 65535",
+        "demo: pending (awaiting-trust)",
+        "demo: connected, 9 tools",
+        "42",
+        "your-agent wants to run take_note",
+        "kept as note 1",
+        "restarted: none; only rules changed: demo",
+        "refused: `mcp__demo__forget_notes`",
+    ];
+    let mut rest = told.as_str();
+    for line in expected {
+        let (_, after) = rest.split_once(line).unwrap_or_else(|| panic!("no {line:?} in its place in\n{told}"));
+        rest = after;
+    }
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
 }

@@ -2,9 +2,9 @@
 //! through the real front and engine; the servers are real processes. What is printed is what came over the wire.
 
 mod editor;
+mod out;
 mod stage;
 
-use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::time::Instant;
 
@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::settings::Settings;
 use crate::text;
 use editor::Editor;
+use out::{Color, Out};
 use stage::Stage;
 
 /// Plays the whole demo and leaves nothing behind.
@@ -23,25 +24,30 @@ pub async fn run() -> anyhow::Result<()> {
     let engine = Engine::start(stage.paths(), Settings::default());
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let (their_input, their_output) = tokio::io::split(theirs);
-    let front = tokio::spawn(crate::lsp::serve(their_input, their_output, engine));
+    let front = tokio::spawn(crate::lsp::serve(their_input, their_output, engine.clone()));
     let (our_input, our_output) = tokio::io::split(ours);
     let editor = Editor::over(our_input, our_output);
-    let played = Play { stage, editor, out: Out::to_stdout() }.all().await;
+    let played = Play { stage: &stage, editor, out: Out::to_stdout() }.all().await;
     front.abort();
+    engine.shutdown().await;
     played
 }
 
-struct Play {
-    stage: Stage,
+struct Play<'stage> {
+    stage: &'stage Stage,
     editor: Editor,
     out: Out,
 }
 
-impl Play {
+impl Play<'_> {
     async fn all(mut self) -> anyhow::Result<()> {
         self.open().await?;
         self.diagnose().await?;
         self.edit().await?;
+        self.trust().await?;
+        self.call().await?;
+        self.approve().await?;
+        self.reload().await?;
         self.editor.request("shutdown", Value::Null).await?;
         self.editor.notify("exit", Value::Null);
         self.out.end("That was the language server that an editor talks to: `mcp-sidecar lsp`.")
@@ -123,7 +129,139 @@ impl Play {
             json!({ "textDocument": document, "contentChanges": [{ "text": text }] }),
         );
         let published = self.published(&uri, 2).await?;
-        self.show_diagnostics(Path::new(name), &published["diagnostics"])
+        let left = published["diagnostics"].as_array().map_or(0, Vec::len);
+        self.out.line(&format!("{name}: {left} problems are left"))
+    }
+
+    async fn trust(&mut self) -> anyhow::Result<()> {
+        self.out.heading("Nothing of a project starts before you have seen it and said yes")?;
+        let demo = self.server_is("demo waiting for trust", |server| server["reason"] == "awaiting-trust").await?;
+        self.show_server(&demo)?;
+        let question = self.question("trust").await?;
+        self.show_question(&question)?;
+        self.out.act("you trust it")?;
+        self.editor.command("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await?;
+        let demo = self.server_is("demo being connected", |server| server["status"] == "connected").await?;
+        self.show_server(&demo)
+    }
+
+    /// The state of the server `demo`, when it is as wanted.
+    async fn server_is(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> anyhow::Result<Value> {
+        let is_demo = |server: &Value| server["name"] == "demo" && wanted(server);
+        let now = self.editor.command("mcp.servers", json!({ "server": "demo" })).await.unwrap_or_default();
+        if let Some(server) = now["servers"].as_array().into_iter().flatten().find(|server| is_demo(server)) {
+            return Ok(server.clone());
+        }
+        let changed = self
+            .editor
+            .wait_for(what, |method, params| method == "mcp/serverChanged" && is_demo(&params["server"]))
+            .await?;
+        Ok(changed["server"].clone())
+    }
+
+    /// The question of this kind about `demo`, as soon as it waits.
+    async fn question(&mut self, kind: &str) -> anyhow::Result<Value> {
+        let mut waiting = self.editor.command("mcp.approvals", json!({})).await?;
+        if about_demo(&waiting, kind).is_none() {
+            waiting = self
+                .editor
+                .wait_for("the question", |method, params| {
+                    method == "mcp/approvalsChanged" && about_demo(params, kind).is_some()
+                })
+                .await?;
+        }
+        about_demo(&waiting, kind).cloned().context("the question is gone")
+    }
+
+    fn show_question(&mut self, question: &Value) -> anyhow::Result<()> {
+        let title = self.out.paint(Color::Yellow, &shown(&question["title"]));
+        self.out.line(&title)?;
+        for line in question["detail"].as_str().unwrap_or_default().lines() {
+            self.out.line(&format!("  {}", text::one_line(line, 400)))?;
+        }
+        Ok(())
+    }
+
+    fn show_server(&mut self, server: &Value) -> anyhow::Result<()> {
+        let status = shown(&server["status"]);
+        let color = match status.as_str() {
+            "connected" => Color::Green,
+            "pending" => Color::Yellow,
+            _ => Color::Red,
+        };
+        let status = self.out.paint(color, &status);
+        let mut line = format!("{}: {status}", shown(&server["name"]));
+        if let Some(reason) = server["reason"].as_str() {
+            line += &format!(" ({})", text::one_line(reason, 200));
+        }
+        if server["status"] == "connected" {
+            line += &format!(", {} tools", server["toolCount"]);
+        }
+        self.out.line(&line)
+    }
+
+    async fn call(&mut self) -> anyhow::Result<()> {
+        self.out.heading("Its tools are commands of the editor")?;
+        let arguments = json!({ "a": 19, "b": 23 });
+        self.out.act(&format!("you call mcp__demo__add {arguments}"))?;
+        let result =
+            self.editor.command("mcp.tool.call", json!({ "tool": "mcp__demo__add", "arguments": arguments })).await?;
+        self.show_result(&result)
+    }
+
+    fn show_result(&mut self, result: &Value) -> anyhow::Result<()> {
+        for content in result["content"].as_array().into_iter().flatten() {
+            self.out.line(&shown(&content["text"]))?;
+        }
+        Ok(())
+    }
+
+    async fn approve(&mut self) -> anyhow::Result<()> {
+        self.out.heading("A tool that changes something asks first")?;
+        let arguments = json!({ "text": "try mcp-sidecar" });
+        self.out.act(&format!("your-agent calls mcp__demo__take_note {arguments}"))?;
+        let call = json!({
+            "command": "mcp.tool.call",
+            "arguments": [{
+                "tool": "mcp__demo__take_note",
+                "arguments": arguments,
+                "requester": { "kind": "agent", "name": "your-agent" },
+            }],
+        });
+        let answer = self.editor.ask("workspace/executeCommand", call);
+        let question = self.question("tool").await?;
+        self.show_question(&question)?;
+        self.out.act("you answer: allow once")?;
+        let decision = json!({ "id": question["id"], "decision": "allow-once" });
+        self.editor.command("mcp.approval.resolve", decision).await?;
+        let result = editor::settled("mcp.tool.call", answer).await?;
+        self.show_result(&result)
+    }
+
+    async fn reload(&mut self) -> anyhow::Result<()> {
+        self.out.heading("A save counts at once, and restarts only what it must")?;
+        self.out.act(r#"you add "forget_notes": "deny" to mcp.json and save"#)?;
+        self.stage.edit("mcp.json", r#""tools": {"#, r#""tools": { "forget_notes": "deny","#)?;
+        let reload = self
+            .editor
+            .wait_for("the reload", |method, params| {
+                // The one of the first load may still be on its way; that one added servers.
+                method == "mcp/configReloaded" && params["added"].as_array().is_none_or(Vec::is_empty)
+            })
+            .await?;
+        let names = |key: &str| {
+            let names: Vec<&str> = reload[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        };
+        self.out.line(&format!("restarted: {}; only rules changed: {}", names("changed"), names("policyOnly")))?;
+        self.out.act("you call mcp__demo__forget_notes {}")?;
+        match self.editor.command("mcp.tool.call", json!({ "tool": "mcp__demo__forget_notes" })).await {
+            Ok(result) => self.show_result(&result),
+            Err(refusal) => {
+                let refused = self.out.paint(Color::Red, "refused");
+                self.out.line(&format!("{refused}: {}", text::one_line(&refusal.to_string(), 300)))
+            }
+        }
     }
 
     /// The diagnostics of one version of a document.
@@ -138,59 +276,12 @@ impl Play {
     }
 }
 
+/// The question of this kind about `demo`, among all that wait.
+fn about_demo<'a>(waiting: &'a Value, kind: &str) -> Option<&'a Value> {
+    waiting["approvals"].as_array()?.iter().find(|approval| approval["kind"] == kind && approval["server"] == "demo")
+}
+
 /// A text from the wire, safe for a terminal.
 fn shown(value: &Value) -> String {
     text::one_line(value.as_str().unwrap_or_default(), 400)
-}
-
-#[derive(Clone, Copy)]
-enum Color {
-    Red,
-    Yellow,
-    Grey,
-}
-
-/// Prints for a person: colours only on a terminal that wants them.
-struct Out {
-    stdout: io::Stdout,
-    colors: bool,
-    step: usize,
-}
-
-impl Out {
-    fn to_stdout() -> Self {
-        let stdout = io::stdout();
-        let colors = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        Self { stdout, colors, step: 0 }
-    }
-
-    fn heading(&mut self, text: &str) -> anyhow::Result<()> {
-        self.step += 1;
-        let heading = format!("{}. {text}", self.step);
-        let heading = if self.colors { format!("\x1b[1m{heading}\x1b[0m") } else { heading };
-        Ok(writeln!(self.stdout, "\n{heading}")?)
-    }
-
-    fn end(&mut self, text: &str) -> anyhow::Result<()> {
-        Ok(writeln!(self.stdout, "\n{text}")?)
-    }
-
-    /// What the person in front of the editor does.
-    fn act(&mut self, text: &str) -> anyhow::Result<()> {
-        let arrow = self.paint(Color::Grey, "→");
-        self.line(&format!("{arrow} {text}"))
-    }
-
-    fn line(&mut self, text: &str) -> anyhow::Result<()> {
-        Ok(writeln!(self.stdout, "   {text}")?)
-    }
-
-    fn paint(&self, color: Color, text: &str) -> String {
-        let code = match color {
-            Color::Red => 31,
-            Color::Yellow => 33,
-            Color::Grey => 90,
-        };
-        if self.colors { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
-    }
 }

@@ -61,6 +61,11 @@ impl Editor {
         settled(method, answer).await
     }
 
+    /// One of the server's own commands.
+    pub async fn command(&mut self, command: &str, params: Value) -> io::Result<Value> {
+        self.request("workspace/executeCommand", json!({ "command": command, "arguments": [params] })).await
+    }
+
     pub fn notify(&mut self, method: &str, params: Value) {
         self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }

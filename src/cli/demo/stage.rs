@@ -53,6 +53,13 @@ impl Stage {
             managed_config: at("managed.json"),
         }
     }
+
+    /// Changes a file as an editor's save does.
+    pub fn edit(&self, name: &str, old: &str, new: &str) -> io::Result<()> {
+        let path = self.file(name);
+        let text = fs::read_to_string(&path)?;
+        fs::write(path, text.replacen(old, new, 1))
+    }
 }
 
 /// `file://` and the path, as LSP names files.
