@@ -60,7 +60,7 @@ fn steps(path: &[&str]) -> Vec<Step> {
 
 /// The text after the edits, made one after the other.
 pub fn apply(text: &str, edits: &[Edit]) -> Result<String, EditError> {
-    edits.iter().try_fold(text.to_owned(), |text, edit| one(text, edit))
+    edits.iter().try_fold(text.to_owned(), one)
 }
 
 fn one(text: String, edit: &Edit) -> Result<String, EditError> {

@@ -115,3 +115,46 @@ impl Problem {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    /// Every code that the sources of this module give to a problem.
+    fn codes(folder: &Path, found: &mut BTreeSet<String>) {
+        let call = r#"(?:Problem::(?:error|warning|information|hint)|\b(?:reader|self)\.(?:error|warning)|\.choice|Problem::new|entries_once)\(\s*(?:severity,\s*|&[a-z.]+,\s*(?:Severity::Error,\s*)?)?"([a-z-]+)""#;
+        let call = regex::Regex::new(call).unwrap();
+        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                codes(&entry, found);
+            } else if !entry.ends_with("tests.rs") {
+                let text = std::fs::read_to_string(&entry).unwrap();
+                found.extend(call.captures_iter(&text).map(|code| code[1].to_owned()));
+            }
+        }
+    }
+
+    #[test]
+    fn every_code_is_explained_in_the_reference_and_no_other() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut used = BTreeSet::new();
+        codes(&root.join("src/config"), &mut used);
+        let reference = std::fs::read_to_string(root.join("docs/configuration.md")).unwrap();
+        let table = reference.split_once("## Complaints").unwrap().1;
+        let row = regex::Regex::new(r"(?m)^\| `([a-z-]+)` \|").unwrap();
+        let explained: BTreeSet<String> = row.captures_iter(table).map(|code| code[1].to_owned()).collect();
+        assert_eq!(used.symmetric_difference(&explained).collect::<Vec<_>>(), Vec::<&String>::new());
+    }
+
+    #[test]
+    fn every_key_of_ours_is_in_the_reference() {
+        use crate::config::shape::keys::{ACTION, INPUT, POLICY, ROOT, SERVER};
+        let reference =
+            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md")).unwrap();
+        for key in [&ROOT, &SERVER, &INPUT, &POLICY, &ACTION].into_iter().flat_map(|table| table.own()) {
+            let internal = ["$schema", "request_timeout_ms"].contains(&key.name);
+            assert!(internal || reference.contains(&format!("`{}`", key.name)), "{}", key.name);
+        }
+    }
+}

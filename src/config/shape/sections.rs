@@ -78,7 +78,7 @@ fn matchers(reader: &mut Reader<'_>, member: &Member, lines: &LineIndex, missing
                     Some(text.to_owned())
                 }),
                 None if reader.misspelled(&fields, &[key]) => None,
-                None if missing == Missing::MeansAll && !(fields.iter().next().is_none()) => Some("*".to_owned()),
+                None if missing == Missing::MeansAll && fields.iter().next().is_some() => Some("*".to_owned()),
                 None => {
                     let message = format!("`{}` needs `server` and `tool`", reader.here());
                     reader.error("missing-key", &node.span, message);
