@@ -13,12 +13,14 @@ mod host;
 mod hub;
 mod inspect;
 mod manage;
+mod memory;
 pub mod plan;
 mod prompt;
 mod record;
 mod slot;
 pub mod snapshot;
 mod trust;
+mod vault;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,8 +44,10 @@ use approvals::Approvals;
 use editors::Editors;
 pub use hub::Action;
 use hub::{Hub, Wish};
+use memory::LongMemory;
 use plan::Reload;
 use snapshot::Snapshot;
+use vault::Vault;
 
 /// How many wishes and events may wait for the hub. It answers in microseconds; this is for bursts.
 const QUEUE: usize = 1_024;
@@ -79,6 +83,7 @@ struct Inner {
     store: Store,
     once: consent::Once,
     judge: Arc<trust::Judge>,
+    vault: Vault,
     /// What servers of this engine share; tests of a definition start theirs with it as well.
     context: Context,
 }
@@ -96,18 +101,21 @@ impl Engine {
         let store = Store::begin(&paths.state_dir.join("state.db"), Options::new(Path::new(""), &settings));
         let approvals = Approvals::default();
         let editors = Editors::default();
-        let keyring = Keyring::open(&paths);
+        let vault = Vault::new(Keyring::open(&paths));
+        vault.keyring().allow_file(settings.secrets.file);
+        let memory = Arc::new(LongMemory::new(store.clone()));
         let judge = Arc::new(trust::Judge::new(store.clone(), approvals.clone(), watcher.subscribe()));
         let host = host::EngineHost {
             approvals: approvals.clone(),
             editors: editors.clone(),
             settings: shared_settings.subscribe(),
             folders: folders.subscribe(),
-            keyring: keyring.clone(),
+            vault: vault.clone(),
             judge: judge.clone(),
             wishes: wishes.clone(),
         };
-        let context = Context::new(shared_settings.subscribe(), Arc::new(host), events);
+        let context =
+            Context { memory: memory.clone(), ..Context::new(shared_settings.subscribe(), Arc::new(host), events) };
         let hub = Hub {
             slots: BTreeMap::new(),
             applied: Arc::default(),
@@ -116,6 +124,8 @@ impl Engine {
             levels: SessionLevels::default(),
             generation: 0,
             judge: judge.clone(),
+            memory,
+            waiting: Vec::new(),
             context: context.clone(),
             wishes: wishes.clone(),
             published,
@@ -143,6 +153,7 @@ impl Engine {
             store,
             once: consent::Once::default(),
             judge,
+            vault,
             context,
         }))
     }
@@ -190,6 +201,7 @@ impl Engine {
     pub fn overlay_settings(&self, words: &Value) -> Vec<String> {
         let mut settings = self.0.base_settings.clone();
         let problems = settings.overlay(words);
+        self.0.vault.keyring().allow_file(settings.secrets.file);
         self.0.settings.send_replace(Arc::new(settings));
         self.configure_store();
         problems

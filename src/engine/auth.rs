@@ -4,16 +4,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
-
 use super::Engine;
 use super::snapshot::ServerView;
 use crate::config::expand::{self, Expanded, Values};
 use crate::config::spec::Launch;
 use crate::model::{Error, Result, ServerName};
-use crate::secrets::Keyring;
-use crate::server::oauth::{self, Hints, TokenStore};
+use crate::server::oauth::{self, Hints};
 use crate::text::Secret;
 
 impl Engine {
@@ -62,23 +58,5 @@ impl Engine {
             expand::expand(&Launch::Http(bare), &values, None).map_err(|error| Error::Io(error.to_string()))?;
         let Expanded::Http(endpoint) = expanded else { return Err(local()) };
         Ok((endpoint.url, endpoint.oauth.map(Hints::from).unwrap_or_default()))
-    }
-}
-
-/// Tokens lie where the user's other secrets do.
-impl TokenStore for Keyring {
-    fn load(&self, key: String) -> BoxFuture<'static, Option<Secret>> {
-        let keyring = self.clone();
-        async move { keyring.get(&key).await.ok().flatten() }.boxed()
-    }
-
-    fn save(&self, key: String, value: Secret) -> BoxFuture<'static, Result<()>> {
-        let keyring = self.clone();
-        async move { keyring.set(&key, &value).await }.boxed()
-    }
-
-    fn clear(&self, key: String) -> BoxFuture<'static, Result<()>> {
-        let keyring = self.clone();
-        async move { keyring.remove(&key).await }.boxed()
     }
 }

@@ -12,10 +12,11 @@ use super::approvals::{Answer, Approval, Approvals, Kind};
 use super::editors::Editors;
 use super::hub::Wish;
 use super::trust::{Judge, Verdict};
+use super::vault::Vault;
 use crate::config::Definition;
 use crate::config::spec::{Input, InputKind};
 use crate::model::{CallId, Error, Requester, Result, ServerName, Timestamp};
-use crate::secrets::Keyring;
+use crate::secrets::{input_name, keyring_name};
 use crate::server::host::{Host, Tunnel};
 use crate::server::oauth::TokenStore;
 use crate::settings::Settings;
@@ -30,7 +31,7 @@ pub struct EngineHost {
     pub editors: Editors,
     pub settings: watch::Receiver<Arc<Settings>>,
     pub folders: watch::Receiver<Vec<Arc<Path>>>,
-    pub keyring: Keyring,
+    pub vault: Vault,
     pub judge: Arc<Judge>,
     pub wishes: mpsc::Sender<Wish>,
 }
@@ -65,12 +66,12 @@ impl Host for EngineHost {
     }
 
     fn keyring(&self, name: String) -> BoxFuture<'static, Option<Secret>> {
-        let keyring = self.keyring.clone();
-        async move { keyring.get(&crate::secrets::keyring_name(&name)).await.ok().flatten() }.boxed()
+        let vault = self.vault.clone();
+        async move { vault.get(&keyring_name(&name)).await }.boxed()
     }
 
     fn tokens(&self) -> Arc<dyn TokenStore> {
-        Arc::new(self.keyring.clone())
+        Arc::new(self.vault.clone())
     }
 
     fn may_start(&self, definition: Arc<Definition>) -> BoxFuture<'static, bool> {
@@ -143,8 +144,8 @@ impl EngineHost {
     }
 
     async fn known_or_asked(&self, server: ServerName, input: Input) -> Option<Secret> {
-        let name = crate::secrets::input_name(&input);
-        if let Ok(Some(known)) = self.keyring.get(&name).await {
+        let name = input_name(&input);
+        if let Some(known) = self.vault.get(&name).await {
             return Some(known);
         }
         let property = match &input.kind {
@@ -168,9 +169,7 @@ impl EngineHost {
         // A form answers an object, a plain prompt a string.
         let value = content.get("value").unwrap_or(&content).as_str()?.to_owned();
         let secret = Secret::new(value);
-        if let Err(error) = self.keyring.set(&name, &secret).await {
-            tracing::warn!(input = %input.id, %error, "kept for this session only");
-        }
+        self.vault.set(&name, &secret).await;
         Some(secret)
     }
 

@@ -12,6 +12,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::Notice;
+use super::memory::LongMemory;
 use super::plan::{self, Reload, Step};
 use super::slot::Slot;
 use super::snapshot::Snapshot;
@@ -83,6 +84,9 @@ pub struct Hub {
     pub levels: SessionLevels,
     pub generation: u64,
     pub judge: Arc<Judge>,
+    pub memory: Arc<LongMemory>,
+    /// Those who want to know what a reload changed, once every definition of it has been judged.
+    pub waiting: Vec<(Arc<Reload>, oneshot::Sender<Arc<Reload>>)>,
     pub context: Context,
     pub wishes: mpsc::Sender<Wish>,
     pub published: watch::Sender<Arc<Snapshot>>,
@@ -204,7 +208,7 @@ impl Hub {
         leaving: Option<Server>,
         done: Option<oneshot::Sender<()>>,
     ) {
-        let (judge, wishes) = (self.judge.clone(), self.wishes.clone());
+        let (judge, memory, wishes) = (self.judge.clone(), self.memory.clone(), self.wishes.clone());
         self.tasks.spawn(async move {
             let server = definition.name.clone();
             let ended = async {
@@ -212,7 +216,7 @@ impl Hub {
                     tokio::time::timeout(HANDOVER, leaving.shutdown()).await.ok();
                 }
             };
-            let (verdict, ()) = tokio::join!(judge.judge(definition), ended);
+            let (verdict, (), ()) = tokio::join!(judge.judge(definition.clone()), memory.prepare(&definition), ended);
             wishes.send(Wish::Judged { server, generation, verdict, done }).await.ok();
         });
     }
@@ -285,8 +289,8 @@ impl Hub {
             }
             Wish::Reloaded { loaded, done } => {
                 let reload = self.apply(loaded);
-                self.publish();
-                done.send(reload).ok();
+                self.waiting.push((reload, done));
+                self.answer_waiting();
             }
             Wish::Level { server, tool, level, done } => {
                 self.levels.set(server, &tool, level);
@@ -309,7 +313,7 @@ impl Hub {
             }
             Wish::Judged { server, generation, verdict, done } => {
                 self.judged(&server, generation, verdict);
-                self.publish();
+                self.answer_waiting();
                 if let Some(done) = done {
                     done.send(()).ok();
                 }
@@ -366,6 +370,16 @@ impl Hub {
         }
     }
 
+    /// Answers those who wait for a reload, as soon as the picture shows what became of every definition.
+    fn answer_waiting(&mut self) {
+        self.publish();
+        if self.slots.values().all(Slot::is_judged) {
+            for (reload, done) in self.waiting.drain(..) {
+                done.send(reload).ok();
+            }
+        }
+    }
+
     fn end(&mut self, slot: Slot) {
         if let Some(server) = slot.server {
             self.tasks.spawn(async move { server.shutdown().await });
@@ -374,7 +388,8 @@ impl Hub {
 
     fn publish(&mut self) {
         let rules = self.rules.clone();
-        let servers = self.slots.iter_mut().map(|(name, slot)| (name.clone(), slot.view(&rules))).collect();
+        let names: Vec<ServerName> = self.slots.keys().cloned().collect();
+        let servers = self.slots.iter_mut().map(|(name, slot)| (name.clone(), slot.view(&rules, &names))).collect();
         self.published.send_replace(Arc::new(Snapshot { servers, rules }));
     }
 

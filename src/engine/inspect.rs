@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
 
 use super::Engine;
 use super::snapshot::{Offered, ServerView};
@@ -15,8 +14,8 @@ use crate::config::{Definition, layers};
 use crate::model::{CallRecord, Error, Level, Result, Scope, ServerName, Status, Timestamp, millis};
 use crate::policy::HiddenRule;
 use crate::policy::trust::Trusted;
+use crate::server::Server;
 use crate::server::connection::Request;
-use crate::server::{Context, Server};
 use crate::store::{CallQuery, ToolMetrics};
 
 /// What a trial run of a definition found. Nothing stays running.
@@ -146,14 +145,9 @@ impl Engine {
 
     async fn trial(&self, trusted: Trusted) -> TestReport {
         let begun = Instant::now();
-        // Its events go nowhere: nobody but this function is to see a trial.
-        let (events, _) = mpsc::channel(1);
-        let server = Server::spawn(trusted, 0, Context { events, ..self.0.context.clone() });
-        // How it went is in its state.
-        server.start().await.ok();
-        let state = server.state();
-        let latency_ms = millis(begun.elapsed());
-        server.shutdown().await;
+        let state = Server::trial(trusted, self.0.context.clone()).await;
+        let latency_ms =
+            millis(state.start_time.map_or(begun.elapsed(), |start| start + state.discover_time.unwrap_or_default()));
         let success = state.status == Status::Connected;
         let raw = |values: Vec<&Value>| values.into_iter().cloned().collect::<Vec<_>>();
         TestReport {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::snapshot::{Offered, ServerView, Trust};
 use crate::config::{Definition, Launch};
-use crate::model::{ServerState, Status, Tool, ToolId, Waiting};
-use crate::policy::Rules;
+use crate::model::{ServerName, ServerState, Status, Tool, ToolId, Waiting};
 use crate::policy::trust::{Fingerprint, Question, Trusted};
+use crate::policy::{Rules, lookalike};
 use crate::server::{Context, Server};
+use crate::text::{hides_something, one_line};
 
 pub struct Slot {
     pub definition: Arc<Definition>,
@@ -22,6 +23,7 @@ pub struct Slot {
     /// Of the definition that was trusted; grants are bound to it.
     fingerprint: Option<Arc<Fingerprint>>,
     trust: Trust,
+    judged: bool,
     /// What the tools below were made from.
     made_from: Option<(Arc<Vec<Arc<Tool>>>, Arc<Rules>, Arc<Definition>, Trust)>,
     tools: Arc<BTreeMap<Arc<str>, Arc<Offered>>>,
@@ -30,7 +32,11 @@ pub struct Slot {
 
 impl Slot {
     pub fn new(definition: Arc<Definition>, generation: u64, switched_on: bool) -> Self {
-        let status = if definition.spec.enabled { Status::Pending(Waiting::Starting) } else { Status::Disabled };
+        let status = match definition.spec.enabled {
+            false => Status::Disabled,
+            true if definition.scope.needs_trust() => Status::Pending(Waiting::Trust),
+            true => Status::Pending(Waiting::Starting),
+        };
         Self {
             definition,
             generation,
@@ -40,13 +46,19 @@ impl Slot {
             leaving: None,
             fingerprint: None,
             trust: Trust::Needed { difference: None, refused: false },
+            judged: false,
             made_from: None,
             tools: Arc::default(),
             remarks: Vec::new(),
         }
     }
 
+    pub fn is_judged(&self) -> bool {
+        self.judged
+    }
+
     pub fn may_start(&mut self, trusted: Trusted, context: Context) {
+        self.judged = true;
         self.trust = Trust::Given;
         self.fingerprint = Some(trusted.fingerprint().clone());
         if self.server.is_none() && self.definition.spec.enabled {
@@ -59,6 +71,7 @@ impl Slot {
     /// A running server goes on when only its levels await trust, as its launch was trusted before; what its file
     /// wants to widen does not count meanwhile. Anything else that runs has to leave.
     pub fn must_ask(&mut self, question: &Question) {
+        self.judged = true;
         let difference = question.difference.as_ref().map(|lines| lines.join("\n"));
         self.trust = Trust::Needed { difference, refused: false };
         if !question.same_launch {
@@ -67,11 +80,13 @@ impl Slot {
     }
 
     pub fn refused(&mut self) {
+        self.judged = true;
         self.trust = Trust::Needed { difference: None, refused: true };
         self.wait_for_trust(Some("you did not trust this definition; `mcp.server.trust` changes that".to_owned()));
     }
 
     pub fn forbidden(&mut self, reason: String) {
+        self.judged = true;
         self.trust = Trust::Given;
         self.leaving = self.server.take();
         self.become_without_server(Status::Failed, Some(reason));
@@ -100,8 +115,8 @@ impl Slot {
         matches!(self.definition.spec.launch, Launch::Sdk { .. }) && self.state.status != Status::Connected
     }
 
-    pub fn view(&mut self, rules: &Arc<Rules>) -> Arc<ServerView> {
-        self.remake_tools(rules);
+    pub fn view(&mut self, rules: &Arc<Rules>, servers: &[ServerName]) -> Arc<ServerView> {
+        self.remake_tools(rules, servers);
         Arc::new(ServerView {
             definition: self.definition.clone(),
             state: self.state.clone(),
@@ -116,7 +131,7 @@ impl Slot {
 
     /// Rules every tool anew, but only when something that a ruling depends on has changed: a server may have
     /// thousands, and pictures are published often.
-    fn remake_tools(&mut self, rules: &Arc<Rules>) {
+    fn remake_tools(&mut self, rules: &Arc<Rules>, servers: &[ServerName]) {
         let same = self.made_from.as_ref().is_some_and(|(tools, made_by, definition, trust)| {
             Arc::ptr_eq(tools, &self.state.tools)
                 && Arc::ptr_eq(made_by, rules)
@@ -133,6 +148,22 @@ impl Slot {
             (tool.name.clone(), Arc::new(Offered::new(id, tool.clone(), ruling)))
         });
         self.tools = Arc::new(offered.collect());
+        self.remarks = remarks(&self.definition.name, &self.state.tools, servers);
         self.made_from = Some((self.state.tools.clone(), rules.clone(), self.definition.clone(), self.trust.clone()));
     }
+}
+
+/// What a reader of the tool list should know: names that pretend to be another server's, text that hides something.
+fn remarks(name: &ServerName, tools: &[Arc<Tool>], servers: &[ServerName]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for tool in tools {
+        if let Some(other) = lookalike::lookalike(name, &tool.name, servers) {
+            remarks.push(lookalike::warning(&tool.name, other));
+        }
+        if hides_something(&tool.description) || hides_something(&tool.name) {
+            let shown = one_line(&tool.name, 80);
+            remarks.push(format!("the description of tool {shown} holds characters that cannot be seen"));
+        }
+    }
+    remarks
 }

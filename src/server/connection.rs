@@ -37,7 +37,7 @@ use exchange::Patience;
 use listen::Listening;
 
 pub use super::transport::{Era, Happening, Listed, OpenError, Progress, Remote, Wire};
-pub use lists::{Listing, Lists};
+pub use lists::{Listing, Lists, tools_from};
 pub use request::Request;
 
 /// How often a server may ask for more before it answers a request.

@@ -241,6 +241,15 @@ impl Entries {
     }
 }
 
+/// Tools as they were kept, in the form in which a server sends them.
+pub fn tools_from(items: Vec<Value>) -> Vec<Arc<Tool>> {
+    let mut entries = Entries { kind: Kind::Tools, found: Vec::new(), warnings: Vec::new() };
+    entries.add(items, &mut HashSet::new(), usize::MAX);
+    let Entries { found, mut warnings, .. } = entries;
+    let kept = found.into_iter().map(|(name, fields)| tool(Entry { name, fields }, usize::MAX, &mut warnings));
+    kept.map(Arc::new).collect()
+}
+
 fn tool(entry: Entry, most: usize, warnings: &mut Vec<String>) -> Tool {
     let Entry { name, mut fields } = entry;
     if !matches!(fields.get("inputSchema"), Some(Value::Object(_))) {

@@ -1,0 +1,81 @@
+//! What was learned about servers, kept across engines: the era of MCP each speaks, and the tools a lazy one had.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::config::Definition;
+use crate::model::Tool;
+use crate::server::connection::tools_from;
+use crate::server::memory::{Memory, Remembered, ShortMemory};
+use crate::server::transport::Era;
+use crate::store::Store;
+
+const ERA: &str = "era";
+const TOOLS: &str = "tools";
+
+/// Answers from memory; the store is read once for each definition before its server starts, and written behind.
+pub struct LongMemory {
+    short: ShortMemory,
+    store: Store,
+}
+
+impl LongMemory {
+    pub fn new(store: Store) -> Self {
+        Self { short: ShortMemory::default(), store }
+    }
+
+    /// Has what is kept about a definition ready.
+    pub async fn prepare(&self, definition: &Definition) {
+        let known = self.short.recall(definition);
+        if known.era.is_some() || !known.tools.is_empty() {
+            return;
+        }
+        let key = key(definition);
+        let (era, tools) = (self.store.recall(&key, ERA).await, self.store.recall(&key, TOOLS).await);
+        let era = match era.as_deref() {
+            Some("initialize") => Some(Era::Initialize),
+            Some("discover") => Some(Era::Discover),
+            _ => None,
+        };
+        let tools: Vec<Value> = tools.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        self.short.remember(definition, Remembered { era, tools: Arc::new(tools_from(tools)) });
+    }
+}
+
+impl Memory for LongMemory {
+    fn recall(&self, definition: &Definition) -> Remembered {
+        self.short.recall(definition)
+    }
+
+    fn remember(&self, definition: &Definition, remembered: Remembered) {
+        let before = self.short.recall(definition);
+        self.short.remember(definition, remembered.clone());
+        let (store, key) = (self.store.clone(), key(definition));
+        tokio::spawn(async move {
+            if let Some(era) = remembered.era.filter(|era| before.era != Some(*era)) {
+                let era = match era {
+                    Era::Initialize => "initialize",
+                    Era::Discover => "discover",
+                };
+                store.remember(&key, ERA, era.to_owned()).await;
+            }
+            if !Arc::ptr_eq(&before.tools, &remembered.tools) {
+                store.remember(&key, TOOLS, text(&remembered.tools)).await;
+            }
+        });
+    }
+}
+
+fn text(tools: &[Arc<Tool>]) -> String {
+    let raw: Vec<&Value> = tools.iter().map(|tool| &*tool.raw).collect();
+    serde_json::to_string(&raw).unwrap_or_default()
+}
+
+/// Another definition is another server, wherever it stands.
+fn key(definition: &Definition) -> String {
+    let folder = definition.folder.as_deref().map(|folder| folder.display().to_string()).unwrap_or_default();
+    let digest = Sha256::digest(format!("{folder}\n{}\n{}", definition.name, definition.written));
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

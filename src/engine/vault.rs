@@ -1,0 +1,83 @@
+//! The user's secrets as servers get at them: the keyring, and for this session whatever the keyring could not keep.
+//!
+//! A machine without a keyring still asks each question once a session, and a sign-in holds until the engine ends.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::model::Result;
+use crate::secrets::Keyring;
+use crate::server::oauth::TokenStore;
+use crate::text::Secret;
+
+/// Cheap to clone; all clones share what is kept for the session. The lock is private and never held over an await.
+#[derive(Clone)]
+pub struct Vault {
+    keyring: Keyring,
+    session: Arc<Mutex<BTreeMap<String, Secret>>>,
+}
+
+impl Vault {
+    pub fn new(keyring: Keyring) -> Self {
+        Self { keyring, session: Arc::default() }
+    }
+
+    pub fn keyring(&self) -> &Keyring {
+        &self.keyring
+    }
+
+    pub async fn get(&self, name: &str) -> Option<Secret> {
+        let known = self.session().get(name).cloned();
+        match known {
+            Some(secret) => Some(secret),
+            None => self.keyring.get(name).await.ok().flatten(),
+        }
+    }
+
+    pub async fn set(&self, name: &str, value: &Secret) {
+        self.session().insert(name.to_owned(), value.clone());
+        if let Err(error) = self.keyring.set(name, value).await {
+            tracing::warn!(name, %error, "kept for this session only");
+        }
+    }
+
+    pub async fn remove(&self, name: &str) {
+        self.session().remove(name);
+        if let Err(error) = self.keyring.remove(name).await {
+            tracing::debug!(name, %error, "nothing to remove from the keyring");
+        }
+    }
+
+    fn session(&self) -> MutexGuard<'_, BTreeMap<String, Secret>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tokens lie where the user's other secrets do.
+impl TokenStore for Vault {
+    fn load(&self, key: String) -> BoxFuture<'static, Option<Secret>> {
+        let vault = self.clone();
+        async move { vault.get(&key).await }.boxed()
+    }
+
+    fn save(&self, key: String, value: Secret) -> BoxFuture<'static, Result<()>> {
+        let vault = self.clone();
+        async move {
+            vault.set(&key, &value).await;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn clear(&self, key: String) -> BoxFuture<'static, Result<()>> {
+        let vault = self.clone();
+        async move {
+            vault.remove(&key).await;
+            Ok(())
+        }
+        .boxed()
+    }
+}
