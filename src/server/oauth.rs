@@ -4,6 +4,7 @@
 
 mod account;
 mod callback;
+mod discovery;
 mod tokens;
 
 use std::collections::BTreeMap;
@@ -30,7 +31,7 @@ pub use tokens::{MemoryTokens, NoTokens, TokenStore};
 /// How long the user has to come back from the browser.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Sign-ins for more rights within [`STEP_WINDOW`]; a server that wants still more is going in circles.
-const STEPS: u32 = 3;
+const STEPS: u32 = 2;
 const STEP_WINDOW: Duration = Duration::from_secs(600);
 const CLIENT_NAME: &str = "mcp-sidecar";
 
@@ -121,11 +122,10 @@ impl Flow {
         let (credentials, kept) = tokens::in_memory();
         manager.set_credential_store(credentials);
 
-        let found = manager.resolve_metadata_from_challenge(challenge.header.as_deref()).await.map_err(explain)?;
-        check(&found.metadata)?;
-        manager.set_metadata(found.metadata.clone());
+        let metadata = discovery::discover(&mut manager, &url, challenge.header.as_deref()).await.map_err(explain)?;
+        check(&metadata)?;
 
-        let request = self.request(&mut manager, &found.metadata, &callback, &url, &challenge).await?;
+        let request = self.request(&mut manager, &metadata, &callback, &url, &challenge).await?;
         let secret = request.client_secret.clone();
         let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| explain(error))?;
         let page = session.get_authorization_url().to_owned();

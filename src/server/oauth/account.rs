@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use url::Url;
 
+use super::discovery::discover;
 use super::tokens::{self, Entry, TokenStore};
 use crate::server::transport::net::{RemoteError, ready_tls};
 use crate::text::{Secret, mask, one_line};
@@ -82,6 +83,7 @@ impl Account {
         let (credentials, kept) = tokens::in_memory();
         kept.put(entry.credentials.clone()).await;
         manager.set_credential_store(credentials);
+        discover(&mut manager, &self.url, None).await.map_err(failed)?;
         if !manager.initialize_from_store().await.map_err(failed)? {
             return Ok(None);
         }

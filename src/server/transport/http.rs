@@ -39,6 +39,8 @@ pub struct HttpTransport {
 /// What the tasks of one connection share.
 struct Line {
     origin: Origin,
+    /// How long the head of an answer may take where a server has nothing to think about.
+    head: Duration,
     outlet: Outlet,
     session: Mutex<Session>,
     tools: Mutex<MarkedTools>,
@@ -49,11 +51,21 @@ struct Line {
 
 /// A connection to be: nothing is sent before the first message.
 pub fn http(endpoint: &Endpoint, tokens: Arc<dyn TokenStore>, ledger: Ledger) -> Result<HttpTransport, RemoteError> {
+    within(HEAD, endpoint, tokens, ledger)
+}
+
+fn within(
+    head: Duration,
+    endpoint: &Endpoint,
+    tokens: Arc<dyn TokenStore>,
+    ledger: Ledger,
+) -> Result<HttpTransport, RemoteError> {
     let origin = Origin::new(endpoint, ledger.limit(), tokens)?;
     let (inbox, outlet) = inbox(ledger);
     let closed = CancellationToken::new();
     let line = Arc::new(Line {
         origin,
+        head,
         outlet,
         session: Mutex::default(),
         tools: Mutex::default(),
@@ -198,4 +210,36 @@ fn cancelled(message: &ClientJsonRpcMessage) -> Option<RequestId> {
 /// A poisoned table is still a table: nothing in here can be half-changed.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::PingRequest;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::model::ServerName;
+    use crate::server::oauth::NoTokens;
+    use crate::text::Secret;
+
+    #[tokio::test]
+    async fn a_head_that_comes_line_by_line_for_ever_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (mut slow, _) = listener.accept().await.unwrap();
+            slow.write_all(b"HTTP/1.1 200 OK\r\n").await.unwrap();
+            while slow.write_all(b"x-more: to come\r\n").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        });
+        let endpoint = Endpoint { url: Secret::plain(url), headers: Default::default(), oauth: None };
+        let ledger = Ledger::new(ServerName::new("slow").unwrap(), 1 << 20);
+        let head = Duration::from_millis(200);
+        let mut transport = within(head, &endpoint, Arc::new(NoTokens), ledger).unwrap();
+        let ping = ClientRequest::PingRequest(PingRequest::default());
+        let outcome = transport.send(ClientJsonRpcMessage::request(ping, RequestId::Number(1))).await;
+        assert_eq!(outcome, Err(RemoteError::SlowHead(head)));
+    }
 }

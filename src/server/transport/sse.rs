@@ -33,15 +33,26 @@ pub struct SseTransport {
 struct Line {
     origin: Origin,
     outlet: Outlet,
+    /// How long the server may take to say where messages go.
+    patience: Duration,
     /// Where messages go, once the server has said so.
     place: watch::Sender<Option<Url>>,
 }
 
 /// Opens the stream in the background.
 pub fn sse(endpoint: &Endpoint, tokens: Arc<dyn TokenStore>, ledger: Ledger) -> Result<SseTransport, RemoteError> {
+    within(ENDPOINT, endpoint, tokens, ledger)
+}
+
+fn within(
+    patience: Duration,
+    endpoint: &Endpoint,
+    tokens: Arc<dyn TokenStore>,
+    ledger: Ledger,
+) -> Result<SseTransport, RemoteError> {
     let origin = Origin::new(endpoint, ledger.limit(), tokens)?;
     let (inbox, outlet) = inbox(ledger);
-    let line = Arc::new(Line { origin, outlet, place: watch::Sender::new(None) });
+    let line = Arc::new(Line { origin, outlet, patience, place: watch::Sender::new(None) });
     let closed = CancellationToken::new();
     tokio::spawn({
         let (line, closed) = (line.clone(), closed.clone());
@@ -123,7 +134,8 @@ impl Line {
                 }
             }
         };
-        let named = tokio::time::timeout(ENDPOINT, named).await.map_err(|_| RemoteError::NoEndpoint(ENDPOINT))??;
+        let named =
+            tokio::time::timeout(self.patience, named).await.map_err(|_| RemoteError::NoEndpoint(self.patience))??;
         let place = self
             .origin
             .url
@@ -153,5 +165,37 @@ impl Line {
             self.outlet.judge(reason);
         }
         outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{ClientRequest, PingRequest, RequestId};
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::model::ServerName;
+    use crate::server::oauth::NoTokens;
+    use crate::text::Secret;
+
+    #[tokio::test]
+    async fn a_stream_without_its_endpoint_event_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/sse", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (mut mute, _) = listener.accept().await.unwrap();
+            mute.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: hello\n\n").await.unwrap();
+            std::future::pending::<()>().await;
+        });
+        let endpoint = Endpoint { url: Secret::plain(url), headers: Default::default(), oauth: None };
+        let ledger = Ledger::new(ServerName::new("mute").unwrap(), 1 << 20);
+        let patience = Duration::from_millis(200);
+        let mut transport = within(patience, &endpoint, Arc::new(NoTokens), ledger.clone()).unwrap();
+        let ping = ClientRequest::PingRequest(PingRequest::default());
+        let outcome = transport.send(ClientJsonRpcMessage::request(ping, RequestId::Number(1))).await;
+        assert_eq!(outcome, Err(RemoteError::NoEndpoint(patience)));
+        assert!(transport.receive().await.is_none());
+        assert!(ledger.close_reason().unwrap().starts_with("no endpoint event within"));
     }
 }

@@ -204,8 +204,8 @@ impl Client {
         Ok(result["contents"][0]["text"].as_str().unwrap().to_owned())
     }
 
-    pub async fn lists(&self) -> Lists {
-        self.connection.lists().await.unwrap()
+    pub async fn lists(&self) -> Result<Lists, String> {
+        self.connection.lists().await.map_err(|error| error.to_string())
     }
 
     /// Ends when the connection has, with the reason.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::super::net::{EVENT_STREAM, Events, JSON, RemoteError, Request, content_type};
 use super::session::{SESSION_ID, Session, pause};
-use super::{HEAD, Line, Report, lock};
+use super::{Line, Report, lock};
 
 /// Attempts in a row to go on with a stream that bring nothing.
 const RESUMES: u32 = 5;
@@ -74,7 +74,7 @@ impl Line {
             serde_json::to_value(message).map_err(|error| RemoteError::Address(format!("not JSON: {error}")))?;
         let method = value.get("method").and_then(Value::as_str).unwrap_or_default();
         let mut post = self.post(&value, method);
-        post.head_limit = Some(HEAD);
+        post.head_limit = Some(self.head);
         let has_session = post.headers.contains_key(SESSION_ID);
         let answer = self.origin.fetch(&self.origin.url, &post).await?;
         match answer.status() {
@@ -103,7 +103,7 @@ impl Line {
             method: Method::POST,
             headers,
             body: Some(message.to_string().into_bytes()),
-            head_limit: quick.then_some(HEAD),
+            head_limit: quick.then_some(self.head),
         }
     }
 

@@ -9,7 +9,7 @@ use reqwest::{Method, Response, StatusCode};
 use rmcp::model::ProtocolVersion;
 
 use super::super::net::{EVENT_STREAM, Events, RemoteError, Request, content_type};
-use super::{HEAD, Line, lock};
+use super::{Line, lock};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -129,7 +129,7 @@ impl Line {
         if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        let request = Request { method: Method::GET, headers, body: None, head_limit: Some(HEAD) };
+        let request = Request { method: Method::GET, headers, body: None, head_limit: Some(self.head) };
         let answer = self.origin.fetch(&self.origin.url, &request).await?;
         match (answer.status(), content_type(&answer)) {
             (StatusCode::OK, kind) if kind == EVENT_STREAM => Ok(Events::new(answer, self.origin.limit)),

@@ -93,8 +93,8 @@ impl Origin {
         }
     }
 
-    /// Sends, following redirects inside the origin. The method stays what it was: a call is not turned into a look.
-    async fn send(&self, url: &Url, request: &Request, token: Option<&Secret>) -> Result<Response, RemoteError> {
+    /// Sends as it is, following redirects inside the origin. The method stays what it was: a call is not turned into a look.
+    pub async fn send(&self, url: &Url, request: &Request, token: Option<&Secret>) -> Result<Response, RemoteError> {
         let mut url = url.clone();
         for _ in 0..=REDIRECTS {
             if url.origin() != self.url.origin() {
