@@ -115,11 +115,6 @@ fn walk(schema: &Value, path: &mut Vec<String>, found: &mut Marked) -> Result<()
                 }
             }
             (MARK, _) | ("default" | "const" | "enum" | "examples", _) => {}
-            ("$defs" | "definitions" | "dependentSchemas" | "patternProperties", Value::Object(schemas)) => {
-                if schemas.values().any(marked_anywhere) {
-                    return Err("a mark that is not on a property");
-                }
-            }
             _ if marked_anywhere(value) => return Err("a mark that is not on a property"),
             _ => {}
         }
