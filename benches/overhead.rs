@@ -1,6 +1,6 @@
-//! What the sidecar adds to a call: the same server, reached through a bare pipe, through `mcp-sidecar connect` (as an
-//! agent reaches it) and through `mcp-sidecar lsp` (as an editor does). All paths take turns within one run, and only the
-//! ratios mean anything: a machine's absolute figures say more about the machine.
+//! What the sidecar adds to a call: the same server, reached through a bare pipe and through `mcp-sidecar lsp`, as an
+//! editor reaches it. Both ways take turns within one run, and only the ratios mean anything: a machine's absolute
+//! figures say more about the machine.
 //!
 //! `make bench` runs it. `cargo bench --bench overhead -- 0.2` does a fifth of the work, for a quick look.
 
@@ -30,37 +30,35 @@ fn main() -> io::Result<()> {
     // Cargo adds `--bench`; a number is ours.
     let share = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(1.0_f64);
     let place = tempfile::tempdir()?;
-    let mut paths =
-        [("bare pipe", Way::direct()?), ("agent", Way::agent(place.path())?), ("editor", Way::editor(place.path())?)];
+    let mut ways = [Way::direct()?, Way::editor(place.path())?];
     let times = |count: usize| ((count as f64 * share) as usize).max(5);
+    let small = Request::Call { tool: "echo", text: "x".repeat(100) };
+    let large = Request::Call { tool: "big", text: String::new() };
 
-    println!("{:<28}{:>14}{:>14}{:>14}{:>11}{:>11}", "", "bare pipe", "agent", "editor", "agent ×", "editor ×");
-    let text = "x".repeat(100);
-    report("call of 100 B, p50", latencies(&mut paths, times(20), 100, &call("echo", &text))?);
-    report("call with 1 MB back, p50", latencies(&mut paths, times(10), 5, &call("big", ""))?);
-    report("1,000 tools listed, p50", latencies(&mut paths[..2], times(10), 5, &("tools/list", json!({})))?);
-    throughput(&mut paths, times(20_000), &call("echo", &text))?;
+    println!("{:<28}{:>14}{:>14}{:>11}", "", "bare pipe", "editor", "editor ×");
+    report("call of 100 B, p50", &latencies(&mut ways, times(20), 100, &small)?);
+    report("call with 1 MB back, p50", &latencies(&mut ways, times(10), 5, &large)?);
+    report("1,000 tools listed, p50", &latencies(&mut ways, times(10), 5, &Request::List)?);
+    report("one of 64 calls in flight", &in_flight(&mut ways, times(20_000), &small)?);
     Ok(())
 }
 
-fn call(tool: &str, text: &str) -> (&'static str, Value) {
-    ("tools/call", json!({ "name": tool, "arguments": { "text": text } }))
+/// What is asked of the server, in whichever words its way has for it.
+enum Request {
+    Call { tool: &'static str, text: String },
+    List,
 }
 
-/// p50 of each path, measured in `rounds` turns of `each` calls.
-fn latencies(
-    paths: &mut [(&str, Way)],
-    rounds: usize,
-    each: usize,
-    request: &(&str, Value),
-) -> io::Result<Vec<Duration>> {
-    let mut samples = vec![Vec::with_capacity(rounds * each); paths.len()];
+/// p50 of each way, measured in `rounds` turns of `each` requests.
+fn latencies(ways: &mut [Way; 2], rounds: usize, each: usize, request: &Request) -> io::Result<[Duration; 2]> {
+    let mut samples = [Vec::new(), Vec::new()];
     for round in 0..=rounds {
-        for ((_, path), samples) in paths.iter_mut().zip(&mut samples) {
+        for (way, samples) in ways.iter_mut().zip(&mut samples) {
             for _ in 0..each {
+                let message = way.message(request);
                 let started = Instant::now();
-                path.send(request)?;
-                path.receive()?;
+                way.write(&message)?;
+                way.receive()?;
                 // The first round only warms up.
                 if round > 0 {
                     samples.push(started.elapsed());
@@ -68,44 +66,35 @@ fn latencies(
             }
         }
     }
-    Ok(samples
-        .into_iter()
-        .map(|mut samples| {
-            samples.sort();
-            samples[samples.len() / 2]
-        })
-        .collect())
+    Ok(samples.map(|mut samples| {
+        samples.sort();
+        samples[samples.len() / 2]
+    }))
 }
 
-fn throughput(paths: &mut [(&str, Way)], calls: usize, request: &(&str, Value)) -> io::Result<()> {
-    let mut took = Vec::new();
-    for (_, path) in paths {
+/// The time that one call takes of a stream of calls, of which 64 are always on their way.
+fn in_flight(ways: &mut [Way; 2], calls: usize, request: &Request) -> io::Result<[Duration; 2]> {
+    let mut took = [Duration::ZERO; 2];
+    for (way, took) in ways.iter_mut().zip(&mut took) {
         let started = Instant::now();
         for sent in 0..calls + 64 {
             if sent < calls {
-                path.send(request)?;
+                let message = way.message(request);
+                way.write(&message)?;
             }
             if sent >= 64 {
-                path.receive()?;
+                way.receive()?;
             }
         }
-        took.push(started.elapsed() / u32::try_from(calls).unwrap_or(u32::MAX));
+        *took = started.elapsed() / u32::try_from(calls).unwrap_or(u32::MAX);
     }
-    report("one of 64 calls in flight", took);
-    Ok(())
+    Ok(took)
 }
 
-fn report(what: &str, figures: Vec<Duration>) {
+fn report(what: &str, [direct, editor]: &[Duration; 2]) {
     let micros = |figure: &Duration| figure.as_secs_f64() * 1e6;
-    print!("{what:<28}");
-    for index in 0..3 {
-        let shown = figures.get(index).map_or("–".to_owned(), |figure| format!("{:.1} µs", micros(figure)));
-        print!("{shown:>14}");
-    }
-    for figure in &figures[1..] {
-        print!("{:>10.1}×", micros(figure) / micros(&figures[0]));
-    }
-    println!();
+    let ratio = micros(editor) / micros(direct);
+    println!("{what:<28}{:>11.1} µs{:>11.1} µs{ratio:>10.1}×", micros(direct), micros(editor));
 }
 
 /// One way to the server. How messages are framed, and how a tool is called, is all that differs.
@@ -120,7 +109,6 @@ struct Way {
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Direct,
-    Agent,
     Editor,
 }
 
@@ -135,25 +123,25 @@ impl Way {
     fn direct() -> io::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(SERVE);
-        let mut path = Self::open(command, Kind::Direct)?;
-        path.greet_as_mcp()?;
-        Ok(path)
-    }
-
-    fn agent(place: &Path) -> io::Result<Self> {
-        let mut path = Self::open(sidecar(place, "agent", "connect")?, Kind::Agent)?;
-        path.greet_as_mcp()?;
-        path.wait_until_connected()?;
-        Ok(path)
+        let mut way = Self::open(command, Kind::Direct)?;
+        let params = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": { "name": "bench", "version": "1" },
+        });
+        way.write(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }))?;
+        way.receive()?;
+        way.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
+        Ok(way)
     }
 
     fn editor(place: &Path) -> io::Result<Self> {
-        let mut path = Self::open(sidecar(place, "editor", "lsp")?, Kind::Editor)?;
-        path.write(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "capabilities": {} } }))?;
-        path.receive()?;
-        path.write(&json!({ "jsonrpc": "2.0", "method": "initialized", "params": {} }))?;
-        path.wait_until_connected()?;
-        Ok(path)
+        let mut way = Self::open(sidecar(place)?, Kind::Editor)?;
+        way.write(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "capabilities": {} } }))?;
+        way.receive()?;
+        way.write(&json!({ "jsonrpc": "2.0", "method": "initialized", "params": {} }))?;
+        way.wait_until_connected()?;
+        Ok(way)
     }
 
     fn open(mut command: Command, kind: Kind) -> io::Result<Self> {
@@ -164,22 +152,12 @@ impl Way {
         Ok(Self { child, input, output: BufReader::with_capacity(1 << 16, output), kind, next_id: 0 })
     }
 
-    fn greet_as_mcp(&mut self) -> io::Result<()> {
-        let params = json!({
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": { "name": "bench", "version": "1" },
-        });
-        self.write(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }))?;
-        self.receive()?;
-        self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
-    }
-
     /// Calls until the answer is a result: before that the server is still starting.
     fn wait_until_connected(&mut self) -> io::Result<()> {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
-            self.send(&call("echo", "ready"))?;
+            let message = self.message(&Request::Call { tool: "echo", text: "ready".to_owned() });
+            self.write(&message)?;
             let answer = self.receive()?;
             let result = &answer["result"];
             if !result.is_null() && result["isError"] != true {
@@ -192,25 +170,20 @@ impl Way {
         }
     }
 
-    fn send(&mut self, (method, params): &(&str, Value)) -> io::Result<()> {
+    fn message(&mut self, request: &Request) -> Value {
         self.next_id += 1;
-        let id = self.next_id;
-        let message = match self.kind {
-            Kind::Direct => json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }),
-            Kind::Agent => {
-                let mut params = params.clone();
-                rename(&mut params, "name");
-                json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+        let (method, params) = match (self.kind, request) {
+            (Kind::Direct, Request::List) => ("tools/list", json!({})),
+            (Kind::Direct, Request::Call { tool, text }) => {
+                ("tools/call", json!({ "name": tool, "arguments": { "text": text } }))
             }
-            Kind::Editor => {
-                let mut params = params.clone();
-                rename(&mut params, "name");
-                let call = json!({ "tool": params["name"], "arguments": params["arguments"] });
-                let params = json!({ "command": "mcp.tool.call", "arguments": [call] });
-                json!({ "jsonrpc": "2.0", "id": id, "method": "workspace/executeCommand", "params": params })
+            (Kind::Editor, Request::List) => command("mcp.tools", json!({})),
+            (Kind::Editor, Request::Call { tool, text }) => {
+                let call = json!({ "tool": format!("mcp__bench__{tool}"), "arguments": { "text": text } });
+                command("mcp.tool.call", call)
             }
         };
-        self.write(&message)
+        json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params })
     }
 
     fn write(&mut self, message: &Value) -> io::Result<()> {
@@ -273,16 +246,12 @@ impl Way {
     }
 }
 
-/// Tools are known as `mcp__server__tool` behind the sidecar.
-fn rename(params: &mut Value, key: &str) {
-    if let Some(name) = params[key].as_str().map(str::to_owned) {
-        params[key] = format!("mcp__bench__{name}").into();
-    }
+fn command(command: &str, params: Value) -> (&'static str, Value) {
+    ("workspace/executeCommand", json!({ "command": command, "arguments": [params] }))
 }
 
 /// The sidecar with config and state of its own. The user's config defines the server, so nobody has to be asked.
-fn sidecar(place: &Path, name: &str, front: &str) -> io::Result<Command> {
-    let place = place.join(name);
+fn sidecar(place: &Path) -> io::Result<Command> {
     for folder in ["config", "state", "run", "workspace"] {
         std::fs::create_dir_all(place.join(folder))?;
     }
@@ -294,7 +263,7 @@ fn sidecar(place: &Path, name: &str, front: &str) -> io::Result<Command> {
     std::fs::write(place.join("config/mcp.json"), json!({ "servers": { "bench": server } }).to_string())?;
     let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-sidecar"));
     command
-        .arg(front)
+        .arg("lsp")
         .current_dir(place.join("workspace"))
         .env("MCP_SIDECAR_CONFIG_DIR", place.join("config"))
         .env("MCP_SIDECAR_STATE_DIR", place.join("state"))

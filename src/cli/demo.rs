@@ -12,6 +12,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 
 use crate::engine::Engine;
+use crate::server::guardian;
 use crate::settings::Settings;
 use crate::text;
 use editor::Editor;
@@ -21,6 +22,7 @@ use stage::Stage;
 /// Plays the whole demo and leaves nothing behind.
 pub async fn run() -> anyhow::Result<()> {
     let stage = Stage::build().context("could not copy the example workspace")?;
+    guardian::install();
     let engine = Engine::start(stage.paths(), Settings::default());
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let (their_input, their_output) = tokio::io::split(theirs);
