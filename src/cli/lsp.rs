@@ -32,7 +32,9 @@ pub(super) fn run(_arguments: Arguments, context: &Context) -> anyhow::Result<St
     let end = runtime.block_on(async {
         let engine = Engine::start(paths, settings);
         tokio::spawn(follow_level(engine.settings()));
-        lsp::stdio(engine).await
+        let end = lsp::stdio(engine.clone()).await;
+        engine.shutdown().await;
+        end
     });
     // A read of stdin may still be waiting in its thread, and nobody will answer it.
     runtime.shutdown_background();
