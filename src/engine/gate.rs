@@ -141,9 +141,9 @@ impl Passage {
                     if !answer.allows() {
                         recording.refused(answer.as_str(), "user");
                         self.engine.remember(&view, &offered, answer).await?;
-                        return Err(
-                            self.denied(note.map_or("you said no".to_owned(), |note| format!("you said no: {note}")))
-                        );
+                        return Err(self.denied(
+                            note.map_or("the user said no".to_owned(), |note| format!("the user said no: {note}")),
+                        ));
                     }
                     decision = Some(answer);
                 }

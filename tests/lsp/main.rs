@@ -14,3 +14,5 @@ mod lifecycle;
 mod stdio;
 #[path = "../support/mod.rs"]
 mod support;
+mod tools;
+mod trust;

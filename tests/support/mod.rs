@@ -1,6 +1,7 @@
 //! What tests share. A test target takes it in with `#[path = "../support/mod.rs"] mod support;` and uses what it needs.
 #![allow(dead_code, unused_imports)]
 
+pub mod desk;
 pub mod editor;
 pub mod home;
 pub mod stdio;
@@ -11,6 +12,7 @@ use mcp_sidecar::lsp::{self, End};
 use mcp_sidecar::settings::Settings;
 use tokio::task::JoinHandle;
 
+pub use desk::Desk;
 pub use editor::{TestEditor, uri};
 pub use home::Home;
 pub use stdio::StdioEditor;
