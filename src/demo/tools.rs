@@ -153,6 +153,7 @@ pub async fn call(
 }
 
 /// The arguments of one tool, or the result that says what is wrong with them.
+#[expect(clippy::result_large_err, reason = "the error is the tool's result, and made once a call")]
 fn read<Arguments: serde::de::DeserializeOwned>(arguments: Value) -> Result<Arguments, CallToolResult> {
     serde_json::from_value(arguments).map_err(|error| refused(error.to_string()))
 }

@@ -25,9 +25,17 @@ pub struct Slot {
     trust: Trust,
     judged: bool,
     /// What the tools below were made from.
-    made_from: Option<(Arc<Vec<Arc<Tool>>>, Arc<Rules>, Arc<Definition>, Trust)>,
+    made_from: Option<Source>,
     tools: Arc<BTreeMap<Arc<str>, Arc<Offered>>>,
     remarks: Vec<String>,
+}
+
+/// Everything that the rulings of a server's tools depend on.
+struct Source {
+    tools: Arc<Vec<Arc<Tool>>>,
+    rules: Arc<Rules>,
+    definition: Arc<Definition>,
+    trust: Trust,
 }
 
 impl Slot {
@@ -132,11 +140,11 @@ impl Slot {
     /// Rules every tool anew, but only when something that a ruling depends on has changed: a server may have
     /// thousands, and pictures are published often.
     fn remake_tools(&mut self, rules: &Arc<Rules>, servers: &[ServerName]) {
-        let same = self.made_from.as_ref().is_some_and(|(tools, made_by, definition, trust)| {
-            Arc::ptr_eq(tools, &self.state.tools)
-                && Arc::ptr_eq(made_by, rules)
-                && Arc::ptr_eq(definition, &self.definition)
-                && *trust == self.trust
+        let same = self.made_from.as_ref().is_some_and(|source| {
+            Arc::ptr_eq(&source.tools, &self.state.tools)
+                && Arc::ptr_eq(&source.rules, rules)
+                && Arc::ptr_eq(&source.definition, &self.definition)
+                && source.trust == self.trust
         });
         if same {
             return;
@@ -149,7 +157,12 @@ impl Slot {
         });
         self.tools = Arc::new(offered.collect());
         self.remarks = remarks(&self.definition.name, &self.state.tools, servers);
-        self.made_from = Some((self.state.tools.clone(), rules.clone(), self.definition.clone(), self.trust.clone()));
+        self.made_from = Some(Source {
+            tools: self.state.tools.clone(),
+            rules: rules.clone(),
+            definition: self.definition.clone(),
+            trust: self.trust.clone(),
+        });
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::value::to_raw_value;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::Error as RpcError;
 
@@ -58,14 +58,14 @@ async fn report(editor: Editor, token: Value, title: String, mut reports: mpsc::
             begun = true;
         }
         let percentage = progress.total.filter(|total| *total > 0.0).map(|total| progress.progress / total * 100.0);
-        let mut value = json!({ "kind": "report" });
+        let mut value = Map::from_iter([("kind".to_owned(), json!("report"))]);
         if let Some(percentage) = percentage {
-            value["percentage"] = json!(percentage.clamp(0.0, 100.0) as u32);
+            value.insert("percentage".to_owned(), json!(percentage.clamp(0.0, 100.0) as u32));
         }
         if let Some(message) = &progress.message {
-            value["message"] = json!(crate::text::one_line(message, 500));
+            value.insert("message".to_owned(), json!(crate::text::one_line(message, 500)));
         }
-        tell(value).await;
+        tell(Value::Object(value)).await;
     }
     if begun {
         tell(json!({ "kind": "end" })).await;

@@ -99,6 +99,7 @@ enum Phase {
 }
 
 impl Actor {
+    #[expect(clippy::too_many_arguments, reason = "each is an end of a channel or a part that only its server has")]
     pub fn new(
         trusted: &Trusted,
         beginning: Beginning,

@@ -145,7 +145,8 @@ fn never_blocking(pipe: ChildStdin) -> Option<ChildStdin> {
     Some(pipe)
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
 

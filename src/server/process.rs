@@ -295,5 +295,6 @@ fn explain(path: &Path, cause: &std::io::Error) -> StartError {
     StartError { message: format!("`{shown}` could not be started: {why}"), passing }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;

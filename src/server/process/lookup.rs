@@ -51,7 +51,8 @@ pub fn find(command: &str, path: Option<&str>, cwd: &Path) -> Result<PathBuf, St
     })
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 
