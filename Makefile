@@ -4,11 +4,11 @@
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mcp-sidecar
 BIN   := $(or $(CARGO_TARGET_DIR),target)/debug/mcp-sidecar
 
-.PHONY: help run nvim test check fmt bench servers
+.PHONY: help run nvim test test-nvim check fmt bench servers
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build, then show it at work on a copy of the example workspace
 	cargo build
@@ -20,6 +20,11 @@ nvim: ## build, then open a copy of examples/workspace in Neovim
 
 test: check servers ## everything that must hold before a change lands
 	cargo test --no-fail-fast
+	@$(MAKE) --no-print-directory test-nvim
+
+test-nvim: ## the Neovim plugin, in a real Neovim against the built binary
+	cargo build
+	@scripts/test-nvim $(BIN)
 
 check: ## formatting, lints and structure
 	cargo fmt --check

@@ -1,0 +1,2 @@
+-- The client's config. Change it with `vim.lsp.config("mcp_sidecar", { … })`.
+return require("mcp_sidecar.client").config()

@@ -1,0 +1,103 @@
+--- What differs between the versions of Neovim that are supported (0.10 and later), in one place.
+
+local M = {}
+
+local has11 = vim.fn.has("nvim-0.11") == 1
+local has12 = vim.fn.has("nvim-0.12") == 1
+
+-- These hold what somebody else wrote, in which null means null.
+local foreign = {
+  structuredContent = true,
+  arguments = true,
+  result = true,
+  inputSchema = true,
+  outputSchema = true,
+  schema = true,
+  message = true,
+}
+
+---JSON null is `vim.NIL` from 0.12 on and nil before: here it is nil, wherever it means "absent".
+function M.plain(value)
+  if value == vim.NIL then
+    return nil
+  end
+  if type(value) == "table" then
+    for key, inner in pairs(value) do
+      if inner == vim.NIL and type(key) ~= "number" then
+        value[key] = nil
+      elseif type(inner) == "table" and not foreign[key] then
+        value[key] = M.plain(inner)
+      end
+    end
+  end
+  return value
+end
+
+---@return boolean ok, integer? id
+function M.request(client, method, params, callback)
+  if has11 then
+    return client:request(method, params, callback)
+  end
+  return client.request(method, params, callback, 0)
+end
+
+function M.cancel(client, id)
+  if has11 then
+    client:cancel_request(id)
+  else
+    client.cancel_request(id)
+  end
+end
+
+function M.stop(client)
+  if has11 then
+    client:stop()
+  else
+    client.stop()
+  end
+end
+
+function M.is_stopped(client)
+  if has11 then
+    return client:is_stopped()
+  end
+  return client.is_stopped()
+end
+
+---Starts a client, or finds the one that runs already for this root.
+---@param config vim.lsp.ClientConfig
+---@param buffer? integer to attach
+---@return integer? client_id
+function M.start(config, buffer)
+  if buffer then
+    return vim.lsp.start(config, { bufnr = buffer })
+  end
+  if has11 then
+    return vim.lsp.start(config, { attach = false })
+  end
+  return vim.lsp.start_client(config)
+end
+
+function M.diff(old, new)
+  return (vim.text and vim.text.diff or vim.diff)(old, new)
+end
+
+---Code lenses of a buffer: 0.12 keeps them fresh by itself.
+function M.lenses(buffer)
+  if has12 then
+    vim.lsp.codelens.enable(true, { bufnr = buffer })
+  else
+    vim.lsp.codelens.refresh({ bufnr = buffer })
+  end
+end
+
+---@param buffer integer
+function M.refresh_lenses(buffer)
+  if not has12 then
+    vim.lsp.codelens.refresh({ bufnr = buffer })
+  end
+end
+
+M.has_enable = has11
+
+return M

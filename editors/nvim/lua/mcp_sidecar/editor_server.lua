@@ -1,0 +1,107 @@
+--- The MCP server `nvim`: what is open here, what is selected, and what is wrong with it. Only looks.
+
+local looks = { readOnlyHint = true, openWorldHint = false }
+local severities = { "error", "warning", "information", "hint" }
+
+---The window of a file that the user was in last: never one of our own.
+local function file_window()
+  local windows = { vim.api.nvim_get_current_win(), vim.fn.win_getid(vim.fn.winnr("#")) }
+  for _, window in ipairs(vim.list_extend(windows, vim.api.nvim_list_wins())) do
+    if window ~= 0 and vim.bo[vim.api.nvim_win_get_buf(window)].buftype == "" then
+      return window
+    end
+  end
+  return windows[1]
+end
+
+local function find(path)
+  if not path then
+    return vim.api.nvim_win_get_buf(file_window())
+  end
+  local wanted = vim.fs.normalize(vim.fn.fnamemodify(path, ":p"))
+  for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
+    if vim.api.nvim_buf_is_loaded(buffer) and vim.fs.normalize(vim.api.nvim_buf_get_name(buffer)) == wanted then
+      return buffer
+    end
+  end
+  error(("`%s` is not open in the editor"):format(path), 0)
+end
+
+local function buffers()
+  local found = {}
+  for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
+    if vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].buftype == "" and vim.bo[buffer].buflisted then
+      table.insert(found, {
+        path = vim.api.nvim_buf_get_name(buffer),
+        filetype = vim.bo[buffer].filetype,
+        modified = vim.bo[buffer].modified,
+        lines = vim.api.nvim_buf_line_count(buffer),
+      })
+    end
+  end
+  return { buffers = found }
+end
+
+local function read(arguments)
+  local buffer = find(arguments.path)
+  local first, last = (arguments.first or 1) - 1, arguments.last or -1
+  return table.concat(vim.api.nvim_buf_get_lines(buffer, first, last, false), "\n")
+end
+
+local function diagnostics(arguments)
+  local found = {}
+  for _, problem in ipairs(vim.diagnostic.get(arguments.path and find(arguments.path) or nil)) do
+    table.insert(found, {
+      path = vim.api.nvim_buf_get_name(problem.bufnr),
+      line = problem.lnum + 1,
+      severity = severities[problem.severity],
+      message = problem.message,
+      source = problem.source,
+    })
+  end
+  return { diagnostics = found }
+end
+
+local function selection()
+  local window = file_window()
+  local buffer = vim.api.nvim_win_get_buf(window)
+  local first, last = vim.api.nvim_buf_get_mark(buffer, "<")[1], vim.api.nvim_buf_get_mark(buffer, ">")[1]
+  local text = first > 0 and table.concat(vim.api.nvim_buf_get_lines(buffer, first - 1, last, false), "\n") or ""
+  return {
+    path = vim.api.nvim_buf_get_name(buffer),
+    cursor = vim.api.nvim_win_get_cursor(window)[1],
+    first = first,
+    last = last,
+    text = text,
+  }
+end
+
+local path = { type = "string", description = "A file that is open; the current one when absent" }
+
+return {
+  instructions = "What is open in the user's Neovim, as it stands there, saved or not.",
+  connect = false,
+  tools = {
+    buffers = { description = "Lists the files that are open", annotations = looks, run = buffers },
+    read_buffer = {
+      description = "Reads a file that is open, with changes that are not saved yet",
+      annotations = looks,
+      input = {
+        type = "object",
+        properties = {
+          path = path,
+          first = { type = "integer", minimum = 1, description = "First line" },
+          last = { type = "integer", minimum = 1, description = "Last line" },
+        },
+      },
+      run = read,
+    },
+    diagnostics = {
+      description = "Lists what linters and language servers complain about",
+      annotations = looks,
+      input = { type = "object", properties = { path = path } },
+      run = diagnostics,
+    },
+    selection = { description = "Gives the text that was selected last", annotations = looks, run = selection },
+  },
+}

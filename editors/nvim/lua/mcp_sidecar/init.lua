@@ -1,0 +1,135 @@
+--- The Lua API. Everything is optional: the plugin works without a line of configuration.
+
+local M = {}
+
+---@class mcp_sidecar.Server a server's status, as `mcp.servers` lists it
+---@field name string
+---@field status "pending"|"connected"|"failed"|"needs-auth"|"disabled"|"stopped"
+---@field reason? string
+---@field error? string
+---@field enabled boolean
+---@field transport string
+---@field scope string
+---@field file? string
+---@field line? integer
+---@field needsTrust boolean
+---@field trustDiff? string
+---@field toolCount integer
+---@field resourceCount integer
+---@field promptCount integer
+---@field tools { name: string, description: string, annotations: table }[]
+---@field latencyMs? number
+---@field restarts integer
+---@field warnings string[]
+
+---@class mcp_sidecar.Tool a tool, as `mcp.tools` lists it
+---@field name string `mcp__server__tool`
+---@field server string
+---@field tool string
+---@field description string
+---@field inputSchema table
+---@field annotations table
+---@field level string
+---@field source string
+
+---@class mcp_sidecar.Approval a question that waits for the user
+---@field id string
+---@field kind "tool"|"trust"|"elicitation"|"input"
+---@field server string
+---@field tool? string
+---@field arguments? table
+---@field title string
+---@field detail string
+---@field annotations? table
+---@field requester { kind: string, name?: string }
+---@field options string[]
+---@field diff? string
+---@field schema? table
+---@field url? string
+
+---@class mcp_sidecar.Result what a tool gave
+---@field callId string
+---@field content table[]
+---@field structuredContent? any
+---@field isError boolean
+---@field durationMs number
+---@field decision string
+---@field server string
+---@field tool string
+
+---Sets options, for those whose plugin manager calls this. The same as assigning `vim.g.mcp_sidecar`.
+---@param options? mcp_sidecar.Config
+function M.setup(options)
+  vim.g.mcp_sidecar = options or vim.empty_dict()
+  require("mcp_sidecar.config").forget()
+end
+
+---The servers of the current workspace as last heard, by name. Starts nothing.
+---@return mcp_sidecar.Server[]
+function M.servers()
+  local servers = vim.tbl_values(require("mcp_sidecar.client").picture().servers)
+  table.sort(servers, function(one, other)
+    return one.name < other.name
+  end)
+  return servers
+end
+
+---The tools that may be called, with schemas and levels.
+---@param callback fun(err?: table, tools?: mcp_sidecar.Tool[])
+---@param opts? { server?: string, all?: boolean }
+function M.tools(callback, opts)
+  require("mcp_sidecar.client").command("mcp.tools", opts, function(err, result)
+    callback(err, result and result.tools)
+  end)
+end
+
+---The full name of a tool; `server/tool` is short for `mcp__server__tool`.
+---@param tool string
+---@return string
+function M.tool_name(tool)
+  local server, name = tool:match("^([^/]+)/(.+)$")
+  if server and not vim.startswith(tool, "mcp__") then
+    return ("mcp__%s__%s"):format(server, name)
+  end
+  return tool
+end
+
+---Calls a tool. Whoever asks, the user's policy decides, and the user is asked where it says so.
+---@param tool string `mcp__server__tool` or `server/tool`
+---@param arguments? table
+---@param opts? { requester?: string, timeoutMs?: integer, workflow?: string, progress?: fun(value: table) }
+---@param callback fun(err?: table, result?: mcp_sidecar.Result)
+---@return fun() cancel
+function M.call(tool, arguments, opts, callback)
+  opts = opts or {}
+  return require("mcp_sidecar.client").command("mcp.tool.call", {
+    tool = M.tool_name(tool),
+    arguments = arguments and next(arguments) and arguments or nil,
+    requester = { kind = "plugin", name = opts.requester or "lua" },
+    timeoutMs = opts.timeoutMs,
+    workflow = opts.workflow,
+  }, callback, { progress = opts.progress })
+end
+
+---Hears of changes. The same are `User` autocommands: McpServerChanged, McpApproval, McpCallFinished, …
+---@param event "servers"|"approvals"|"tools"|"call"|"log"|"reload"|"resource"|"ready"|"exit"
+---@param listener fun(data: any)
+---@return fun() off
+function M.on(event, listener)
+  return require("mcp_sidecar.client").on(event, listener)
+end
+
+---Counts for a statusline.
+---@return { connected: integer, failed: integer, pending: integer, approvals: integer, busy: integer }
+function M.status()
+  return vim.g.mcp_sidecar_status or { connected = 0, failed = 0, pending = 0, approvals = 0, busy = 0 }
+end
+
+---Hosts an MCP server in this Neovim.
+---@param name string
+---@param server mcp_sidecar.LuaServer
+function M.server(name, server)
+  require("mcp_sidecar.sdk").add(name, server)
+end
+
+return M

@@ -1,0 +1,85 @@
+local Child = require("child")
+
+local project = [[{
+  "servers": { "demo": { "command": "mcp-sidecar", "args": ["demo-server"], "color": "red" } }
+}]]
+
+return {
+  {
+    "a config file gets a client and diagnostics",
+    function(open)
+      local child = open({ project = project, args = { "mcp.json" } })
+      child:wait("#vim.lsp.get_clients({ bufnr = 0, name = 'mcp_sidecar' }) == 1")
+      local message = child:wait("vim.diagnostic.get(0)[1] and vim.diagnostic.get(0)[1].message")
+      assert(message:find("color", 1, true), message)
+    end,
+  },
+  {
+    "any file of a workspace with servers gets the client too, others do not",
+    function(open)
+      local child = open({ project = project, files = { ["notes.md"] = "hello\n" }, args = { "notes.md" } })
+      child:wait("#vim.lsp.get_clients({ bufnr = 0, name = 'mcp_sidecar' }) == 1")
+      local other = open({ files = { ["notes.md"] = "hello\n" }, args = { "notes.md" } })
+      assert(other:lua("return package.loaded['mcp_sidecar.client'] == nil"))
+    end,
+  },
+  {
+    "starting loads nothing of the plugin",
+    function(open)
+      local child = open()
+      local loaded = child:lua([[
+        return vim.tbl_filter(function(name) return vim.startswith(name, "mcp_sidecar") end, vim.tbl_keys(package.loaded))
+      ]])
+      assert(#loaded == 0, table.concat(loaded, " "))
+    end,
+  },
+  {
+    "a missing binary is told once, with what to do",
+    function(open)
+      local child = open({ project = project, options = "{ cmd = '/nowhere/mcp-sidecar' }", args = { "mcp.json" } })
+      child:hears("cannot be executed")
+      child:command("Mcp")
+      child:sees("not running")
+    end,
+  },
+  {
+    "quitting leaves no process",
+    function(open)
+      local child = open({ user = Child.user_config })
+      child:command("Mcp")
+      child:connected("demo")
+      local pid = child:lua("return require('mcp_sidecar.client').picture().servers.demo.pid")
+      child:quit()
+      local gone = vim.wait(10000, function()
+        return vim.uv.kill(pid, 0) ~= 0
+      end, 20)
+      assert(gone, "the server outlived the editor")
+    end,
+  },
+  {
+    "after a crash the sidecar comes back, and after three in a minute it stays down and says so",
+    function(open)
+      local child = open({ user = Child.user_config })
+      child:command("Mcp")
+      for crash = 1, 3 do
+        child:connected("demo")
+        child:lua([[
+          before = vim.lsp.get_clients({ name = "mcp_sidecar" })[1].id
+          -- The client does not tell the process id in every version; the parent of the demo server is the sidecar.
+          local pid = require("mcp_sidecar.client").picture().servers.demo.pid
+          for _, stat in ipairs(vim.fn.readfile("/proc/" .. pid .. "/status")) do
+            local parent = stat:match("^PPid:%s*(%d+)")
+            sidecar = parent and tonumber(parent) or sidecar
+          end
+          vim.uv.kill(sidecar, "sigkill")
+        ]])
+        if crash < 3 then
+          child:wait("vim.lsp.get_clients({ name = 'mcp_sidecar' })[1].id ~= before")
+        end
+      end
+      child:hears("three times within a minute")
+      child:command("Mcp up")
+      child:connected("demo")
+    end,
+  },
+}

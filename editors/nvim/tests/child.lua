@@ -1,0 +1,165 @@
+--- A Neovim of its own for each test: a fresh workspace, fresh state, the plugin and the built binary.
+--- Waits are for conditions, never for time.
+
+local M = {}
+M.__index = M
+
+local plugin = vim.fs.dirname(vim.fs.dirname(vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p")))
+local binary = assert(vim.env.MCP_SIDECAR_BINARY, "MCP_SIDECAR_BINARY names the binary to test with")
+
+local function write(path, text)
+  vim.fn.mkdir(vim.fs.dirname(path), "p")
+  local file = assert(io.open(path, "w"))
+  file:write(text)
+  file:close()
+end
+
+-- Trusted because it is the user's own file.
+M.user_config = [[{
+  "servers": { "demo": { "command": "mcp-sidecar", "args": ["demo-server"] } },
+  "policy": { "readOnly": "allow-session" }
+}]]
+
+---@param opts? { user?: string, project?: string, options?: string, files?: table<string, string>, args?: string[] }
+function M.new(opts)
+  opts = opts or {}
+  local place = vim.fn.tempname()
+  for _, folder in ipairs({ "bin", "config", "state", "run", "xdg", "ws" }) do
+    vim.fn.mkdir(place .. "/" .. folder, "p", "0700")
+  end
+  vim.uv.fs_symlink(binary, place .. "/bin/mcp-sidecar")
+  write(place .. "/config/mcp.json", opts.user or "{}")
+  if opts.project then
+    write(place .. "/ws/mcp.json", opts.project)
+  end
+  for path, text in pairs(opts.files or {}) do
+    write(place .. "/ws/" .. path, text)
+  end
+  write(
+    place .. "/init.lua",
+    ([[
+    vim.opt.runtimepath:prepend(%q)
+    vim.g.mcp_sidecar = vim.tbl_extend("force", { cmd = "mcp-sidecar" }, %s)
+    notes = {}
+    vim.notify = function(text, level) table.insert(notes, text) end
+    vim.notify_once = vim.notify
+  ]]):format(plugin, opts.options or "{}")
+  )
+  local self = setmetatable({ place = place, workspace = place .. "/ws" }, M)
+  local command = { vim.v.progpath, "--embed", "--headless", "-u", place .. "/init.lua", "-i", "NONE", "-n" }
+  self.channel = vim.fn.jobstart(vim.list_extend(command, opts.args or {}), {
+    rpc = true,
+    cwd = place .. "/ws",
+    env = {
+      PATH = place .. "/bin:" .. vim.env.PATH,
+      MCP_SIDECAR_CONFIG_DIR = place .. "/config",
+      MCP_SIDECAR_STATE_DIR = place .. "/state",
+      MCP_SIDECAR_RUNTIME_DIR = place .. "/run",
+      XDG_CONFIG_HOME = place .. "/xdg",
+      XDG_DATA_HOME = place .. "/xdg",
+      XDG_STATE_HOME = place .. "/xdg",
+      XDG_CACHE_HOME = place .. "/xdg",
+    },
+  })
+  self:request("nvim_ui_attach", 100, 30, vim.empty_dict())
+  return self
+end
+
+function M:request(method, ...)
+  return vim.rpcrequest(self.channel, method, ...)
+end
+
+---Runs Lua in the child.
+function M:lua(code, ...)
+  return self:request("nvim_exec_lua", code, { ... })
+end
+
+function M:command(text)
+  self:request("nvim_command", text)
+end
+
+function M:keys(text)
+  self:request("nvim_input", text)
+end
+
+---Waits until an expression is true in the child, and gives its value.
+function M:wait(expression, what)
+  local value
+  local ok = vim.wait(15000, function()
+    value = self:lua("local ok, value = pcall(function() return " .. expression .. " end) return ok and value or nil")
+    return value ~= nil and value ~= vim.NIL and value ~= false
+  end, 20)
+  if not ok then
+    local screen = table.concat(self:lua("return vim.api.nvim_buf_get_lines(0, 0, -1, false)"), "\n")
+    local notes = table.concat(self:lua("return vim.tbl_map(tostring, notes)"), "\n")
+    error(("never true: %s\n--- buffer\n%s\n--- messages\n%s"):format(what or expression, screen, notes), 2)
+  end
+  return value
+end
+
+---The text of the current buffer, or of the one with this name.
+function M:text(name)
+  local lines = self:lua("return vim.api.nvim_buf_get_lines(... and vim.fn.bufnr(...) or 0, 0, -1, false)", name)
+  return table.concat(lines, "\n")
+end
+
+function M:sees(text)
+  return self:wait(
+    ("table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n'):find(%q, 1, true)"):format(text),
+    text
+  )
+end
+
+---Waits for a message to the user.
+function M:hears(text)
+  return self:wait(
+    ("table.concat(vim.tbl_map(tostring, notes), '\\n'):find(%q, 1, true)"):format(text),
+    "message: " .. text
+  )
+end
+
+---Waits until the server is connected.
+function M:connected(server)
+  self:wait(("require('mcp_sidecar.client').picture().servers[%q].status == 'connected'"):format(server))
+end
+
+---The text of the approval prompt, when there is one.
+function M:prompt()
+  self:wait("require('mcp_sidecar.ui.approval').state().window ~= nil", "an approval prompt")
+  return table.concat(
+    self:lua("return vim.api.nvim_buf_get_lines(require('mcp_sidecar.ui.approval').state().buffer, 0, -1, false)"),
+    "\n"
+  )
+end
+
+---Waits until the keys of the prompt are alive, then presses one.
+function M:answer(key)
+  self:wait("require('mcp_sidecar.ui.approval').state().armed < vim.uv.now()")
+  self:keys(key)
+end
+
+function M:pids()
+  return self:lua([[
+    local pids = {}
+    for _, client in ipairs(vim.lsp.get_clients({ name = "mcp_sidecar" })) do
+      table.insert(pids, client.rpc and client.rpc.pid or nil)
+    end
+    return pids
+  ]])
+end
+
+---Quits as a user does.
+function M:quit()
+  pcall(vim.rpcrequest, self.channel, "nvim_command", "qall!")
+  vim.fn.jobwait({ self.channel }, 5000)
+  self.channel = nil
+end
+
+function M:close()
+  if self.channel then
+    self:quit()
+  end
+  vim.fn.delete(self.place, "rf")
+end
+
+return M

@@ -1,0 +1,333 @@
+local Child = require("child")
+
+local project = [[{
+  "servers": { "theirs": { "command": "mcp-sidecar", "args": ["demo-server"] } }
+}]]
+
+---A call of the demo server that needs an answer, from somewhere else than the user's own form.
+local function ask(child, text)
+  child:lua(
+    [[
+    require("mcp_sidecar").call("demo/take_note", { text = ... }, { requester = "chat" }, function(err, result)
+      answered = { err = err, result = result }
+    end)
+  ]],
+    text or "hello"
+  )
+end
+
+local function ready(open, opts)
+  local child = open(vim.tbl_extend("force", { user = Child.user_config }, opts or {}))
+  child:command("Mcp")
+  child:connected("demo")
+  return child
+end
+
+---Stands in for the picker: takes the first item whose text contains these words.
+local function choose(child, words)
+  child:lua(
+    [[
+    local words = ...
+    vim.ui.select = function(items, opts, done)
+      for place, item in ipairs(items) do
+        if (opts.format_item or tostring)(item):find(words, 1, true) then
+          return done(item, place)
+        end
+      end
+      done(nil)
+    end
+  ]],
+    words
+  )
+end
+
+return {
+  {
+    "the dashboard shows servers, unfolds their tools with levels, and keeps the cursor on its row",
+    function(open)
+      local child = ready(open)
+      child:sees("9 tools")
+      child:lua("vim.fn.search('demo')")
+      child:keys("<Tab>")
+      child:sees("take_note")
+      local text = child:text()
+      assert(text:find("require-approval", 1, true) and text:find("allow-session", 1, true), text)
+      child:lua("vim.fn.search('echo')")
+      ask(child)
+      child:sees("Waiting for you")
+      local line = child:lua("return vim.fn.getbufline('mcp-dashboard://workspace', vim.fn.line('.'))[1]")
+      assert(line:find("echo", 1, true), line)
+    end,
+  },
+  {
+    "stopping, starting and restarting are one key each",
+    function(open)
+      local child = ready(open)
+      child:lua("vim.fn.search('demo')")
+      child:keys("s")
+      child:wait("require('mcp_sidecar.client').picture().servers.demo.status == 'stopped'")
+      child:sees("stopped")
+      child:keys("s")
+      child:connected("demo")
+      local pid = child:lua("return require('mcp_sidecar.client').picture().servers.demo.pid")
+      child:keys("r")
+      child:wait(("require('mcp_sidecar.client').picture().servers.demo.pid ~= %d"):format(pid))
+    end,
+  },
+  {
+    "an approval is answered by a key, and the call goes on",
+    function(open)
+      local child = ready(open)
+      ask(child)
+      local prompt = child:prompt()
+      assert(prompt:find("plugin chat", 1, true) and prompt:find('text: "hello"', 1, true), prompt)
+      child:command("Mcp approve")
+      child:answer("y")
+      child:wait("answered and answered.result.isError == false")
+      child:wait("require('mcp_sidecar.ui.approval').state().window == nil", "the prompt closed")
+    end,
+  },
+  {
+    "somebody who types keeps the focus, and what he types is no answer",
+    function(open)
+      local child = ready(open, { files = { ["notes.md"] = "" } })
+      child:command("edit notes.md")
+      child:keys("isaying y")
+      ask(child)
+      child:prompt()
+      child:keys("yyy")
+      child:wait("vim.api.nvim_get_current_line():find('yyy', 1, true)")
+      assert(child:lua("return answered == nil and vim.api.nvim_get_mode().mode == 'i'"))
+    end,
+  },
+  {
+    "keys are dead while the prompt is fresh, return answers nothing, and hiding leaves the question",
+    function(open)
+      local child = ready(open)
+      ask(child)
+      child:prompt()
+      child:lua("require('mcp_sidecar.ui.approval').focus()")
+      child:keys("y")
+      child:wait("require('mcp_sidecar.ui.approval').state().armed < vim.uv.now()")
+      child:keys("<CR>")
+      child:keys("q")
+      child:wait("require('mcp_sidecar.ui.approval').state().window == nil", "the prompt hidden")
+      assert(child:lua("return answered == nil and #require('mcp_sidecar.client').picture().approvals == 1"))
+      child:command("Mcp approve")
+      child:answer("n")
+      child:wait("answered and answered.err.data.kind == 'denied'")
+    end,
+  },
+  {
+    "questions queue, and each gets its own answer",
+    function(open)
+      local child = ready(open)
+      ask(child, "first")
+      child:wait("#require('mcp_sidecar.client').picture().approvals == 1")
+      ask(child, "second")
+      child:wait("#require('mcp_sidecar.client').picture().approvals == 2")
+      child:command("Mcp approve")
+      assert(child:prompt():find("first", 1, true))
+      child:answer("y")
+      child:wait("#require('mcp_sidecar.client').picture().approvals == 1")
+      child:wait("vim.api.nvim_buf_get_lines(require('mcp_sidecar.ui.approval').state().buffer, 0, -1, false)[6]")
+      assert(child:prompt():find("second", 1, true))
+    end,
+  },
+  {
+    "a project's server starts only after its command was shown and trusted",
+    function(open)
+      local child = open({ project = project })
+      child:command("Mcp")
+      child:wait("require('mcp_sidecar.client').picture().servers.theirs.needsTrust")
+      local prompt = child:prompt()
+      assert(prompt:find("mcp-sidecar demo-server", 1, true), prompt)
+      child:command("Mcp trust theirs")
+      child:answer("p")
+      child:connected("theirs")
+    end,
+  },
+  {
+    "a form made from the schema calls the tool, and its mistakes are marked",
+    function(open)
+      local child = ready(open)
+      child:command("Mcp call demo/roll_dice")
+      child:wait("vim.api.nvim_buf_get_name(0) == 'mcp-call://demo/roll_dice'")
+      child:sees('"count": 1')
+      child:lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { '{', '  \"count\": 1,', '  \"sides\": 1', '}' })")
+      child:keys("<CR>")
+      child:wait("vim.diagnostic.get(0)[1].lnum == 2")
+      child:lua("vim.api.nvim_buf_set_lines(0, 2, 3, false, { '  \"sides\": 2' })")
+      child:command("write")
+      child:wait("vim.api.nvim_buf_get_name(0) == 'mcp-result://demo/roll_dice'")
+      child:wait("vim.wo.winbar:find('roll_dice', 1, true)")
+    end,
+  },
+  {
+    "a running call shows progress and is cancelled by ctrl-c",
+    function(open)
+      local child = ready(open)
+      child:command("Mcp call demo/countdown")
+      child:sees('"from": 10')
+      child:keys("<CR>")
+      child:wait("vim.wo.winbar:find('running', 1, true)")
+      child:wait("vim.wo.winbar:find('%%', 1, true) or vim.wo.winbar:find('of', 1, true)", "progress")
+      child:keys("<C-c>")
+      child:hears("cancelled")
+    end,
+  },
+  {
+    "a selection fills the first text field, and the result goes below or in its place",
+    function(open)
+      local child = ready(open, { files = { ["notes.md"] = "one\ntwo\n" } })
+      child:command("edit notes.md")
+      child:command("1,1Mcp call demo/echo")
+      child:sees('"text": "one"')
+      child:keys("<CR>")
+      child:wait("vim.api.nvim_buf_get_name(0) == 'mcp-result://demo/echo'")
+      child:keys("I")
+      child:wait("vim.deep_equal(vim.fn.getbufline('notes.md', 1, '$'), { 'one', 'one', 'two' })")
+      child:lua("vim.fn.setbufline('notes.md', 1, 'changed')")
+      child:keys("R")
+      child:wait("vim.deep_equal(vim.fn.getbufline('notes.md', 1, '$'), { 'one', 'one', 'two' })")
+    end,
+  },
+  {
+    "a picture is kept in a file that only the user can read",
+    function(open)
+      local child = ready(open)
+      child:command("Mcp call demo/picture")
+      child:sees("![image/png](")
+      local path = child:text():match("%]%((.-)%)")
+      local stat = assert(vim.uv.fs_stat(path), path)
+      assert(stat.mode % 512 == tonumber("600", 8), stat.mode)
+    end,
+  },
+  {
+    "a resource is a read-only buffer",
+    function(open)
+      local child = ready(open)
+      ask(child, "remember the milk")
+      child:prompt()
+      child:command("Mcp approve")
+      child:answer("y")
+      child:wait("answered")
+      child:command("new")
+      child:command("edit mcp://demo/demo://notes")
+      child:sees("remember the milk")
+      assert(child:lua("return not vim.bo.modifiable and vim.bo.buftype == 'nofile'"))
+    end,
+  },
+  {
+    "a prompt's argument is completed by its server, and its text inserted",
+    function(open)
+      local child = ready(open, { files = { ["notes.md"] = "" } })
+      child:command("edit notes.md")
+      choose(child, "")
+      child:command("Mcp prompts demo/greet")
+      child:wait("vim.api.nvim_buf_line_count(0) > 1")
+    end,
+  },
+  {
+    "an elicitation is a form, and its answer reaches the server",
+    function(open)
+      local child = ready(open)
+      child:lua("vim.ui.input = function(_, done) done('Ada') end")
+      child:command("Mcp call demo/ask_name")
+      assert(child:prompt():find("demo asks you", 1, true))
+      child:command("Mcp approve")
+      child:answer("f")
+      child:sees("Ada")
+    end,
+  },
+  {
+    "a server written in Lua is called through the sidecar",
+    function(open)
+      local child = open({ files = { ["notes.md"] = "" } })
+      child:lua([[
+        require("mcp_sidecar").server("mine", { tools = { shout = {
+          description = "Says it louder",
+          annotations = { readOnlyHint = true },
+          input = { type = "object", properties = { text = { type = "string" } }, required = { "text" } },
+          run = function(arguments) return arguments.text:upper() end,
+        } } })
+      ]])
+      child:command("Mcp")
+      child:connected("mine")
+      child:lua([[
+        require("mcp_sidecar").call("mine/shout", { text = "hey" }, nil, function(err, result)
+          answered = { err = err, result = result }
+        end)
+      ]])
+      child:prompt()
+      child:command("Mcp approve")
+      child:answer("y")
+      child:wait("answered.result.content[1].text == 'HEY'")
+    end,
+  },
+  {
+    "this Neovim's own server tells what is open",
+    function(open)
+      local child =
+        open({ options = "{ editor_server = true }", files = { ["notes.md"] = "milk\n" }, args = { "notes.md" } })
+      child:command("Mcp")
+      child:connected("nvim")
+      child:lua([[
+        require("mcp_sidecar").call("nvim/buffers", nil, nil, function(_, result) answered = result end)
+      ]])
+      child:prompt()
+      child:command("Mcp approve")
+      child:answer("y")
+      assert(child:wait("answered.structuredContent.buffers[1].path"):find("notes.md", 1, true))
+    end,
+  },
+  {
+    "calls, grants and logs have views, and a grant is revoked by a key",
+    function(open)
+      local child = ready(open)
+      ask(child)
+      child:prompt()
+      child:command("Mcp approve")
+      child:answer("s")
+      child:wait("answered")
+      child:command("Mcp calls")
+      child:sees("demo/take_note")
+      child:keys("5")
+      child:sees("allow-session")
+      child:lua("vim.fn.search('take_note')")
+      child:keys("x")
+      child:sees("nothing: every answer was for once")
+      child:keys("6")
+      child:sees("Log")
+    end,
+  },
+  {
+    "completion offers what the sidecar knows, at both levels",
+    function(open)
+      local child = ready(open)
+      local names = child:lua("return vim.fn.getcompletion('Mcp re', 'cmdline')")
+      assert(vim.tbl_contains(names, "restart") and vim.tbl_contains(names, "reload"), vim.inspect(names))
+      assert(vim.deep_equal(child:lua("return vim.fn.getcompletion('Mcp logs de', 'cmdline')"), { "demo" }))
+      local tools = child:lua("return vim.fn.getcompletion('Mcp call demo/e', 'cmdline')")
+      assert(vim.deep_equal(tools, { "demo/echo" }), vim.inspect(tools))
+    end,
+  },
+  {
+    "the health report tells the binary, the workspace and the servers",
+    function(open)
+      local child = ready(open)
+      child:command("checkhealth mcp_sidecar")
+      local report = child:text()
+      assert(report:find("protocol 1", 1, true) and report:find("demo: connected", 1, true), report)
+      assert(not report:find("ERROR", 1, true), report)
+    end,
+  },
+  {
+    "the statusline counts without loading anything",
+    function(open)
+      local child = ready(open)
+      child:wait("vim.g.mcp_sidecar_status.connected == 1")
+      assert(child:lua("return require('mcp_sidecar.statusline').get()") == "mcp 1")
+    end,
+  },
+}
