@@ -1,6 +1,14 @@
 //! Holds the structure of the repository: what may use what, where a few dangerous things may stand, and that the
 //! documents point at things that exist. Each failure says what to do about it.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on should say so at once"
+)]
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
