@@ -27,7 +27,7 @@ use tower_lsp::jsonrpc::{Error, ErrorCode, Id};
 use super::editor::Editor;
 use super::frames::{self, Frame, Frames};
 use super::message::{self, Incoming};
-use super::parent;
+use super::parent::Parent;
 
 /// Messages on their way to the editor; whoever has one more waits until it reads.
 const OUTBOX: usize = 256;
@@ -118,7 +118,7 @@ struct Guard<F> {
     editor: Editor,
     in_flight: Arc<InFlight>,
     /// Where the editor's process is told, once.
-    parent: Option<oneshot::Sender<u32>>,
+    parent: Option<oneshot::Sender<Parent>>,
     shutdown: bool,
 }
 
@@ -156,10 +156,11 @@ impl<F: Front> Guard<F> {
             // Answered before anything else is read, so that nothing that follows can come too early.
             "initialize" => {
                 let process = params.as_ref().and_then(|params| params.get("processId")).and_then(Value::as_u64);
-                self.run_now(id, method, params).await;
+                // Before the answer: an editor that dies right after it is missed all the same.
                 if let (Some(process), Some(parent)) = (process.and_then(|id| id.try_into().ok()), self.parent.take()) {
-                    parent.send(process).ok();
+                    parent.send(Parent::see(process)).ok();
                 }
+                self.run_now(id, method, params).await;
                 contain(|| self.front.begin()).ok();
             }
             // Some editors send it twice.
@@ -304,9 +305,9 @@ async fn write<W: AsyncWrite + Unpin>(output: W, mut inbox: mpsc::Receiver<Vec<u
     }
 }
 
-async fn gone(parent: oneshot::Receiver<u32>) {
+async fn gone(parent: oneshot::Receiver<Parent>) {
     match parent.await {
-        Ok(process) => parent::gone(process).await,
+        Ok(parent) => parent.gone().await,
         Err(_) => std::future::pending().await,
     }
 }

@@ -2,30 +2,49 @@
 
 use std::time::Duration;
 
-/// Ends when the process has died. Never ends when it cannot be seen: an editor in another container is no dead editor.
-#[cfg(target_os = "linux")]
-pub async fn gone(process: u32) {
-    use rustix::process::{Pid, PidfdFlags, pidfd_open};
-    use tokio::io::Interest;
-    use tokio::io::unix::AsyncFd;
-
-    // The constructor that replaces this one is unsafe, for descriptors that somebody else may close; this one is owned.
-    #[allow(deprecated)]
-    let watched = i32::try_from(process)
-        .ok()
-        .and_then(Pid::from_raw)
-        .and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok())
-        .and_then(|process| AsyncFd::with_interest(process, Interest::READABLE).ok());
-    match watched {
-        // A process descriptor becomes readable when its process ends.
-        Some(watched) => _ = watched.readable().await,
-        None => look_now_and_then(process).await,
-    }
+/// The editor's process, held on to from the moment it was named.
+pub struct Parent {
+    process: u32,
+    #[cfg(target_os = "linux")]
+    descriptor: Option<rustix::fd::OwnedFd>,
 }
 
-#[cfg(not(target_os = "linux"))]
-pub async fn gone(process: u32) {
-    look_now_and_then(process).await;
+impl Parent {
+    #[cfg(target_os = "linux")]
+    pub fn see(process: u32) -> Self {
+        use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+        let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
+        Self { process, descriptor: pid.and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok()) }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub fn see(process: u32) -> Self {
+        Self { process }
+    }
+
+    /// Ends when the process has died. Never ends when it could not be seen: an editor in another container is no dead
+    /// editor.
+    #[cfg(target_os = "linux")]
+    pub async fn gone(self) {
+        use tokio::io::Interest;
+        use tokio::io::unix::AsyncFd;
+
+        // The constructor that replaces this one is unsafe, for descriptors that somebody else may close; this one is
+        // owned.
+        #[allow(deprecated)]
+        let watched = self.descriptor.and_then(|process| AsyncFd::with_interest(process, Interest::READABLE).ok());
+        match watched {
+            // A process descriptor becomes readable when its process ends.
+            Some(watched) => _ = watched.readable().await,
+            None => look_now_and_then(self.process).await,
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub async fn gone(self) {
+        look_now_and_then(self.process).await;
+    }
 }
 
 /// Where nothing tells: a look every ten seconds. The end of the input comes sooner in all ordinary cases.

@@ -94,7 +94,7 @@ fn the_guardian_is_small_and_deaf_to_polite_signals() {
         Command::new("kill").args([signal, &guardian.to_string()]).status().unwrap();
     }
     let private = stage::private_kilobytes(guardian);
-    assert!(private < 8 << 10, "{private} kB of its own");
+    assert!(private < 2 << 10, "{private} kB of its own");
     assert!(alive(guardian));
     engine.kill().unwrap();
     engine.wait().unwrap();

@@ -151,11 +151,24 @@ pub fn guardian_of(engine: u32) -> Option<u32> {
     })
 }
 
-/// Memory that a process shares with nobody.
+/// What a process has taken for itself. Pages of the program that the loader had to touch are left aside: an
+/// unoptimised build has more of those than the process has memory.
 pub fn private_kilobytes(pid: u32) -> usize {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
-    let private = text.lines().filter(|line| line.starts_with("Private_"));
-    private.filter_map(|line| line.split_whitespace().nth(1)?.parse::<usize>().ok()).sum()
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap();
+    let mut file_backed = false;
+    let mut sum = 0;
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            // The head of a mapping: `from-to rights offset device inode path`.
+            [range, _, _, _, _, path @ ..] if range.contains('-') => {
+                file_backed = path.first().is_some_and(|path| path.starts_with('/'));
+            }
+            [key, count, "kB"] if key.starts_with("Private_") && !file_backed => sum += count.parse::<usize>().unwrap(),
+            _ => {}
+        }
+    }
+    sum
 }
 
 /// A host with nobody at it.
