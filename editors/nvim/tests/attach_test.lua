@@ -82,4 +82,44 @@ return {
       child:connected("demo")
     end,
   },
+  {
+    "help is complete: the tags are fresh, and every subcommand and option is in it",
+    function(open)
+      local child = open({ user = Child.user_config })
+      child:command("Mcp")
+      child:connected("demo")
+      local missing = child:lua([[
+        local doc = vim.api.nvim_get_runtime_file("doc/mcp-sidecar.txt", false)[1]
+        local text = table.concat(vim.fn.readfile(doc), "\n")
+        local words = require("mcp_sidecar.commands").names()
+        vim.list_extend(words, vim.tbl_keys(require("mcp_sidecar.config").defaults))
+        local missing = vim.tbl_filter(function(word) return not text:find("%f[%w]" .. word .. "%f[^%w_]") end, words)
+        local old = table.concat(vim.fn.readfile(vim.fs.dirname(doc) .. "/tags"), "\n")
+        local copy = vim.fn.tempname()
+        vim.fn.mkdir(copy)
+        vim.uv.fs_copyfile(doc, copy .. "/mcp-sidecar.txt")
+        vim.cmd.helptags(copy)
+        if table.concat(vim.fn.readfile(copy .. "/tags"), "\n") ~= old then
+          table.insert(missing, "fresh doc/tags: run :helptags editors/nvim/doc")
+        end
+        return missing
+      ]])
+      assert(#missing == 0, table.concat(missing, ", "))
+      child:command("help mcp-sidecar")
+    end,
+  },
+  {
+    "the root of the repository works as a plugin too",
+    function(open)
+      local child = open()
+      child:lua([[
+        vim.g.loaded_mcp_sidecar = nil
+        local root = vim.fs.dirname(vim.fs.dirname(vim.fs.dirname(vim.api.nvim_get_runtime_file("lsp/mcp_sidecar.lua", false)[1])))
+        root = vim.fs.dirname(root)
+        vim.opt.runtimepath = { root, vim.env.VIMRUNTIME }
+        vim.cmd.runtime("plugin/mcp_sidecar.lua")
+        assert(vim.g.loaded_mcp_sidecar and #vim.api.nvim_get_runtime_file("lsp/mcp_sidecar.lua", false) == 1)
+      ]])
+    end,
+  },
 }

@@ -330,4 +330,26 @@ return {
       assert(child:lua("return require('mcp_sidecar.statusline').get()") == "mcp 1")
     end,
   },
+  {
+    "chat plugins get the tools, and their calls are asked about like any other",
+    function(open)
+      local child = ready(open)
+      child:lua([[
+        chat = { interactions = { chat = { tools = {} } } }
+        package.loaded["codecompanion.config"] = chat
+        require("codecompanion._extensions.mcp_sidecar").setup()
+        require("mcp_sidecar.bridges.avante").tools()
+      ]])
+      child:wait("chat.interactions.chat.tools.mcp__demo__take_note ~= nil")
+      child:wait("#require('mcp_sidecar.bridges.avante').tools() == 9")
+      child:lua([[
+        local tool = chat.interactions.chat.tools.mcp__demo__take_note.callback()
+        tool.cmds[1](tool, { text = "from a chat" }, { output_cb = function(output) answered = output end })
+      ]])
+      assert(child:prompt():find("CodeCompanion", 1, true))
+      child:command("Mcp approve")
+      child:answer("y")
+      child:wait("answered.status == 'success'")
+    end,
+  },
 }

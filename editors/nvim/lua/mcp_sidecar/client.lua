@@ -228,8 +228,18 @@ local function on_init(client)
 end
 
 local function on_attach(client, buffer)
-  local path = vim.api.nvim_buf_get_name(buffer)
-  if config.get().lens and config.is_config_file(path) and client.server_capabilities.codeLensProvider then
+  if not config.is_config_file(vim.api.nvim_buf_get_name(buffer)) then
+    return
+  end
+  -- Config files may have comments and trailing commas, which plain JSON colours as mistakes.
+  if vim.bo[buffer].filetype == "json" then
+    vim.bo[buffer].syntax = "jsonc"
+    vim.bo[buffer].commentstring = "// %s"
+    vim.api.nvim_buf_call(buffer, function()
+      vim.cmd("silent! syntax clear jsonTrailingCommaError")
+    end)
+  end
+  if config.get().lens and client.server_capabilities.codeLensProvider then
     compat.lenses(buffer)
   end
 end

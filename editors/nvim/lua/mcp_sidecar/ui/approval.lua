@@ -32,7 +32,7 @@ local answers = {
   { key = "y", decision = "accept", label = "accept" },
   { key = "n", decision = "deny", label = "deny" },
   { key = "N", decision = "deny", label = "deny with a note", note = true },
-  { key = "d", decision = "disable", label = "disable tool" },
+  { key = "d", decision = "disable", label = "disable" },
   { key = "n", decision = "decline", label = "decline" },
   { key = "c", decision = "cancel", label = "cancel" },
 }
@@ -225,6 +225,7 @@ end
 
 local function make_buffer()
   local buffer = vim.api.nvim_create_buf(false, true)
+  vim.api.nvim_buf_set_name(buffer, "mcp-approval://waiting")
   vim.bo[buffer].bufhidden = "hide"
   vim.bo[buffer].modeline = false
   vim.bo[buffer].filetype = "mcp-approval"
@@ -265,20 +266,24 @@ local function may_take_focus()
     and vim.uv.now() - last_key > TYPING_MS
 end
 
+---@return table float, boolean cut whether some lines do not fit
 local function geometry(lines)
   local width = math.min(100, vim.o.columns - 4)
   local height = 0
   for _, line in ipairs(lines) do
     height = height + math.max(1, math.ceil(vim.api.nvim_strwidth(line) / width))
   end
-  height = math.max(3, math.min(height, vim.o.lines - 6))
+  local room = vim.o.lines - 6
+  local cut = height > room
+  height = math.max(3, math.min(height, room))
   return {
     relative = "editor",
     width = width,
     height = height,
     row = vim.o.lines - height - 4,
     col = math.floor((vim.o.columns - width) / 2) - 1,
-  }
+  },
+    cut
 end
 
 ---@param approval mcp_sidecar.Approval
@@ -298,9 +303,17 @@ local function show(approval, focus)
     })
   end
   local waiting = #client.picture().approvals
-  local title = approval.kind == "trust" and "trust" or approval.kind == "tool" and "approval" or "question"
-  local float = vim.tbl_extend("force", geometry(lines), {
-    title = (" %s%s "):format(title, waiting > 1 and (" · %d more"):format(waiting - 1) or ""),
+  local place, cut = geometry(lines)
+  local titles = { tool = "approval", trust = "trust" }
+  local title = { titles[approval.kind] or "question" }
+  if waiting > 1 then
+    table.insert(title, ("%d more wait"):format(waiting - 1))
+  end
+  if cut then
+    table.insert(title, "scroll to see all, v for a whole window")
+  end
+  local float = vim.tbl_extend("force", place, {
+    title = " " .. table.concat(title, " · ") .. " ",
     footer = footer(approval),
     border = "rounded",
     style = "minimal",
@@ -317,6 +330,7 @@ local function show(approval, focus)
     prompt.window = vim.api.nvim_open_win(prompt.buffer, false, vim.tbl_extend("error", float, { noautocmd = true }))
     vim.wo[prompt.window].wrap = true
     vim.wo[prompt.window].linebreak = true
+    vim.wo[prompt.window].breakindent = true
     vim.wo[prompt.window].winhighlight = "NormalFloat:Normal,FloatBorder:McpAsks,FloatTitle:McpTitle"
   end
   prompt.shown = approval.id

@@ -503,10 +503,11 @@ local function make_buffer()
       load()
     end
   end)
-  vim.api.nvim_create_autocmd({ "VimResized", "WinResized" }, { buffer = buffer, callback = redraw })
+  local resized = vim.api.nvim_create_autocmd({ "VimResized", "WinResized" }, { callback = redraw })
   vim.api.nvim_create_autocmd("BufWipeout", {
     buffer = buffer,
     callback = function()
+      vim.api.nvim_del_autocmd(resized)
       for _, off in ipairs(state.offs) do
         off()
       end

@@ -138,21 +138,20 @@ local function annotate(buffer)
 end
 
 local function header(buffer, state)
-  local tool = forms[buffer].tool
+  local window, tool = vim.fn.bufwinid(buffer), forms[buffer].tool
+  if window == -1 then
+    return
+  end
   local manner, group = look.manner(tool.annotations)
-  local text = ("%%#McpServer# %s %%#McpMuted#› %%#McpTool#%s  %%#%s#%s%%#McpMuted#  %s%%=%s "):format(
+  vim.wo[window].winbar = ("%%#McpServer# %s %%#McpMuted#› %%#McpTool#%s  %%#%s#%s%%#McpMuted#  %s%%=%s"):format(
     look.literal(tool.server),
     look.literal(tool.tool),
     group,
     manner,
     look.literal(state or tool.level),
-    state and "%#McpKey#<C-c>%#McpMuted# cancel"
-      or "%#McpKey#<CR>%#McpMuted# call  %#McpKey#<Tab>%#McpMuted# choose  %#McpKey#g?%#McpMuted# help"
+    state and look.hints({ { "<C-c>", "cancel" } })
+      or look.hints({ { "<CR>", "call" }, { "<Tab>", "choose" }, { "+", "add" }, { "g?", "help" } })
   )
-  local window = vim.fn.bufwinid(buffer)
-  if window ~= -1 then
-    vim.wo[window].winbar = text
-  end
 end
 
 ---The arguments as written, or nil with the place where they stop being JSON.
@@ -372,11 +371,9 @@ local function open(tool, opts)
   vim.wo[window].wrap = true
   annotate(buffer)
   header(buffer)
-  -- Virtual lines above the first line only show when the window is scrolled to them, so the cursor starts below.
-  pcall(vim.api.nvim_win_set_cursor, window, { 2, 0 })
-  local line = vim.api.nvim_get_current_line()
-  local value = line:match('^%s*"[^"]+": "()')
-  pcall(vim.api.nvim_win_set_cursor, window, { 2, (value or 1) - 1 })
+  -- On the first value, inside its quotes: ready to type.
+  local value = (vim.api.nvim_buf_get_lines(buffer, 1, 2, false)[1] or ""):match('^%s*"[^"]+": "?()')
+  vim.api.nvim_win_set_cursor(window, { math.min(2, vim.api.nvim_buf_line_count(buffer)), (value or 1) - 1 })
 end
 
 ---Fills the first text field that is free.

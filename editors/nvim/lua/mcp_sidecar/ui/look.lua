@@ -174,7 +174,7 @@ function M.show(buffer, mods)
       foldcolumn = "0",
       list = false,
       spell = false,
-      winfixbuf = false,
+      fillchars = "eob: ",
     }) do
       vim.api.nvim_set_option_value(option, value, { scope = "local", win = window })
     end
@@ -200,6 +200,15 @@ function M.set_lines(buffer, lines)
   vim.api.nvim_buf_set_lines(buffer, first - 1, #old - last, false, vim.list_slice(lines, first, #lines - last))
   vim.bo[buffer].modifiable = false
   vim.bo[buffer].modified = false
+end
+
+---The keys that a window names in its winbar: all where there is room, else the last, which is help.
+---@param keys { [1]: string, [2]: string }[]
+function M.hints(keys)
+  local shown = vim.tbl_map(function(key)
+    return ("%%#McpKey#%s%%#McpMuted# %s "):format(key[1], key[2])
+  end, keys)
+  return ("%%{%%winwidth(0) >= 80 ? '%s' : '%s'%%}"):format(table.concat(shown), shown[#shown])
 end
 
 ---@param buffer integer

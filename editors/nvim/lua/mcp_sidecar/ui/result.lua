@@ -120,6 +120,17 @@ local function put(origin, lines, replace)
   end
 end
 
+local function help()
+  look.peek({
+    "`Y`  yank all of it",
+    "`I`  insert it where the call came from",
+    "`R`  put it in place of the lines that the call was made with",
+    "`.`  call again",
+    "`gf` `gx` `<CR>`  open the link or file on this line",
+    "`q`  close",
+  }, { title = "result" })
+end
+
 ---@param result mcp_sidecar.Result
 ---@param origin mcp_sidecar.Origin
 function M.show(result, origin)
@@ -147,6 +158,7 @@ function M.show(result, origin)
   look.map(buffer, "n", ".", function()
     require("mcp_sidecar.ui.form").again()
   end, "call again")
+  look.map(buffer, "n", "g?", help, "help")
   -- Beside a form there is room; anywhere else below.
   local form = vim.fn.bufwinid(("mcp-call://%s/%s"):format(result.server, result.tool))
   if vim.fn.bufwinid(buffer) == -1 and form ~= -1 then
@@ -157,12 +169,14 @@ function M.show(result, origin)
   end
   vim.wo.wrap = true
   vim.wo.conceallevel = filetype == "markdown" and 2 or 0
-  vim.wo.winbar = ("%%#%s# %s %%#McpTool#%s  %%#McpMuted#%s  %s%%=%%#McpKey#Y%%#McpMuted# yank %%#McpKey#I%%#McpMuted# insert %%#McpKey#R%%#McpMuted# replace %%#McpKey#.%%#McpMuted# again "):format(
+  local hints = { { "Y", "yank" }, { "I", "insert" }, { "R", "replace" }, { ".", "again" }, { "g?", "help" } }
+  vim.wo.winbar = ("%%#%s# %s %%#McpTool#%s  %%#McpMuted#%s  %s%%=%s"):format(
     result.isError and "McpFailed" or "McpConnected",
     result.isError and look.icon("failed") .. " error from" or look.icon("ok"),
     look.literal(result.tool),
     look.duration(result.durationMs),
-    look.literal(result.decision)
+    look.literal(result.decision),
+    look.hints(hints)
   )
 end
 

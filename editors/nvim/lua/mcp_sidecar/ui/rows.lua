@@ -59,7 +59,9 @@ end
 
 ---What to say about a server beside its name: why it is not connected, or what it has.
 local function story(server)
-  if server.status == "failed" then
+  if server.status == "disabled" then
+    return "switched off in its file", "McpMuted"
+  elseif server.status == "failed" then
     return server.error or "failed", "McpFailed"
   elseif server.status == "needs-auth" then
     return "needs you to sign in: i", "McpNeedsAuth"
@@ -76,29 +78,26 @@ end
 ---@param tool mcp_sidecar.Tool
 local function tool_row(tool, widths, indent, width)
   local manner, group = look.manner(tool.annotations)
-  local room = width - indent - widths.tool - widths.level - widths.manner - 7
-  local source = tool.source or ""
+  local room = width - indent - widths.tool - widths.level - widths.manner - 8
+  local source = room > 50 and 2 + widths.source or 0
+  local words = tool.changed and "changed since you allowed it" or tool.description
   return row({
     { (" "):rep(indent) },
     { look.pad(tool.tool, widths.tool), "McpTool" },
     { "  " .. look.pad(tool.level, widths.level), look.level_group(tool.level) },
     { "  " .. look.pad(manner, widths.manner), group },
-    {
-      "  " .. look.fit(
-        tool.changed and "changed since you allowed it" or tool.description,
-        math.max(8, room - #source - 2)
-      ),
-    },
-    { room > 40 and "  " .. source or "", "McpMuted" },
+    { "  " .. look.pad(words, math.max(8, room - source)), tool.changed and "McpAsks" or nil },
+    { source > 0 and "  " .. look.fit(tool.source, widths.source) or "", "McpMuted" },
   }, "tool:" .. tool.name, "tool", tool)
 end
 
 local function tool_widths(tools)
-  local widths = { tool = 8, level = 12, manner = 0 }
+  local widths = { tool = 8, level = 12, manner = 0, source = 0 }
   for _, tool in ipairs(tools) do
     widths.tool = math.min(28, math.max(widths.tool, vim.api.nvim_strwidth(tool.tool)))
     widths.level = math.max(widths.level, #tool.level)
     widths.manner = math.max(widths.manner, #look.manner(tool.annotations))
+    widths.source = math.min(28, math.max(widths.source, vim.api.nvim_strwidth(tool.source or "")))
   end
   return widths
 end
@@ -110,9 +109,9 @@ local function add_approvals(rows, approvals, width)
       rows,
       row({
         { "   " .. look.icon("ask") .. " ", "McpAsks" },
-        { look.pad(approval.title, math.max(20, width - 30)) },
-        { "  " .. mark, "McpMuted" },
-        { "  <CR>", "McpKey" },
+        { look.pad(approval.title, math.max(20, width - 34)) },
+        { "  " .. look.pad(mark, 11), "McpMuted" },
+        { " <CR>", "McpKey" },
         { " answer", "McpMuted" },
       }, "approval:" .. approval.id, "approval", approval)
     )
@@ -191,17 +190,18 @@ function views.servers(data, width)
   for _, server in ipairs(servers) do
     local group = look.status_groups[server.status]
     local text, text_group = story(server)
+    local word = (server.enabled or server.status == "disabled") and server.status or server.status .. " off"
     local wide = width >= 100
     local tail = wide and ("%s  %s"):format(server.transport, server.scope) or server.scope
     local latency = server.latencyMs and look.duration(server.latencyMs) or ""
-    local room = width - names - 2 - 19 - #tail - 3 - 9
+    local room = width - names - 2 - 20 - #tail - 3 - 9
     table.insert(
       rows,
       row({
         { " " .. look.icon(data.unfolded[server.name] and "unfolded" or "folded") .. " ", "McpMuted" },
         { look.icon(server.status) .. " ", group },
         { look.pad(server.name, names), server.enabled and "McpServer" or "McpMuted" },
-        { "  " .. look.pad(server.enabled and server.status or server.status .. " (off)", 12), group },
+        { "  " .. look.pad(word, 13), group },
         { "  " .. look.pad(text, math.max(10, room)), text_group },
         { " " .. look.pad(latency, 7), "McpMuted" },
         { "  " .. tail, "McpMuted" },

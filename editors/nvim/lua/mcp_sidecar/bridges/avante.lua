@@ -1,0 +1,49 @@
+--- Tools for avante.nvim: `custom_tools = function() return require("mcp_sidecar.bridges.avante").tools() end`.
+
+local tools = require("mcp_sidecar.bridges.tools")
+
+local M = {}
+
+---A JSON Schema's properties as avante describes them.
+local function fields(schema)
+  local list = {}
+  local required = {}
+  for _, name in ipairs(type(schema.required) == "table" and schema.required or {}) do
+    required[name] = true
+  end
+  for name, field in pairs(type(schema.properties) == "table" and schema.properties or {}) do
+    local kind = type(field.type) == "table" and field.type[1] or field.type or "string"
+    table.insert(list, {
+      name = name,
+      description = field.description or field.title or name,
+      type = kind == "number" and "integer" or kind,
+      optional = not required[name],
+      choices = type(field.enum) == "table" and field.enum or nil,
+      fields = kind == "object" and fields(field) or nil,
+    })
+  end
+  table.sort(list, function(one, other)
+    return one.name < other.name
+  end)
+  return list
+end
+
+---@return table[]
+function M.tools()
+  return vim.tbl_map(function(tool)
+    return {
+      name = tools.name(tool),
+      description = tool.description,
+      param = { type = "table", fields = fields(tool.inputSchema) },
+      returns = {
+        { name = "result", description = "What the tool gave", type = "string" },
+        { name = "error", description = "What went wrong", type = "string", optional = true },
+      },
+      func = function(input, opts)
+        tools.call(tool, input, "avante", opts.on_complete)
+      end,
+    }
+  end, tools.known())
+end
+
+return M

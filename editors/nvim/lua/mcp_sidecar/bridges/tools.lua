@@ -1,0 +1,85 @@
+--- What the bridges to chat plugins have in common: which tools there are, and a result as text for a model.
+--- Every call goes to the sidecar as one of a plugin, so its policy and its approvals hold whoever asks.
+
+local client = require("mcp_sidecar.client")
+
+local M = {}
+
+---@type mcp_sidecar.Tool[]
+local known = {}
+local listeners, hearing = {}, false
+
+local function load()
+  client.command("mcp.tools", nil, function(_, result)
+    known = result and result.tools or known
+    for _, listener in ipairs(listeners) do
+      listener(known)
+    end
+  end)
+end
+
+---Calls back with the tools now, and whenever they change.
+---@param listener fun(tools: mcp_sidecar.Tool[])
+function M.follow(listener)
+  table.insert(listeners, listener)
+  if not hearing then
+    hearing = true
+    client.on("tools", load)
+    client.on("reload", load)
+  end
+  load()
+end
+
+---The tools as last heard.
+---@return mcp_sidecar.Tool[]
+function M.known()
+  if not hearing then
+    M.follow(function() end)
+  end
+  return known
+end
+
+---A name that models accept: letters, digits and `_`, at most 64.
+---@param tool mcp_sidecar.Tool
+---@return string
+function M.name(tool)
+  local name = tool.name:gsub("[^%w_]", "_")
+  return #name <= 64 and name or name:sub(1, 55) .. "_" .. vim.fn.sha256(name):sub(1, 8)
+end
+
+---@param result mcp_sidecar.Result
+---@return string
+function M.text(result)
+  local parts = {}
+  for _, content in ipairs(result.content) do
+    if content.type == "text" then
+      table.insert(parts, content.text)
+    elseif content.type == "resource" and content.resource.text then
+      table.insert(parts, content.resource.text)
+    else
+      table.insert(parts, ("[%s %s]"):format(content.type, content.uri or content.mimeType or ""))
+    end
+  end
+  if #parts == 0 and result.structuredContent ~= nil then
+    parts = { vim.json.encode(result.structuredContent) }
+  end
+  return table.concat(parts, "\n")
+end
+
+---@param tool mcp_sidecar.Tool
+---@param arguments table
+---@param requester string
+---@param done fun(text?: string, err?: string)
+function M.call(tool, arguments, requester, done)
+  require("mcp_sidecar").call(tool.name, arguments, { requester = requester }, function(err, result)
+    if err then
+      done(nil, err.message)
+    elseif result.isError then
+      done(nil, M.text(result))
+    else
+      done(M.text(result))
+    end
+  end)
+end
+
+return M
