@@ -163,6 +163,14 @@ impl Server {
         self.0.state.borrow().clone()
     }
 
+    /// Why it cannot be talked to now, where it cannot.
+    pub fn trouble(&self) -> Option<Error> {
+        match &*self.0.live.borrow() {
+            Live::Down(error) => Some(error.clone()),
+            Live::Asleep | Live::Coming | Live::Up(..) => None,
+        }
+    }
+
     /// The last lines of its log, oldest first.
     pub fn logs(&self, limit: usize) -> Vec<LogLine> {
         self.0.logs.last(limit)

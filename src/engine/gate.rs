@@ -190,7 +190,10 @@ impl Passage {
                     return Err(Error::NoTool { server: server.clone(), tool: tool.to_string() });
                 }
                 _ => {
-                    handle?;
+                    // Its own words and its own kind: a process that died is no connection that failed.
+                    if let Some(error) = handle?.trouble() {
+                        return Err(error);
+                    }
                     let why = view.state.error.clone().unwrap_or_else(|| format!("it is {}", status.as_str()));
                     return Err(Error::Connection { server: server.clone(), message: why });
                 }

@@ -14,6 +14,7 @@ use super::hub::Wish;
 use super::trust::{Judge, Verdict};
 use super::vault::Vault;
 use crate::config::Definition;
+use crate::config::shape::secrets::is_named;
 use crate::config::spec::{Input, InputKind};
 use crate::model::{CallId, Error, Requester, Result, ServerName, Timestamp};
 use crate::secrets::{input_name, keyring_name};
@@ -109,8 +110,12 @@ impl EngineHost {
         }
         let words = |key: &str| params.get(key).and_then(Value::as_str);
         let url = words("url").map(str::to_owned);
+        let mut detail = visible(words("message").unwrap_or_default(), WORDS);
+        for field in secret_fields(params.get("requestedSchema")) {
+            detail.push_str(&format!("\nBeware: `{field}` looks like a secret, and {server} will see what you type."));
+        }
         let approval = Approval {
-            detail: visible(words("message").unwrap_or_default(), WORDS),
+            detail,
             schema: params.get("requestedSchema").cloned(),
             url: url.clone(),
             ..question(&server, Kind::Elicitation, format!("{server} asks you"), &["accept", "decline", "cancel"])
@@ -201,6 +206,16 @@ pub fn question(server: &ServerName, kind: Kind, title: String, options: &[&'sta
         created_at: Timestamp::now(),
         expires_at: Timestamp::now(),
     }
+}
+
+/// The fields of a form that ask for a password or the like, which MCP forbids.
+fn secret_fields(schema: Option<&Value>) -> Vec<String> {
+    let fields = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    let secret = |(name, field): &(&String, &Value)| {
+        let title = field.get("title").and_then(Value::as_str);
+        is_named(name) || title.is_some_and(is_named)
+    };
+    fields.into_iter().flatten().filter(secret).map(|(name, _)| one_line(name, 80)).collect()
 }
 
 /// Only pages are opened: `javascript:`, `file:` and the like are somebody's attack.

@@ -9,6 +9,23 @@
     reason = "a test that cannot go on should say so at once"
 )]
 
+#[path = "../support/servers.rs"]
+mod public;
+#[path = "../support/mod.rs"]
+mod support;
+#[cfg(unix)]
+mod workspace;
+
+#[cfg(unix)]
+mod faults;
+#[cfg(unix)]
+mod lives;
 #[cfg(target_os = "linux")]
 mod processes;
+#[cfg(unix)]
+mod reload;
 mod remote;
+#[cfg(unix)]
+mod servers;
+#[cfg(unix)]
+mod talking;

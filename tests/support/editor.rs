@@ -14,7 +14,25 @@ use super::wire;
 /// No wait of a test takes longer on the slowest machine; it only ends tests that would hang.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Requests from here on were sent by a [`Voice`], which does not wait for answers.
+const FIRST_OF_VOICES: i64 = 1 << 40;
+
 type Handler = Box<dyn FnMut(&Value) -> Result<Value, Value> + Send>;
+
+/// Lets something inside the editor send requests by itself, such as an MCP server that it hosts.
+#[derive(Clone)]
+pub struct Voice {
+    output: mpsc::UnboundedSender<Value>,
+    next_id: i64,
+}
+
+impl Voice {
+    pub fn request(&mut self, method: &str, params: Value) {
+        self.next_id += 1;
+        let message = json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params });
+        self.output.send(message).ok();
+    }
+}
 
 /// One editor on one connection.
 pub struct TestEditor {
@@ -86,6 +104,10 @@ impl TestEditor {
 
     pub fn send(&mut self, message: Value) {
         self.output.send(message).ok();
+    }
+
+    pub fn voice(&self) -> Voice {
+        Voice { output: self.output.clone(), next_id: FIRST_OF_VOICES }
     }
 
     /// Asks and waits; the error is the JSON-RPC error object.
@@ -224,6 +246,7 @@ impl TestEditor {
             }
             (Some(method), None) if self.ignored.contains(&method) => {}
             (Some(method), None) => self.notifications.push_back((method, message["params"].clone())),
+            (None, Some(id)) if id.as_i64().is_some_and(|id| id > FIRST_OF_VOICES) => {}
             (None, _) => {
                 let id = message["id"].as_i64().unwrap_or_else(|| panic!("an answer without an id: {message:#}"));
                 assert!(self.answers.insert(id, message).is_none(), "request {id} was answered twice");

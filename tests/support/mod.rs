@@ -13,7 +13,7 @@ use mcp_sidecar::settings::Settings;
 use tokio::task::JoinHandle;
 
 pub use desk::Desk;
-pub use editor::{TestEditor, uri};
+pub use editor::{TestEditor, Voice, uri};
 pub use home::Home;
 pub use stdio::StdioEditor;
 

@@ -59,6 +59,11 @@ pub fn find(name: Option<&str>, text: &str) -> Option<Range<usize>> {
     (!flag && (sensitivity == Sensitivity::Sure || !doubtful)).then_some(from..text.len())
 }
 
+/// Whether a name says that its value is a secret.
+pub fn is_named(name: &str) -> bool {
+    sensitivity(name) != Sensitivity::None
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sensitivity {
     None,

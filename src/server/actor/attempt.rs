@@ -163,9 +163,17 @@ impl Attempt {
         let connection = match opened {
             Ok(Ok(connection)) => connection,
             Ok(Err(OpenError::OtherEra { era, .. })) => return Err(Trouble::OtherEra(era)),
+            Ok(Err(OpenError::Timeout { what, hint, .. })) => {
+                let mut late = attempt.late(what);
+                late.message.push_str(&hint);
+                return Err(late.with_last_words(&self.logs, attempt.since).into());
+            }
             Ok(Err(error)) => {
-                // A broken pipe is usually the shadow of an exit, and that tells more.
-                if let Ok(exit) = timeout(LAST_BREATH, exit_of(process.as_ref())).await {
+                // A broken pipe is usually the shadow of an exit, and that tells more. After any other trouble it is
+                // us who closed the pipe, and an exit only means that the server noticed.
+                if matches!(error, OpenError::Closed { .. } | OpenError::Io { .. })
+                    && let Ok(exit) = timeout(LAST_BREATH, exit_of(process.as_ref())).await
+                {
                     return Err(self.ended(attempt, exit, "initialize").into());
                 }
                 let failure = Failure::from_open(&error, is_process);

@@ -40,6 +40,8 @@ enum End {
 
 impl Actor {
     pub(super) async fn live(&mut self, connected: Connected) -> Phase {
+        // Before anybody hears that it is connected: what is saved from then on counts.
+        let mut sources = self.watch_sources().await;
         let Connected { connection, process, mut happenings, since, .. } = self.enter(connected);
         let begun = Instant::now();
         let used = self.activity.begun();
@@ -52,7 +54,6 @@ impl Actor {
         let mut changed: HashSet<Listed> = HashSet::new();
         let mut list_at = begun;
         let mut listing: Option<BoxFuture<'static, Relisted>> = None;
-        let mut sources = self.watch_sources().await;
         self.activity.listen();
 
         let end = loop {

@@ -1,0 +1,277 @@
+//! Servers that misbehave: what their status says, what their calls end with, and that nobody else notices.
+
+use std::io::{ErrorKind, Read};
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use crate::support::Home;
+use crate::workspace::{Workspace, alive, demo, fixture, gone, pids, text, with};
+
+/// A workspace with one server that has this fault, beside one that has none.
+async fn with_fault(mode: &[&str], more: Value) -> (Workspace, Faulty) {
+    let home = Home::new();
+    let file = home.path("pids");
+    let definition = with(with(fixture("faulty.py", mode), json!({ "env": { "PIDS": file } })), more);
+    let mut workspace = Workspace::open_at(home, json!({ "bad": definition, "good": demo() })).await;
+    workspace.connected("good").await;
+    (workspace, Faulty { file })
+}
+
+struct Faulty {
+    file: std::path::PathBuf,
+}
+
+impl Faulty {
+    /// The good server still works, and of the bad one nothing is left at the end.
+    async fn end(self, mut workspace: Workspace) {
+        let said = workspace.call("mcp__good__echo", json!({ "text": "well" })).await;
+        assert_eq!(said.unwrap(), "well", "a broken server harms only itself");
+        workspace.quit().await;
+        gone(&pids(&self.file)).await;
+    }
+}
+
+fn kind(error: &Value) -> &str {
+    error["data"]["kind"].as_str().unwrap()
+}
+
+fn has(list: &Value, part: &str) {
+    let found = list.as_array().unwrap().iter().any(|each| each.as_str().unwrap().contains(part));
+    assert!(found, "no “{part}” in {list:#}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_leaves_at_once_is_tried_again_later() {
+    let (mut workspace, faulty) = with_fault(&["exit"], json!({})).await;
+    let status = workspace.until("bad", |status| status["error"].is_string()).await;
+    assert_eq!(status["error"], "exited with code 0 before initialize");
+    assert_eq!(status["status"], "pending");
+    assert!(status["reason"].as_str().unwrap().starts_with("retrying in "));
+    let error = workspace.call("mcp__bad__echo", json!({})).await.unwrap_err();
+    assert_eq!(kind(&error), "process-failed", "{error:#}");
+    faulty.end(workspace).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_does_not_answer_initialize_is_ended_at_the_limit() {
+    let (mut workspace, faulty) = with_fault(&["hang"], json!({ "startupTimeout": 2 })).await;
+    let error = workspace.failure("bad").await;
+    assert_eq!(error, "no answer to initialize in 2 s (`startupTimeout` sets this limit)");
+    gone(&pids(&faulty.file)[..1]).await;
+    faulty.end(workspace).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn junk_between_messages_is_skipped_and_counted() {
+    let (mut workspace, faulty) = with_fault(&["junk"], json!({})).await;
+    workspace.connected("bad").await;
+    assert_eq!(workspace.call("mcp__bad__echo", json!({ "a": 1 })).await.unwrap(), r#"{"a": 1}"#);
+    let skipped = |status: &Value| status["warnings"].to_string().contains("were no messages and were skipped");
+    workspace.status_where("bad", skipped).await;
+    faulty.end(workspace).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endless_answer_fails_its_call_while_memory_stays_small() {
+    let (mut workspace, faulty) = with_fault(&["pour"], json!({})).await;
+    workspace.connected("bad").await;
+    let error = workspace.call("mcp__bad__echo", json!({})).await.unwrap_err();
+    assert!(error["message"].as_str().unwrap().contains("16 MiB"), "{error:#}");
+    assert_eq!(kind(&error), "protocol-error");
+    #[cfg(target_os = "linux")]
+    {
+        let sidecar = workspace.sidecar.process.id().unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{sidecar}/status")).unwrap();
+        let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let kilobytes: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
+        assert!(kilobytes < 256 << 10, "{kilobytes} kB at its largest");
+    }
+    faulty.end(workspace).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_never_reads_fails_its_calls_and_blocks_nobody() {
+    let (mut workspace, faulty) = with_fault(&["deaf"], json!({ "timeout": 1 })).await;
+    workspace.connected("bad").await;
+    let large = json!({ "text": "x".repeat(1 << 20) });
+    let calls: Vec<i64> = (0..3).map(|_| workspace.begin_call("mcp__bad__echo", large.clone())).collect();
+    assert_eq!(workspace.call("mcp__good__echo", json!({ "text": "meanwhile" })).await.unwrap(), "meanwhile");
+    for call in calls {
+        let error = workspace.editor().answer(call).await.unwrap_err();
+        assert_eq!(kind(&error), "connection-failed");
+        assert!(error["message"].as_str().unwrap().contains("does not read"), "{error:#}");
+    }
+    faulty.end(workspace).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn daemons_end_with_the_server_that_started_them() {
+    let (mut workspace, faulty) = with_fault(&["daemons"], json!({})).await;
+    workspace.connected("bad").await;
+    let family = pids(&faulty.file);
+    assert_eq!(family.iter().filter(|pid| alive(**pid)).count(), 3);
+    workspace.command("mcp.server.stop", json!({ "server": "bad" })).await;
+    assert!(family.iter().all(|pid| !alive(*pid)), "answered when settled");
+    faulty.end(workspace).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_on_stderr_is_drained() {
+    let (mut workspace, faulty) = with_fault(&["shout"], json!({})).await;
+    workspace.connected("bad").await;
+    assert_eq!(workspace.call("mcp__bad__echo", json!({ "a": 1 })).await.unwrap(), r#"{"a": 1}"#);
+    let lines = workspace.command("mcp.server.logs", json!({ "server": "bad", "limit": 100_000 })).await;
+    assert!(lines.to_string().len() < 512 << 10);
+    faulty.end(workspace).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_of_three_answers_counts_and_one_call_is_recorded() {
+    let (mut workspace, faulty) = with_fault(&["triple"], json!({})).await;
+    workspace.connected("bad").await;
+    assert_eq!(workspace.call("mcp__bad__echo", json!({})).await.unwrap(), "answer 1");
+    assert_eq!(workspace.call("mcp__bad__echo", json!({})).await.unwrap(), "answer 1");
+    let calls = workspace.command("mcp.calls", json!({ "server": "bad" })).await["calls"].clone();
+    assert_eq!(calls.as_array().unwrap().len(), 2, "one record for each call");
+    faulty.end(workspace).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_comes_too_late_is_dropped() {
+    let (mut workspace, faulty) = with_fault(&["late"], json!({})).await;
+    workspace.connected("bad").await;
+    let late = json!({ "tool": "mcp__bad__echo", "arguments": { "late": true }, "timeoutMs": 100 });
+    let error = workspace.editor().command("mcp.tool.call", late).await.unwrap_err();
+    assert_eq!(kind(&error), "timeout");
+    // It reads one message after another: when it answers this, the late answer has come, too.
+    assert_eq!(workspace.call("mcp__bad__echo", json!({ "late": false })).await.unwrap(), r#"{"late": false}"#);
+    let calls = workspace.command("mcp.calls", json!({ "server": "bad", "failed": true })).await["calls"].clone();
+    assert_eq!(calls.as_array().unwrap().len(), 1);
+    assert!(calls[0]["error"].as_str().unwrap().contains("within 0.1 s"), "{calls:#}");
+    faulty.end(workspace).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_that_go_in_circles_end_with_a_warning_and_the_tools_so_far() {
+    let (mut workspace, faulty) = with_fault(&["circle"], json!({})).await;
+    let status = workspace.connected("bad").await;
+    has(&status["warnings"], "tools/list goes round in circles");
+    let names: Vec<Value> = workspace.tools("bad").await.iter().map(|tool| tool["tool"].clone()).collect();
+    assert_eq!(names, [json!("echo-a"), json!("echo-b")]);
+    faulty.end(workspace).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_of_two_tools_of_one_name_counts_with_a_warning() {
+    let (mut workspace, faulty) = with_fault(&["twins"], json!({})).await;
+    let status = workspace.connected("bad").await;
+    has(&status["warnings"], "duplicate tool echo");
+    let tools = workspace.tools("bad").await;
+    assert_eq!((tools.len(), &tools[0]["description"]), (1, &json!("says it back")));
+    faulty.end(workspace).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn references_in_a_schema_are_never_fetched_nor_followed_for_ever() {
+    let page = TcpListener::bind("127.0.0.1:0").unwrap();
+    page.set_nonblocking(true).unwrap();
+    let url = format!("http://{}/schema.json", page.local_addr().unwrap());
+    let (mut workspace, faulty) = with_fault(&["refs", &url], json!({})).await;
+    workspace.connected("bad").await;
+    assert_eq!(workspace.tools("bad").await[0]["inputSchema"]["properties"]["page"]["$ref"], json!(url));
+    let nested = json!({ "self": { "self": { "page": 1, "file": 2 } } });
+    match workspace.call("mcp__bad__echo", nested).await {
+        Ok(said) => assert!(said.contains("self"), "{said}"),
+        Err(error) => assert_eq!(kind(&error), "invalid-arguments", "{error:#}"),
+    }
+    assert_eq!(page.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "somebody fetched it");
+    faulty.end(workspace).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_is_not_utf8_ends_its_call_at_once() {
+    let (mut workspace, faulty) = with_fault(&["bytes"], json!({})).await;
+    workspace.connected("bad").await;
+    let error = workspace.call("mcp__bad__echo", json!({})).await.unwrap_err();
+    assert!(error["message"].as_str().unwrap().contains("answer is not UTF-8"), "{error:#}");
+    assert_eq!(kind(&error), "protocol-error");
+    faulty.end(workspace).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn questions_before_the_handshake_are_refused_and_the_start_goes_on() {
+    let (mut workspace, faulty) = with_fault(&["eager"], json!({})).await;
+    workspace.connected("bad").await;
+    let answers = workspace.call("mcp__bad__echo", json!({})).await.unwrap();
+    assert_eq!(answers, r#"["error", "error", "error"]"#);
+    faulty.end(workspace).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_questions_in_one_call_are_five_for_the_user_one_at_a_time() {
+    let (mut workspace, faulty) = with_fault(&["nosy"], json!({})).await;
+    workspace.connected("bad").await;
+    let call = workspace.begin_call("mcp__bad__echo", json!({}));
+    for _ in 0..5 {
+        let waiting = |news: &Value| news["approvals"].as_array().is_some_and(|approvals| !approvals.is_empty());
+        let news = workspace.editor().notification_where("mcp/approvalsChanged", waiting).await;
+        let [approval] = &news["approvals"].as_array().unwrap()[..] else { panic!("one at a time: {news:#}") };
+        assert_eq!(approval["title"], "bad asks you");
+        let detail = approval["detail"].as_str().unwrap();
+        assert!(detail.contains("`password` looks like a secret") && !detail.contains("`city`"), "{detail}");
+        let answer = json!({ "id": approval["id"], "decision": "accept", "content": { "city": "Rome" } });
+        workspace.command("mcp.approval.resolve", answer).await;
+    }
+    assert_eq!(text(&workspace.editor().answer(call).await.unwrap()), r#"{"accept": 5, "decline": 45}"#);
+    faulty.end(workspace).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_storm_of_log_messages_is_thinned_out_with_a_count_and_the_call_is_answered() {
+    let (mut workspace, faulty) = with_fault(&["chatty"], json!({})).await;
+    workspace.connected("bad").await;
+    assert_eq!(workspace.call("mcp__bad__echo", json!({ "a": 1 })).await.unwrap(), r#"{"a": 1}"#);
+    let counted = |log: &Value| log["text"].as_str().is_some_and(|text| text.contains("came too fast"));
+    workspace.editor().notification_where("mcp/log", counted).await;
+    faulty.end(workspace).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_where_nothing_listens_is_named_and_tried_again_later() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    let mut workspace = Workspace::open(json!({ "tcp": { "port": port }, "http": { "url": url } })).await;
+    for server in ["tcp", "http"] {
+        let status = workspace.until(server, |status| status["error"].is_string()).await;
+        let error = status["error"].as_str().unwrap();
+        assert!(error.starts_with(&format!("connection refused 127.0.0.1:{port}")), "{error}");
+        assert!(status["reason"].as_str().unwrap().starts_with("retrying in "));
+        let error = workspace.call(&format!("mcp__{server}__any"), json!({})).await.unwrap_err();
+        assert_eq!(kind(&error), "connection-failed");
+    }
+    workspace.quit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn random_bytes_on_a_port_are_not_mcp() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut noise = vec![0; 64 << 10];
+            std::fs::File::open("/dev/urandom").unwrap().read_exact(&mut noise).unwrap();
+            tokio::io::AsyncWriteExt::write_all(&mut stream, &noise).await.ok();
+            // Held open: what came has to be enough to tell.
+            std::mem::forget(stream);
+        }
+    });
+    let mut workspace = Workspace::open(json!({ "noise": { "port": port } })).await;
+    let error = workspace.failure("noise").await;
+    assert!(error.contains("not MCP"), "{error}");
+    let error = workspace.call("mcp__noise__any", json!({})).await.unwrap_err();
+    assert!(["protocol-error", "connection-failed"].contains(&kind(&error)), "{error:#}");
+    workspace.quit().await;
+}
