@@ -3,9 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::support::Home;
-use crate::workspace::{
-    PROGRAM, Workspace, alive, demo, fixture, gone, kill, pid, pids, text, wait_for, with,
-};
+use crate::workspace::{PROGRAM, Workspace, alive, demo, fixture, gone, kill, pid, pids, text, wait_for, with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fifty_servers_start_together_and_one_that_is_slow_holds_up_nobody() {
@@ -123,7 +121,10 @@ async fn a_test_tells_what_it_found_and_leaves_nothing_running() {
 
     for params in [json!({ "server": "own" }), json!({ "config": faulty("plain") })] {
         let good = workspace.command("mcp.server.test", params).await;
-        assert_eq!((&good["success"], &good["message"]), (&json!(true), &json!("connected: 1 tools, 0 resources, 0 prompts")));
+        assert_eq!(
+            (&good["success"], &good["message"]),
+            (&json!(true), &json!("connected: 1 tools, 0 resources, 0 prompts"))
+        );
         assert_eq!(good["serverInfo"], json!({ "name": "faulty", "version": "1" }));
         assert_eq!(good["protocolVersion"], "2025-06-18");
         assert_eq!(good["tools"][0]["name"], "echo");

@@ -9,16 +9,6 @@ fn ten() -> Value {
     (0..10).map(|number| (format!("s{number}"), demo())).collect::<Map<_, _>>().into()
 }
 
-fn reload(changes: Value) -> Value {
-    let nothing = json!({ "added": [], "removed": [], "changed": [], "policyOnly": [], "unchanged": 0, "errors": {} });
-    with(nothing, changes)
-}
-
-/// The first look at the user's file.
-fn is_first(told: &Value) -> bool {
-    told["added"].get(0).is_some()
-}
-
 async fn connected(workspace: &mut Workspace, servers: &Value) -> Vec<u32> {
     let mut all = Vec::new();
     for name in servers.as_object().unwrap().keys() {
@@ -31,14 +21,12 @@ async fn connected(workspace: &mut Workspace, servers: &Value) -> Vec<u32> {
 async fn a_save_that_changes_one_server_of_ten_leaves_nine_processes_and_their_calls_alone() {
     let mut servers = ten();
     let mut workspace = Workspace::open(servers.clone()).await;
-    workspace.reloaded(is_first).await;
     let before = connected(&mut workspace, &servers).await;
     let call = workspace.begin_call_with_progress("mcp__s1__countdown", json!({ "from": 20, "interval": 50 }));
     workspace.editor().notification("$/progress").await;
 
     servers["s3"] = with(demo(), json!({ "env": { "CHANGED": "yes" } }));
-    let told = workspace.save(servers.clone()).await;
-    assert_eq!(told, reload(json!({ "changed": ["s3"], "unchanged": 9 })));
+    workspace.save(servers.clone(), json!({ "changed": ["s3"], "unchanged": 9 })).await;
     workspace.until("s3", |status| status["status"] == "connected" && pid(status) != before[3]).await;
     for (number, before) in before.iter().enumerate() {
         let now = pid(&workspace.status(&format!("s{number}")).await);
@@ -53,9 +41,7 @@ async fn a_save_that_changes_one_server_of_ten_leaves_nine_processes_and_their_c
 async fn saves_in_a_hurry_end_in_one_process_of_the_last_one() {
     let home = Home::new();
     let file = home.path("pids");
-    let server = |number: usize| {
-        json!({ "one": with(fixture("faulty.py", &["plain", &number.to_string()]), json!({ "env": { "PIDS": file } })) })
-    };
+    let server = |number: usize| json!({ "one": with(fixture("faulty.py", &["plain", &number.to_string()]), json!({ "env": { "PIDS": file } })) });
     let mut workspace = Workspace::open_at(home, server(0)).await;
     for number in 1..20 {
         write_servers(&workspace.home, server(number));
@@ -80,9 +66,8 @@ async fn a_server_that_is_changed_while_it_starts_is_one_process_in_the_end() {
     let slow = with(fixture("faulty.py", &["gate", never.to_str().unwrap()]), env.clone());
     let mut workspace = Workspace::open_at(home, json!({ "one": slow })).await;
     wait_for("the slow one to start", || pids(&file).len() == 1).await;
-    workspace.reloaded(is_first).await;
     let quick = with(fixture("faulty.py", &["plain"]), env);
-    assert_eq!(workspace.save(json!({ "one": quick })).await["changed"], json!(["one"]));
+    workspace.save(json!({ "one": quick }), json!({ "changed": ["one"] })).await;
     let status = workspace.until("one", |status| status["status"] == "connected").await;
     let [first, second] = pids(&file)[..] else { panic!("two should have started, one after the other") };
     assert_eq!(pid(&status), second);
@@ -94,7 +79,6 @@ async fn a_server_that_is_changed_while_it_starts_is_one_process_in_the_end() {
 async fn a_save_that_does_not_parse_changes_nothing_and_is_told() {
     let servers = json!({ "demo": demo() });
     let mut workspace = Workspace::open(servers.clone()).await;
-    workspace.reloaded(is_first).await;
     let before = workspace.connected("demo").await;
     let file = workspace.home.path("config/mcp.json");
     let good = std::fs::read_to_string(&file).unwrap();
@@ -102,15 +86,13 @@ async fn a_save_that_does_not_parse_changes_nothing_and_is_told() {
     let told = workspace.reloaded(|told| told["errors"] != json!({})).await;
     let errors = &told["errors"][file.to_str().unwrap()];
     assert!(errors[0].as_str().unwrap().contains("unexpected end of file"), "{told:#}");
-    assert_eq!(with(told, json!({ "errors": {} })), reload(json!({ "unchanged": 1 })));
+    assert_eq!((&told["changed"], &told["removed"], &told["unchanged"]), (&json!([]), &json!([]), &json!(1)));
     assert_eq!(workspace.call("mcp__demo__echo", json!({ "text": "still here" })).await.unwrap(), "still here");
     let files = workspace.command("mcp.config", json!({})).await["files"].clone();
     let state = files.as_array().unwrap().iter().find(|each| each["path"] == json!(file)).unwrap();
     assert_eq!((&state["exists"], &state["valid"]), (&json!(true), &json!(false)));
 
-    write_servers(&workspace.home, servers);
-    let told = workspace.reloaded(|told| told["errors"] == json!({})).await;
-    assert_eq!(told, reload(json!({ "unchanged": 1 })));
+    workspace.save(servers, json!({ "unchanged": 1 })).await;
     assert_eq!(pid(&workspace.status("demo").await), pid(&before));
     workspace.quit().await;
 }
@@ -118,7 +100,6 @@ async fn a_save_that_does_not_parse_changes_nothing_and_is_told() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_of_levels_keeps_the_process_and_counts_at_once() {
     let mut workspace = Workspace::open(json!({ "demo": demo() })).await;
-    workspace.reloaded(is_first).await;
     let before = workspace.connected("demo").await;
     let level = |tools: &[Value], name: &str| {
         let tool = tools.iter().find(|tool| tool["tool"] == name).unwrap_or_else(|| panic!("no {name}"));
@@ -127,8 +108,7 @@ async fn a_change_of_levels_keeps_the_process_and_counts_at_once() {
     assert_eq!(level(&workspace.tools("demo").await, "echo").0, "allow-always");
 
     let levels = json!({ "tools": { "echo": "deny", "add": "disable" } });
-    let told = workspace.save(json!({ "demo": with(demo(), levels) })).await;
-    assert_eq!(told, reload(json!({ "policyOnly": ["demo"] })));
+    workspace.save(json!({ "demo": with(demo(), levels) }), json!({ "policyOnly": ["demo"] })).await;
     let tools = workspace.tools("demo").await;
     assert_eq!(level(&tools, "echo").0, "deny");
     assert!(level(&tools, "echo").1.contains("mcp.json"), "{}", level(&tools, "echo").1);
@@ -145,11 +125,10 @@ async fn a_change_of_levels_keeps_the_process_and_counts_at_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_removed_is_gone_with_its_process_and_its_tools() {
     let mut workspace = Workspace::open(json!({ "stays": demo(), "goes": demo() })).await;
-    workspace.reloaded(is_first).await;
     let goes = pid(&workspace.connected("goes").await);
     let call = workspace.begin_call_with_progress("mcp__goes__countdown", json!({ "from": 100, "interval": 100 }));
     workspace.editor().notification("$/progress").await;
-    assert_eq!(workspace.save(json!({ "stays": demo() })).await["removed"], json!(["goes"]));
+    workspace.save(json!({ "stays": demo() }), json!({ "removed": ["goes"], "unchanged": 1 })).await;
     assert_eq!(workspace.editor().notification("mcp/serverRemoved").await, json!({ "name": "goes" }));
     let lost = workspace.editor().answer(call).await.unwrap_err();
     assert_eq!(lost["data"]["kind"], "connection-failed", "{lost:#}");

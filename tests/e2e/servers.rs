@@ -187,9 +187,29 @@ async fn a_status_has_every_field_of_the_contract_and_no_other() {
     assert_eq!(
         fields,
         [
-            "name", "status", "enabled", "transport", "scope", "file", "line", "hides", "needsTrust", "serverInfo",
-            "protocolVersion", "instructions", "capabilities", "toolCount", "resourceCount", "promptCount", "tools",
-            "pid", "startedAt", "latencyMs", "restarts", "warnings", "config",
+            "name",
+            "status",
+            "enabled",
+            "transport",
+            "scope",
+            "file",
+            "line",
+            "hides",
+            "needsTrust",
+            "serverInfo",
+            "protocolVersion",
+            "instructions",
+            "capabilities",
+            "toolCount",
+            "resourceCount",
+            "promptCount",
+            "tools",
+            "pid",
+            "startedAt",
+            "latencyMs",
+            "restarts",
+            "warnings",
+            "config",
         ]
     );
     for (field, value) in [
@@ -226,8 +246,8 @@ async fn a_status_has_every_field_of_the_contract_and_no_other() {
         json!({ "name": "echo", "description": "Says back what it is told",
             "annotations": { "readOnly": true, "openWorld": false } })
     );
-    let shown = json!({ "command": PROGRAM, "args": ["demo-server"], "env": { "PLAIN": "•••", "REFERRED": "${HOME}" } });
+    let shown =
+        json!({ "command": PROGRAM, "args": ["demo-server"], "env": { "PLAIN": "•••", "REFERRED": "${HOME}" } });
     assert_eq!(status["config"], shown);
     workspace.quit().await;
 }
-

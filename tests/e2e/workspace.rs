@@ -120,10 +120,13 @@ impl Workspace {
         self.editor().begin("workspace/executeCommand", params)
     }
 
-    /// Saves the user's own file, and waits for the reload that changes something.
-    pub async fn save(&mut self, servers: Value) -> Value {
+    /// Saves the user's own file, and waits until exactly these changes are told; what is not named is empty.
+    pub async fn save(&mut self, servers: Value, changes: Value) {
         write_servers(&self.home, servers);
-        self.reloaded(|told| told.as_object().unwrap().values().any(|list| list.get(0).is_some())).await
+        let nothing =
+            json!({ "added": [], "removed": [], "changed": [], "policyOnly": [], "unchanged": 0, "errors": {} });
+        let wanted = with(nothing, changes);
+        self.reloaded(|told| *told == wanted).await;
     }
 
     /// Waits for a reload that fits. They are taken in their order: those before it are over with.
