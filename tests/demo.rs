@@ -1,5 +1,13 @@
 //! The built binary as its users start it: the demo server on real pipes, and the demo itself.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on has failed"
+)]
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 

@@ -1,8 +1,6 @@
 //! `mcp-sidecar demo`: the main journeys, live, in a terminal. A tiny editor opens a copy of the example workspace
 //! through the real front and engine; the servers are real processes. What is printed is what came over the wire.
 
-#![expect(clippy::indexing_slicing, reason = "a JSON value answers null for a key that it does not have")]
-
 mod editor;
 mod out;
 mod stage;
@@ -69,12 +67,12 @@ impl Play<'_> {
         let answer = self.editor.request("initialize", params).await?;
         let took = started.elapsed();
         self.editor.notify("initialized", json!({}));
-        let server = &answer["serverInfo"];
+        let server = at(&answer, "/serverInfo");
         self.out.heading("An editor opens a project that has an mcp.json")?;
         self.out.line(&format!(
             "{} {} answered initialize in {:.1} ms",
-            shown(&server["name"]),
-            shown(&server["version"]),
+            shown(at(server, "/name")),
+            shown(at(server, "/version")),
             took.as_secs_f64() * 1e3
         ))
     }
@@ -88,7 +86,7 @@ impl Play<'_> {
             let document = json!({ "uri": uri, "languageId": "jsonc", "version": 1, "text": text });
             self.editor.notify("textDocument/didOpen", json!({ "textDocument": document }));
             let published = self.published(&uri, 1).await?;
-            self.show_diagnostics(Path::new(name), &published["diagnostics"])?;
+            self.show_diagnostics(Path::new(name), at(&published, "/diagnostics"))?;
         }
         Ok(())
     }
@@ -99,16 +97,17 @@ impl Play<'_> {
             return self.out.line(&format!("{}: no problems", name.display()));
         }
         for diagnostic in diagnostics {
-            let start = &diagnostic["range"]["start"];
-            let place = |key: &str| start[key].as_u64().unwrap_or_default() + 1;
-            let (severity, color) = match diagnostic["severity"].as_u64() {
+            let start = at(diagnostic, "/range/start");
+            let place = |key: &str| start.get(key).and_then(Value::as_u64).unwrap_or_default() + 1;
+            let (severity, color) = match at(diagnostic, "/severity").as_u64() {
                 Some(1) => ("error", Color::Red),
                 Some(2) => ("warning", Color::Yellow),
                 _ => ("note", Color::Grey),
             };
             let severity = self.out.paint(color, severity);
             // The lines after the first are advice, for which an editor has more room.
-            let message = diagnostic["message"].as_str().and_then(|message| message.lines().next()).unwrap_or_default();
+            let message =
+                at(diagnostic, "/message").as_str().and_then(|message| message.lines().next()).unwrap_or_default();
             let message = text::one_line(message, 400);
             self.out.line(&format!(
                 "{}:{}:{}: {severity}: {message}",
@@ -133,34 +132,34 @@ impl Play<'_> {
             json!({ "textDocument": document, "contentChanges": [{ "text": text }] }),
         );
         let published = self.published(&uri, 2).await?;
-        let left = published["diagnostics"].as_array().map_or(0, Vec::len);
+        let left = at(&published, "/diagnostics").as_array().map_or(0, Vec::len);
         self.out.line(&format!("{name}: {left} problems are left"))
     }
 
     async fn trust(&mut self) -> anyhow::Result<()> {
         self.out.heading("Nothing of a project starts before you have seen it and said yes")?;
-        let demo = self.server_is("demo waiting for trust", |server| server["reason"] == "awaiting-trust").await?;
+        let demo = self.server_is("demo waiting for trust", |server| at(server, "/reason") == "awaiting-trust").await?;
         self.show_server(&demo)?;
         let question = self.question("trust").await?;
         self.show_question(&question)?;
         self.out.act("you trust it")?;
         self.editor.command("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await?;
-        let demo = self.server_is("demo being connected", |server| server["status"] == "connected").await?;
+        let demo = self.server_is("demo being connected", |server| at(server, "/status") == "connected").await?;
         self.show_server(&demo)
     }
 
     /// The state of the server `demo`, when it is as wanted.
     async fn server_is(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> anyhow::Result<Value> {
-        let is_demo = |server: &Value| server["name"] == "demo" && wanted(server);
+        let is_demo = |server: &Value| at(server, "/name") == "demo" && wanted(server);
         let now = self.editor.command("mcp.servers", json!({ "server": "demo" })).await.unwrap_or_default();
-        if let Some(server) = now["servers"].as_array().into_iter().flatten().find(|server| is_demo(server)) {
+        if let Some(server) = at(&now, "/servers").as_array().into_iter().flatten().find(|server| is_demo(server)) {
             return Ok(server.clone());
         }
         let changed = self
             .editor
-            .wait_for(what, |method, params| method == "mcp/serverChanged" && is_demo(&params["server"]))
+            .wait_for(what, |method, params| method == "mcp/serverChanged" && is_demo(at(params, "/server")))
             .await?;
-        Ok(changed["server"].clone())
+        Ok(at(&changed, "/server").clone())
     }
 
     /// The question of this kind about `demo`, as soon as it waits.
@@ -178,28 +177,28 @@ impl Play<'_> {
     }
 
     fn show_question(&mut self, question: &Value) -> anyhow::Result<()> {
-        let title = self.out.paint(Color::Yellow, &shown(&question["title"]));
+        let title = self.out.paint(Color::Yellow, &shown(at(question, "/title")));
         self.out.line(&title)?;
-        for line in question["detail"].as_str().unwrap_or_default().lines() {
+        for line in at(question, "/detail").as_str().unwrap_or_default().lines() {
             self.out.line(&format!("  {}", text::one_line(line, 400)))?;
         }
         Ok(())
     }
 
     fn show_server(&mut self, server: &Value) -> anyhow::Result<()> {
-        let status = shown(&server["status"]);
+        let status = shown(at(server, "/status"));
         let color = match status.as_str() {
             "connected" => Color::Green,
             "pending" => Color::Yellow,
             _ => Color::Red,
         };
         let status = self.out.paint(color, &status);
-        let mut line = format!("{}: {status}", shown(&server["name"]));
-        if let Some(reason) = server["reason"].as_str() {
+        let mut line = format!("{}: {status}", shown(at(server, "/name")));
+        if let Some(reason) = at(server, "/reason").as_str() {
             line += &format!(" ({})", text::one_line(reason, 200));
         }
-        if server["status"] == "connected" {
-            line += &format!(", {} tools", server["toolCount"]);
+        if at(server, "/status") == "connected" {
+            line += &format!(", {} tools", at(server, "/toolCount"));
         }
         self.out.line(&line)
     }
@@ -214,8 +213,8 @@ impl Play<'_> {
     }
 
     fn show_result(&mut self, result: &Value) -> anyhow::Result<()> {
-        for content in result["content"].as_array().into_iter().flatten() {
-            self.out.line(&shown(&content["text"]))?;
+        for content in at(result, "/content").as_array().into_iter().flatten() {
+            self.out.line(&shown(at(content, "/text")))?;
         }
         Ok(())
     }
@@ -236,7 +235,7 @@ impl Play<'_> {
         let question = self.question("tool").await?;
         self.show_question(&question)?;
         self.out.act("you answer: allow once")?;
-        let decision = json!({ "id": question["id"], "decision": "allow-once" });
+        let decision = json!({ "id": at(&question, "/id"), "decision": "allow-once" });
         self.editor.command("mcp.approval.resolve", decision).await?;
         let result = editor::settled("mcp.tool.call", answer).await?;
         self.show_result(&result)
@@ -250,11 +249,12 @@ impl Play<'_> {
             .editor
             .wait_for("the reload", |method, params| {
                 // The one of the first load may still be on its way; that one added servers.
-                method == "mcp/configReloaded" && params["added"].as_array().is_none_or(Vec::is_empty)
+                method == "mcp/configReloaded" && at(params, "/added").as_array().is_none_or(Vec::is_empty)
             })
             .await?;
         let names = |key: &str| {
-            let names: Vec<&str> = reload[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let names: Vec<&str> =
+                reload.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
             if names.is_empty() { "none".to_owned() } else { names.join(", ") }
         };
         self.out.line(&format!("restarted: {}; only rules changed: {}", names("changed"), names("policyOnly")))?;
@@ -273,7 +273,9 @@ impl Play<'_> {
         let published = self
             .editor
             .wait_for("the diagnostics", |method, params| {
-                method == "textDocument/publishDiagnostics" && params["uri"] == uri && params["version"] == version
+                method == "textDocument/publishDiagnostics"
+                    && at(params, "/uri") == uri
+                    && at(params, "/version") == version
             })
             .await?;
         Ok(published)
@@ -282,7 +284,15 @@ impl Play<'_> {
 
 /// The question of this kind about `demo`, among all that wait.
 fn about_demo<'a>(waiting: &'a Value, kind: &str) -> Option<&'a Value> {
-    waiting["approvals"].as_array()?.iter().find(|approval| approval["kind"] == kind && approval["server"] == "demo")
+    at(waiting, "/approvals")
+        .as_array()?
+        .iter()
+        .find(|approval| at(approval, "/kind") == kind && at(approval, "/server") == "demo")
+}
+
+/// What stands at a JSON pointer; nothing is `null`.
+fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
+    value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
 /// A text from the wire, safe for a terminal.

@@ -134,28 +134,24 @@ pub async fn call(
         "roll_dice" => read(arguments).map(roll_dice),
         "take_note" => match read(arguments) {
             Ok(note) => Ok(take_note(server, note, context).await),
-            Err(refused) => Err(refused),
+            Err(reason) => Err(reason),
         },
         "forget_notes" => Ok(forget_notes(server, context).await),
         "countdown" => match read(arguments) {
             Ok(countdown) => Ok(count_down(server, countdown, context).await),
-            Err(refused) => Err(refused),
+            Err(reason) => Err(reason),
         },
         "ask_name" => return ask_name(&request, context).await,
         "picture" => Ok(picture()),
-        "weather" => match read(arguments) {
-            Ok(place) => return weather(place).map(Into::into),
-            Err(refused) => Err(refused),
-        },
+        "weather" => read(arguments).and_then(weather),
         unknown => return Err(ErrorData::invalid_params(format!("there is no tool `{unknown}`"), None)),
     };
-    Ok(result.unwrap_or_else(|refused| refused).into())
+    Ok(result.unwrap_or_else(|reason| refused(reason.to_string())).into())
 }
 
-/// The arguments of one tool, or the result that says what is wrong with them.
-#[expect(clippy::result_large_err, reason = "the error is the tool's result, and made once a call")]
-fn read<Arguments: serde::de::DeserializeOwned>(arguments: Value) -> Result<Arguments, CallToolResult> {
-    serde_json::from_value(arguments).map_err(|error| refused(error.to_string()))
+/// The arguments of one tool; what is wrong with them becomes its result.
+fn read<Arguments: serde::de::DeserializeOwned>(arguments: Value) -> serde_json::Result<Arguments> {
+    serde_json::from_value(arguments)
 }
 
 fn said(text: impl Into<String>) -> CallToolResult {
@@ -268,7 +264,7 @@ fn picture() -> CallToolResult {
 }
 
 /// The same city has the same weather every time.
-fn weather(Weather { city }: Weather) -> Result<CallToolResult, ErrorData> {
+fn weather(Weather { city }: Weather) -> serde_json::Result<CallToolResult> {
     let seed = city.bytes().fold(7_u32, |seed, byte| seed.wrapping_mul(31).wrapping_add(byte.into()));
     let temperature = i32::try_from(seed % 40).unwrap_or_default() - 8;
     let sky = match seed / 40 % 3 {
@@ -278,6 +274,5 @@ fn weather(Weather { city }: Weather) -> Result<CallToolResult, ErrorData> {
         _ => "rainy",
     };
     let forecast = Forecast { city, temperature, sky: sky.to_owned(), invented: true };
-    let value = serde_json::to_value(&forecast).map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-    Ok(CallToolResult::structured(value))
+    Ok(CallToolResult::structured(serde_json::to_value(&forecast)?))
 }
