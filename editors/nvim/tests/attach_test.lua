@@ -57,22 +57,30 @@ return {
     end,
   },
   {
+    "quitting does not wait for a sidecar that hangs",
+    function(open)
+      local child = open({ user = Child.user_config })
+      child:command("Mcp")
+      child:connected("demo")
+      local sidecar = child:sidecar()
+      vim.uv.kill(sidecar, "sigstop")
+      local channel = child.channel
+      vim.rpcnotify(channel, "nvim_command", "qall!")
+      local left = vim.fn.jobwait({ channel }, 5000)[1] ~= -1
+      vim.uv.kill(sidecar, "sigkill")
+      assert(left, "Neovim waits for the sidecar")
+      child.channel = nil
+    end,
+  },
+  {
     "after a crash the sidecar comes back, and after three in a minute it stays down and says so",
     function(open)
       local child = open({ user = Child.user_config })
       child:command("Mcp")
       for crash = 1, 3 do
         child:connected("demo")
-        child:lua([[
-          before = vim.lsp.get_clients({ name = "mcp_sidecar" })[1].id
-          -- The client does not tell the process id in every version; the parent of the demo server is the sidecar.
-          local pid = require("mcp_sidecar.client").picture().servers.demo.pid
-          for _, stat in ipairs(vim.fn.readfile("/proc/" .. pid .. "/status")) do
-            local parent = stat:match("^PPid:%s*(%d+)")
-            sidecar = parent and tonumber(parent) or sidecar
-          end
-          vim.uv.kill(sidecar, "sigkill")
-        ]])
+        child:lua("before = vim.lsp.get_clients({ name = 'mcp_sidecar' })[1].id")
+        vim.uv.kill(child:sidecar(), "sigkill")
         if crash < 3 then
           child:wait("vim.lsp.get_clients({ name = 'mcp_sidecar' })[1].id ~= before")
         end

@@ -138,14 +138,17 @@ function M:answer(key)
   self:keys(key)
 end
 
-function M:pids()
-  return self:lua([[
-    local pids = {}
-    for _, client in ipairs(vim.lsp.get_clients({ name = "mcp_sidecar" })) do
-      table.insert(pids, client.rpc and client.rpc.pid or nil)
+---The process that Neovim talks to: the client does not tell it in every version, so it is looked for among the
+---children of the child.
+function M:sidecar()
+  local parent = self:lua("return vim.uv.os_getpid()")
+  for _, process in ipairs(vim.api.nvim_get_proc_children(parent)) do
+    local info = vim.api.nvim_get_proc(process)
+    if info and info.name:find("mcp-sidecar", 1, true) then
+      return process
     end
-    return pids
-  ]])
+  end
+  error("no sidecar runs")
 end
 
 ---Quits as a user does.

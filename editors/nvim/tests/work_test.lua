@@ -145,6 +145,10 @@ return {
       child:command("Mcp trust theirs")
       child:answer("p")
       child:connected("theirs")
+      local changed = project:gsub('%["demo%-server"%]', '["demo-server"], "env": { "LEVEL": "9" }')
+      vim.fn.writefile(vim.split(changed, "\n"), child.workspace .. "/mcp.json")
+      child:wait("require('mcp_sidecar.client').picture().approvals[1].diff", "the difference")
+      assert(child:prompt():find("what changed", 1, true))
     end,
   },
   {

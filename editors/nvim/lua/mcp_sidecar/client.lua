@@ -1,29 +1,21 @@
---- The door to the sidecar: starts it, sends commands, hears notifications, and starts it again after a crash.
---- Keeps the last picture that the sidecar sent, so that windows can draw at once; decides nothing.
+--- The door to the sidecar: starts it, ends it, sends commands.
+--- Decides nothing: what is known is in `pictures`, who hears of it in `events`.
 
 local compat = require("mcp_sidecar.compat")
 local config = require("mcp_sidecar.config")
+local events = require("mcp_sidecar.events")
+local pictures = require("mcp_sidecar.pictures")
 
 local M = {}
 
 M.name = "mcp_sidecar"
 M.version = "0.1.0"
+M.on = events.on
 
----@class mcp_sidecar.Picture
----@field root string
----@field servers table<string, mcp_sidecar.Server>
----@field approvals mcp_sidecar.Approval[]
----@field commands table<string, boolean>
----@field busy integer calls of ours that run now
-
----@type table<integer, mcp_sidecar.Picture> by client id
-local pictures = {}
 ---@type table<integer, table<integer, fun(err: table)>> by client id, then request id
 local pending = {}
 ---@type table<string, fun(value: table)> by work done token
 local progress = {}
----@type table<string, fun(data: any)[]>
-local listeners = {}
 ---@type table<integer, boolean> clients that end because we want them to
 local ending = {}
 ---@type integer? where commands go when the current buffer does not say
@@ -44,119 +36,6 @@ function M.complain(err)
     say(err.message or "something went wrong", vim.log.levels.ERROR)
   end
 end
-
--- Events ----------------------------------------------------------------------------------------------------------
-
----@param event "servers"|"approvals"|"tools"|"call"|"log"|"reload"|"resource"|"ready"|"exit"
----@param listener fun(data: any)
----@return fun() off
-function M.on(event, listener)
-  listeners[event] = listeners[event] or {}
-  table.insert(listeners[event], listener)
-  return function()
-    for place, known in ipairs(listeners[event]) do
-      if known == listener then
-        table.remove(listeners[event], place)
-        return
-      end
-    end
-  end
-end
-
-local autocommands = {
-  servers = "McpServerChanged",
-  approvals = "McpApproval",
-  tools = "McpToolsChanged",
-  call = "McpCallFinished",
-  reload = "McpConfigReloaded",
-}
-
-local function emit(event, data)
-  for _, listener in ipairs(vim.list_slice(listeners[event] or {})) do
-    local ok, problem = pcall(listener, data)
-    if not ok then
-      say(problem, vim.log.levels.ERROR)
-    end
-  end
-  if autocommands[event] then
-    vim.api.nvim_exec_autocmds("User", { pattern = autocommands[event], modeline = false, data = data })
-  end
-end
-
----What a statusline shows. A plain variable, so that showing it loads nothing.
-local function publish()
-  local status = { connected = 0, failed = 0, pending = 0, approvals = 0, busy = 0 }
-  for _, picture in pairs(pictures) do
-    for _, server in pairs(picture.servers) do
-      local kind = server.status == "needs-auth" and "pending" or server.status
-      if status[kind] then
-        status[kind] = status[kind] + 1
-      end
-    end
-    status.approvals = status.approvals + #picture.approvals
-    status.busy = status.busy + picture.busy
-  end
-  if not vim.deep_equal(status, vim.g.mcp_sidecar_status) then
-    vim.g.mcp_sidecar_status = status
-    vim.cmd.redrawstatus()
-  end
-end
-
----A handler of a notification that changes the picture, then tells about it.
-local function hears(event, change)
-  return function(_, params, ctx)
-    params = compat.plain(params) or {}
-    local picture = pictures[ctx.client_id]
-    if picture then
-      change(picture, params)
-      publish()
-      emit(event, params)
-    end
-    return vim.NIL
-  end
-end
-
-local function nothing() end
-
-local handlers = {
-  ["mcp/serverChanged"] = hears("servers", function(picture, params)
-    picture.servers[params.server.name] = params.server
-    for buffer in pairs((vim.lsp.get_client_by_id(latest or -1) or {}).attached_buffers or {}) do
-      if config.get().lens and config.is_config_file(vim.api.nvim_buf_get_name(buffer)) then
-        compat.refresh_lenses(buffer)
-      end
-    end
-  end),
-  ["mcp/serverRemoved"] = hears("servers", function(picture, params)
-    picture.servers[params.name] = nil
-  end),
-  ["mcp/approvalsChanged"] = hears("approvals", function(picture, params)
-    picture.approvals = params.approvals
-    if #params.approvals > 0 then
-      -- Not before there is something to ask: from here on it listens by itself.
-      require("mcp_sidecar.ui.approval")
-    end
-  end),
-  ["mcp/toolsChanged"] = hears("tools", nothing),
-  ["mcp/configReloaded"] = hears("reload", nothing),
-  ["mcp/callFinished"] = hears("call", nothing),
-  ["mcp/log"] = hears("log", nothing),
-  ["mcp/resourceUpdated"] = hears("resource", function(_, params)
-    require("mcp_sidecar.resources").refresh(params.server, params.uri)
-  end),
-  ["mcp/sdk/message"] = function(_, params, ctx)
-    require("mcp_sidecar.sdk").receive(vim.lsp.get_client_by_id(ctx.client_id), params)
-    return vim.empty_dict()
-  end,
-  ["mcp/sdk/close"] = function()
-    return vim.empty_dict()
-  end,
-  ["window/showMessage"] = function(_, params)
-    local levels = { vim.log.levels.ERROR, vim.log.levels.WARN, vim.log.levels.INFO, vim.log.levels.DEBUG }
-    say(params.message, levels[params.type])
-    return vim.NIL
-  end,
-}
 
 -- Commands that a code lens or an action names, and that need a window of ours.
 local takes_over = {
@@ -185,25 +64,20 @@ local function hosted_names()
   return names
 end
 
-local restart_after_crash
-
 local function on_exit(code, signal, client_id)
   vim.schedule(function()
-    local picture, waiting = pictures[client_id], pending[client_id] or {}
-    pictures[client_id], pending[client_id] = nil, nil
+    local picture, waiting = pictures.all[client_id], pending[client_id] or {}
+    pictures.all[client_id], pending[client_id] = nil, nil
     for _, settle in pairs(waiting) do
       settle({ code = -32099, message = ("the sidecar ended (exit code %d, signal %d)"):format(code, signal) })
     end
-    publish()
-    emit("exit", { client_id = client_id, code = code, signal = signal })
-    local wanted = ending[client_id] or (code == 0 and signal == 0)
-    ending[client_id] = nil
+    pictures.publish()
     if latest == client_id then
       latest = nil
     end
-    if picture and not wanted and vim.v.exiting == vim.NIL then
-      restart_after_crash(picture)
-    end
+    local wanted = ending[client_id] or (code == 0 and signal == 0)
+    ending[client_id] = nil
+    events.emit("exit", { client_id = client_id, crashed = not wanted, root = picture and picture.root })
   end)
 end
 
@@ -214,17 +88,18 @@ local function on_init(client)
   for _, command in ipairs(offered.commands or {}) do
     picture.commands[command] = true
   end
-  pictures[client.id] = picture
+  pictures.all[client.id] = picture
   latest = client.id
   M.command("mcp.servers", nil, function(_, result)
     for _, server in ipairs(result and result.servers or {}) do
       picture.servers[server.name] = server
     end
-    publish()
-    emit("servers", {})
+    pictures.publish()
+    events.emit("servers", {})
   end, { client = client })
+  require("mcp_sidecar.revive")
   require("mcp_sidecar.sdk").connect(client)
-  emit("ready", client.id)
+  events.emit("ready", client.id)
 end
 
 local function on_attach(client, buffer)
@@ -274,7 +149,7 @@ function M.config()
       params.capabilities.experimental.mcpSidecar.sdkServers = hosted_names()
     end,
     init_options = config.get().settings,
-    handlers = handlers,
+    handlers = pictures.handlers,
     commands = commands,
     on_init = on_init,
     on_attach = on_attach,
@@ -330,7 +205,7 @@ function M.current()
   local client = attached or (latest and vim.lsp.get_client_by_id(latest))
   client = client or vim.lsp.get_clients({ name = M.name })[1]
   if client and not compat.is_stopped(client) then
-    latest = pictures[client.id] and client.id or latest
+    latest = pictures.all[client.id] and client.id or latest
     return client
   end
 end
@@ -339,13 +214,13 @@ end
 ---@return mcp_sidecar.Picture
 function M.picture()
   local client = M.current()
-  return client and pictures[client.id] or { servers = {}, approvals = {}, commands = {}, busy = 0 }
+  return client and pictures.all[client.id] or { servers = {}, approvals = {}, commands = {}, busy = 0 }
 end
 
 ---Whether the sidecar that runs knows this command. True when none runs: asking starts one.
 function M.knows(command)
   local client = M.current()
-  local picture = client and pictures[client.id]
+  local picture = client and pictures.all[client.id]
   return not picture or picture.commands[command] == true
 end
 
@@ -353,7 +228,7 @@ end
 ---@param ready fun(client?: vim.lsp.Client, problem?: string)
 function M.ensure(ready)
   local client = M.current()
-  if client and pictures[client.id] then
+  if client and pictures.all[client.id] then
     return ready(client)
   end
   local _, problem = config.cmd()
@@ -410,10 +285,10 @@ function M.command(command, params, callback, opts)
     if token then
       progress[token] = nil
     end
-    local picture = client and pictures[client.id]
+    local picture = client and pictures.all[client.id]
     if picture and command == "mcp.tool.call" then
       picture.busy = math.max(0, picture.busy - 1)
-      publish()
+      pictures.publish()
     end
     callback(compat.plain(err), compat.plain(result))
   end
@@ -435,10 +310,10 @@ function M.command(command, params, callback, opts)
         settle({ code = -32099, message = "the sidecar is not running" })
       end)
     end
-    local picture = pictures[client.id]
+    local picture = pictures.all[client.id]
     if picture and command == "mcp.tool.call" then
       picture.busy = picture.busy + 1
-      publish()
+      pictures.publish()
     end
     if not over then
       pending[client.id] = pending[client.id] or {}
@@ -475,9 +350,9 @@ end
 function M.restart(done)
   local client = M.current()
   if not client then
-    return M.ensure(done or nothing)
+    return M.ensure(done or function() end)
   end
-  local root = pictures[client.id] and pictures[client.id].root or client.config.root_dir
+  local root = pictures.all[client.id] and pictures.all[client.id].root or client.config.root_dir
   local buffers = vim.tbl_keys(client.attached_buffers)
   local off
   off = M.on("exit", function(ended)
@@ -486,7 +361,7 @@ function M.restart(done)
     end
     off()
     M.start_again(root, buffers)
-    M.ensure(done or nothing)
+    M.ensure(done or function() end)
   end)
   M.stop()
 end
@@ -503,35 +378,6 @@ function M.start_again(root, buffers)
   if not attached then
     M.start(root)
   end
-end
-
----@type integer[] when the last crashes were, in milliseconds
-local crashes = {}
-
-function restart_after_crash(picture)
-  local now = vim.uv.now()
-  crashes = vim.tbl_filter(function(time)
-    return now - time < 60000
-  end, crashes)
-  table.insert(crashes, now)
-  if #crashes >= 3 then
-    crashes = {}
-    say(
-      "the sidecar ended three times within a minute and stays down; `:Mcp log` tells why, `:Mcp up` tries again",
-      vim.log.levels.ERROR
-    )
-    return
-  end
-  local wait = 250 * 4 ^ (#crashes - 1)
-  say(("the sidecar ended unexpectedly; starting it again in %.2g s"):format(wait / 1000), vim.log.levels.WARN)
-  local buffers = vim.tbl_filter(function(buffer)
-    return vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].buftype == "" and config.root(buffer) == picture.root
-  end, vim.api.nvim_list_bufs())
-  vim.defer_fn(function()
-    if vim.v.exiting == vim.NIL and not M.current() then
-      M.start_again(picture.root, buffers)
-    end
-  end, wait)
 end
 
 local group = vim.api.nvim_create_augroup("mcp_sidecar_client", {})

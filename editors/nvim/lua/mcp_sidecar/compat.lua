@@ -82,19 +82,27 @@ function M.diff(old, new)
   return (vim.text and vim.text.diff or vim.diff)(old, new)
 end
 
+---@type table<integer, boolean> buffers with lenses
+local shown = {}
+
 ---Code lenses of a buffer: 0.12 keeps them fresh by itself.
 function M.lenses(buffer)
   if has12 then
     vim.lsp.codelens.enable(true, { bufnr = buffer })
   else
+    shown[buffer] = true
     vim.lsp.codelens.refresh({ bufnr = buffer })
   end
 end
 
----@param buffer integer
-function M.refresh_lenses(buffer)
-  if not has12 then
-    vim.lsp.codelens.refresh({ bufnr = buffer })
+---Before 0.12, somebody has to ask for them again when a server has changed.
+function M.refresh_lenses()
+  for buffer in pairs(has12 and {} or shown) do
+    if vim.api.nvim_buf_is_loaded(buffer) then
+      vim.lsp.codelens.refresh({ bufnr = buffer })
+    else
+      shown[buffer] = nil
+    end
   end
 end
 

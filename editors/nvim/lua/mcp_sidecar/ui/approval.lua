@@ -7,6 +7,7 @@ local client = require("mcp_sidecar.client")
 local config = require("mcp_sidecar.config")
 local json = require("mcp_sidecar.json")
 local look = require("mcp_sidecar.ui.look")
+local question = require("mcp_sidecar.ui.question")
 
 local M = {}
 
@@ -24,27 +25,6 @@ vim.on_key(function()
   last_key = vim.uv.now()
 end, namespace)
 
-local answers = {
-  { key = "y", decision = "allow-once", label = "once" },
-  { key = "s", decision = "allow-session", label = "session" },
-  { key = "p", decision = "allow-project", label = "project" },
-  { key = "a", decision = "allow-always", label = "always" },
-  { key = "y", decision = "accept", label = "accept" },
-  { key = "n", decision = "deny", label = "deny" },
-  { key = "N", decision = "deny", label = "deny with a note", note = true },
-  { key = "d", decision = "disable", label = "disable" },
-  { key = "n", decision = "decline", label = "decline" },
-  { key = "c", decision = "cancel", label = "cancel" },
-}
-
----The answers that this question takes.
----@param approval mcp_sidecar.Approval
-local function choices(approval)
-  return vim.tbl_filter(function(answer)
-    return vim.tbl_contains(approval.options, answer.decision)
-  end, answers)
-end
-
 ---@return mcp_sidecar.Approval?
 local function current()
   for _, approval in ipairs(client.picture().approvals) do
@@ -52,91 +32,6 @@ local function current()
       return approval
     end
   end
-end
-
----@param approval mcp_sidecar.Approval
----@return string[] lines, { [1]: integer, [2]: string, [3]?: integer, [4]?: integer }[] marks by line from 0
-local function draw(approval)
-  local lines, marks = {}, {}
-  local function add(text, group)
-    for _, line in ipairs(vim.split(text, "\n")) do
-      table.insert(lines, " " .. line)
-      if group then
-        table.insert(marks, { #lines - 1, group })
-      end
-    end
-  end
-  add(approval.title, "McpTitle")
-  local who = approval.requester or {}
-  local facts = {}
-  if approval.kind == "tool" then
-    table.insert(facts, approval.server .. " › " .. (approval.tool or ""))
-    table.insert(facts, "asked by " .. (who.kind == "user" and "you" or ((who.kind or "?") .. " " .. (who.name or ""))))
-    add(table.concat(facts, "   "), "McpServer")
-    local manner, group = look.manner(approval.annotations)
-    local hints = { manner ~= "" and manner or "does not say whether it writes" }
-    if (approval.annotations or {}).openWorld then
-      table.insert(hints, "reaches the outside world")
-    end
-    add(table.concat(hints, ", "), manner ~= "" and group or "McpAsks")
-  end
-  if approval.detail ~= "" then
-    add("")
-    for line in vim.gsplit(approval.detail, "\n") do
-      add(line, approval.kind == "trust" and line:match("^runs ") and "McpDanger" or nil)
-    end
-  end
-  if approval.url then
-    add("")
-    add("opens  " .. approval.url, "McpDanger")
-  end
-  if type(approval.arguments) == "table" then
-    add("")
-    add("with", "McpMuted")
-    if next(approval.arguments) == nil then
-      add("  no arguments")
-    end
-    local keys = vim.tbl_keys(approval.arguments)
-    table.sort(keys)
-    for _, key in ipairs(keys) do
-      local value = approval.arguments[key]
-      if type(value) == "string" and value:find("\n") then
-        add("  " .. key .. ":", "McpKey")
-        add("    " .. value:gsub("\n", "\n    "))
-      else
-        add(("  %s: %s"):format(key, (json.pretty(value, "  "))))
-        table.insert(marks, { #lines - 1, "McpKey", 1, 4 + #key })
-      end
-    end
-  end
-  if approval.diff then
-    add("")
-    add("what changed", "McpMuted")
-    for line in vim.gsplit(approval.diff, "\n") do
-      local first = line:sub(1, 1)
-      add(line, first == "+" and "McpAdded" or first == "-" and "McpRemoved" or nil)
-    end
-  end
-  return lines, marks
-end
-
----The keys, as they stand at the foot of the window.
-local function footer(approval)
-  local chunks = {}
-  local function key(name, label)
-    table.insert(chunks, { " " .. name, "McpKey" })
-    table.insert(chunks, { " " .. label .. " ", "McpMuted" })
-  end
-  for _, answer in ipairs(choices(approval)) do
-    if answer.decision == "accept" and approval.schema then
-      key("f", "fill in")
-    elseif not answer.note then
-      key(answer.key, answer.label)
-    end
-  end
-  key("q", "later")
-  key("?", "more")
-  return chunks
 end
 
 local function close()
@@ -204,7 +99,7 @@ local function open_in_full()
   if not approval then
     return
   end
-  local lines = draw(approval)
+  local lines = question.draw(approval)
   local buffer = look.buffer("mcp-approval://" .. approval.id, "mcp-approval")
   look.set_lines(buffer, lines)
   look.map(buffer, "n", "q", "<Cmd>close<CR>", "close")
@@ -213,7 +108,7 @@ end
 
 local function help()
   local lines = {}
-  for _, answer in ipairs(choices(current() or { options = {} })) do
+  for _, answer in ipairs(question.choices(current() or { options = {} })) do
     table.insert(lines, ("`%s`  %s"):format(answer.key, answer.label))
   end
   vim.list_extend(
@@ -229,10 +124,10 @@ local function make_buffer()
   vim.bo[buffer].bufhidden = "hide"
   vim.bo[buffer].modeline = false
   vim.bo[buffer].filetype = "mcp-approval"
-  for _, answer in ipairs(answers) do
+  for _, answer in ipairs(question.answers) do
     look.map(buffer, "n", answer.key, function()
       local approval = current()
-      for _, choice in ipairs(approval and choices(approval) or {}) do
+      for _, choice in ipairs(approval and question.choices(approval) or {}) do
         if choice.key == answer.key then
           return answer_with(choice)
         end
@@ -289,7 +184,7 @@ end
 ---@param approval mcp_sidecar.Approval
 ---@param focus boolean
 local function show(approval, focus)
-  local lines, marks = draw(approval)
+  local lines, marks = question.draw(approval)
   if not (prompt.buffer and vim.api.nvim_buf_is_valid(prompt.buffer)) then
     prompt.buffer = make_buffer()
   end
@@ -314,7 +209,7 @@ local function show(approval, focus)
   end
   local float = vim.tbl_extend("force", place, {
     title = " " .. table.concat(title, " · ") .. " ",
-    footer = footer(approval),
+    footer = question.footer(approval),
     border = "rounded",
     style = "minimal",
     zindex = 200,
@@ -409,8 +304,8 @@ function M.trust(server, trusted)
       return client.complain(err or { message = ("no server named `%s`"):format(server) })
     end
     local shown = status.trustDiff and (status.trustDiff .. "\n") or ""
-    local question = ("%s%s\n\nTrust this definition of %s?"):format(shown, json.pretty(status.config), server)
-    if vim.fn.confirm(question, "&Trust\n&No", 2) == 1 then
+    local text = ("%s%s\n\nTrust this definition of %s?"):format(shown, json.pretty(status.config), server)
+    if vim.fn.confirm(text, "&Trust\n&No", 2) == 1 then
       client.command("mcp.server.trust", { server = server, trusted = true })
     end
   end)

@@ -5,6 +5,7 @@ local client = require("mcp_sidecar.client")
 local fields = require("mcp_sidecar.ui.fields")
 local json = require("mcp_sidecar.json")
 local look = require("mcp_sidecar.ui.look")
+local template = require("mcp_sidecar.ui.template")
 
 local M = {}
 
@@ -38,60 +39,6 @@ function M.origin(range)
   return origin
 end
 
-local function example(field)
-  if field.default ~= nil and field.default ~= vim.NIL then
-    return field.default
-  elseif field.const ~= nil then
-    return field.const
-  elseif type(field.enum) == "table" then
-    return field.enum[1]
-  end
-  local kind = type(field.type) == "table" and field.type[1] or field.type
-  local empty = { string = "", number = 0, integer = 0, boolean = false, array = {}, object = vim.empty_dict() }
-  if (kind == "number" or kind == "integer") and type(field.minimum) == "number" and field.minimum > 0 then
-    return field.minimum
-  end
-  return empty[kind] == nil and "" or empty[kind]
-end
-
----The lines of a new form: what is required, and what has a default.
-local function template(schema, given)
-  local names, required = fields.order(schema)
-  local lines = {}
-  for _, name in ipairs(names) do
-    local field = schema.properties[name]
-    local has_default = field.default ~= nil and field.default ~= vim.NIL
-    if given[name] ~= nil or required[name] or has_default then
-      local value = given[name]
-      if value == nil then
-        value = example(field)
-      end
-      table.insert(lines, ("  %s: %s"):format(vim.json.encode(name), json.pretty(value, "  ")))
-    end
-  end
-  local text = "{\n" .. table.concat(lines, ",\n") .. "\n}"
-  return vim.split(#lines == 0 and "{\n}" or text, "\n")
-end
-
-local function constraint(field)
-  local parts = { type(field.type) == "table" and table.concat(field.type, " or ") or field.type }
-  if type(field.enum) == "table" then
-    parts = { table.concat(vim.tbl_map(vim.json.encode, field.enum), " ") }
-  end
-  for key, text in pairs({
-    minimum = "≥ %s",
-    maximum = "≤ %s",
-    minLength = "at least %s long",
-    maxLength = "at most %s long",
-    pattern = "like %s",
-  }) do
-    if type(field[key]) == "number" or type(field[key]) == "string" then
-      table.insert(parts, text:format(field[key]))
-    end
-  end
-  return table.concat(parts, ", ")
-end
-
 ---Where each top-level key stands: name → line from 0.
 local function places(buffer)
   local found = {}
@@ -123,7 +70,7 @@ local function annotate(buffer)
         virt_lines_above = true,
         virt_text = {
           { required[name] and "  required " or "  optional ", required[name] and "McpAsks" or "McpMuted" },
-          { constraint(field), "McpMuted" },
+          { template.constraint(field), "McpMuted" },
         },
       })
     else
@@ -283,8 +230,8 @@ local function add(buffer)
   vim.ui.select(missing, { prompt = "Add a field: ", kind = "mcp_field" }, function(name)
     local arguments = name and read(buffer)
     if arguments then
-      arguments[name] = example(schema.properties[name])
-      vim.api.nvim_buf_set_lines(buffer, 0, -1, false, template(schema, arguments))
+      arguments[name] = template.example(schema.properties[name])
+      vim.api.nvim_buf_set_lines(buffer, 0, -1, false, template.lines(schema, arguments))
       annotate(buffer)
       vim.api.nvim_win_set_cursor(0, { (places(buffer)[name] or 0) + 1, 0 })
     end
@@ -339,7 +286,7 @@ local function open(tool, opts)
     })
   end
   forms[buffer] = { tool = tool, origin = opts.origin }
-  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, template(tool.inputSchema, opts.arguments or {}))
+  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, template.lines(tool.inputSchema, opts.arguments or {}))
   vim.bo[buffer].modified = false
   local function on(keys, run, desc)
     look.map(buffer, "n", keys, function()
@@ -376,16 +323,6 @@ local function open(tool, opts)
   vim.api.nvim_win_set_cursor(window, { math.min(2, vim.api.nvim_buf_line_count(buffer)), (value or 1) - 1 })
 end
 
----Fills the first text field that is free.
-local function with_text(tool, text)
-  for _, name in ipairs((fields.order(tool.inputSchema))) do
-    if tool.inputSchema.properties[name].type == "string" then
-      return { [name] = text }
-    end
-  end
-  return {}
-end
-
 ---Opens the form of a tool, or calls one that takes no arguments.
 ---@param name string
 ---@param opts? { arguments?: table, origin?: mcp_sidecar.Origin, text?: string }
@@ -402,7 +339,7 @@ function M.start(name, opts)
         if #fields.order(tool.inputSchema) == 0 then
           return M.send(tool, vim.empty_dict(), origin, {})
         end
-        local arguments = opts.arguments or (opts.text and with_text(tool, opts.text))
+        local arguments = opts.arguments or (opts.text and template.with_text(tool, opts.text))
         return open(tool, { arguments = arguments, origin = origin })
       end
     end

@@ -1,0 +1,91 @@
+--- The last picture of each workspace, as the sidecar sent it: windows draw from it at once, and nobody changes it
+--- but the sidecar's own notifications.
+
+local compat = require("mcp_sidecar.compat")
+local events = require("mcp_sidecar.events")
+
+local M = {}
+
+---@class mcp_sidecar.Picture
+---@field root string
+---@field servers table<string, mcp_sidecar.Server>
+---@field approvals mcp_sidecar.Approval[]
+---@field commands table<string, boolean>
+---@field busy integer calls of ours that run now
+
+---@type table<integer, mcp_sidecar.Picture> by client id
+M.all = {}
+
+---What a statusline shows. A plain variable, so that showing it loads nothing.
+function M.publish()
+  local status = { connected = 0, failed = 0, pending = 0, approvals = 0, busy = 0 }
+  for _, picture in pairs(M.all) do
+    for _, server in pairs(picture.servers) do
+      local kind = server.status == "needs-auth" and "pending" or server.status
+      if status[kind] then
+        status[kind] = status[kind] + 1
+      end
+    end
+    status.approvals = status.approvals + #picture.approvals
+    status.busy = status.busy + picture.busy
+  end
+  if not vim.deep_equal(status, vim.g.mcp_sidecar_status) then
+    vim.g.mcp_sidecar_status = status
+    vim.cmd.redrawstatus()
+  end
+end
+
+---A handler of a notification that changes the picture, then tells about it.
+local function hears(event, change)
+  return function(_, params, ctx)
+    params = compat.plain(params) or {}
+    local picture = M.all[ctx.client_id]
+    if picture then
+      change(picture, params)
+      M.publish()
+      events.emit(event, params)
+    end
+    return vim.NIL
+  end
+end
+
+local function nothing() end
+
+---Handlers of what the sidecar says by itself.
+M.handlers = {
+  ["mcp/serverChanged"] = hears("servers", function(picture, params)
+    picture.servers[params.server.name] = params.server
+    compat.refresh_lenses()
+  end),
+  ["mcp/serverRemoved"] = hears("servers", function(picture, params)
+    picture.servers[params.name] = nil
+  end),
+  ["mcp/approvalsChanged"] = hears("approvals", function(picture, params)
+    picture.approvals = params.approvals
+    if #params.approvals > 0 then
+      -- Not before there is something to ask: from here on it listens by itself.
+      require("mcp_sidecar.ui.approval")
+    end
+  end),
+  ["mcp/toolsChanged"] = hears("tools", nothing),
+  ["mcp/configReloaded"] = hears("reload", nothing),
+  ["mcp/callFinished"] = hears("call", nothing),
+  ["mcp/log"] = hears("log", nothing),
+  ["mcp/resourceUpdated"] = hears("resource", function(_, params)
+    require("mcp_sidecar.resources").refresh(params.server, params.uri)
+  end),
+  ["mcp/sdk/message"] = function(_, params, ctx)
+    require("mcp_sidecar.sdk").receive(vim.lsp.get_client_by_id(ctx.client_id), params)
+    return vim.empty_dict()
+  end,
+  ["mcp/sdk/close"] = function()
+    return vim.empty_dict()
+  end,
+  ["window/showMessage"] = function(_, params)
+    local levels = { vim.log.levels.ERROR, vim.log.levels.WARN, vim.log.levels.INFO, vim.log.levels.DEBUG }
+    vim.notify(params.message, levels[params.type], { title = "mcp-sidecar" })
+    return vim.NIL
+  end,
+}
+
+return M

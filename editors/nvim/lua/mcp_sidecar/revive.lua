@@ -1,0 +1,42 @@
+--- Starts the sidecar again after a crash: after a moment, then a longer one, and after three in a minute not at all.
+
+local client = require("mcp_sidecar.client")
+local config = require("mcp_sidecar.config")
+
+local FIRST_WAIT_MS = 250
+local LIMIT, WINDOW_MS = 3, 60000
+
+---@type integer[] when the last crashes were
+local crashes = {}
+
+---The files of a workspace that are open.
+local function buffers_of(root)
+  return vim.tbl_filter(function(buffer)
+    return vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].buftype == "" and config.root(buffer) == root
+  end, vim.api.nvim_list_bufs())
+end
+
+client.on("exit", function(ended)
+  if not ended.crashed or not ended.root or vim.v.exiting ~= vim.NIL then
+    return
+  end
+  local now = vim.uv.now()
+  crashes = vim.tbl_filter(function(time)
+    return now - time < WINDOW_MS
+  end, crashes)
+  table.insert(crashes, now)
+  if #crashes >= LIMIT then
+    crashes = {}
+    return client.say(
+      "the sidecar ended three times within a minute and stays down; `:Mcp log` tells why, `:Mcp up` tries again",
+      vim.log.levels.ERROR
+    )
+  end
+  local wait = FIRST_WAIT_MS * 4 ^ (#crashes - 1)
+  client.say(("the sidecar ended unexpectedly; starting it again in %.2g s"):format(wait / 1000), vim.log.levels.WARN)
+  vim.defer_fn(function()
+    if vim.v.exiting == vim.NIL and not client.current() then
+      client.start_again(ended.root, buffers_of(ended.root))
+    end
+  end, wait)
+end)
