@@ -192,6 +192,7 @@ impl Engine {
         let folders: Vec<Arc<Path>> = folders.into_iter().map(Arc::from).collect();
         self.0.folders.send_replace(folders.clone());
         self.configure_store();
+        self.recall_switched_off().await;
         let loaded = self.0.watcher.set_folders(folders).await;
         // Whoever asks next sees the servers of these folders.
         self.wish(|done| Wish::Reloaded { loaded, done }).await.ok();

@@ -14,7 +14,7 @@ use super::snapshot::{Offered, ServerView};
 use crate::model::{Decision, Error, Level, Result, ServerName, Timestamp, ToolId};
 use crate::policy::permit::OnceUsed;
 use crate::policy::trust::real;
-use crate::policy::{Asked, Found, Grant, grants};
+use crate::policy::{Asked, Found, Grant, GrantScope, grants};
 use crate::store::Saved;
 
 /// The tools whose `allow-once` of a file has been used in this session. A `std` lock for the same reason as the one
@@ -51,7 +51,10 @@ impl From<&Grant> for GrantInfo {
             server: grant.server.clone(),
             tool: grant.tool.clone(),
             level: grant.level(),
-            scope: grant.scope.as_str(),
+            scope: match grant.scope {
+                GrantScope::Disable => GrantScope::Project.as_str(),
+                scope => scope.as_str(),
+            },
             since: grant.since,
         }
     }
@@ -90,15 +93,15 @@ impl Engine {
 
     /// Keeps what an answer says about calls to come: nothing after `allow-once` and `deny`.
     pub(super) async fn remember(&self, view: &ServerView, offered: &Offered, decision: Decision) -> Result<()> {
-        if decision == Decision::Disable {
-            return self.set_session_level(offered.id.server.clone(), &offered.tool.name, Some(Level::Disable)).await;
-        }
         let project = self.project();
         let asked = asked(view, offered, &project);
         if let Some(grant) = Grant::new(&asked, decision, offered.pin().clone())
             && let Saved::InMemory(why) = self.0.store.add_grant(grant).await
         {
-            tracing::warn!(tool = %offered.id, %why, "the grant holds only until the engine ends");
+            tracing::warn!(tool = %offered.id, %why, "the answer holds only until the engine ends");
+        }
+        if decision == Decision::Disable {
+            self.set_session_level(offered.id.server.clone(), &offered.tool.name, Some(Level::Disable)).await?;
         }
         Ok(())
     }
@@ -113,10 +116,27 @@ impl Engine {
 
     /// Takes one grant back, or all of them; how many those were.
     pub async fn revoke(&self, id: Option<&str>) -> Result<usize> {
+        for grant in self.switched_off().await.iter().filter(|grant| id.is_none_or(|id| grant.id == id)) {
+            self.set_session_level(grant.server.clone(), &grant.tool, None).await?;
+        }
         match id {
             None => Ok(self.0.store.revoke_grants().await),
             Some(id) if self.0.store.revoke_grant(id).await => Ok(1),
             Some(id) => Err(Error::NotFound(format!("no grant `{id}`; `mcp.grants` lists those there are"))),
+        }
+    }
+
+    /// Tools that the user has switched off in this project, by an answer.
+    async fn switched_off(&self) -> Vec<Arc<Grant>> {
+        let mut grants = self.0.store.grants().await;
+        grants.retain(|grant| grant.scope == GrantScope::Disable);
+        grants
+    }
+
+    /// Puts what the user has switched off earlier in force again.
+    pub(super) async fn recall_switched_off(&self) {
+        for grant in self.switched_off().await {
+            self.set_session_level(grant.server.clone(), &grant.tool, Some(Level::Disable)).await.ok();
         }
     }
 

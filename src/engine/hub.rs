@@ -53,6 +53,8 @@ pub enum Wish {
     Refresh {
         done: oneshot::Sender<()>,
     },
+    /// The editor trusts the workspace now, or no longer.
+    ConsiderAll,
     /// The user decided about trust, or a program changed on disk: judge this definition again.
     Consider {
         server: ServerName,
@@ -237,6 +239,10 @@ impl Hub {
                 slot.refused();
                 None
             }
+            Verdict::Restricted => {
+                slot.restricted();
+                None
+            }
             Verdict::Forbidden { reason } => {
                 slot.forbidden(reason);
                 None
@@ -297,6 +303,12 @@ impl Hub {
                 self.rules = self.rules();
                 self.publish();
                 done.send(()).ok();
+            }
+            Wish::ConsiderAll => {
+                let all: Vec<_> = self.slots.values().map(|slot| (slot.definition.clone(), slot.generation)).collect();
+                for (definition, generation) in all {
+                    self.consider(definition, generation, None, None);
+                }
             }
             Wish::Consider { server, done } => {
                 if let Some(slot) = self.slots.get(&server) {

@@ -114,7 +114,7 @@ impl Engine {
         match self.0.judge.judge(definition).await {
             Verdict::May(trusted) => Ok(self.trial(trusted).await),
             Verdict::Forbidden { reason } => Err(Error::Process { server, message: reason }),
-            Verdict::Ask(_) | Verdict::Refused => Err(Error::NeedsTrust(server)),
+            Verdict::Ask(_) | Verdict::Refused | Verdict::Restricted => Err(Error::NeedsTrust(server)),
         }
     }
 
@@ -139,7 +139,7 @@ impl Engine {
         match self.0.judge.judge(Arc::new(definition)).await {
             Verdict::May(trusted) => Ok(self.trial(trusted).await),
             Verdict::Forbidden { reason } => Err(Error::Process { server: name, message: reason }),
-            Verdict::Ask(_) | Verdict::Refused => Err(Error::NeedsTrust(name)),
+            Verdict::Ask(_) | Verdict::Refused | Verdict::Restricted => Err(Error::NeedsTrust(name)),
         }
     }
 

@@ -82,4 +82,12 @@ impl Engine {
     pub(super) async fn refresh(&self) -> Result<()> {
         self.wish(|done| Wish::Refresh { done }).await
     }
+
+    /// The editor's own trust in the workspace: without it nothing of a project starts, whatever was trusted here.
+    pub fn trust_workspace(&self, trusted: bool) {
+        if self.0.judge.restrict(!trusted) {
+            let wishes = self.0.wishes.clone();
+            tokio::spawn(async move { wishes.send(Wish::ConsiderAll).await });
+        }
+    }
 }

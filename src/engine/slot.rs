@@ -93,6 +93,12 @@ impl Slot {
         self.wait_for_trust(Some("you did not trust this definition; `mcp.server.trust` changes that".to_owned()));
     }
 
+    pub fn restricted(&mut self) {
+        self.judged = true;
+        self.trust = Trust::Needed { difference: None, refused: false };
+        self.wait_for_trust(Some("your editor does not trust this workspace; trust it there first".to_owned()));
+    }
+
     pub fn forbidden(&mut self, reason: String) {
         self.judged = true;
         self.trust = Trust::Given;

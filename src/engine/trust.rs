@@ -1,6 +1,7 @@
 //! Which definitions may start: judged against what the user said before, asked about where he said nothing yet.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub enum Verdict {
     Ask(Box<Question>),
     /// The user said no to exactly this.
     Refused,
+    /// The editor does not trust the workspace yet; it is not even asked about.
+    Restricted,
     /// The policy does not let this program start, whatever the user trusts.
     Forbidden {
         reason: String,
@@ -36,16 +39,26 @@ pub struct Judge {
     store: Store,
     approvals: Approvals,
     loaded: watch::Receiver<Arc<Loaded>>,
+    /// The editor has the workspace in its own restricted mode: nothing of a project starts, whatever was trusted.
+    restricted: AtomicBool,
     /// Trusted for this session only. A `std` lock, private to this file and never held over an await.
     session: Mutex<BTreeMap<TrustKey, Arc<Fingerprint>>>,
 }
 
 impl Judge {
     pub fn new(store: Store, approvals: Approvals, loaded: watch::Receiver<Arc<Loaded>>) -> Self {
-        Self { store, approvals, loaded, session: Mutex::default() }
+        Self { store, approvals, loaded, restricted: AtomicBool::new(false), session: Mutex::default() }
+    }
+
+    /// Follows the editor's own trust in the workspace; answers whether that is news.
+    pub fn restrict(&self, restricted: bool) -> bool {
+        self.restricted.swap(restricted, Ordering::AcqRel) != restricted
     }
 
     pub async fn judge(&self, definition: Arc<Definition>) -> Verdict {
+        if definition.scope.needs_trust() && self.restricted.load(Ordering::Acquire) {
+            return Verdict::Restricted;
+        }
         let remembered = match TrustKey::of(&definition) {
             Some(key) => self.remembered(&key).await,
             None => None,

@@ -92,6 +92,11 @@ impl guard::Front for Front {
             "workspace/didChangeConfiguration" => {
                 self.apply_settings(params.get("settings").unwrap_or(&Value::Null));
             }
+            "mcp/workspaceTrust" => {
+                if let Some(trusted) = params.get("trusted").and_then(Value::as_bool) {
+                    self.seat.engine.trust_workspace(trusted);
+                }
+            }
             "mcp/sdk/close" => drop(sdk::close(self.attachment.as_ref(), &params)),
             "workspace/didChangeWorkspaceFolders" => read(method, params, |params| self.change_folders(params)),
             _ => tracing::debug!(method, "notification left alone"),
@@ -105,6 +110,9 @@ impl guard::Front for Front {
         self.state = State::Running;
         let greeting = self.seat.greeting();
         tracing::info!(editor = greeting.editor.as_deref().unwrap_or("unknown"), "editor attached");
+        if let Some(trusted) = greeting.abilities.as_ref().and_then(|abilities| abilities.workspace_trusted) {
+            self.seat.engine.trust_workspace(trusted);
+        }
         if let Some(settings) = greeting.settings.clone() {
             self.apply_settings(&settings);
         }

@@ -42,6 +42,9 @@ pub struct EditorAbilities {
     /// MCP servers that live inside the editor.
     #[serde(deserialize_with = "lenient")]
     pub sdk_servers: Vec<String>,
+    /// Whether the editor itself trusts the workspace; absent where it has no such notion.
+    #[serde(deserialize_with = "lenient")]
+    pub workspace_trusted: Option<bool>,
 }
 
 /// What an editor understands of plain LSP, as far as it matters to us.

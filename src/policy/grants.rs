@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Pin;
 use crate::model::{Decision, Level, ServerName, Timestamp, ToolId};
 
-/// An earlier answer that lets a tool run without being asked about.
+/// An earlier answer that still counts: it lets a tool run without being asked about, or switches it off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     pub id: String,
@@ -32,6 +32,9 @@ pub enum GrantScope {
     Session,
     Project,
     Always,
+    /// No grant at all: the user switched the tool off in this project. Kept with the grants, so that it is listed and
+    /// taken back like one.
+    Disable,
 }
 
 impl GrantScope {
@@ -41,7 +44,8 @@ impl GrantScope {
             Decision::AllowSession => Some(Self::Session),
             Decision::AllowProject => Some(Self::Project),
             Decision::AllowAlways => Some(Self::Always),
-            Decision::AllowOnce | Decision::Deny | Decision::Disable => None,
+            Decision::Disable => Some(Self::Disable),
+            Decision::AllowOnce | Decision::Deny => None,
         }
     }
 
@@ -50,11 +54,12 @@ impl GrantScope {
             Self::Session => "session",
             Self::Project => "project",
             Self::Always => "always",
+            Self::Disable => "disable",
         }
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Session, Self::Project, Self::Always].into_iter().find(|scope| scope.as_str() == text)
+        [Self::Session, Self::Project, Self::Always, Self::Disable].into_iter().find(|scope| scope.as_str() == text)
     }
 }
 
@@ -90,7 +95,7 @@ impl Grant {
             server: asked.tool.server.clone(),
             tool: asked.tool.tool.to_string(),
             scope,
-            project: (scope == GrantScope::Project).then(|| asked.project.to_path_buf()),
+            project: matches!(scope, GrantScope::Project | GrantScope::Disable).then(|| asked.project.to_path_buf()),
             fingerprint: asked.fingerprint.map(str::to_owned),
             pin,
             since: Timestamp::now(),
@@ -102,6 +107,7 @@ impl Grant {
             GrantScope::Session => Level::AllowSession,
             GrantScope::Project => Level::AllowProject,
             GrantScope::Always => Level::AllowAlways,
+            GrantScope::Disable => Level::Disable,
         }
     }
 
@@ -127,7 +133,7 @@ impl Grant {
 pub fn find<'a>(grants: impl IntoIterator<Item = &'a Arc<Grant>>, asked: &Asked<'_>) -> Found {
     let (mut live, mut suspended) = (None::<&Arc<Grant>>, None::<&Arc<Grant>>);
     for grant in grants {
-        if !grant.covers(asked) {
+        if grant.scope == GrantScope::Disable || !grant.covers(asked) {
             continue;
         }
         let best = if grant.pin.digest == asked.pin { &mut live } else { &mut suspended };

@@ -199,3 +199,23 @@ async fn an_editor_without_a_prompt_of_its_own_is_asked_by_a_message_with_button
     let call = json!({ "tool": "mcp__demo__add", "arguments": { "a": 20, "b": 22 } });
     assert_eq!(plain.command("mcp.tool.call", call).await.unwrap()["content"][0]["text"], "42");
 }
+
+#[tokio::test]
+async fn a_tool_switched_off_by_an_answer_stays_off_until_that_is_taken_back() {
+    let mut desk = desk(json!({})).await;
+    desk.begin_call("mcp__demo__add", json!({ "a": 1, "b": 2 }));
+    let approval = desk.approvals("tool", 1).await.remove(0);
+    desk.resolve(&approval, "disable").await;
+    desk.approvals("tool", 0).await;
+    let grants = loop {
+        let grants = desk.run("mcp.grants", json!({})).await;
+        if grants["grants"][0]["level"] == "disable" {
+            break grants;
+        }
+        desk.editor.notification("mcp/serverChanged").await;
+    };
+    assert_eq!(desk.call("mcp__demo__add", json!({ "a": 1, "b": 2 })).await.unwrap_err()["data"]["kind"], "denied");
+    desk.run("mcp.grant.revoke", json!({ "id": grants["grants"][0]["id"] })).await;
+    desk.begin_call("mcp__demo__add", json!({ "a": 1, "b": 2 }));
+    desk.approvals("tool", 1).await;
+}
