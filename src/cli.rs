@@ -8,6 +8,7 @@ mod completions;
 mod config;
 mod context;
 mod demo;
+mod engine;
 mod log;
 mod lsp;
 mod report;
@@ -63,6 +64,9 @@ enum Command {
     ///
     /// For example: mcp-sidecar completions fish > ~/.config/fish/completions/mcp-sidecar.fish
     Completions(completions::Arguments),
+    /// Run the engine of a workspace for all its windows and agents; they start it by themselves
+    #[command(hide = true)]
+    Engine,
     /// Show it at work on a copy of the example workspace
     Demo,
     /// Serve the built-in demo MCP server on stdin and stdout
@@ -74,6 +78,12 @@ enum Command {
 enum Status {
     Ok,
     Failed,
+}
+
+impl Status {
+    fn from_code(code: u8) -> Self {
+        if code == 0 { Self::Ok } else { Self::Failed }
+    }
 }
 
 /// The whole program.
@@ -126,6 +136,7 @@ impl Command {
             Self::Config(arguments) => config::run(arguments, context),
             Self::Log(arguments) => log::run(arguments, context),
             Self::Completions(arguments) => completions::run(arguments),
+            Self::Engine => engine::run(context),
             Self::Demo => {
                 context.runtime()?.block_on(demo::run())?;
                 Ok(Status::Ok)

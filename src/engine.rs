@@ -8,6 +8,7 @@ mod arguments;
 mod auth;
 pub mod consent;
 pub mod editors;
+pub mod folders;
 pub mod gate;
 mod host;
 mod hub;
@@ -74,6 +75,7 @@ struct Inner {
     /// What `config.toml` says, before the editor's words on top of it.
     base_settings: Settings,
     folders: watch::Sender<Vec<Arc<Path>>>,
+    claims: folders::Claims,
     watcher: Watcher,
     wishes: mpsc::Sender<Wish>,
     snapshot: watch::Receiver<Arc<Snapshot>>,
@@ -144,6 +146,7 @@ impl Engine {
             settings: shared_settings,
             base_settings: settings,
             folders,
+            claims: folders::Claims::default(),
             watcher,
             wishes,
             snapshot,

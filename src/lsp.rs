@@ -12,6 +12,7 @@ mod convert;
 mod diagnostics;
 mod documents;
 mod editor;
+mod first;
 mod frames;
 mod front;
 mod greeting;
@@ -27,8 +28,9 @@ pub mod streams;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use editor::{AskError, Editor};
+pub use first::{First, first};
 pub use guard::{End, Reason};
-pub use stdio::stdio;
+pub use stdio::{signal, stdio};
 
 use crate::engine::Engine;
 

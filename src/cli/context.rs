@@ -8,6 +8,7 @@ use anyhow::Context as _;
 
 use crate::config::{self, Content, Source, watch};
 use crate::paths::Paths;
+use crate::session;
 use crate::settings::{Settings, SettingsFile};
 
 pub(super) struct Context {
@@ -38,9 +39,7 @@ impl Context {
             return Ok(folder.into());
         }
         let here = std::env::current_dir().context("the current folder is gone")?;
-        let names = || settings.files.local.iter().chain(&settings.files.project).map(String::as_str).chain([".git"]);
-        let found = here.ancestors().find(|folder| names().any(|name| folder.join(name).exists()));
-        Ok(found.unwrap_or(&here).into())
+        Ok(session::root_of(&here, &settings.files).into())
     }
 
     /// A runtime for the subcommands that wait for something.

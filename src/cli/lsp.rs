@@ -1,19 +1,19 @@
-//! `mcp-sidecar lsp`: serves an editor.
-
-use std::sync::Arc;
-
-use tokio::sync::watch;
+//! `mcp-sidecar lsp`: serves an editor, through the engine that all windows and agents of its workspace share.
 
 use super::Status;
 use super::context::Context;
+use super::engine::with_engine;
 use crate::engine::Engine;
-use crate::server::{guardian, process};
+use crate::paths::Paths;
 use crate::settings::Settings;
 use crate::{logging, lsp};
 
 #[derive(Debug, clap::Args)]
 #[group(id = "editor")]
 pub(super) struct Arguments {
+    /// Run an engine of its own in this process, in place of the one that others share
+    #[arg(long)]
+    standalone: bool,
     /// Accepted because editors pass it: stdin and stdout are the only way there is
     #[arg(long, hide = true)]
     stdio: bool,
@@ -22,29 +22,69 @@ pub(super) struct Arguments {
     client_process_id: Option<u32>,
 }
 
-pub(super) fn run(_arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
+pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
     let paths = context.paths()?;
     let settings = context.settings(&paths);
-    let _logging = logging::start(&paths.logs_dir(), &settings.log);
-    guardian::install();
-    process::raise_limits();
-    let runtime = context.runtime()?;
-    let end = runtime.block_on(async {
-        let engine = Engine::start(paths, settings);
-        tokio::spawn(follow_level(engine.settings()));
-        let end = lsp::stdio(engine.clone()).await;
-        engine.shutdown().await;
-        end
-    });
-    // A read of stdin may still be waiting in its thread, and nobody will answer it.
-    runtime.shutdown_background();
-    Ok(if end.exit_code() == 0 { Status::Ok } else { Status::Failed })
+    #[cfg(unix)]
+    if !arguments.standalone {
+        return shared::run(context, paths, settings);
+    }
+    standalone(context, paths, settings, Vec::new())
 }
 
-/// The level of the log follows the settings, which an editor may change at any time.
-async fn follow_level(mut settings: watch::Receiver<Arc<Settings>>) {
-    while settings.changed().await.is_ok() {
-        let level = settings.borrow_and_update().log.level.clone();
-        logging::set_level(&level);
+/// Serves the editor in this very process. `opening` is what has been read of its words already.
+fn standalone(context: &Context, paths: Paths, settings: Settings, opening: Vec<u8>) -> anyhow::Result<Status> {
+    let _logging = logging::start(&paths.logs_dir(), &settings.log);
+    let end = with_engine(context, paths, settings, async |engine: Engine| {
+        let end = lsp::stdio(engine.clone(), opening).await;
+        engine.shutdown().await;
+        end
+    })?;
+    Ok(Status::from_code(end.exit_code()))
+}
+
+#[cfg(unix)]
+mod shared {
+    use std::io::{self, Write};
+    use std::path::PathBuf;
+
+    use super::super::engine::pass;
+    use super::{Context, Paths, Settings, Status, standalone};
+    use crate::lsp::{First, first};
+    use crate::session::{self, Front, Hello, JoinError, Opening, Stdio};
+    use crate::text::mask;
+
+    /// Finds out from the editor's first message which workspace it is about, and joins the engine of that.
+    pub fn run(context: &Context, paths: Paths, settings: Settings) -> anyhow::Result<Status> {
+        let mut stdio = Stdio::take()?;
+        let mut folders = Vec::new();
+        let opening = Opening::read(&mut stdio.input, |bytes| match first(bytes) {
+            First::Unfinished => false,
+            First::Folders(found) => {
+                folders = found;
+                true
+            }
+        })?;
+        let root = match folders.into_iter().find(|folder| folder.is_dir()) {
+            Some(folder) if context.workspace.is_none() => session::root_of(&folder, &settings.files),
+            _ => PathBuf::from(&*context.folder(&settings)?),
+        };
+        match session::join(&root, &paths, &Hello::new(Front::Editor)) {
+            Ok(joined) => pass(joined, stdio, opening),
+            Err(error) => alone(context, paths, settings, opening, &error),
+        }
+    }
+
+    /// An editor is not left without service because a folder has the wrong mode: it gets an engine of its own.
+    fn alone(
+        context: &Context,
+        paths: Paths,
+        settings: Settings,
+        opening: Opening,
+        reason: &JoinError,
+    ) -> anyhow::Result<Status> {
+        let reason = mask(&reason.to_string()).into_owned();
+        writeln!(io::stderr(), "warning: {reason}; this editor gets an engine of its own").ok();
+        standalone(context, paths, settings, opening.0)
     }
 }

@@ -10,6 +10,7 @@ use super::documents::{Document, Documents};
 use super::editor::Editor;
 use super::greeting::Greeting;
 use crate::engine::Engine;
+use crate::engine::folders::Claimant;
 
 pub struct Seat {
     pub engine: Engine,
@@ -61,10 +62,11 @@ impl Seat {
 
     /// Hands the folders to the engine, the newest list each time, until the session drops it.
     pub async fn keep_folders(self: Arc<Self>) {
+        let claim = self.engine.claim(Claimant::Editor);
         let mut folders = self.folders.subscribe();
         loop {
             let newest = folders.borrow_and_update().clone();
-            self.engine.set_folders(newest.clone()).await;
+            claim.set(newest.clone()).await;
             self.settled.send_replace(newest);
             if folders.changed().await.is_err() {
                 return;

@@ -1,20 +1,26 @@
 //! A session on standard input and output.
 
+use std::io::Cursor;
+
+use tokio::io::AsyncReadExt;
+
 use super::guard::{End, Reason};
 use super::{serve, streams};
 use crate::engine::Engine;
 
 /// Serves the editor that started us until it goes, or until a signal asks us to. The servers are the caller's to end.
-pub async fn stdio(engine: Engine) -> End {
+/// `opening` is what has been read of its words already.
+pub async fn stdio(engine: Engine, opening: Vec<u8>) -> End {
+    let input = Cursor::new(opening).chain(streams::input());
     tokio::select! {
-        end = serve(streams::input(), streams::output(), engine) => end,
+        end = serve(input, streams::output(), engine) => end,
         () = signal() => End { reason: Reason::Signal, after_shutdown: false },
     }
 }
 
 /// Ends at the first SIGTERM or SIGINT.
 #[cfg(unix)]
-async fn signal() {
+pub async fn signal() {
     use tokio::signal::unix::{SignalKind, signal};
 
     let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
@@ -27,8 +33,9 @@ async fn signal() {
     }
 }
 
+/// Ends when somebody asks us to leave.
 #[cfg(not(unix))]
-async fn signal() {
+pub async fn signal() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending().await
     }

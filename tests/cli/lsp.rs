@@ -28,7 +28,9 @@ fn converse(place: &Place, arguments: &[&str], messages: &[&str]) -> Run {
 #[test]
 fn without_a_subcommand_an_editor_on_stdin_is_served() {
     let place = Place::with_workspace();
-    for arguments in [&[][..], &["--stdio"], &["--clientProcessId=1", "--stdio"], &["lsp"], &["lsp", "--stdio"]] {
+    for arguments in
+        [&[][..], &["--stdio"], &["--clientProcessId=1", "--stdio"], &["lsp"], &["lsp", "--stdio", "--standalone"]]
+    {
         let run = converse(&place, arguments, &[INITIALIZE, SHUTDOWN, EXIT]);
         assert_eq!((run.code, run.err.as_str()), (0, ""), "{arguments:?}");
         assert!(run.out.starts_with("Content-Length: ") && run.out.contains("\"serverInfo\""), "{}", run.out);
@@ -45,7 +47,7 @@ fn an_editor_that_goes_without_a_word_is_a_failure() {
 #[test]
 fn the_session_is_logged_where_only_its_user_reads() {
     let place = Place::with_workspace();
-    converse(&place, &[], &[INITIALIZE, SHUTDOWN, EXIT]);
+    converse(&place, &["lsp", "--standalone"], &[INITIALIZE, SHUTDOWN, EXIT]);
     let log = place.run(&["log"]);
     assert_eq!(log.code, 0);
     assert!(log.out.contains("session over"), "{}", log.out);
@@ -61,7 +63,7 @@ fn the_session_is_logged_where_only_its_user_reads() {
 fn without_a_place_for_the_log_the_session_goes_on_and_says_so() {
     let place = Place::with_workspace();
     place.write("state", "a file in the way");
-    let run = converse(&place, &[], &[INITIALIZE, SHUTDOWN, EXIT]);
+    let run = converse(&place, &["--standalone"], &[INITIALIZE, SHUTDOWN, EXIT]);
     assert_eq!(run.code, 0);
     assert!(run.err.starts_with("mcp-sidecar: no log file in ~/state/logs: "), "{}", run.err);
     assert_eq!(run.err.lines().count(), 1);

@@ -27,5 +27,7 @@ mod reload;
 mod remote;
 #[cfg(unix)]
 mod servers;
+#[cfg(target_os = "linux")]
+mod sharing;
 #[cfg(unix)]
 mod talking;

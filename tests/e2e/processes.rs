@@ -1,6 +1,6 @@
 //! Real child processes: how they start, end, and are ended, whoever dies first.
 
-mod stage;
+pub mod stage;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

@@ -11,7 +11,7 @@ use crate::support::{Home, StdioEditor, TestEditor};
 /// The binary under test, which holds the demo server as well.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-sidecar");
 /// Engine and editor's front in one process, so that the end of one is the end of the other.
-const ARGUMENTS: &[&str] = &["lsp"];
+const ARGUMENTS: &[&str] = &["lsp", "--standalone"];
 /// No wait takes longer on the slowest machine; it only ends tests that would hang.
 const PATIENCE: Duration = Duration::from_secs(30);
 

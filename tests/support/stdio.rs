@@ -25,6 +25,11 @@ impl StdioEditor {
         Self { editor: TestEditor::on(reader, writer), process }
     }
 
+    /// The two apart, for tests in which one of them comes to harm.
+    pub fn into_parts(self) -> (TestEditor, Child) {
+        (self.editor, self.process)
+    }
+
     /// Quits as an editor should, and waits for the end of the process.
     pub async fn quit(self) -> ExitStatus {
         let Self { editor, mut process } = self;

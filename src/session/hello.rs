@@ -1,0 +1,56 @@
+//! The one line each way with which a front and an engine begin.
+
+use serde::{Deserialize, Serialize};
+
+/// The longest line that either side reads; both are far shorter.
+pub const LONGEST: usize = 4 << 10;
+
+/// Who a front is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Front {
+    /// LSP follows.
+    Editor,
+    /// MCP follows.
+    Agent,
+    /// Nothing follows: it asks how an earlier session ended.
+    End,
+}
+
+/// What a front says first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    pub front: Front,
+    pub version: String,
+    pub pid: u32,
+    /// What an agent's user calls it; its own name comes with MCP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// The session that is asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<u64>,
+}
+
+impl Hello {
+    pub fn new(front: Front) -> Self {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Self { front, version, pid: std::process::id(), label: None, session: None }
+    }
+}
+
+/// What the engine answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Welcome {
+    /// Welcome; the session has this number.
+    Session(u64),
+    /// The exit code of the session that was asked about.
+    Code(u8),
+}
+
+/// A line as it goes on the wire.
+pub fn line<T: Serialize>(value: &T) -> Vec<u8> {
+    let mut line = serde_json::to_vec(value).unwrap_or_default();
+    line.push(b'\n');
+    line
+}

@@ -1,0 +1,195 @@
+//! The engine's side of the socket: admits fronts, serves each, and leaves when the last has been gone for a while.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net as std_net;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::hello::{self, Front, Hello, Welcome};
+use super::join::check_peer;
+use super::lock::Lock;
+use super::place::Place;
+use crate::engine::Engine;
+use crate::lsp;
+
+/// How long an engine waits for somebody who may come back.
+const LINGER: Duration = Duration::from_secs(2);
+/// How long it waits for the one who started it.
+const FIRST: Duration = Duration::from_secs(30);
+/// A front says hello at once.
+const HELLO: Duration = Duration::from_secs(10);
+/// How long the end of a session may take to be known, once its bytes have ended.
+const END: Duration = Duration::from_secs(5);
+/// Ends that nobody asked about are kept for so many sessions.
+const ENDS: usize = 256;
+/// A machine without room for another connection gets this long to find some.
+const RECOVERY: Duration = Duration::from_millis(100);
+
+/// Opens the socket of this place. A stale one is taken over; one with an engine behind it is not.
+pub fn bind(place: &Place) -> io::Result<std_net::UnixListener> {
+    place.secure()?;
+    if std_net::UnixStream::connect(&place.socket).is_ok() {
+        return Err(io::Error::new(io::ErrorKind::AddrInUse, "an engine of this workspace runs already"));
+    }
+    match std::fs::remove_file(&place.socket) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = std_net::UnixListener::bind(&place.socket)?;
+    std::fs::set_permissions(&place.socket, std::fs::Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Serves every front that comes, until the last has been gone for a while or a signal asks to leave.
+pub async fn serve(engine: Engine, place: &Place, listener: std_net::UnixListener) -> io::Result<()> {
+    let listener = UnixListener::from_std(listener)?;
+    let reception = Reception { engine, ends: Arc::default() };
+    let present = watch::Sender::new(0_usize);
+    let mut attendance = present.subscribe();
+    let mut sessions = JoinSet::new();
+    let mut next = 0_u64;
+    let mut patience = FIRST;
+    let stop = lsp::signal();
+    tokio::pin!(stop);
+    loop {
+        let empty = *attendance.borrow_and_update() == 0;
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => {
+                    next += 1;
+                    let presence = Presence::new(&present);
+                    let work = reception.clone().receive(stream, next);
+                    sessions.spawn(async move {
+                        work.await;
+                        drop(presence);
+                    });
+                    patience = LINGER;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot take another connection");
+                    tokio::time::sleep(RECOVERY).await;
+                }
+            },
+            Ok(()) = attendance.changed() => {}
+            Some(_) = sessions.join_next() => {}
+            () = tokio::time::sleep(patience), if empty => if leave(place, &listener) { break },
+            () = &mut stop => {
+                std::fs::remove_file(&place.socket).ok();
+                break;
+            }
+        }
+    }
+    tracing::info!("engine leaves");
+    Ok(())
+}
+
+/// Closes the place, unless somebody is just coming or starting.
+fn leave(place: &Place, listener: &UnixListener) -> bool {
+    // Whoever holds the lock is about to join us.
+    let Ok(Some(lock)) = Lock::try_take(&place.lock) else { return false };
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let waits = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0);
+    if waits {
+        return false;
+    }
+    // Whoever connects between that look and this line gets no welcome, and tries again.
+    std::fs::remove_file(&place.socket).ok();
+    lock.remove();
+    true
+}
+
+/// A front that is here.
+struct Presence(watch::Sender<usize>);
+
+impl Presence {
+    fn new(present: &watch::Sender<usize>) -> Self {
+        present.send_modify(|count| *count += 1);
+        Self(present.clone())
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count = count.saturating_sub(1));
+    }
+}
+
+/// Session → exit code, once it has one. Behind a lock that is held for a look-up.
+type Ends = Arc<Mutex<BTreeMap<u64, watch::Receiver<Option<u8>>>>>;
+
+#[derive(Clone)]
+struct Reception {
+    engine: Engine,
+    ends: Ends,
+}
+
+impl Reception {
+    async fn receive(self, stream: UnixStream, session: u64) {
+        if let Err(error) = check_peer(&stream) {
+            tracing::warn!(%error, "refused a connection");
+            return;
+        }
+        let (read, mut write) = stream.into_split();
+        let mut read = BufReader::new(read);
+        let mut line = Vec::new();
+        let mut bounded = (&mut read).take(hello::LONGEST as u64);
+        let said = tokio::time::timeout(HELLO, bounded.read_until(b'\n', &mut line)).await;
+        let Some(hello) = said.ok().and_then(|_| serde_json::from_slice::<Hello>(&line).ok()) else {
+            tracing::warn!("a connection without a hello");
+            return;
+        };
+        if hello.front == Front::End {
+            let code = self.end_of(hello.session.unwrap_or_default()).await;
+            write.write_all(&hello::line(&Welcome::Code(code))).await.ok();
+            return;
+        }
+        let (end, known) = watch::channel(None);
+        self.remember(session, known);
+        if write.write_all(&hello::line(&Welcome::Session(session))).await.is_err() {
+            return;
+        }
+        tracing::info!(front = ?hello.front, pid = hello.pid, session, "front attached");
+        let code = self.run(hello, read, write).await;
+        end.send_replace(Some(code));
+    }
+
+    async fn run(&self, hello: Hello, read: BufReader<OwnedReadHalf>, write: OwnedWriteHalf) -> u8 {
+        let engine = self.engine.clone();
+        match hello.front {
+            Front::Editor => lsp::serve(read, write, engine).await.exit_code(),
+            Front::Agent | Front::End => 0,
+        }
+    }
+
+    fn remember(&self, session: u64, end: watch::Receiver<Option<u8>>) {
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        // The oldest that have ended go; those that run stay.
+        while ends.len() >= ENDS {
+            let Some(over) = ends.iter().find(|(_, end)| end.borrow().is_some()).map(|(session, _)| *session) else {
+                break;
+            };
+            ends.remove(&over);
+        }
+        ends.insert(session, end);
+    }
+
+    /// The exit code of a session: its bytes may end a moment before it does.
+    async fn end_of(&self, session: u64) -> u8 {
+        let end = self.ends.lock().unwrap_or_else(PoisonError::into_inner).remove(&session);
+        let Some(mut end) = end else { return 1 };
+        match tokio::time::timeout(END, end.wait_for(Option::is_some)).await {
+            Ok(Ok(code)) => code.unwrap_or(1),
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Which folder an engine is for.
+
+use std::path::{Path, PathBuf};
+
+use crate::settings::Files;
+
+/// The workspace that a folder belongs to: the nearest one from here upwards that holds a config file or is the root of
+/// a repository, else the folder itself.
+pub fn root_of(folder: &Path, files: &Files) -> PathBuf {
+    let names = || files.local.iter().chain(&files.project).map(String::as_str).chain([".git"]);
+    let found = folder.ancestors().find(|folder| names().any(|name| folder.join(name).exists()));
+    found.unwrap_or(folder).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    #[test]
+    fn the_nearest_config_file_or_repository_is_the_workspace() {
+        let home = tempfile::tempdir().unwrap();
+        let files = Settings::default().files;
+        let deep = home.path().join("a/b/c");
+        std::fs::create_dir_all(&deep).unwrap();
+        std::fs::create_dir(home.path().join("a/.git")).unwrap();
+        assert_eq!(root_of(&deep, &files), home.path().join("a"));
+        std::fs::write(home.path().join("a/b/mcp.json"), "{}").unwrap();
+        assert_eq!(root_of(&deep, &files), home.path().join("a/b"));
+    }
+}

@@ -1,0 +1,209 @@
+//! One engine for every window and agent of a workspace, in the built binary.
+
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use mcp_sidecar::session::Place;
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, Command};
+
+use crate::processes::stage::{PROGRAM, Pids, alive, private_kilobytes};
+use crate::support::{Home, StdioEditor, TestEditor};
+
+/// No wait takes longer on the slowest machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A home whose user has one server, which writes down every process of it that starts.
+struct Stage {
+    home: Home,
+    pids: Pids,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let home = Home::new();
+        let pids = Pids::at(home.path("pids"));
+        let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/server.py");
+        let config = json!({ "servers": { "fixture": {
+            "command": "python3", "args": [fixture, "--pids", pids.path()], "tools": { "echo": "require-approval" },
+        } } });
+        std::fs::write(home.path("config/mcp.json"), config.to_string()).unwrap();
+        Self { home, pids }
+    }
+
+    fn place(&self) -> Place {
+        Place::of(&self.home.project(), &self.home.paths()).unwrap()
+    }
+
+    /// A window of the project whose server has started.
+    async fn window(&self) -> StdioEditor {
+        let mut window = StdioEditor::start(&self.home, &[]);
+        greet(&mut window.editor, &self.home.project()).await;
+        window
+    }
+
+    /// The process that serves them all.
+    fn engine(&self) -> Option<u32> {
+        let root = self.home.project().canonicalize().unwrap();
+        let wanted = format!("mcp-sidecar\0engine\0--workspace\0{}\0", root.display());
+        let all = std::fs::read_dir("/proc").unwrap();
+        all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).find(|pid: &u32| {
+            std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == wanted) && alive(*pid)
+        })
+    }
+
+    /// Waits until neither engine, server nor socket is left.
+    async fn until_nothing_is_left(&self) {
+        let until = Instant::now() + PATIENCE;
+        let left = || {
+            let files = std::fs::read_dir(self.home.path("runtime")).unwrap().count();
+            let servers: Vec<u32> = self.pids.read().into_iter().filter(|pid| alive(*pid)).collect();
+            (self.engine(), files, servers)
+        };
+        while left() != (None, 0, Vec::new()) {
+            assert!(Instant::now() < until, "still there: {:?}", left());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// Greets as our plugin would, and starts the server.
+async fn greet(editor: &mut TestEditor, folder: &Path) -> Value {
+    for noise in ["mcp/serverChanged", "mcp/toolsChanged", "mcp/log", "mcp/configReloaded", "mcp/callFinished"] {
+        editor.ignore(noise);
+    }
+    let ours = json!({ "version": "1", "approvals": true });
+    editor.initialize(&[folder], json!({ "capabilities": { "experimental": { "mcpSidecar": ours } } })).await;
+    let started = editor.command("mcp.server.start", json!({ "server": "fixture" })).await.unwrap();
+    assert_eq!(started["servers"][0]["status"], "connected", "{started:#}");
+    started["servers"][0].clone()
+}
+
+async fn ended(process: &mut Child) -> ExitStatus {
+    tokio::time::timeout(PATIENCE, process.wait()).await.expect("it should have ended").unwrap()
+}
+
+#[tokio::test]
+async fn two_windows_share_one_process_per_server_and_the_last_leaves_nothing() {
+    let stage = Stage::new();
+    let first = stage.window().await;
+    let mut second = stage.window().await;
+    assert_eq!(stage.pids.read().len(), 1);
+    let engine = stage.engine().unwrap();
+
+    assert!(first.quit().await.success());
+    let listed = second.editor.command("mcp.servers", json!({})).await.unwrap();
+    assert_eq!(listed["servers"][0]["pid"], stage.pids.read()[0]);
+    assert_eq!(stage.engine(), Some(engine));
+    assert!(second.quit().await.success());
+    stage.until_nothing_is_left().await;
+    assert_eq!(stage.pids.read().len(), 1);
+}
+
+#[tokio::test]
+async fn windows_that_start_at_once_end_up_with_one_engine() {
+    let stage = Stage::new();
+    let mut windows: Vec<StdioEditor> = (0..4).map(|_| StdioEditor::start(&stage.home, &["lsp"])).collect();
+    let project = stage.home.project();
+    futures::future::join_all(windows.iter_mut().map(|window| greet(&mut window.editor, &project))).await;
+    assert_eq!(stage.pids.read().len(), 1);
+    for window in windows {
+        assert!(window.quit().await.success());
+    }
+    stage.until_nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn a_question_stands_in_every_window_and_the_first_answer_counts() {
+    let stage = Stage::new();
+    let mut first = stage.window().await.into_parts();
+    let mut second = stage.window().await.into_parts();
+    let call = first.0.begin_command("mcp.tool.call", json!({ "tool": "mcp__fixture__echo", "arguments": { "a": 1 } }));
+    let asks = |params: &Value| !params["approvals"].as_array().unwrap().is_empty();
+    let seen_by_first = first.0.notification_where("mcp/approvalsChanged", asks).await;
+    let seen_by_second = second.0.notification_where("mcp/approvalsChanged", asks).await;
+    let id = &seen_by_second["approvals"][0]["id"];
+    assert_eq!(&seen_by_first["approvals"][0]["id"], id);
+
+    let answer = json!({ "id": id, "decision": "allow-once" });
+    second.0.command("mcp.approval.resolve", answer.clone()).await.unwrap();
+    assert_eq!(first.0.answer(call).await.unwrap()["content"][0]["text"], r#"{"a": 1}"#);
+    let late = first.0.command("mcp.approval.resolve", answer).await.unwrap_err();
+    assert_eq!(late["data"]["kind"], "not-found", "{late:#}");
+    drop((first, second));
+    stage.until_nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn a_socket_that_nobody_listens_on_is_taken_over() {
+    let stage = Stage::new();
+    stage.place().secure().unwrap();
+    drop(UnixListener::bind(stage.place().socket).unwrap());
+    let window = stage.window().await;
+    assert!(window.quit().await.success());
+    stage.until_nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn an_engine_that_is_killed_is_noticed_and_the_next_start_works() {
+    let stage = Stage::new();
+    let mut command = Command::new(PROGRAM);
+    command.envs(stage.home.variables()).current_dir(stage.home.project()).kill_on_drop(true);
+    let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut editor = TestEditor::on(process.stdout.take().unwrap(), process.stdin.take().unwrap());
+    greet(&mut editor, &stage.home.project()).await;
+    assert_eq!(stage.pids.read().len(), 1);
+    std::process::Command::new("kill").args(["-9", &stage.engine().unwrap().to_string()]).status().unwrap();
+    assert_eq!(ended(&mut process).await.code(), Some(1));
+    let mut said = String::new();
+    process.stderr.take().unwrap().read_to_string(&mut said).await.unwrap();
+    assert!(said.contains("the engine of this workspace has ended unexpectedly"), "{said}");
+
+    let window = stage.window().await;
+    assert_eq!(stage.pids.read().len(), 2);
+    assert!(window.quit().await.success());
+    stage.until_nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn a_window_that_goes_without_a_word_is_a_failure_of_its_own() {
+    let stage = Stage::new();
+    let (editor, mut process) = stage.window().await.into_parts();
+    drop(editor);
+    assert_eq!(ended(&mut process).await.code(), Some(1));
+    stage.until_nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn a_killed_window_takes_nobody_along_but_what_only_it_used() {
+    let stage = Stage::new();
+    let (_editor, mut process) = stage.window().await.into_parts();
+    process.start_kill().unwrap();
+    ended(&mut process).await;
+    stage.until_nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn a_front_costs_next_to_nothing() {
+    let stage = Stage::new();
+    let window = stage.window().await;
+    let kilobytes = private_kilobytes(window.process.id().unwrap());
+    assert!(kilobytes < 3 << 10, "{kilobytes} KiB");
+    assert!(window.quit().await.success());
+    stage.until_nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn in_a_folder_that_others_can_write_an_editor_gets_an_engine_of_its_own() {
+    use std::os::unix::fs::PermissionsExt;
+    let stage = Stage::new();
+    let runtime = stage.home.path("runtime");
+    std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let window = stage.window().await;
+    assert_eq!(stage.engine(), None);
+    assert_eq!(std::fs::read_dir(&runtime).unwrap().count(), 0);
+    assert!(window.quit().await.success());
+}
