@@ -356,4 +356,98 @@ return {
       child:wait("answered.status == 'success'")
     end,
   },
+  {
+    "with nobody typing, a question takes the focus",
+    function(open)
+      local child = ready(open)
+      child:lua("require('mcp_sidecar.ui.approval')")
+      child:wait("vim.uv.now() - require('mcp_sidecar.ui.approval').state().last_key > 1000", "a second without keys")
+      ask(child)
+      child:wait("vim.api.nvim_get_current_win() == require('mcp_sidecar.ui.approval').state().window")
+      child:answer("y")
+      child:wait("answered.result")
+    end,
+  },
+  {
+    "a question of another workspace is answered from here",
+    function(open)
+      local child = ready(open, { files = { ["other/mcp.json"] = project } })
+      child:lua("require('mcp_sidecar.client').start(...)", child.workspace .. "/other")
+      local prompt = child:prompt()
+      assert(prompt:find("Trust theirs", 1, true), prompt)
+      child:command("Mcp approve")
+      child:answer("s")
+      child:wait("require('mcp_sidecar.ui.approval').state().window == nil", "the prompt closed")
+    end,
+  },
+  {
+    "a secret input is asked for and never shown",
+    function(open)
+      local child = open({
+        user = [[{
+          "servers": { "demo": { "command": "mcp-sidecar", "args": ["demo-server"], "env": { "KEY": "${input:key}" } } },
+          "inputs": [{ "id": "key", "type": "promptString", "description": "API key", "password": true }]
+        }]],
+      })
+      child:command("Mcp")
+      assert(child:prompt():find("demo needs key", 1, true))
+      child:command("Mcp approve")
+      child:answer("f")
+      child:keys("hush-hush<CR>")
+      child:connected("demo")
+      local screen = child:lua([[
+        local rows = {}
+        for row = 1, vim.o.lines do
+          local cells = {}
+          for column = 1, vim.o.columns do
+            table.insert(cells, vim.fn.screenstring(row, column))
+          end
+          table.insert(rows, table.concat(cells))
+        end
+        return table.concat(rows, "\n")
+      ]])
+      assert(not screen:find("hush", 1, true), screen)
+    end,
+  },
+  {
+    "a server in Lua may come after the sidecar has started",
+    function(open)
+      local child = ready(open)
+      child:lua([[
+        require("mcp_sidecar").server("late", { tools = { now = { description = "Tells the time", run = os.date } } })
+      ]])
+      child:connected("late")
+      child:connected("demo")
+    end,
+  },
+  {
+    "a server's name may say anything without breaking a window",
+    function(open)
+      local child =
+        open({ user = [[{ "servers": { "a-[b]%l": { "command": "nope" }, "gone": { "command": "nope-nope" } } }]] })
+      child:command("Mcp")
+      child:wait("require('mcp_sidecar.client').picture().servers.gone.status == 'failed'")
+      child:sees("gone")
+      child:sees("nope-nope")
+      child:lua("vim.fn.search('gone')")
+      child:keys("l")
+      child:wait("vim.api.nvim_buf_get_name(0) == 'mcp-log://gone'")
+      child:keys("q")
+      child:keys("g?")
+    end,
+  },
+  {
+    "nothing that this version calls deprecated is used",
+    function(open)
+      local child = ready(open)
+      child:command("Mcp call demo/echo")
+      child:sees('"text"')
+      child:keys("<CR>")
+      child:wait("vim.api.nvim_buf_get_name(0) == 'mcp-result://demo/echo'")
+      child:command("messages clear")
+      child:command("checkhealth vim.deprecated")
+      local report = child:text()
+      assert(not report:find("mcp_sidecar", 1, true), report)
+    end,
+  },
 }

@@ -49,7 +49,22 @@ local takes_over = {
     require("mcp_sidecar.ui.approval").trust(params.server, params.trusted)
   end,
   ["mcp.tool.call"] = function(params)
-    require("mcp_sidecar.ui.form").start(params.tool, { arguments = params.arguments })
+    local form = require("mcp_sidecar.ui.form")
+    if params.tool then
+      form.start(params.tool, { arguments = params.arguments })
+    else
+      form.pick()
+    end
+  end,
+  ["mcp.action.run"] = function(params)
+    local origin = require("mcp_sidecar.ui.form").origin()
+    M.command("mcp.action.run", params, function(err, result)
+      M.complain(err)
+      -- What goes into the text the sidecar puts there itself.
+      if result and result.content and (result.result or "show") == "show" then
+        require("mcp_sidecar.ui.result").show(result, origin)
+      end
+    end)
   end,
 }
 
@@ -83,8 +98,14 @@ end
 
 local function on_init(client)
   local offered = client.server_capabilities.executeCommandProvider or {}
-  local picture =
-    { root = client.root_dir or client.config.root_dir, servers = {}, approvals = {}, busy = 0, commands = {} }
+  local picture = {
+    client_id = client.id,
+    root = client.root_dir or client.config.root_dir,
+    servers = {},
+    approvals = {},
+    busy = 0,
+    commands = {},
+  }
   for _, command in ipairs(offered.commands or {}) do
     picture.commands[command] = true
   end

@@ -7,6 +7,7 @@ local events = require("mcp_sidecar.events")
 local M = {}
 
 ---@class mcp_sidecar.Picture
+---@field client_id integer
 ---@field root string
 ---@field servers table<string, mcp_sidecar.Server>
 ---@field approvals mcp_sidecar.Approval[]
@@ -15,6 +16,22 @@ local M = {}
 
 ---@type table<integer, mcp_sidecar.Picture> by client id
 M.all = {}
+
+---The questions of all workspaces, oldest first: an agent of another one waits just as much.
+---@return mcp_sidecar.Approval[]
+function M.approvals()
+  local waiting = {}
+  for _, picture in pairs(M.all) do
+    vim.list_extend(waiting, picture.approvals)
+  end
+  table.sort(waiting, function(one, other)
+    if one.createdAt ~= other.createdAt then
+      return one.createdAt < other.createdAt
+    end
+    return one.id < other.id
+  end)
+  return waiting
+end
 
 ---What a statusline shows. A plain variable, so that showing it loads nothing.
 function M.publish()
@@ -62,6 +79,9 @@ M.handlers = {
   end),
   ["mcp/approvalsChanged"] = hears("approvals", function(picture, params)
     picture.approvals = params.approvals
+    for _, approval in ipairs(params.approvals) do
+      approval.client_id = picture.client_id
+    end
     if #params.approvals > 0 then
       -- Not before there is something to ask: from here on it listens by itself.
       require("mcp_sidecar.ui.approval")

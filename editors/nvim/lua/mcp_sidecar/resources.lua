@@ -79,8 +79,8 @@ end
 
 ---A resource changed: its buffer, if there is one, is read again.
 function M.refresh(server, uri)
-  local buffer = vim.fn.bufnr("^" .. vim.fn.escape(M.name(server, uri), "[]*?{}\\,^$") .. "$")
-  if buffer > 0 and vim.api.nvim_buf_is_loaded(buffer) then
+  local buffer = look.find(M.name(server, uri))
+  if buffer and vim.api.nvim_buf_is_loaded(buffer) then
     M.fill(buffer, M.name(server, uri))
   end
 end

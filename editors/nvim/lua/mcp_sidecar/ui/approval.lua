@@ -7,6 +7,7 @@ local client = require("mcp_sidecar.client")
 local config = require("mcp_sidecar.config")
 local json = require("mcp_sidecar.json")
 local look = require("mcp_sidecar.ui.look")
+local pictures = require("mcp_sidecar.pictures")
 local question = require("mcp_sidecar.ui.question")
 
 local M = {}
@@ -17,17 +18,16 @@ local DEAD_MS = 400
 local TYPING_MS = 1000
 
 local namespace = vim.api.nvim_create_namespace("mcp_sidecar_approval")
-local prompt = { window = nil, buffer = nil, shown = nil, armed = 0, hidden = {} }
+local prompt = { window = nil, buffer = nil, shown = nil, armed = 0, hidden = {}, last_key = vim.uv.now() }
 local answered = {}
-local last_key = vim.uv.now()
 
 vim.on_key(function()
-  last_key = vim.uv.now()
+  prompt.last_key = vim.uv.now()
 end, namespace)
 
 ---@return mcp_sidecar.Approval?
 local function current()
-  for _, approval in ipairs(client.picture().approvals) do
+  for _, approval in ipairs(pictures.approvals()) do
     if approval.id == prompt.shown then
       return approval
     end
@@ -54,7 +54,7 @@ local function send(approval, decision, extra)
       answered[approval.id] = nil
       client.complain(err)
     end
-  end)
+  end, { client = vim.lsp.get_client_by_id(approval.client_id) })
 end
 
 ---Sends the answer that a key stands for, if it can have been meant.
@@ -88,7 +88,7 @@ function M.fill(approval)
 end
 
 local function hide()
-  for _, approval in ipairs(client.picture().approvals) do
+  for _, approval in ipairs(pictures.approvals()) do
     prompt.hidden[approval.id] = true
   end
   close()
@@ -102,7 +102,7 @@ local function open_in_full()
   local lines = question.draw(approval)
   local buffer = look.buffer("mcp-approval://" .. approval.id, "mcp-approval")
   look.set_lines(buffer, lines)
-  look.map(buffer, "n", "q", "<Cmd>close<CR>", "close")
+  look.map(buffer, "n", "q", look.close, "close")
   look.show(buffer, { tab = 0 })
 end
 
@@ -158,7 +158,7 @@ local function may_take_focus()
     and vim.api.nvim_get_mode().mode == "n"
     and vim.fn.getcmdwintype() == ""
     and vim.api.nvim_win_get_config(0).relative == ""
-    and vim.uv.now() - last_key > TYPING_MS
+    and vim.uv.now() - prompt.last_key > TYPING_MS
 end
 
 ---@return table float, boolean cut whether some lines do not fit
@@ -197,7 +197,7 @@ local function show(approval, focus)
       hl_group = mark[2],
     })
   end
-  local waiting = #client.picture().approvals
+  local waiting = #pictures.approvals()
   local place, cut = geometry(lines)
   local titles = { tool = "approval", trust = "trust" }
   local title = { titles[approval.kind] or "question" }
@@ -236,7 +236,7 @@ end
 
 ---Draws what waits now; closes the prompt when what it shows has been answered.
 local function refresh()
-  local approvals = client.picture().approvals
+  local approvals = pictures.approvals()
   local waiting = {}
   for _, approval in ipairs(approvals) do
     waiting[approval.id] = true
@@ -273,7 +273,7 @@ end
 ---@param server? string
 function M.focus(id, server)
   prompt.hidden = {}
-  for _, approval in ipairs(client.picture().approvals) do
+  for _, approval in ipairs(pictures.approvals()) do
     if (not id or approval.id == id) and (not server or approval.server == server) then
       show(approval, true)
       arm()
@@ -293,7 +293,7 @@ function M.trust(server, trusted)
   if trusted == false then
     return client.command("mcp.server.trust", { server = server, trusted = false })
   end
-  for _, approval in ipairs(client.picture().approvals) do
+  for _, approval in ipairs(pictures.approvals()) do
     if approval.kind == "trust" and approval.server == server then
       return M.focus(approval.id)
     end
@@ -314,9 +314,7 @@ end
 client.on("approvals", function()
   vim.schedule(refresh)
 end)
-client.on("exit", function()
-  close()
-end)
+client.on("exit", refresh)
 
 local group = vim.api.nvim_create_augroup("mcp_sidecar_approval", {})
 vim.api.nvim_create_autocmd("VimResized", {

@@ -4,6 +4,7 @@
 local client = require("mcp_sidecar.client")
 local keys = require("mcp_sidecar.ui.keys")
 local look = require("mcp_sidecar.ui.look")
+local pictures = require("mcp_sidecar.pictures")
 local rows = require("mcp_sidecar.ui.rows")
 
 local M = {}
@@ -34,7 +35,7 @@ local function data()
   return vim.tbl_extend("force", state, {
     running = client.current() ~= nil,
     servers = picture.servers,
-    approvals = picture.approvals,
+    approvals = pictures.approvals(),
   })
 end
 

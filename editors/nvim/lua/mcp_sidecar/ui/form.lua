@@ -312,7 +312,7 @@ local function open(tool, opts)
       vim.cmd.stopinsert()
     end
   end, "cancel")
-  look.map(buffer, "n", "q", "<Cmd>close<CR>", "close")
+  look.map(buffer, "n", "q", look.close, "close")
   local window = look.show(buffer)
   vim.wo[window].conceallevel = 0
   vim.wo[window].wrap = true

@@ -286,7 +286,7 @@ M.keys = {
   { "gx", revoke_all, "revoke all grants" },
   { "u", start_sidecar, "start the sidecar, if it is down" },
   { "<C-l>", reload, "read the config files again" },
-  { "q", "<Cmd>close<CR>", "close" },
+  { "q", look.close, "close" },
 }
 
 return M

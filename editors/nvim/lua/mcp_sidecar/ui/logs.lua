@@ -30,7 +30,7 @@ function M.open(server)
   local window = look.show(buffer)
   vim.wo[window].wrap = false
   vim.wo[window].winbar = ("%%#McpTitle# log of %s %%#McpMuted# follows; q closes"):format(look.literal(server))
-  look.map(buffer, "n", "q", "<Cmd>close<CR>", "close")
+  look.map(buffer, "n", "q", look.close, "close")
   local function fill()
     client.command("mcp.server.logs", { server = server, limit = 1000 }, function(err, result)
       if err or not vim.api.nvim_buf_is_valid(buffer) then
@@ -71,7 +71,7 @@ function M.own()
       local buffer = look.buffer("mcp-log://sidecar", "mcp-log")
       local text = done.stdout ~= "" and done.stdout or done.stderr
       look.set_lines(buffer, vim.split(vim.trim(text or ""), "\n"))
-      look.map(buffer, "n", "q", "<Cmd>close<CR>", "close")
+      look.map(buffer, "n", "q", look.close, "close")
       local window = look.show(buffer)
       vim.wo[window].wrap = false
       vim.cmd.normal({ "G", bang = true })

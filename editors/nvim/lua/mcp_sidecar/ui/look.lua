@@ -132,14 +132,32 @@ function M.clock(time)
   return os.date("%H:%M:%S", utc + offset) --[[@as string]]
 end
 
+---The buffer with exactly this name: `bufnr()` would take it for a pattern.
+---@param name string
+---@return integer?
+function M.find(name)
+  for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
+    if vim.api.nvim_buf_get_name(buffer) == name then
+      return buffer
+    end
+  end
+end
+
+---Closes the current window; the last one gets an empty buffer instead.
+function M.close()
+  if not pcall(vim.api.nvim_win_close, 0, true) then
+    vim.cmd.enew()
+  end
+end
+
 ---A buffer of ours: no file, no modelines, gone when it is not shown.
 ---@param name string
 ---@param filetype string
 ---@return integer buffer
 function M.buffer(name, filetype)
-  local old = vim.fn.bufnr("^" .. vim.fn.escape(name, "[]*?{}\\,^$") .. "$")
-  local buffer = old > 0 and old or vim.api.nvim_create_buf(false, true)
-  if old <= 0 then
+  local buffer = M.find(name)
+  if not buffer then
+    buffer = vim.api.nvim_create_buf(false, true)
     vim.api.nvim_buf_set_name(buffer, name)
   end
   vim.bo[buffer].buftype = "nofile"
@@ -160,6 +178,10 @@ function M.show(buffer, mods)
   local window = vim.fn.bufwinid(buffer)
   if window == -1 then
     mods = mods or {}
+    -- A float cannot be split.
+    if vim.api.nvim_win_get_config(0).relative ~= "" then
+      vim.cmd.wincmd("t")
+    end
     local placed = mods.vertical or (mods.tab or -1) >= 0 or (mods.split or "") ~= ""
     vim.cmd.split({ mods = placed and mods or { split = "botright" } })
     window = vim.api.nvim_get_current_win()

@@ -140,7 +140,7 @@ function M.show(result, origin)
   if filetype == "markdown" then
     pcall(vim.treesitter.start, buffer, "markdown")
   end
-  look.map(buffer, "n", "q", "<Cmd>close<CR>", "close")
+  look.map(buffer, "n", "q", look.close, "close")
   look.map(buffer, "n", "gf", follow, "open the link")
   look.map(buffer, "n", "gx", follow, "open the link")
   look.map(buffer, "n", "<CR>", follow, "open the link")
@@ -160,7 +160,7 @@ function M.show(result, origin)
   end, "call again")
   look.map(buffer, "n", "g?", help, "help")
   -- Beside a form there is room; anywhere else below.
-  local form = vim.fn.bufwinid(("mcp-call://%s/%s"):format(result.server, result.tool))
+  local form = vim.fn.bufwinid(look.find(("mcp-call://%s/%s"):format(result.server, result.tool)) or -1)
   if vim.fn.bufwinid(buffer) == -1 and form ~= -1 then
     vim.api.nvim_set_current_win(form)
     look.show(buffer, vim.o.columns >= 100 and { vertical = true, split = "belowright" } or { split = "belowright" })
