@@ -10,6 +10,7 @@ pub mod problem;
 pub mod schema;
 pub mod shape;
 pub mod spec;
+pub mod templates;
 pub mod tree;
 pub mod watch;
 

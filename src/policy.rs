@@ -28,6 +28,7 @@ pub use glob::NameGlob;
 pub use grants::{Asked, Found, Grant, GrantScope};
 pub use permit::{Consent, Permitted, Refusal, permit};
 pub use pin::{Pin, hex};
+pub use place::place;
 pub use session::SessionLevels;
 pub use trust::{Fingerprint, Trusted, Verdict};
 

@@ -1,21 +1,30 @@
 //! The language features as tower-lsp calls them: one line a method, the work is in `ide`.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tower_lsp::LanguageServer;
-use tower_lsp::jsonrpc::Result;
+use tower_lsp::jsonrpc::{Error, Result};
 use tower_lsp::lsp_types::{
-    DocumentLink, DocumentLinkParams, DocumentSymbolParams, DocumentSymbolResponse, FoldingRange, FoldingRangeParams,
-    InitializeParams, InitializeResult, Url,
+    CompletionParams, CompletionResponse, DocumentHighlight, DocumentHighlightParams, DocumentLink, DocumentLinkParams,
+    DocumentSymbolParams, DocumentSymbolResponse, FoldingRange, FoldingRangeParams, GotoDefinitionParams,
+    GotoDefinitionResponse, Hover, HoverParams, InitializeParams, InitializeResult, Location, PrepareRenameResponse,
+    ReferenceParams, RenameParams, SelectionRange, SelectionRangeParams, TextDocumentPositionParams, Url,
+    WorkspaceEdit,
 };
 
-use super::capabilities;
 use super::convert::Places;
+use super::convert::words::Snippets;
 use super::documents::Document;
 use super::seat::Seat;
+use super::{capabilities, diagnostics};
+use crate::config::Loaded;
 use crate::config::tree::{self, Tree};
+use crate::engine::snapshot::Snapshot;
 use crate::ide;
+use crate::ide::page::Page;
+use crate::ide::references::Wanted;
 
 pub struct Backend {
     seat: Arc<Seat>,
@@ -31,6 +40,17 @@ impl Backend {
         let document = self.seat.documents.get(uri).filter(|document| self.seat.is_config(document));
         Ok(document.map(|document| answer(&Open::new(&self.seat, document))))
     }
+
+    /// The same about one place in it.
+    fn at<T>(
+        &self,
+        position: &TextDocumentPositionParams,
+        answer: impl FnOnce(&Open, &Page<'_>, usize) -> T,
+    ) -> Result<Option<T>> {
+        self.on_config(&position.text_document.uri, |file| {
+            answer(file, &file.page(), file.places.offset(position.position))
+        })
+    }
 }
 
 /// A config file in the editor, ready to be asked about.
@@ -40,6 +60,11 @@ struct Open {
     places: Places,
     /// What `${workspaceFolder}` means in it.
     folder: Option<PathBuf>,
+    /// The path under which the engine knows it.
+    source: Option<PathBuf>,
+    loaded: Arc<Loaded>,
+    snapshot: Arc<Snapshot>,
+    variables: BTreeSet<String>,
 }
 
 impl Open {
@@ -47,12 +72,28 @@ impl Open {
         let depth = seat.engine.settings().borrow().limits.config_depth;
         let path = document.path.as_deref();
         let loaded = seat.engine.loaded().borrow().clone();
-        let known = path.and_then(|path| loaded.file(path)?.source.folder.as_deref());
+        let source = path.and_then(|path| diagnostics::source_of(&loaded, path));
+        let known = source.as_deref().and_then(|path| loaded.file(path)?.source.folder.as_deref());
         Self {
             tree: tree::parse(&document.text, depth),
             places: Places::new(&document.text, seat.greeting().encoding),
             folder: known.or_else(|| path?.parent()).map(PathBuf::from),
+            source,
+            snapshot: seat.engine.now(),
+            variables: std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect(),
+            loaded,
             document,
+        }
+    }
+
+    fn page(&self) -> Page<'_> {
+        Page {
+            text: &self.document.text,
+            tree: &self.tree,
+            path: self.source.as_deref().or_else(|| self.document.path.as_deref().map(Path::new)),
+            loaded: &self.loaded,
+            snapshot: &self.snapshot,
+            variables: &self.variables,
         }
     }
 }
@@ -87,6 +128,69 @@ impl LanguageServer for Backend {
         self.on_config(&params.text_document.uri, |file| {
             let links = ide::links::links(&file.tree, file.folder.as_deref(), |path| path.exists());
             links.iter().filter_map(|link| file.places.link(link)).collect()
+        })
+    }
+
+    async fn completion(&self, params: CompletionParams) -> Result<Option<CompletionResponse>> {
+        let snippets = if self.seat.greeting().supports.snippets { Snippets::Known } else { Snippets::Unknown };
+        self.at(&params.text_document_position, |file, page, offset| {
+            let completions = ide::completion::complete(page, offset);
+            CompletionResponse::List(file.places.completions(&completions, snippets))
+        })
+    }
+
+    async fn hover(&self, params: HoverParams) -> Result<Option<Hover>> {
+        let hover = self.at(&params.text_document_position_params, |file, page, offset| {
+            ide::hover::hover(page, offset).map(|hover| file.places.hover(&hover))
+        });
+        hover.map(Option::flatten)
+    }
+
+    async fn goto_definition(&self, params: GotoDefinitionParams) -> Result<Option<GotoDefinitionResponse>> {
+        self.at(&params.text_document_position_params, |file, page, offset| {
+            let spots = ide::definition::definition(page, offset);
+            GotoDefinitionResponse::Array(file.places.locations(&spots, &file.document.uri, &file.loaded))
+        })
+    }
+
+    async fn references(&self, params: ReferenceParams) -> Result<Option<Vec<Location>>> {
+        let wanted = if params.context.include_declaration { Wanted::UsesAndDefinition } else { Wanted::Uses };
+        self.at(&params.text_document_position, |file, page, offset| {
+            let spots = ide::references::references(page, offset, wanted);
+            file.places.locations(&spots, &file.document.uri, &file.loaded)
+        })
+    }
+
+    async fn document_highlight(&self, params: DocumentHighlightParams) -> Result<Option<Vec<DocumentHighlight>>> {
+        self.at(&params.text_document_position_params, |file, page, offset| {
+            ide::references::highlights(page, offset).iter().map(|used| file.places.highlight(used)).collect()
+        })
+    }
+
+    async fn prepare_rename(&self, params: TextDocumentPositionParams) -> Result<Option<PrepareRenameResponse>> {
+        let renamable = self.at(&params, |file, page, offset| {
+            let used = ide::rename::renamable(page, offset)?;
+            let placeholder = page.text.get(used.span.clone())?.to_owned();
+            Some(PrepareRenameResponse::RangeWithPlaceholder { range: file.places.range(&used.span), placeholder })
+        });
+        renamable.map(Option::flatten)
+    }
+
+    async fn rename(&self, params: RenameParams) -> Result<Option<WorkspaceEdit>> {
+        let renamed = self.at(&params.text_document_position, |file, page, offset| {
+            let edits = ide::rename::rename(page, offset, &params.new_name)?;
+            Ok(file.places.renamed(&edits, &file.document.uri))
+        });
+        renamed?.transpose().map_err(|reason: String| Error::invalid_params(reason))
+    }
+
+    async fn selection_range(&self, params: SelectionRangeParams) -> Result<Option<Vec<SelectionRange>>> {
+        self.on_config(&params.text_document.uri, |file| {
+            let around = |position| {
+                let offset = file.places.offset(position);
+                file.places.selection(&ide::selection::selection(&file.document.text, &file.tree, offset))
+            };
+            params.positions.into_iter().map(around).collect()
         })
     }
 }

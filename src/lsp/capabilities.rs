@@ -2,7 +2,8 @@
 
 use serde_json::json;
 use tower_lsp::lsp_types::{
-    DocumentLinkOptions, ExecuteCommandOptions, FoldingRangeProviderCapability, InitializeResult, OneOf, SaveOptions,
+    CompletionOptions, DocumentLinkOptions, ExecuteCommandOptions, FoldingRangeProviderCapability,
+    HoverProviderCapability, InitializeResult, OneOf, RenameOptions, SaveOptions, SelectionRangeProviderCapability,
     ServerCapabilities, ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions,
     TextDocumentSyncSaveOptions, WorkDoneProgressOptions, WorkspaceFoldersServerCapabilities,
     WorkspaceServerCapabilities,
@@ -25,6 +26,20 @@ pub fn answer(greeting: &Greeting) -> InitializeResult {
                 save: Some(TextDocumentSyncSaveOptions::SaveOptions(SaveOptions { include_text: Some(false) })),
                 ..TextDocumentSyncOptions::default()
             })),
+            completion_provider: Some(CompletionOptions {
+                // What begins a key, a string or a variable.
+                trigger_characters: Some(["\"", "$", "{", ":"].map(str::to_owned).into()),
+                ..CompletionOptions::default()
+            }),
+            hover_provider: Some(HoverProviderCapability::Simple(true)),
+            definition_provider: Some(OneOf::Left(true)),
+            references_provider: Some(OneOf::Left(true)),
+            document_highlight_provider: Some(OneOf::Left(true)),
+            rename_provider: Some(OneOf::Right(RenameOptions {
+                prepare_provider: Some(true),
+                work_done_progress_options: WorkDoneProgressOptions::default(),
+            })),
+            selection_range_provider: Some(SelectionRangeProviderCapability::Simple(true)),
             document_symbol_provider: Some(OneOf::Left(true)),
             folding_range_provider: Some(FoldingRangeProviderCapability::Simple(true)),
             document_link_provider: Some(DocumentLinkOptions {

@@ -1,5 +1,7 @@
 //! Our words to LSP's and back. Nothing here decides anything.
 
+pub mod words;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -120,7 +120,7 @@ fn tell(file: &File, loaded: &Loaded, encoding: Encoding) -> Vec<Diagnostic> {
 }
 
 /// The path under which the engine knows this file; the editor may have come to it through another link.
-fn source_of(loaded: &Loaded, path: &Path) -> Option<PathBuf> {
+pub(super) fn source_of(loaded: &Loaded, path: &Path) -> Option<PathBuf> {
     if loaded.file(path).is_some() {
         return Some(path.to_owned());
     }

@@ -56,6 +56,7 @@ commands! {
     "mcp.grant.revoke" => GrantRevoke(GrantRevoke),
     "mcp.config" => Config(Nothing),
     "mcp.config.reload" => ConfigReload(Nothing),
+    "mcp.templates" => Templates(Nothing),
     "mcp.calls" => Calls(Calls),
     "mcp.metrics" => Metrics(MaybeServer),
 }

@@ -67,6 +67,7 @@ pub async fn run(engine: &Engine, command: Command, progress: Option<mpsc::Sende
         }
         Command::Config(_) => wire(&json!({ "files": files(engine) })),
         Command::ConfigReload(_) => wire(&*engine.reload().await?),
+        Command::Templates(_) => wire(&json!({ "templates": crate::config::templates::templates() })),
         Command::Calls(params) => {
             let query = CallQuery {
                 server: params.server.map(String::from),

@@ -16,3 +16,4 @@ mod stdio;
 mod support;
 mod tools;
 mod trust;
+mod words;

@@ -1,0 +1,109 @@
+//! What could be typed next: keys, words, variables, programs, names of servers and live tools, whole servers.
+//!
+//! Works while the file is broken, as it always is in the middle of a word. Every item of an answer replaces the same
+//! stretch of text, the opening quote included where one is typed.
+
+mod cursor;
+mod keys;
+mod servers;
+mod values;
+mod variables;
+
+use super::page::Page;
+use crate::config::Span;
+use crate::config::problem::TextEdit;
+use cursor::{Cursor, Hole};
+
+/// More than this nobody reads; the editor asks again when more is typed.
+const MOST: usize = 500;
+
+/// An answer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Completions {
+    /// What every item takes the place of.
+    pub span: Span,
+    pub items: Vec<Item>,
+    /// Some were left out; more letters bring others.
+    pub incomplete: bool,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Item {
+    pub label: String,
+    pub kind: ItemKind,
+    pub detail: Option<String>,
+    /// Markdown.
+    pub docs: Option<String>,
+    /// What the typed text is compared with; begins with a quote where the replaced text does.
+    pub filter: String,
+    pub text: String,
+    /// The same with tab stops, for editors that know them.
+    pub snippet: Option<String>,
+    /// Changes elsewhere in the file that belong to it.
+    pub edits: Vec<TextEdit>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemKind {
+    Key,
+    Word,
+    Variable,
+    Program,
+    Server,
+    Tool,
+    Template,
+}
+
+/// Completes at an offset.
+pub fn complete(page: &Page<'_>, offset: usize) -> Completions {
+    if page.in_comment(offset) {
+        return Completions::default();
+    }
+    let Some(cursor) = cursor::find(page, offset) else { return Completions::default() };
+    if let Some(completions) = variables::complete(page, &cursor, offset) {
+        return completions;
+    }
+    let mut items = match &cursor.hole {
+        Hole::File => vec![servers::file(&cursor)],
+        Hole::Key { .. } => keys::keys(page, &cursor),
+        Hole::Value => values::values(page, &cursor),
+    };
+    let incomplete = items.len() > MOST;
+    if incomplete {
+        let typed = cursor.typed.to_lowercase();
+        items.retain(|item| item.label.to_lowercase().contains(&typed));
+        items.truncate(MOST);
+    }
+    Completions { span: cursor.span, items, incomplete }
+}
+
+impl Item {
+    fn new(label: impl Into<String>, kind: ItemKind, cursor: &Cursor<'_>) -> Self {
+        let label = label.into();
+        let filter = cursor.as_typed(&label);
+        Self { text: label.clone(), label, kind, detail: None, docs: None, filter, snippet: None, edits: Vec::new() }
+    }
+
+    fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    fn docs(mut self, docs: impl Into<String>) -> Self {
+        self.docs = Some(docs.into());
+        self
+    }
+}
+
+/// As it stands in a file.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Text in a snippet that is nothing but text.
+fn plain(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('$', "\\$").replace('}', "\\}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+use super::*;
+use crate::config::tree;
+use crate::ide::fixture::{self, Fixture};
+
+/// The labels that are offered.
+fn offered(marked: &str) -> String {
+    labels(&Fixture::new(marked))
+}
+
+fn labels(fixture: &Fixture) -> String {
+    let completions = complete(&fixture.page(), fixture.offset);
+    completions.items.iter().map(|item| item.label.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// The text after one item was chosen by an editor without snippets. It must be whole, if it was whole but for the
+/// word at the cursor.
+fn chosen(fixture: &Fixture, label: &str) -> String {
+    let completions = complete(&fixture.page(), fixture.offset);
+    let Some(item) = completions.items.iter().find(|item| item.label == label) else {
+        panic!("{label} is not offered, only {}", labels(fixture));
+    };
+    let typed = &fixture.text[completions.span.start..fixture.offset];
+    assert!(item.filter.starts_with(typed), "{:?} is not what `{typed}` is compared with", item.filter);
+    let mut edits = item.edits.clone();
+    edits.push(TextEdit { span: completions.span, text: item.text.clone() });
+    fixture::apply(&fixture.text, &edits)
+}
+
+fn choose(marked: &str, label: &str) -> String {
+    let text = chosen(&Fixture::new(marked), label);
+    assert!(tree::parse(&text, 64).valid(), "left broken: {text}");
+    text
+}
+
+#[test]
+fn an_empty_file_gets_its_skeleton() {
+    assert_eq!(choose("$0", "servers"), r#"{ "servers": {} }"#);
+}
+
+#[test]
+fn keys_that_are_missing_are_offered_with_a_value_to_begin_with() {
+    assert_eq!(offered("{ $0 }"), "servers inputs policy actions $schema");
+    assert_eq!(offered(r#"{ "mcpServers": {}, $0 }"#), "inputs policy actions $schema");
+    assert_eq!(choose("{ $0 }", "policy"), r#"{ "policy": {} }"#);
+    assert_eq!(choose(r#"{ "po$0" }"#, "policy"), r#"{ "policy": {} }"#);
+    assert_eq!(choose(r#"{ po$0 }"#, "policy"), r#"{ "policy": {} }"#);
+    assert_eq!(choose(r#"{ "po$0": {} }"#, "policy"), r#"{ "policy": {} }"#);
+}
+
+#[test]
+fn a_comma_is_added_where_one_is_needed() {
+    let text = "{\n  \"inputs\": [] // none\n  \"po$0\"\n  \"actions\": []\n}";
+    assert_eq!(choose(text, "policy"), "{\n  \"inputs\": [], // none\n  \"policy\": {},\n  \"actions\": []\n}");
+    assert_eq!(choose(r#"{ $0"actions": [] }"#, "policy"), r#"{ "policy": {},"actions": [] }"#);
+}
+
+#[test]
+fn an_open_quote_takes_nothing_along_that_follows() {
+    let fixture = Fixture::new("{ \"servers\": { \"a\": {\n  \"com$0\n  \"args\": []\n} } }");
+    assert_eq!(chosen(&fixture, "command"), "{ \"servers\": { \"a\": {\n  \"command\": \"\",\n  \"args\": []\n} } }");
+    let fixture = Fixture::new("{ \"servers\": { \"a\": { \"type\": \"s$0 } } }");
+    assert_eq!(chosen(&fixture, "stdio"), "{ \"servers\": { \"a\": { \"type\": \"stdio\" } } }");
+}
+
+#[test]
+fn a_file_that_ends_in_the_middle_is_completed_all_the_same() {
+    assert!(offered(r#"{ "servers": { "a": { $0"#).starts_with("type command args env"));
+    assert!(offered(r#"{ "servers": { "a": {$0"#).starts_with("type command args env"));
+    assert!(offered(r#"{ "servers": { "a": { "command": "npx", "$0"#).starts_with("type args env"));
+    assert_eq!(offered(r#"{ "policy": { "default": $0"#), "allow confirm deny");
+    assert_eq!(offered(r#"{ "policy": { "default": "$0"#), "allow confirm deny");
+    assert!(offered("{ \"servers\": { \"a\": { \"command\": \"$0").starts_with("npx uvx docker"));
+}
+
+#[test]
+fn only_keys_that_fit_the_type_of_the_server_are_offered() {
+    let keys = offered(r#"{ "servers": { "a": { "url": "https://example.test", $0 } } }"#);
+    assert!(keys.starts_with("type headers oauth enabled"), "{keys}");
+    let keys = offered(r#"{ "servers": { "a": { "type": "tcp", $0 } } }"#);
+    assert!(keys.starts_with("host port enabled"), "{keys}");
+}
+
+#[test]
+fn words_of_a_choice_and_levels_are_offered_with_or_without_quotes() {
+    assert_eq!(offered(r#"{ "servers": { "a": { "type": $0 } } }"#), "stdio http sse tcp sdk claudeai-proxy");
+    let level = choose(r#"{ "policy": { "readOnly": "al$0" } }"#, "allow-session");
+    assert_eq!(level, r#"{ "policy": { "readOnly": "allow-session" } }"#);
+    assert_eq!(
+        choose(r#"{ "servers": { "a": { "enabled": $0 } } }"#, "false"),
+        r#"{ "servers": { "a": { "enabled": false } } }"#
+    );
+    assert_eq!(offered(r#"{ "servers": { "a": { "enabled": f$0 } } }"#), "true false");
+    assert_eq!(
+        offered(r#"{ "servers": { "a": { "tools": { "x": [{ "when": {}, "level": "$0" }, "deny"] } } } }"#),
+        "disable deny require-approval allow-once allow-session allow-project allow-always"
+    );
+    assert_eq!(offered(r#"{ "actions": [{ "result": "$0" }] }"#), "show insert replace append");
+}
+
+#[test]
+fn the_live_tools_of_the_server_are_offered_where_a_tool_is_named() {
+    let saved = r#"{ "servers": { "fs": { "command": "x" }, "git": { "command": "x" } } }"#;
+    let at = |marked: &str| {
+        labels(&Fixture::new(marked).saved(saved).tools("fs", &["read_file", "write_file"]).tools("git", &["log"]))
+    };
+    assert_eq!(at(r#"{ "servers": { "fs": { "tools": { "$0" } } } }"#), "read_file write_file *");
+    assert_eq!(at(r#"{ "servers": { "fs": { "tools": { "read_file": "deny", "$0"#), "write_file *");
+    assert_eq!(at(r#"{ "servers": { "fs": { "disabled_tools": ["$0"] } } }"#), "read_file write_file");
+    assert_eq!(at(r#"{ "policy": { "denylist": [{ "server": "git", "tool": "$0" }] } }"#), "log *");
+    assert_eq!(at(r#"{ "policy": { "allowlist": [{ "server": "$0" }] } }"#), "fs git *");
+    assert_eq!(at(r#"{ "actions": [{ "tool": "$0" }] }"#), "mcp__fs__read_file mcp__fs__write_file mcp__git__log");
+    assert_eq!(at(r#"{ "actions": [{ "tool": "mcp__git__log", "arguments": { "$0" } }] }"#), "path limit");
+    assert_eq!(at(r#"{ "servers": { "fs": { "tools": { "read_*": [{ "when": { "$0" } }] } } } }"#), "path limit");
+    assert_eq!(at(r#"{ "servers": { "new": { "tools": { "$0" } } } }"#), "*");
+}
+
+#[test]
+fn variables_are_offered_inside_a_string_set_ones_before_those_that_are_not() {
+    let text = r#"{ "servers": { "a": { "args": ["${MISSING}", "x${$0y"] } }, "inputs": [{ "id": "key" }] }"#;
+    insta::assert_snapshot!(offered(text), @"workspaceFolder workspaceFolderBasename userHome pathSeparator cwd input:key API_TOKEN HOME MISSING input:name keyring:name");
+    let args = |typed: &str| format!(r#"{{ "servers": {{ "a": {{ "args": ["x{typed}"] }} }} }}"#);
+    for typed in ["$$0", "${$0", "${A$0", "${API$0}", "${env:$0", "${env:API_$0TOK}"] {
+        assert_eq!(choose(&args(typed), "API_TOKEN"), args("${env:API_TOKEN}"), "{typed}");
+    }
+    assert_eq!(choose(&args("${in$0"), "input:name"), args("${input:name}"));
+    assert_eq!(offered(&args("plain$0")), "", "nothing begins with a plain word");
+    assert_eq!(
+        offered(r#"{ "actions": [{ "arguments": { "q": "${$0" } }] }"#),
+        "selection word line file relativeFile filetype workspaceFolder"
+    );
+}
+
+#[test]
+fn a_template_is_a_whole_server_and_brings_its_inputs() {
+    insta::assert_snapshot!(choose(r#"{ "servers": { "$0" } }"#, "brave-search"), @r#"
+    {
+      "inputs": [{ "id": "brave-api-key", "type": "promptString", "description": "Brave Search API key", "password": true }], "servers": { "brave-search": { "command": "npx", "args": ["-y", "@brave/brave-search-mcp-server"], "env": { "BRAVE_API_KEY": "${input:brave-api-key}" } } } }
+    "#);
+    let there = r#"{ "inputs": [{ "id": "x" }], "servers": { $0 } }"#;
+    assert!(choose(there, "postgres").starts_with(r#"{ "inputs": [{ "id": "x" }, { "id": "database-uri", "#));
+    let twice = r#"{ "servers": { "git": {}, "g$0" } }"#;
+    assert!(offered(twice).contains("git-2"));
+    let snippet = complete(&Fixture::new(r#"{ "servers": { "$0" } }"#).page(), 16).items;
+    let item = snippet.iter().find(|item| item.label == "filesystem").unwrap();
+    insta::assert_snapshot!(item.snippet.as_deref().unwrap(), @r#"
+    "filesystem": {
+    	"command": "npx",
+    	"args": ["-y", "@modelcontextprotocol/server-filesystem", "\${workspaceFolder\}"]
+    \}
+    "#);
+}
+
+#[test]
+fn programs_and_their_usual_packages_are_offered() {
+    let text =
+        r#"{ "servers": { "a": { "command": "$0" }, "b": { "command": "./mine" }, "c": { "command": ["py"] } } }"#;
+    assert!(offered(text).ends_with("mcp-sidecar ./mine py"), "{}", offered(text));
+    assert!(offered(r#"{ "servers": { "a": { "command": ["$0"] } } }"#).starts_with("npx"));
+    assert!(offered(r#"{ "policy": { "commands": ["$0"] } }"#).starts_with("npx"));
+    let args = offered(r#"{ "servers": { "a": { "command": "npx", "args": ["-y", "$0"] } } }"#);
+    assert!(args.starts_with("@modelcontextprotocol/server-filesystem") && !args.contains("-y"), "{args}");
+}
+
+#[test]
+fn ids_that_are_used_and_not_defined_are_offered_for_inputs() {
+    let text = r#"{ "servers": { "a": { "args": ["${input:one}", "${input:two}"] } }, "inputs": [{ "id": "one" }, { "id": "$0" }] }"#;
+    assert_eq!(offered(text), "two");
+}
+
+#[test]
+fn nothing_is_offered_where_nothing_is_known() {
+    for text in [
+        "{ // com$0\n }",
+        "{ /* $0 */ }",
+        r#"{ "servers": { "a": { "description": "$0" } } }"#,
+        r#"{ "servers": {}$0 }"#,
+        r#"{ "unknown": { "$0" } }"#,
+        r#"{ "servers": { "a": { "command": "npx"$0 } } }"#,
+        "{ } $0",
+        "[ \"$0\" ]",
+    ] {
+        assert_eq!(offered(text), "", "{text}");
+    }
+}
+
+#[test]
+fn no_cut_of_a_file_makes_it_stumble() {
+    let text = r#"{ "servers": { "a": { "type": "stdio", "args": ["${env:HOME}", 1], "tools": { "r*": [{ "when": { "p": { "in": [] } } }, "deny"] } } }, "policy": { "denylist": [{ "server": "a" }] } } // é"#;
+    for cut in (0..=text.len()).filter(|&cut| text.is_char_boundary(cut)) {
+        for marked in [format!("{}$0", &text[..cut]), format!("{}$0{}", &text[..cut], &text[cut..])] {
+            let fixture = Fixture::new(&marked);
+            let completions = complete(&fixture.page(), fixture.offset);
+            assert!(completions.items.is_empty() || fixture.text.get(completions.span.clone()).is_some(), "{marked}");
+            crate::ide::hover::hover(&fixture.page(), fixture.offset);
+            crate::ide::definition::definition(&fixture.page(), fixture.offset);
+        }
+    }
+}

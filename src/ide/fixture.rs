@@ -1,0 +1,167 @@
+//! A workspace for tests of language features: a project's file with a `$0` for the cursor, perhaps a user's file, and
+//! servers that are connected or not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::page::Page;
+use crate::config::problem::TextEdit;
+use crate::config::tree::{self, Tree};
+use crate::config::{Content, Loaded, Source, load};
+use crate::engine::snapshot::{Offered, ServerView, Snapshot, Trust};
+use crate::model::{Annotations, PeerInfo, Scope, ServerState, Status, Tool, ToolId};
+use crate::policy::{Rules, SessionLevels, Standing};
+
+pub struct Fixture {
+    /// Without the mark.
+    pub text: String,
+    pub offset: usize,
+    tree: Tree,
+    saved: String,
+    user: Option<String>,
+    tools: BTreeMap<String, Vec<Tool>>,
+    failed: BTreeMap<String, String>,
+    loaded: Loaded,
+    snapshot: Snapshot,
+    variables: BTreeSet<String>,
+}
+
+impl Fixture {
+    pub fn new(marked: &str) -> Self {
+        let offset = marked.find("$0").expect("a `$0` marks the cursor");
+        let text = format!("{}{}", &marked[..offset], &marked[offset + 2..]);
+        Self {
+            offset,
+            tree: tree::parse(&text, 64),
+            saved: text.clone(),
+            text,
+            user: None,
+            tools: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            loaded: Loaded::default(),
+            snapshot: Snapshot::default(),
+            variables: ["HOME", "API_TOKEN"].map(str::to_owned).into(),
+        }
+        .built()
+    }
+
+    /// What the project's file held when it was last saved.
+    pub fn saved(mut self, text: &str) -> Self {
+        self.saved = text.to_owned();
+        self.built()
+    }
+
+    pub fn user(mut self, text: &str) -> Self {
+        self.user = Some(text.to_owned());
+        self.built()
+    }
+
+    /// A connected server offers these tools.
+    pub fn tools(mut self, server: &str, names: &[&str]) -> Self {
+        self.tools.insert(server.to_owned(), names.iter().map(|name| tool(name)).collect());
+        self.built()
+    }
+
+    pub fn failed(mut self, server: &str, error: &str) -> Self {
+        self.failed.insert(server.to_owned(), error.to_owned());
+        self.built()
+    }
+
+    pub fn page(&self) -> Page<'_> {
+        Page {
+            text: &self.text,
+            tree: &self.tree,
+            path: Some(Path::new("/project/mcp.json")),
+            loaded: &self.loaded,
+            snapshot: &self.snapshot,
+            variables: &self.variables,
+        }
+    }
+
+    fn built(mut self) -> Self {
+        let source = |path: &str, scope, folder: Option<&str>| Source {
+            path: Path::new(path).into(),
+            scope,
+            folder: folder.map(|folder| Path::new(folder).into()),
+        };
+        let mut contents = vec![(
+            source("/project/mcp.json", Scope::Project, Some("/project")),
+            Content::Text(self.saved.as_str().into()),
+        )];
+        if let Some(user) = &self.user {
+            contents.push((source("/user/mcp.json", Scope::User, None), Content::Text(user.as_str().into())));
+        }
+        self.loaded = load(&contents, &BTreeMap::new(), &crate::settings::Settings::default().limits);
+        let rules = Rules::new(&self.loaded.config, &SessionLevels::default(), None);
+        let mut servers = BTreeMap::new();
+        for (name, definition) in &self.loaded.config.servers {
+            let tools = self.tools.get(name.as_str());
+            let mut state = ServerState::new(if tools.is_some() { Status::Connected } else { Status::Stopped });
+            if tools.is_some() {
+                let peer = PeerInfo {
+                    name: "test-server".to_owned(),
+                    version: "1.2.3".to_owned(),
+                    protocol_version: "2025-11-25".to_owned(),
+                    ..PeerInfo::default()
+                };
+                state.peer = Some(Arc::new(peer));
+                state.latency = Some(std::time::Duration::from_micros(1_500));
+            }
+            if let Some(error) = self.failed.get(name.as_str()) {
+                state.status = Status::Failed;
+                state.error = Some(error.clone());
+            }
+            let offer = |tool: &Tool| {
+                let ruling = rules.rule(name, tool, None, Standing::Trusted);
+                let id = ToolId::new(name.clone(), &tool.name);
+                (tool.name.clone(), Arc::new(Offered::new(id, Arc::new(tool.clone()), ruling)))
+            };
+            let view = ServerView {
+                definition: definition.clone(),
+                state: Arc::new(state),
+                trust: Trust::Given,
+                fingerprint: None,
+                switched_on: true,
+                tools: Arc::new(tools.into_iter().flatten().map(offer).collect()),
+                server: None,
+                remarks: Vec::new(),
+            };
+            servers.insert(name.clone(), Arc::new(view));
+        }
+        self.snapshot = Snapshot { servers, rules: Arc::new(rules) };
+        self
+    }
+}
+
+/// A tool that takes a path, which it must have, and a limit.
+fn tool(name: &str) -> Tool {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "path": { "type": "string", "description": "where | what" },
+            "limit": { "type": "integer", "default": 10 },
+        },
+        "required": ["path"],
+    });
+    Tool {
+        name: name.into(),
+        title: None,
+        description: format!("Does {name}"),
+        input_schema: Arc::new(schema.as_object().cloned().unwrap_or_default()),
+        output_schema: None,
+        annotations: Annotations { read_only: Some(name.starts_with("read")), ..Annotations::default() },
+        raw: Arc::new(Value::Null),
+    }
+}
+
+/// A text after edits that are in order and do not overlap.
+pub fn apply(text: &str, edits: &[TextEdit]) -> String {
+    let mut edits = edits.to_vec();
+    edits.sort_by_key(|edit| edit.span.start);
+    edits.iter().rev().fold(text.to_owned(), |text, edit| {
+        format!("{}{}{}", &text[..edit.span.start], edit.text, &text[edit.span.end..])
+    })
+}

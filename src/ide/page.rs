@@ -1,0 +1,73 @@
+//! A config file in the editor, with everything that a language feature may want to know: its text and tree, what all
+//! files together say, what the servers are doing.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::config::tree::{Member, Node, Tree};
+use crate::config::{Loaded, Span};
+use crate::engine::snapshot::{ServerView, Snapshot};
+
+#[derive(Clone, Copy)]
+pub struct Page<'a> {
+    pub text: &'a str,
+    pub tree: &'a Tree,
+    /// Absent for a buffer that is no file, or none that the engine knows.
+    pub path: Option<&'a Path>,
+    pub loaded: &'a Loaded,
+    pub snapshot: &'a Snapshot,
+    /// The names of the variables that are set. Their values are nobody's business here.
+    pub variables: &'a BTreeSet<String>,
+}
+
+impl<'a> Page<'a> {
+    /// The members of all `servers` sections, in the order of the file.
+    pub fn servers(&self) -> impl Iterator<Item = &'a Member> {
+        let root = self.tree.root.as_ref().and_then(Node::members).unwrap_or_default();
+        let sections = root.iter().filter(|member| matches!(member.key.text.as_str(), "servers" | "mcpServers"));
+        sections.flat_map(|section| section.value.members().unwrap_or_default())
+    }
+
+    /// The live server that a name in this file means. Where two folders use the name, it is prefixed in both: then
+    /// the one that comes from here.
+    pub fn server(&self, name: &str) -> Option<&'a Arc<ServerView>> {
+        let exact = self.snapshot.servers.get(name);
+        exact.filter(|view| self.defines(view)).or_else(|| self.prefixed(name)).or(exact)
+    }
+
+    fn prefixed(&self, name: &str) -> Option<&'a Arc<ServerView>> {
+        self.snapshot.servers.values().find(|view| {
+            let whole = view.definition.name.as_str();
+            let ends = whole.strip_suffix(name).is_some_and(|folder| folder.ends_with('-'));
+            ends && self.defines(view) && !self.servers().any(|member| member.key.text == whole)
+        })
+    }
+
+    /// Whether the definition that counts stands in this file.
+    pub fn defines(&self, view: &ServerView) -> bool {
+        self.path.is_some() && view.definition.file.as_deref() == self.path
+    }
+
+    /// Whether an offset is inside a comment, where nothing has a meaning.
+    pub fn in_comment(&self, offset: usize) -> bool {
+        self.tree.comments.iter().any(|comment| {
+            let line = self.text.get(comment.clone()).is_some_and(|text| text.starts_with("//"));
+            comment.start < offset && (offset < comment.end || (line && offset == comment.end))
+        })
+    }
+
+    /// A key or string without its quotes; the closing one may be missing.
+    pub fn inner(&self, span: &Span) -> Span {
+        inner(self.text, span)
+    }
+}
+
+/// A key or string without its quotes; the closing one may be missing.
+pub fn inner(text: &str, span: &Span) -> Span {
+    let raw = text.get(span.clone()).unwrap_or_default();
+    let Some(quote) = raw.chars().next().filter(|c| matches!(c, '"' | '\'')) else { return span.clone() };
+    let start = span.start + 1;
+    let closed = raw.len() > 1 && raw.ends_with(quote);
+    start..if closed { span.end - 1 } else { span.end }
+}

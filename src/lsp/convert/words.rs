@@ -1,0 +1,119 @@
+//! Completion, hover, and everything that leads from a name to its places, in LSP's words.
+
+use std::collections::HashMap;
+
+use tower_lsp::lsp_types::{
+    CompletionItem, CompletionItemKind, CompletionList, CompletionTextEdit, DocumentHighlight, DocumentHighlightKind,
+    Documentation, Hover as LspHover, HoverContents, InsertTextFormat, Location, MarkupContent, MarkupKind,
+    SelectionRange, TextEdit, Url, WorkspaceEdit,
+};
+
+use super::{Places, uri};
+use crate::config::{Loaded, Span, problem};
+use crate::ide::completion::{Completions, Item, ItemKind};
+use crate::ide::definition::Spot;
+use crate::ide::hover::Hover;
+use crate::ide::uses::{Role, Use};
+
+/// Whether the editor knows tab stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Snippets {
+    Known,
+    Unknown,
+}
+
+impl Places {
+    pub fn completions(&self, completions: &Completions, snippets: Snippets) -> CompletionList {
+        let items = completions.items.iter().enumerate();
+        CompletionList {
+            is_incomplete: completions.incomplete,
+            items: items.map(|(index, item)| self.completion(index, item, &completions.span, snippets)).collect(),
+        }
+    }
+
+    fn completion(&self, index: usize, item: &Item, span: &Span, snippets: Snippets) -> CompletionItem {
+        let snippet = item.snippet.as_ref().filter(|_| snippets == Snippets::Known);
+        let edits: Vec<TextEdit> = item.edits.iter().map(|edit| self.text_edit(edit)).collect();
+        CompletionItem {
+            label: item.label.clone(),
+            kind: Some(match item.kind {
+                ItemKind::Key => CompletionItemKind::PROPERTY,
+                ItemKind::Word => CompletionItemKind::ENUM_MEMBER,
+                ItemKind::Variable => CompletionItemKind::VARIABLE,
+                ItemKind::Program => CompletionItemKind::FILE,
+                ItemKind::Server => CompletionItemKind::MODULE,
+                ItemKind::Tool => CompletionItemKind::FUNCTION,
+                ItemKind::Template => CompletionItemKind::SNIPPET,
+            }),
+            detail: item.detail.clone(),
+            documentation: item.docs.clone().map(|value| Documentation::MarkupContent(markdown(value))),
+            // Ours is the order that helps, not the alphabet's.
+            sort_text: Some(format!("{index:05}")),
+            filter_text: Some(item.filter.clone()),
+            insert_text_format: Some(match snippet {
+                Some(_) => InsertTextFormat::SNIPPET,
+                None => InsertTextFormat::PLAIN_TEXT,
+            }),
+            text_edit: Some(CompletionTextEdit::Edit(TextEdit {
+                range: self.range(span),
+                new_text: snippet.unwrap_or(&item.text).clone(),
+            })),
+            additional_text_edits: (!edits.is_empty()).then_some(edits),
+            ..CompletionItem::default()
+        }
+    }
+
+    pub fn hover(&self, hover: &Hover) -> LspHover {
+        LspHover {
+            contents: HoverContents::Markup(markdown(hover.markdown.clone())),
+            range: Some(self.range(&hover.span)),
+        }
+    }
+
+    /// Places in this file, whose uri is given, and in others.
+    pub fn locations(&self, spots: &[Spot], own: &Url, loaded: &Loaded) -> Vec<Location> {
+        // One index for each file, however many places are in it.
+        let mut others: HashMap<&std::path::Path, Places> = HashMap::new();
+        let mut locate = |spot: &Spot| -> Option<Location> {
+            let Some(file) = spot.file.as_deref() else {
+                return Some(Location { uri: own.clone(), range: self.range(&spot.span) });
+            };
+            let known = &loaded.file(file)?.source.path;
+            let places = others.entry(&**known).or_insert_with(|| {
+                Places::new(&loaded.file(known).map(|file| file.text.clone()).unwrap_or_default(), self.encoding)
+            });
+            Some(Location { uri: uri(file)?, range: places.range(&spot.span) })
+        };
+        spots.iter().filter_map(&mut locate).collect()
+    }
+
+    pub fn highlight(&self, used: &Use) -> DocumentHighlight {
+        let kind = match used.role {
+            Role::Definition => DocumentHighlightKind::WRITE,
+            Role::Use => DocumentHighlightKind::READ,
+        };
+        DocumentHighlight { range: self.range(&used.span), kind: Some(kind) }
+    }
+
+    pub fn renamed(&self, edits: &[problem::TextEdit], own: &Url) -> WorkspaceEdit {
+        let edits = edits.iter().map(|edit| self.text_edit(edit)).collect();
+        WorkspaceEdit { changes: Some(HashMap::from([(own.clone(), edits)])), ..WorkspaceEdit::default() }
+    }
+
+    /// Spans from the innermost on, each a part of the next.
+    pub fn selection(&self, spans: &[Span]) -> SelectionRange {
+        let mut outer: Option<SelectionRange> = None;
+        for span in spans.iter().rev() {
+            outer = Some(SelectionRange { range: self.range(span), parent: outer.map(Box::new) });
+        }
+        outer.unwrap_or(SelectionRange { range: self.range(&(0..0)), parent: None })
+    }
+
+    fn text_edit(&self, edit: &problem::TextEdit) -> TextEdit {
+        TextEdit { range: self.range(&edit.span), new_text: edit.text.clone() }
+    }
+}
+
+fn markdown(value: String) -> MarkupContent {
+    MarkupContent { kind: MarkupKind::Markdown, value }
+}

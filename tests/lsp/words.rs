@@ -1,0 +1,159 @@
+//! Completion, hover, definitions, references and renaming, against a server that really runs.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::support::{Home, TestEditor, attach, uri};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-sidecar");
+
+/// An editor in a project whose file defines the demo server, trusted and connected.
+async fn with_demo(home: &Home, capabilities: Value) -> (TestEditor, PathBuf) {
+    let path = home.write("mcp.json", &file(r#""tools": { "echo": "allow-session" }"#));
+    let (mut editor, _) = attach(home);
+    editor.ignore("textDocument/publishDiagnostics");
+    editor.handle("window/showMessageRequest", |_| Ok(Value::Null));
+    editor.initialize(&[&home.project()], json!({ "capabilities": capabilities })).await;
+    editor.command("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await.unwrap();
+    let started = editor.command("mcp.server.start", json!({ "server": "demo" })).await.unwrap();
+    assert_eq!(started["servers"][0]["status"], "connected", "{started:#}");
+    (editor, path)
+}
+
+fn file(more: &str) -> String {
+    format!(r#"{{ "servers": {{ "demo": {{ "command": {}, "args": ["demo-server"], {more} }} }} }}"#, json!(PROGRAM))
+}
+
+/// Shows a text to the server, and tells where its `$0` is.
+fn show(editor: &mut TestEditor, path: &Path, marked: &str) -> Value {
+    let (before, after) = marked.split_once("$0").unwrap();
+    editor.open(path, &format!("{before}{after}"));
+    let line = before.matches('\n').count();
+    let column = before.rsplit('\n').next().unwrap().encode_utf16().count();
+    json!({ "textDocument": { "uri": uri(path) }, "position": { "line": line, "character": column } })
+}
+
+async fn ask(editor: &mut TestEditor, method: &str, params: Value) -> Value {
+    editor.request(&format!("textDocument/{method}"), params).await.unwrap()
+}
+
+fn labels(list: &Value) -> Vec<&str> {
+    list["items"].as_array().unwrap().iter().map(|item| item["label"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn live_tools_are_completed_in_a_file_that_is_being_typed() {
+    let home = Home::new();
+    let (mut editor, path) = with_demo(&home, json!({})).await;
+    let params = show(&mut editor, &path, "{ \"servers\": { \"demo\": { \"tools\": {\n  \"ec$0\n");
+    let list = ask(&mut editor, "completion", params).await;
+    assert!(labels(&list).contains(&"roll_dice"), "{list:#}");
+    let echo = list["items"].as_array().unwrap().iter().find(|item| item["label"] == "echo").unwrap();
+    let range = json!({ "start": { "line": 1, "character": 2 }, "end": { "line": 1, "character": 5 } });
+    assert_eq!(echo["textEdit"], json!({ "range": range, "newText": "\"echo\": \"require-approval\"" }));
+    assert_eq!((&echo["filterText"], &echo["insertTextFormat"]), (&json!("\"echo\""), &json!(1)));
+    assert!(echo["documentation"]["value"].as_str().unwrap().contains("Says back what it is told"));
+    editor.quit().await;
+}
+
+#[tokio::test]
+async fn an_editor_that_knows_snippets_gets_them() {
+    let home = Home::new();
+    let completion = json!({ "textDocument": { "completion": { "completionItem": { "snippetSupport": true } } } });
+    let (mut editor, path) = with_demo(&home, completion).await;
+    let params = show(&mut editor, &path, r#"{ "servers": { "demo": { $0 } } }"#);
+    let list = ask(&mut editor, "completion", params).await;
+    let args = list["items"].as_array().unwrap().iter().find(|item| item["label"] == "args").unwrap();
+    assert_eq!((&args["textEdit"]["newText"], &args["insertTextFormat"]), (&json!("\"args\": [\"$1\"]"), &json!(2)));
+    editor.quit().await;
+}
+
+#[tokio::test]
+async fn a_hover_tells_how_the_server_and_its_tools_are_doing() {
+    let home = Home::new();
+    let (mut editor, path) = with_demo(&home, json!({})).await;
+    let text = file(r#""tools": { "echo": "allow-session" }"#);
+    let params = show(&mut editor, &path, &text.replace("\"demo\"", "\"de$0mo\""));
+    let server = ask(&mut editor, "hover", params).await;
+    let words = server["contents"]["value"].as_str().unwrap();
+    assert!(words.starts_with("**`demo`** · connected · stdio"), "{words}");
+    assert!(words.contains("9 tools") && words.contains("`roll_dice`"), "{words}");
+    let params = show(&mut editor, &path, &text.replace("\"echo\"", "\"ec$0ho\""));
+    let tool = ask(&mut editor, "hover", params).await;
+    let words = tool["contents"]["value"].as_str().unwrap();
+    assert!(words.contains("| `text` | string | required · What to say back |"), "{words}");
+    assert!(words.contains("Level: **allow-session** from `mcp.json:1 tools.echo`"), "{words}");
+    editor.quit().await;
+}
+
+#[tokio::test]
+async fn a_definition_leads_into_the_file_that_it_hides() {
+    let home = Home::new();
+    let user = home.path("config/mcp.json");
+    std::fs::write(&user, "{\n  \"servers\": { \"demo\": { \"type\": \"sdk\" } }\n}").unwrap();
+    let (mut editor, path) = with_demo(&home, json!({})).await;
+    let params = show(&mut editor, &path, r#"{ "servers": { "de$0mo": {} } }"#);
+    let found = ask(&mut editor, "definition", params).await;
+    let range = json!({ "start": { "line": 1, "character": 16 }, "end": { "line": 1, "character": 20 } });
+    assert_eq!(found, json!([{ "uri": uri(&user), "range": range }]));
+    let text = r#"{ "actions": [{ "title": "e", "tool": "mcp__demo__ec$0ho" }], "servers": { "demo": {} } }"#;
+    let params = show(&mut editor, &path, text);
+    let found = ask(&mut editor, "definition", params).await;
+    assert_eq!((&found[0]["uri"], found.as_array().unwrap().len()), (&json!(uri(&path)), 1), "{found:#}");
+    editor.quit().await;
+}
+
+#[tokio::test]
+async fn a_server_is_found_and_renamed_wherever_the_file_speaks_of_it() {
+    let home = Home::new();
+    let (mut editor, path) = with_demo(&home, json!({})).await;
+    let text = "{ \"servers\": { \"de$0mo\": {}, \"other\": {} },\n  \"policy\": { \"denylist\": [{ \"server\": \"demo\", \"tool\": \"*\" }] },\n  \"actions\": [{ \"title\": \"é\", \"tool\": \"mcp__demo__echo\" }] }";
+    let mut params = show(&mut editor, &path, text);
+    let highlights = ask(&mut editor, "documentHighlight", params.clone()).await;
+    assert_eq!(highlights.as_array().unwrap().len(), 3);
+    let ready = ask(&mut editor, "prepareRename", params.clone()).await;
+    assert_eq!(ready["placeholder"], "demo");
+    params["context"] = json!({ "includeDeclaration": false });
+    let references = ask(&mut editor, "references", params.clone()).await;
+    let lines: Vec<_> = references.as_array().unwrap().iter().map(|one| &one["range"]["start"]["line"]).collect();
+    assert_eq!(lines, [&json!(1), &json!(2)]);
+    params["newName"] = json!("show");
+    let edit = ask(&mut editor, "rename", params.clone()).await;
+    let edits = edit["changes"][uri(&path)].as_array().unwrap();
+    assert!(edits.len() == 3 && edits.iter().all(|edit| edit["newText"] == "show"), "{edit:#}");
+    params["newName"] = json!("other");
+    let error = editor.request("textDocument/rename", params).await.unwrap_err();
+    assert_eq!(error["message"], "`other` is taken in this file; choose another name");
+    editor.quit().await;
+}
+
+#[tokio::test]
+async fn a_selection_grows_from_a_word_to_the_whole_file() {
+    let home = Home::new();
+    let (mut editor, path) = with_demo(&home, json!({})).await;
+    let mut params = show(&mut editor, &path, r#"{ "servers": { "de$0mo": {} } }"#);
+    params["positions"] = json!([params["position"]]);
+    let ranges = ask(&mut editor, "selectionRange", params).await;
+    let mut range = &ranges[0];
+    assert_eq!(range["range"]["start"]["character"], 16);
+    while range["parent"].is_object() {
+        range = &range["parent"];
+    }
+    assert_eq!(range["range"]["start"]["character"], 0);
+    editor.quit().await;
+}
+
+#[tokio::test]
+async fn templates_are_listed_for_whoever_wants_to_add_a_server() {
+    let home = Home::new();
+    let (mut editor, _) = with_demo(&home, json!({})).await;
+    let listed = editor.command("mcp.templates", json!({})).await.unwrap();
+    let templates = listed["templates"].as_array().unwrap();
+    assert!(templates.len() > 15);
+    for template in templates {
+        assert!(["id", "title", "description"].iter().all(|field| template[*field].is_string()), "{template:#}");
+        assert!(template["config"].is_object() && template["inputs"].is_array(), "{template:#}");
+    }
+    editor.quit().await;
+}
