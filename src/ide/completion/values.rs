@@ -138,8 +138,11 @@ fn packages(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
         .collect();
     let mut seen = BTreeSet::new();
     let mut items = Vec::new();
-    for template in templates().iter().filter(|template| template.config["command"] == *program) {
-        for arg in template.config["args"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+    for template in
+        templates().iter().filter(|template| template.config.get("command").is_some_and(|command| command == program))
+    {
+        for arg in template.config.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+        {
             let general = matches!(arg, "package" | "image") || arg.contains("${");
             if !general && !given.contains(&arg) && seen.insert(arg) {
                 items.push(text(cursor, arg, ItemKind::Word).detail(if arg.starts_with('-') {
@@ -154,7 +157,7 @@ fn packages(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
 }
 
 fn addresses(cursor: &Cursor<'_>) -> Vec<Item> {
-    let known = templates().iter().filter_map(|template| Some((template, template.config["url"].as_str()?)));
+    let known = templates().iter().filter_map(|template| Some((template, template.config.get("url")?.as_str()?)));
     known
         .filter(|(template, _)| template.id != "http")
         .map(|(template, url)| {
