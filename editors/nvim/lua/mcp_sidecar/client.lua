@@ -37,7 +37,7 @@ function M.complain(err)
   end
 end
 
--- Commands that a code lens or an action names, and that need a window of ours.
+-- Commands that a code lens or a code action names, and that have a window of ours.
 local takes_over = {
   ["mcp.server.logs"] = function(params)
     require("mcp_sidecar.ui.logs").open(params.server)
@@ -48,23 +48,18 @@ local takes_over = {
   ["mcp.server.trust"] = function(params)
     require("mcp_sidecar.ui.approval").trust(params.server, params.trusted)
   end,
+  ["mcp.servers"] = function(params)
+    require("mcp_sidecar.ui.dashboard").open("servers", nil, params.server)
+  end,
   ["mcp.tool.call"] = function(params)
-    local form = require("mcp_sidecar.ui.form")
-    if params.tool then
-      form.start(params.tool, { arguments = params.arguments })
-    else
-      form.pick()
-    end
+    require("mcp_sidecar.ui.form").start(params.tool, { arguments = params.arguments })
   end,
   ["mcp.action.run"] = function(params)
-    local origin = require("mcp_sidecar.ui.form").origin()
-    M.command("mcp.action.run", params, function(err, result)
-      M.complain(err)
-      -- What goes into the text the sidecar puts there itself.
-      if result and result.content and (result.result or "show") == "show" then
-        require("mcp_sidecar.ui.result").show(result, origin)
-      end
-    end)
+    if params.action then
+      -- The sidecar puts the result where the action says; here only a failure is told.
+      return M.command("mcp.action.run", params)
+    end
+    require("mcp_sidecar.ui.form").pick_for(params.uri, params.range)
   end,
 }
 

@@ -22,6 +22,7 @@ local state = {
   grants = {},
   log = {},
   drawing = false,
+  wanted = nil, ---@type string? where the cursor is to go: a server, or "" for the first row of any use
   offs = {}, ---@type fun()[]
 }
 
@@ -37,6 +38,17 @@ local function data()
     servers = picture.servers,
     approvals = pictures.approvals(),
   })
+end
+
+---Puts the cursor, once there is something to put it on: on a server that was asked for, else on the first row that
+---something can be done with.
+local function settle(target)
+  for place, row in ipairs(state.rows) do
+    if state.wanted and (row.id == "server:" .. state.wanted or (state.wanted == "" and row.kind)) then
+      vim.api.nvim_win_set_cursor(target, { place, 0 })
+      state.wanted = nil
+    end
+  end
 end
 
 local function draw()
@@ -69,6 +81,7 @@ local function draw()
       break
     end
   end
+  settle(target)
   local bar = rows.winbar(state.view, now, width)
   if vim.wo[target].winbar ~= bar then
     vim.wo[target].winbar = bar
@@ -168,15 +181,22 @@ keys.attach({
   redraw = redraw,
 })
 
+---Two columns, so that all of it fits a small screen.
 local function help()
-  local lines = {}
+  local entries, selectable = {}, {}
   for _, key in ipairs(keys.keys) do
-    table.insert(
-      lines,
-      ("`%s`%s %s%s"):format(key[1], (" "):rep(6 - #key[1]), key[3], key.x and " (also a selection)" or "")
-    )
+    table.insert(entries, ("`%s`%s %s"):format(key[1], (" "):rep(6 - #key[1]), key[3]))
+    if key.x then
+      table.insert(selectable, "`" .. key[1] .. "`")
+    end
   end
-  table.insert(lines, "`1`…`6` " .. table.concat(rows.views, ", "))
+  local half, lines = math.ceil(#entries / 2), {}
+  for place = 1, half do
+    -- The ticks are not seen, but they count.
+    table.insert(lines, look.pad(entries[place], 38) .. "  " .. (entries[place + half] or ""))
+  end
+  vim.list_extend(lines, { "", "Also on a visual selection: " .. table.concat(selectable, " ") })
+  table.insert(lines, ("`1` … `%d` %s"):format(#rows.views, table.concat(rows.views, ", ")))
   look.peek(lines, { title = "keys" })
 end
 
@@ -230,14 +250,20 @@ end
 
 ---@param view? string
 ---@param mods? table
-function M.open(view, mods)
+---@param server? string to unfold
+function M.open(view, mods, server)
   if not (state.buffer and vim.api.nvim_buf_is_valid(state.buffer)) then
     state.buffer = make_buffer()
   end
   state.view = view or state.view
+  if server then
+    state.unfolded[server] = true
+  end
+  local fresh = window() == nil
   local target = look.show(state.buffer, mods)
   vim.wo[target].cursorline = true
   vim.wo[target].wrap = false
+  state.wanted = server or (fresh and "" or nil)
   draw()
   client.ensure(function(_, problem)
     client.complain(problem and { message = problem })

@@ -370,6 +370,17 @@ function M.pick(opts)
   end, { server = opts.server })
 end
 
+---Lets the user pick a tool for a place in a file, as a code action names it: its text, or else its line.
+---@param uri string
+---@param range lsp.Range
+function M.pick_for(uri, range)
+  local buffer = vim.uri_to_bufnr(uri)
+  local first, last = range.start.line + 1, range["end"].line + 1
+  local lines = vim.api.nvim_buf_get_lines(buffer, first - 1, last, false)
+  local origin = { buffer = buffer, window = vim.api.nvim_get_current_win(), first = first, last = last }
+  M.pick({ origin = origin, text = table.concat(lines, "\n") })
+end
+
 ---The last call again, with the same arguments; the policy is asked anew.
 function M.again()
   if not last_call then

@@ -166,16 +166,50 @@ local function to_config()
   vim.api.nvim_win_set_cursor(0, { math.min((server.line or 0) + 1, vim.api.nvim_buf_line_count(0)), 0 })
 end
 
+---A server in words, with its definition as written.
+---@param server mcp_sidecar.Server
+local function describe(server)
+  local lines = {}
+  local function tell(label, value)
+    if value ~= nil and value ~= "" then
+      vim.list_extend(lines, vim.split(("**%s** %s"):format(label, value), "\n"))
+    end
+  end
+  local info = server.serverInfo or {}
+  tell("status", server.status .. (server.reason and ", " .. server.reason or ""))
+  tell("error", server.error)
+  tell("changed", server.trustDiff)
+  tell("server", info.name and ("%s %s, MCP %s"):format(info.name, info.version or "", server.protocolVersion or "?"))
+  tell("says", server.instructions)
+  tell("has", ("%d tools, %d resources, %d prompts"):format(server.toolCount, server.resourceCount, server.promptCount))
+  tell("process", server.pid and ("%d, since %s"):format(server.pid, look.clock(server.startedAt)))
+  tell("answers in", server.latencyMs and look.duration(server.latencyMs))
+  tell("restarts", server.restarts > 0 and server.restarts or nil)
+  for _, warning in ipairs(server.warnings or {}) do
+    tell("warning", warning)
+  end
+  tell("from", server.file and ("%s:%d (%s)"):format(server.file, (server.line or 0) + 1, server.scope))
+  for _, hidden in ipairs(server.hides or {}) do
+    tell("hides", ("%s (%s)"):format(hidden.file or "", hidden.scope))
+  end
+  vim.list_extend(lines, { "", "```json" })
+  vim.list_extend(lines, require("mcp_sidecar.json").lines(server.config))
+  table.insert(lines, "```")
+  look.peek(lines, { title = server.name })
+end
+
 local function details()
   local row = board.row()
   if not row or not row.item then
     return
   elseif row.kind == "tool" then
     return require("mcp_sidecar.ui.form").describe(row.item)
+  elseif row.kind == "server" then
+    return describe(row.item)
   end
   look.peek(
     vim.list_extend({ "```json" }, vim.list_extend(require("mcp_sidecar.json").lines(row.item), { "```" })),
-    { title = row.item.name or row.item.title or row.kind }
+    { title = row.item.title or row.kind }
   )
 end
 
@@ -262,12 +296,12 @@ end
 
 -- One table is the maps and the help. Those marked `x` also work on a visual selection.
 M.keys = {
-  { "<CR>", enter, "the obvious thing: answer, call, trust, start, unfold" },
+  { "<CR>", enter, "the obvious thing" },
   { "<Tab>", fold_each, "unfold or fold", x = true },
   { "za", fold_each, "the same" },
   { "s", start_or_stop, "start or stop", x = true },
   { "r", on_servers("mcp.server.restart"), "restart", x = true },
-  { "e", on_off, "switch its tools on or off for now", x = true },
+  { "e", on_off, "its tools on or off for now", x = true },
   { "t", trust, "trust (shows what will run)" },
   { "T", on_servers("mcp.server.trust", { trusted = false }), "withdraw trust", x = true },
   { "i", on_servers("mcp.server.auth"), "sign in", x = true },
@@ -276,15 +310,15 @@ M.keys = {
   { "c", call, "call a tool" },
   { ".", again, "the last call again" },
   { "l", show_log, "log of the server" },
-  { "x", revoke_or_test, "revoke the grant; on a server: test it", x = true },
-  { "gf", to_config, "to its place in the config file" },
+  { "x", revoke_or_test, "revoke; on a server: test", x = true },
+  { "gf", to_config, "to its place in the file" },
   { "K", details, "all about it" },
   { "y", yank, "yank the name" },
   { "gs", on_all("mcp.server.start"), "start all" },
   { "gS", on_all("mcp.server.stop"), "stop all" },
   { "gr", on_all("mcp.server.restart"), "restart all" },
   { "gx", revoke_all, "revoke all grants" },
-  { "u", start_sidecar, "start the sidecar, if it is down" },
+  { "u", start_sidecar, "start the sidecar" },
   { "<C-l>", reload, "read the config files again" },
   { "q", look.close, "close" },
 }

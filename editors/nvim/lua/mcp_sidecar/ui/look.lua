@@ -242,20 +242,50 @@ function M.map(buffer, mode, keys, run, desc)
   vim.keymap.set(mode, keys, run, { buffer = buffer, nowait = true, silent = true, desc = desc })
 end
 
----A small float with text, closed by any movement: details, help.
+---A float with markdown in the middle of the screen, for help and details. Leaving it closes it.
 ---@param lines string[]
----@param opts? { title?: string, filetype?: string }
+---@param opts { title: string }
 function M.peek(lines, opts)
-  opts = opts or {}
-  local buffer, window = vim.lsp.util.open_floating_preview(lines, opts.filetype or "markdown", {
+  local width, height = 20, 0
+  for _, line in ipairs(lines) do
+    width = math.max(width, vim.api.nvim_strwidth(line) + 2)
+  end
+  width = math.min(width, vim.o.columns - 4)
+  for _, line in ipairs(lines) do
+    height = height + math.max(1, math.ceil(vim.api.nvim_strwidth(line) / width))
+  end
+  height = math.min(height, vim.o.lines - 6)
+  local buffer = vim.api.nvim_create_buf(false, true)
+  vim.bo[buffer].bufhidden = "wipe"
+  vim.bo[buffer].modeline = false
+  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, lines)
+  vim.bo[buffer].filetype = "markdown"
+  vim.bo[buffer].modifiable = false
+  local window = vim.api.nvim_open_win(buffer, true, {
+    relative = "editor",
+    row = math.max(0, math.floor((vim.o.lines - height) / 2) - 2),
+    col = math.floor((vim.o.columns - width) / 2) - 1,
+    width = width,
+    height = height,
     border = "rounded",
-    title = opts.title and (" " .. M.literal(opts.title) .. " ") or nil,
-    focus_id = "mcp_sidecar",
-    wrap = true,
-    max_width = math.min(100, vim.o.columns - 4),
-    max_height = vim.o.lines - 6,
+    style = "minimal",
+    title = " " .. opts.title:gsub("%c+", " ") .. " ",
   })
-  return buffer, window
+  pcall(vim.treesitter.start, buffer, "markdown")
+  vim.wo[window].conceallevel = 2
+  vim.wo[window].concealcursor = "n"
+  vim.wo[window].wrap = true
+  vim.wo[window].winhighlight = "NormalFloat:Normal,FloatBorder:McpMuted,FloatTitle:McpTitle"
+  for _, key in ipairs({ "q", "<Esc>", "<CR>" }) do
+    M.map(buffer, "n", key, M.close, "close")
+  end
+  vim.api.nvim_create_autocmd("WinLeave", {
+    buffer = buffer,
+    once = true,
+    callback = function()
+      pcall(vim.api.nvim_win_close, window, true)
+    end,
+  })
 end
 
 return M
