@@ -3,16 +3,34 @@
 //! A new subcommand is a file with `Arguments` and `run`, and a variant of [`Command`]. Exit codes: 0 it worked, 1 it
 //! did not, 2 it was asked for wrongly.
 
+mod call;
+mod calls;
 mod check;
 mod completions;
 mod config;
+mod content;
 mod context;
 mod demo;
+mod doctor;
 mod engine;
+mod form;
+mod grants;
+mod inspect;
+mod list;
+mod live;
 mod log;
+mod look;
 mod lsp;
+mod metrics;
+mod question;
 mod report;
 mod schema;
+mod secret;
+mod server;
+mod table;
+mod terminal;
+mod test;
+mod trust;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -48,6 +66,30 @@ struct Arguments {
 enum Command {
     /// Serve an editor on stdin and stdout
     Lsp(lsp::Arguments),
+    /// Show every server and how it is doing
+    List(list::Arguments),
+    /// Show everything about a server: status, tools, resources, prompts
+    Inspect(inspect::Arguments),
+    /// Start a server, list what it has, and end it again
+    Test(test::Arguments),
+    /// Run a tool
+    ///
+    /// For example: mcp-sidecar call demo/echo '{"text": "hello"}'
+    Call(call::Arguments),
+    /// Show the call log, newest first
+    Calls(calls::Arguments),
+    /// Show how long tools took and how often they failed
+    Metrics(metrics::Arguments),
+    /// Show what you have allowed for longer than once, or take it back
+    Grants(grants::Arguments),
+    /// Trust the servers that a project defines, after a look at what they run
+    Trust(trust::Arguments),
+    /// Keep values that mcp.json refers to as ${keyring:NAME}
+    Secret(secret::Arguments),
+    /// Check programs, files, variables, keyring and database
+    ///
+    /// Exits with 1 when something needs attention.
+    Doctor(doctor::Arguments),
     /// Check config files and show what is wrong with them
     ///
     /// Exits with 1 when there are errors, so that it can stand in a CI job; warnings alone are no failure.
@@ -86,6 +128,15 @@ impl Status {
     }
 }
 
+/// It was asked for wrongly, in a way that the arguments alone did not show.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Usage(String);
+
+fn usage(message: String) -> anyhow::Error {
+    Usage(message).into()
+}
+
 /// The whole program.
 pub fn main() -> ExitCode {
     logging::log_panics();
@@ -122,7 +173,7 @@ fn run(arguments: Arguments) -> ExitCode {
         Err(error) if has_lost_its_reader(&error) => ExitCode::SUCCESS,
         Err(error) => {
             writeln!(io::stderr(), "error: {}", mask(&format!("{error:#}"))).ok();
-            ExitCode::FAILURE
+            if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
@@ -131,6 +182,16 @@ impl Command {
     fn run(self, context: &Context) -> anyhow::Result<Status> {
         match self {
             Self::Lsp(arguments) => lsp::run(arguments, context),
+            Self::List(arguments) => list::run(arguments, context),
+            Self::Inspect(arguments) => inspect::run(arguments, context),
+            Self::Test(arguments) => test::run(arguments, context),
+            Self::Call(arguments) => call::run(arguments, context),
+            Self::Calls(arguments) => calls::run(arguments, context),
+            Self::Metrics(arguments) => metrics::run(arguments, context),
+            Self::Grants(arguments) => grants::run(arguments, context),
+            Self::Trust(arguments) => trust::run(arguments, context),
+            Self::Secret(arguments) => secret::run(arguments, context),
+            Self::Doctor(arguments) => doctor::run(arguments, context),
             Self::Check(arguments) => check::run(arguments, context),
             Self::Schema(arguments) => schema::run(arguments),
             Self::Config(arguments) => config::run(arguments, context),
@@ -159,6 +220,13 @@ fn print(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
+}
+
+/// A point in time of the protocol, as a table shows it.
+fn moment(time: &str) -> String {
+    let (date, rest) = time.split_once('T').unwrap_or((time, ""));
+    let seconds = rest.split(['.', 'Z']).next().unwrap_or_default();
+    format!("{date} {seconds}Z")
 }
 
 /// `mcp-sidecar … | head` has seen enough; that is not our failure.

@@ -7,6 +7,7 @@ pub mod approvals;
 mod arguments;
 mod auth;
 pub mod consent;
+pub mod doctor;
 pub mod editors;
 pub mod folders;
 pub mod gate;
@@ -70,7 +71,15 @@ pub enum Notice {
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
+/// When servers start that their definition does not keep asleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wake {
+    AtOnce,
+    OnDemand,
+}
+
 struct Inner {
+    paths: Paths,
     settings: watch::Sender<Arc<Settings>>,
     /// What `config.toml` says, before the editor's words on top of it.
     base_settings: Settings,
@@ -93,6 +102,15 @@ struct Inner {
 impl Engine {
     /// Starts an engine without workspace folders; the front says them when it knows.
     pub fn start(paths: Paths, settings: Settings) -> Self {
+        Self::with(paths, settings, Wake::AtOnce)
+    }
+
+    /// The same, but each server starts at its first use: for a front that wants one of them, or only to look things up.
+    pub fn start_on_demand(paths: Paths, settings: Settings) -> Self {
+        Self::with(paths, settings, Wake::OnDemand)
+    }
+
+    fn with(paths: Paths, settings: Settings, wake: Wake) -> Self {
         let (wishes, heard_wishes) = mpsc::channel(QUEUE);
         let (events, heard_events) = mpsc::channel(QUEUE);
         let (notices, _) = broadcast::channel(NOTICES);
@@ -116,8 +134,11 @@ impl Engine {
             judge: judge.clone(),
             wishes: wishes.clone(),
         };
-        let context =
-            Context { memory: memory.clone(), ..Context::new(shared_settings.subscribe(), Arc::new(host), events) };
+        let context = Context {
+            memory: memory.clone(),
+            on_demand: wake == Wake::OnDemand,
+            ..Context::new(shared_settings.subscribe(), Arc::new(host), events)
+        };
         let hub = Hub {
             slots: BTreeMap::new(),
             applied: Arc::default(),
@@ -143,6 +164,7 @@ impl Engine {
             folders.subscribe(),
         ));
         Self(Arc::new(Inner {
+            paths,
             settings: shared_settings,
             base_settings: settings,
             folders,

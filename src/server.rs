@@ -64,6 +64,8 @@ pub struct Context {
     pub inputs: Arc<Vec<Input>>,
     pub memory: Arc<dyn Memory>,
     pub connector: Arc<dyn Connector>,
+    /// Every server waits for its first use, as if its definition said so.
+    pub on_demand: bool,
 }
 
 impl Context {
@@ -74,7 +76,7 @@ impl Context {
         events: mpsc::Sender<(ServerName, u64, Event)>,
     ) -> Self {
         let memory = Arc::new(ShortMemory::default());
-        Self { settings, host, events, inputs: Arc::default(), memory, connector: Arc::new(Roads) }
+        Self { settings, host, events, inputs: Arc::default(), memory, connector: Arc::new(Roads), on_demand: false }
     }
 }
 
@@ -100,7 +102,10 @@ impl Server {
     /// Brings a server to life: it starts at once, unless it is lazy or disabled. `generation` comes back with every
     /// event, so that the words of a server that was replaced are not taken for its successor's.
     pub fn spawn(trusted: Trusted, generation: u64, context: Context) -> Self {
-        let beginning = Beginning::of(trusted.definition());
+        let beginning = match Beginning::of(trusted.definition()) {
+            Beginning::Now if context.on_demand => Beginning::AtFirstUse,
+            beginning => beginning,
+        };
         Self::begin(trusted, generation, context, beginning)
     }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::context::{Context, contents};
-use super::report::{Look, Report};
+use super::look::Look;
+use super::report::Report;
 use super::{Status, print};
 use crate::config::{self, Content, File, Loaded, Problem, Severity, Source, watch};
 use crate::model::Scope;

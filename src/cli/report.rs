@@ -1,11 +1,11 @@
 //! Problems as a compiler shows them: the line, a caret under the exact place, what to do.
 
-use std::io::IsTerminal;
 use std::path::Path;
 
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
+use super::look::Look;
 use crate::config::{Problem, Severity, Span};
 use crate::text::{looks_secret, mask, one_line, visible};
 
@@ -14,33 +14,6 @@ use crate::text::{looks_secret, mask, one_line, visible};
 const CONTEXT: usize = 100;
 const LONGEST_MESSAGE: usize = 1_000;
 const TAB: &str = "    ";
-
-/// Colours or not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Look {
-    colours: bool,
-}
-
-impl Look {
-    /// Colours for a terminal, unless NO_COLOR asks for none.
-    pub fn of_stdout() -> Self {
-        let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
-            || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        Self { colours: !unwanted && std::io::stdout().is_terminal() }
-    }
-
-    pub fn plain() -> Self {
-        Self { colours: false }
-    }
-
-    pub fn good(self, text: &str) -> String {
-        self.paint("32", text)
-    }
-
-    fn paint(self, colour: &str, text: &str) -> String {
-        if self.colours { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text.to_owned() }
-    }
-}
 
 /// All problems of one file.
 pub(super) struct Report<'a> {
@@ -322,7 +295,7 @@ mod tests {
     fn colours_change_nothing_but_the_colour() {
         let problem = Problem::error("odd", 0..1, "this is odd");
         let of = |look| Report::new(Path::new("/mcp.json"), "{}", &[], look).of(&problem);
-        let coloured = of(Look { colours: true });
+        let coloured = of(Look::coloured());
         assert!(coloured.contains("\u{1b}[1;31m"));
         assert_eq!(visible(&coloured, usize::MAX), of(Look::plain()));
     }

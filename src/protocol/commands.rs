@@ -59,6 +59,7 @@ commands! {
     "mcp.templates" => Templates(Nothing),
     "mcp.calls" => Calls(Calls),
     "mcp.metrics" => Metrics(MaybeServer),
+    "mcp.doctor" => Doctor(Nothing),
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -80,6 +80,7 @@ pub async fn run(engine: &Engine, command: Command, progress: Option<mpsc::Sende
             wire(&json!({ "calls": engine.calls(query).await? }))
         }
         Command::Metrics(params) => wire(&json!({ "servers": engine.metrics(params.server.as_ref()).await? })),
+        Command::Doctor(_) => wire(&json!({ "checks": engine.doctor().await })),
     }
 }
 

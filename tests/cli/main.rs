@@ -2,11 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod calls;
 mod check;
 mod lsp;
+mod servers;
+mod trust;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+
+/// The entry of a server that is the built-in demo.
+pub const DEMO: &str =
+    concat!(r#"{ "command": ""#, env!("CARGO_BIN_EXE_mcp-sidecar"), r#"", "args": ["demo-server"] }"#);
 
 /// A machine of its own: a workspace, and our folders beside it.
 pub struct Place {
@@ -53,6 +60,19 @@ impl Place {
 
     pub fn run(&self, arguments: &[&str]) -> Run {
         self.tell(self.command(arguments).output().unwrap())
+    }
+
+    /// Runs it in a terminal, with these answers after these prompts. All that the screen showed is in `out`.
+    #[cfg(unix)]
+    pub fn at_terminal(&self, answers: &[(&str, &str)], arguments: &[&str]) -> Run {
+        let ours = self.command(arguments);
+        let mut command = Command::new("python3");
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/terminal.py"));
+        command.args(answers.iter().flat_map(|(prompt, answer)| [prompt, answer])).arg("--");
+        command.arg(ours.get_program()).args(ours.get_args()).current_dir(self.path("work"));
+        let variables = ours.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        command.envs(variables).env("NO_COLOR", "1").stdin(Stdio::null());
+        self.tell(command.output().unwrap())
     }
 
     fn tell(&self, output: Output) -> Run {

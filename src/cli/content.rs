@@ -1,0 +1,93 @@
+//! What a tool answered, for the eye: text as it is, everything else described.
+
+use serde_json::Value;
+
+use crate::text::{one_line, visible};
+
+/// The content of a `ToolResult`. Foreign text is made visible; `--json` gives it as it was sent.
+pub(super) fn shown(result: &Value) -> String {
+    let list = result.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut shown: String = list.iter().map(|block| with_newline(one(block))).collect();
+    let has_text = list.iter().any(|block| block.get("type").is_some_and(|kind| kind == "text"));
+    if let (false, Some(structured)) = (has_text, result.get("structuredContent")) {
+        shown.push_str(&with_newline(visible(&format!("{structured:#}"), usize::MAX)));
+    }
+    shown
+}
+
+fn one(block: &Value) -> String {
+    let text = |path: &str| block.pointer(path).and_then(Value::as_str);
+    let word = |path: &str| one_line(text(path).unwrap_or_default(), 400);
+    match text("/type") {
+        Some("text") => visible(text("/text").unwrap_or_default(), usize::MAX),
+        Some(kind @ ("image" | "audio")) => {
+            format!(
+                "[{kind}: {}, {}; --json gives its data]",
+                word("/mimeType"),
+                size(text("/data").unwrap_or_default())
+            )
+        }
+        Some("resource_link") => format!("[link: {} {}]", word("/name"), word("/uri")),
+        Some("resource") => match (text("/resource/text"), text("/resource/blob")) {
+            (Some(content), _) => format!("[resource: {}]\n{}", word("/resource/uri"), visible(content, usize::MAX)),
+            (None, blob) => format!(
+                "[resource: {} {}, {}; --json gives its data]",
+                word("/resource/uri"),
+                word("/resource/mimeType"),
+                size(blob.unwrap_or_default())
+            ),
+        },
+        _ => visible(&block.to_string(), usize::MAX),
+    }
+}
+
+/// How much data a base64 text stands for.
+fn size(base64: &str) -> String {
+    let padding = base64.bytes().rev().take_while(|byte| *byte == b'=').count();
+    let bytes = (base64.len() / 4 * 3).saturating_sub(padding);
+    match bytes {
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..10_000_000 => format!("{} kB", bytes / 1_000),
+        _ => format!("{} MB", bytes / 1_000_000),
+    }
+}
+
+fn with_newline(text: String) -> String {
+    if text.ends_with('\n') || text.is_empty() { text } else { text + "\n" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn text_is_plain_and_everything_else_is_described() {
+        let result = json!({ "content": [
+            { "type": "text", "text": "hello\u{1b}[31m red" },
+            { "type": "image", "mimeType": "image/png", "data": "aGVsbG8=" },
+            { "type": "resource_link", "name": "notes", "uri": "file:///notes.md" },
+            { "type": "resource", "resource": { "uri": "file:///a.txt", "text": "inside\n" } },
+            { "type": "resource", "resource": { "uri": "file:///b.bin", "mimeType": "application/x", "blob": "AAAA" } },
+            { "type": "later", "thing": 1 },
+        ], "structuredContent": { "not": "shown beside text" } });
+        insta::assert_snapshot!(shown(&result), @r#"
+        hello red
+        [image: image/png, 5 bytes; --json gives its data]
+        [link: notes file:///notes.md]
+        [resource: file:///a.txt]
+        inside
+        [resource: file:///b.bin application/x, 3 bytes; --json gives its data]
+        {"type":"later","thing":1}
+        "#);
+    }
+
+    #[test]
+    fn structured_content_stands_in_for_missing_text() {
+        insta::assert_snapshot!(shown(&json!({ "content": [], "structuredContent": { "sky": "cloudy" } })), @r#"
+        {
+          "sky": "cloudy"
+        }
+        "#);
+    }
+}

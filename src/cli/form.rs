@@ -1,0 +1,123 @@
+//! A server's question to the user as a form in the terminal: one line for each field that it wants.
+
+use serde_json::{Map, Value, json};
+
+use super::look::{Look, Tone};
+use super::terminal::{self, Echo};
+use crate::engine::approvals::{Approval, Kind};
+use crate::text::{one_line, visible};
+
+/// The answer in the words of `mcp.approval.resolve`. The end of input declines.
+pub(super) async fn fill(question: &Approval) -> anyhow::Result<Value> {
+    let look = Look::of_stderr();
+    terminal::say(&format!("\n{}\n", look.tone(Tone::Heading, &visible(&question.title, 400))))?;
+    for line in visible(&question.detail, usize::MAX).lines() {
+        terminal::say(&format!("  {line}\n"))?;
+    }
+    if let Some(url) = &question.url {
+        let prompt = format!("  it wants to open {}\n  [y] yes  [n] no: ", visible(url, usize::MAX));
+        return Ok(accepted(yes(&prompt).await?, json!({})));
+    }
+    let properties = question.schema.as_ref().and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    let Some(properties) = properties else {
+        if let Some(arguments) = &question.arguments {
+            terminal::say(&format!("{}\n", visible(&format!("{arguments:#}"), usize::MAX)))?;
+        }
+        return Ok(accepted(yes("  [y] yes  [n] no: ").await?, json!({})));
+    };
+    let schema = question.schema.as_ref().unwrap_or(&Value::Null);
+    let hidden = question.kind == Kind::Input && schema.get("password") == Some(&json!(true));
+    let required = |name: &str| {
+        schema.get("required").and_then(Value::as_array).is_some_and(|list| list.iter().any(|each| each == name))
+    };
+    let mut content = Map::new();
+    for (name, property) in properties {
+        match field(name, property, required(name), if hidden { Echo::Off } else { Echo::On }).await? {
+            Field::Value(value) => {
+                content.insert(name.clone(), value);
+            }
+            Field::Empty => {}
+            Field::Declined => return Ok(json!({ "decision": "decline" })),
+        }
+    }
+    Ok(accepted(true, Value::Object(content)))
+}
+
+enum Field {
+    Value(Value),
+    Empty,
+    Declined,
+}
+
+/// Asks for one field until what is typed fits it.
+async fn field(name: &str, property: &Value, required: bool, echo: Echo) -> anyhow::Result<Field> {
+    let text = |key: &str| property.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let label = one_line(text("title").or(text("description")).unwrap_or(name), 200);
+    let choices: Vec<&str> =
+        property.get("enum").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let kind = text("type").unwrap_or("string");
+    let hint = match (choices.is_empty(), kind) {
+        (false, _) => format!(" ({})", one_line(&choices.join(", "), 400)),
+        (true, "boolean") => " (yes or no)".to_owned(),
+        (true, "integer" | "number") => " (a number)".to_owned(),
+        _ => String::new(),
+    };
+    let default = property.get("default").filter(|default| !default.is_null());
+    let shown = default.map(|default| one_line(&format!(" [{default}]"), 100)).unwrap_or_default();
+    loop {
+        let Some(typed) = terminal::ask(&format!("  {label}{hint}{shown}: "), echo).await? else {
+            return Ok(Field::Declined);
+        };
+        match (typed.trim(), default) {
+            ("", Some(default)) => return Ok(Field::Value(default.clone())),
+            ("", None) if !required => return Ok(Field::Empty),
+            ("", None) => terminal::say("  it wants an answer here; Ctrl-D declines\n")?,
+            (typed, _) => match read(typed, kind, &choices) {
+                Some(value) => return Ok(Field::Value(value)),
+                None => terminal::say(&format!("  that does not fit{hint}\n"))?,
+            },
+        }
+    }
+}
+
+fn read(typed: &str, kind: &str, choices: &[&str]) -> Option<Value> {
+    if !choices.is_empty() {
+        return choices.contains(&typed).then(|| json!(typed));
+    }
+    match kind {
+        "boolean" => match typed.to_lowercase().as_str() {
+            "y" | "yes" | "true" => Some(json!(true)),
+            "n" | "no" | "false" => Some(json!(false)),
+            _ => None,
+        },
+        "integer" => typed.parse::<i64>().ok().map(Value::from),
+        "number" => typed.parse::<f64>().ok().filter(|number| number.is_finite()).map(Value::from),
+        _ => Some(json!(typed)),
+    }
+}
+
+/// Yes only when it was said.
+pub(super) async fn yes(prompt: &str) -> anyhow::Result<bool> {
+    let typed = terminal::ask(prompt, Echo::On).await?.unwrap_or_default();
+    Ok(matches!(typed.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+fn accepted(yes: bool, content: Value) -> Value {
+    if yes { json!({ "decision": "accept", "content": content }) } else { json!({ "decision": "decline" }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_becomes_what_the_field_wants() {
+        assert_eq!(read("7", "integer", &[]), Some(json!(7)));
+        assert_eq!(read("7.5", "integer", &[]), None);
+        assert_eq!(read("inf", "number", &[]), None);
+        assert_eq!(read("Yes", "boolean", &[]), Some(json!(true)));
+        assert_eq!(read("7", "string", &[]), Some(json!("7")));
+        assert_eq!(read("red", "string", &["red", "blue"]), Some(json!("red")));
+        assert_eq!(read("green", "string", &["red", "blue"]), None);
+    }
+}

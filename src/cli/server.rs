@@ -1,0 +1,126 @@
+//! A server as `mcp.servers` tells about it, read for showing.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::live::shell_words;
+use super::look::Tone;
+use crate::text::{mask, one_line};
+
+/// More of an error than any line shows.
+const LONGEST_LINE: usize = 400;
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Server {
+    pub name: String,
+    pub status: String,
+    pub reason: Option<String>,
+    pub enabled: bool,
+    pub transport: String,
+    pub scope: String,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    #[serde(default)]
+    pub hides: Vec<Hidden>,
+    pub error: Option<String>,
+    pub needs_trust: bool,
+    pub trust_diff: Option<String>,
+    pub server_info: Option<Info>,
+    pub protocol_version: Option<String>,
+    pub instructions: Option<String>,
+    #[serde(default)]
+    pub capabilities: Vec<String>,
+    pub tool_count: usize,
+    pub pid: Option<u32>,
+    pub started_at: Option<String>,
+    pub latency_ms: Option<f64>,
+    pub restarts: u32,
+    #[serde(default)]
+    pub warnings: Vec<String>,
+    pub config: Value,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Hidden {
+    pub scope: String,
+    pub file: Option<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Info {
+    pub name: String,
+    pub version: String,
+}
+
+pub(super) fn read(answer: &Value) -> anyhow::Result<Vec<Server>> {
+    let list = answer.get("servers").context("the answer of `mcp.servers` names no servers")?;
+    Vec::deserialize(list).context("the answer of `mcp.servers` cannot be read")
+}
+
+impl Server {
+    pub fn is_starting(&self) -> bool {
+        self.reason.as_deref() == Some("starting")
+    }
+
+    pub fn tone(&self) -> Tone {
+        Tone::of_status(&self.status)
+    }
+
+    /// What stands behind the status, in one line: why it waits or failed, or what is worth knowing.
+    pub fn note(&self) -> Option<String> {
+        let error = self.error.as_deref().map(|error| error.lines().next().unwrap_or_default());
+        let lazy = || (self.status == "stopped").then_some("starts when it is first used");
+        let off = || (self.status == "connected" && !self.enabled).then_some("switched off");
+        let warning = || self.warnings.first().map(String::as_str);
+        let note = error.or_else(off).or_else(warning).or_else(lazy)?;
+        Some(shell_words(&one_line(&mask(note.trim_end_matches("; it last said on stderr:")), LONGEST_LINE)))
+    }
+
+    /// Where it is defined, as short as can be.
+    pub fn place(&self, folder: &Path) -> Option<String> {
+        let file = self.file.as_deref()?;
+        let line = self.line.map(|line| format!(":{}", line + 1)).unwrap_or_default();
+        Some(format!("{}{line}", near(file, folder)))
+    }
+
+    /// What it runs or connects to, as written.
+    pub fn launch(&self) -> String {
+        let text = |key: &str| self.config.get(key).and_then(Value::as_str).map(str::to_owned);
+        let words = |key: &str| -> Vec<String> {
+            let list = self.config.get(key).and_then(Value::as_array);
+            list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let mut command: Vec<String> = text("command").into_iter().chain(words("command")).collect();
+        command.extend(words("args"));
+        let place = || {
+            let port = self.config.get("port").map(|port| format!(":{port}")).unwrap_or_default();
+            let host = text("host").unwrap_or_else(|| "127.0.0.1".to_owned());
+            (!port.is_empty()).then(|| format!("{host}{port}"))
+        };
+        let launch = match command.is_empty() {
+            false => command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
+            true => text("url").or_else(place).or_else(|| text("name")).unwrap_or_default(),
+        };
+        one_line(&mask(&launch), usize::MAX)
+    }
+}
+
+/// A word as a shell would need it, so that where one ends and the next begins can be seen.
+fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,${}".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// A path from the workspace's point of view.
+pub(super) fn near(path: &str, folder: &Path) -> String {
+    let shown = Path::new(path).strip_prefix(folder).map_or(path.to_owned(), |near| near.display().to_string());
+    one_line(&shown, LONGEST_LINE)
+}

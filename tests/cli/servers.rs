@@ -1,0 +1,146 @@
+//! `list`, `inspect` and `test`: servers as a person in a shell sees them.
+
+use serde_json::Value;
+
+use crate::{DEMO, Place};
+
+/// The demo server in the user's own config, one in the project, and some that have trouble.
+fn place() -> Place {
+    let place = Place::with_workspace();
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/server.py");
+    place.write(
+        "config/mcp.json",
+        &format!(
+            r#"{{ "servers": {{
+                "mine": {DEMO},
+                "broken": {{ "command": "python3", "args": ["{fixture}", "--exit", "3"] }},
+                "missing": {{ "command": "no-such-program" }},
+                "off": {{ "command": "no-such-program", "enabled": false }}
+            }} }}"#
+        ),
+    );
+    place.write("work/mcp.json", &format!(r#"{{ "servers": {{ "demo": {DEMO} }} }}"#));
+    place
+}
+
+#[test]
+fn the_list_shows_every_server_and_what_to_do_next() {
+    let place = place();
+    let run = place.run(&["list"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    insta::assert_snapshot!(run.out, @"
+      SERVER   TRANSPORT  SCOPE    TOOLS  STATUS
+    ● broken   stdio      user            failed  exited with code 3 before initialize
+    ● demo     stdio      project         pending awaiting-trust
+    ● mine     stdio      user         9  connected
+    ● missing  stdio      user            failed  `no-such-program` was not found on the PATH; install it, or give the full path
+    ● off      stdio      user            disabled
+
+    `mcp-sidecar trust demo` shows what demo would run, and asks you
+    `mcp-sidecar inspect broken` tells more about the failure
+    ");
+
+    let run = place.run(&["list", "--json"]);
+    let answer: Value = serde_json::from_str(&run.out).unwrap();
+    let names: Vec<_> = answer["servers"].as_array().unwrap().iter().map(|server| server["name"].clone()).collect();
+    assert_eq!(names, ["broken", "demo", "mine", "missing", "off"]);
+    assert_eq!(answer["servers"][1]["reason"], "awaiting-trust");
+}
+
+#[test]
+fn a_list_without_servers_says_where_they_would_be() {
+    let place = Place::with_workspace();
+    let run = place.run(&["list"]);
+    assert_eq!(run.code, 0);
+    assert!(run.out.starts_with("no servers yet; they are defined in any of these files:\n"), "{}", run.out);
+    assert!(run.out.contains("\n  mcp.json\n"), "{}", run.out);
+
+    place.write("work/mcp.json", "{ not json");
+    let run = place.run(&["list"]);
+    assert_eq!((run.code, run.err.as_str()), (0, "warning: mcp.json cannot be read; `mcp-sidecar check` shows why\n"));
+}
+
+#[test]
+fn a_list_does_not_wait_longer_than_it_is_told() {
+    let place = Place::with_workspace();
+    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/server.py");
+    let slow = format!(r#"{{ "command": "python3", "args": ["{fixture}", "--slow", "3600"] }}"#);
+    place.write("config/mcp.json", &format!(r#"{{ "servers": {{ "slow": {slow} }} }}"#));
+    let run = place.run(&["list", "--wait", "1"]);
+    assert!(run.out.contains("pending starting"), "{}", run.out);
+}
+
+#[test]
+fn one_server_is_inspected_with_its_tools_and_their_parameters() {
+    let place = place();
+    let run = place.run(&["inspect", "mine"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    let varies = ["process", "started", "latency"];
+    let fixed = |line: &&str| !varies.iter().any(|word| line.trim_start().starts_with(word));
+    let shown: String = run.out.lines().filter(fixed).map(|line| format!("{line}\n")).collect();
+    let shown = shown.replace(env!("CARGO_BIN_EXE_mcp-sidecar"), "mcp-sidecar");
+    insta::assert_snapshot!(shown.split("  forget_notes").next().unwrap(), @"
+    mine  ● connected
+      from           ~/config/mcp.json:2 (user)
+      stdio          mcp-sidecar demo-server
+      server         mcp-sidecar-demo 0.1.0
+      protocol       2025-11-25
+      capabilities   logging, completions, prompts, resources, tools
+      instructions   Harmless tools to try things out with. Notes are kept in memory only.
+
+    Tools (9)
+      add  require-approval (built-in default) read-only, idempotent
+        Adds two numbers
+          a*  number
+          b*  number
+      ask_name  require-approval (built-in default) read-only
+        Asks you for your name, then greets you
+      countdown  require-approval (built-in default) read-only
+        Counts down slowly, with progress; can be cancelled
+          from      integer  Where to begin; each step takes as long as `interval` says [10]
+          interval  integer  Milliseconds between two steps [1000]
+      echo  require-approval (built-in default) read-only
+        Says back what it is told
+          text*  string  What to say back
+    ");
+    assert!(run.out.contains("\nResources (1)\n  demo://notes") && run.out.contains("\nPrompts (1)\n  greet"));
+}
+
+#[test]
+fn all_servers_are_inspected_even_those_that_failed() {
+    let place = place();
+    let answer: Value = serde_json::from_str(&place.run(&["inspect", "--json"]).out).unwrap();
+    let servers = answer["servers"].as_array().unwrap();
+    assert_eq!(servers.len(), 5);
+    assert_eq!(servers[2]["server"]["status"], "connected");
+    assert_eq!(servers[2]["tools"][0]["name"], "mcp__mine__add");
+    assert_eq!(servers[2]["prompts"][0]["name"], "greet");
+    assert!(servers[0]["server"]["error"].as_str().unwrap().contains("cannot go on like this"));
+
+    let unknown = place.run(&["inspect", "nobody"]);
+    assert_eq!(unknown.code, 1);
+    assert_eq!(unknown.err, "error: no server named `nobody`; `mcp-sidecar list` shows those there are\n");
+}
+
+#[test]
+fn a_test_tells_what_a_server_has_or_why_it_fails() {
+    let place = place();
+    let good = place.run(&["test", "mine"]);
+    assert_eq!((good.code, good.err.as_str()), (0, ""));
+    let (told, _) = good.out.split_once("; ready after").unwrap();
+    assert_eq!(told, "ok: mine is mcp-sidecar-demo 0.1.0, protocol 2025-11-25; 9 tools, 1 resource, 1 prompt");
+
+    let broken = place.run(&["test", "broken"]);
+    assert_eq!((broken.code, broken.out.as_str()), (1, ""));
+    insta::assert_snapshot!(broken.err, @"
+    failed: broken: exited with code 3 before initialize; it last said on stderr:
+      cannot go on like this
+    ");
+
+    let untrusted = place.run(&["test", "demo"]);
+    assert_eq!(untrusted.code, 1);
+    insta::assert_snapshot!(untrusted.err, @"error: server `demo` is not trusted yet; `mcp-sidecar trust demo` shows its definition and asks you");
+
+    let answer: Value = serde_json::from_str(&place.run(&["test", "broken", "--json"]).out).unwrap();
+    assert_eq!(answer["success"], false);
+}
