@@ -25,8 +25,9 @@ pub(super) fn say(text: &str) -> io::Result<()> {
 
 /// Asks and waits for a line; `None` at the end of input. Dropping the future leaves the terminal as it was.
 pub(super) async fn ask(prompt: &str, echo: Echo) -> io::Result<Option<String>> {
-    say(prompt)?;
+    // Before the prompt: whoever types at once is not seen either.
     let silence = (echo == Echo::Off).then(Silence::begin).flatten();
+    say(prompt)?;
     let answer = tokio::task::spawn_blocking(read_line).await.map_err(io::Error::other)?;
     if silence.is_some() {
         // The Enter was not shown either.

@@ -113,7 +113,7 @@ fn a_no_at_the_terminal_is_a_no_and_a_form_is_filled_in_there() {
     let place = place();
     let screen = place.at_terminal(&[("no: ", "maybe"), ("no: ", "n")], &["call", "demo/add", r#"{"a": 1, "b": 2}"#]);
     assert_eq!(screen.code, 1);
-    assert!(screen.out.ends_with("error: `mcp__demo__add` was denied: you said no\n"), "{}", screen.out);
+    assert!(screen.out.ends_with("error: `mcp__demo__add` was denied: the user said no\n"), "{}", screen.out);
     let screen = place.at_terminal(&[("Name", "Ada")], &["call", "--yes", "demo/ask_name"]);
     assert_eq!(screen.code, 0, "{}", screen.out);
     assert!(screen.out.contains("What is your name?") && screen.out.ends_with("Hello, Ada!\n"), "{}", screen.out);
