@@ -450,4 +450,71 @@ return {
       assert(not report:find("mcp_sidecar", 1, true), report)
     end,
   },
+  {
+    "what a code lens or a code action runs leads to the plugin's own windows",
+    function(open)
+      local child = ready(open, { files = { ["notes.md"] = "one\ntwo\n" } })
+      child:keys("q")
+      child:command("edit notes.md")
+      local run = [[
+        local name, params = ...
+        require("mcp_sidecar.client").current().config.commands[name]({ command = name, arguments = { params } }, {})
+      ]]
+      child:lua(run, "mcp.servers", { server = "demo" })
+      child:sees("take_note")
+      assert(child:lua("return vim.api.nvim_get_current_line()"):find("demo", 1, true))
+      choose(child, "demo/echo")
+      local at = { line = 1, character = 0 }
+      child:lua(
+        run,
+        "mcp.action.run",
+        { uri = vim.uri_from_fname(child.workspace .. "/notes.md"), range = { start = at, ["end"] = at } }
+      )
+      child:sees('"text": "two"')
+    end,
+  },
+  {
+    "a level is set by a key where the sidecar can, and said to be out of reach where it cannot",
+    function(open)
+      local child = ready(open)
+      child:lua("vim.fn.search('demo')")
+      child:keys("<Tab>")
+      child:sees("take_note")
+      child:lua([[
+        vim.ui.select = function(items, _, done)
+          done(vim.tbl_contains(items, "deny") and "deny" or vim.tbl_contains(items, "user") and "user" or items[1])
+        end
+        vim.fn.search("take_note")
+      ]])
+      child:keys("a")
+      if child:lua("return require('mcp_sidecar.client').knows('mcp.tool.policy')") then
+        child:wait("vim.api.nvim_get_current_line():find('deny', 1, true)")
+      else
+        child:hears("cannot set levels yet")
+      end
+    end,
+  },
+  {
+    "servers are added to a file, switched off there and removed again, where the sidecar can",
+    function(open)
+      local child = ready(open)
+      if not child:lua("return require('mcp_sidecar.client').knows('mcp.server.add')") then
+        assert(not vim.tbl_contains(child:lua("return vim.fn.getcompletion('Mcp a', 'cmdline')"), "add"))
+        child:keys("A")
+        return child:hears("change the file itself")
+      end
+      child:lua([[
+        vim.ui.select = function(items, _, done) done(vim.tbl_contains(items, "user") and "user" or items[1]) end
+        vim.ui.input = function(_, done) done("mcp-sidecar demo-server") end
+        vim.fn.confirm = function() return 1 end
+      ]])
+      child:command("Mcp add second")
+      child:connected("second")
+      child:lua("vim.fn.search('second')")
+      child:keys("E")
+      child:wait("require('mcp_sidecar.client').picture().servers.second.status == 'disabled'")
+      child:keys("D")
+      child:wait("require('mcp_sidecar.client').picture().servers.second == nil", "it is gone")
+    end,
+  },
 }

@@ -14,28 +14,71 @@ local function scope(done)
   end)
 end
 
+local function write(server, definition)
+  scope(function(chosen)
+    client.command("mcp.server.add", { server = server, config = definition, scope = chosen })
+  end)
+end
+
+---Asks for a program or an address.
+local function describe(server)
+  vim.ui.input({ prompt = "Program with arguments, or address: " }, function(text)
+    local words = vim.split(vim.trim(text or ""), "%s+")
+    if words[1] == "" then
+      return
+    elseif words[1]:match("^https?://") then
+      return write(server, { url = words[1] })
+    end
+    write(server, { command = words[1], args = #words > 1 and vim.list_slice(words, 2) or nil })
+  end)
+end
+
+local function ask_name(default, done)
+  vim.ui.input({ prompt = "Name of the server: ", default = default }, function(name)
+    if name and name ~= "" then
+      done(name)
+    end
+  end)
+end
+
+---Adds a server to a config file: by name, or from the templates of the sidecar where it has some.
 ---@param name? string
 function M.add(name)
-  local function take(server)
-    if not server or server == "" then
-      return
-    end
-    vim.ui.input({ prompt = "Program with arguments, or address: " }, function(text)
-      if not text or text == "" then
-        return
-      end
-      local words = vim.split(vim.trim(text), "%s+")
-      local config = text:match("^https?://") and { url = words[1] }
-        or { command = words[1], args = #words > 1 and vim.list_slice(words, 2) or nil }
-      scope(function(chosen)
-        client.command("mcp.server.add", { server = server, config = config, scope = chosen })
-      end)
-    end)
-  end
   if name then
-    return take(name)
+    return describe(name)
+  elseif not client.knows("mcp.templates") then
+    return ask_name(nil, describe)
   end
-  vim.ui.input({ prompt = "Name of the server: " }, take)
+  client.command("mcp.templates", nil, function(err, result)
+    if err then
+      return client.complain(err)
+    end
+    local other = { title = "another", description = "a program or an address of your own" }
+    vim.ui.select(vim.list_extend(result.templates, { other }), {
+      prompt = "Add: ",
+      kind = "mcp_template",
+      format_item = function(template)
+        return ("%s  %s"):format(template.title, template.description or "")
+      end,
+    }, function(template)
+      if template == other then
+        ask_name(nil, describe)
+      elseif template then
+        ask_name(template.id, function(server)
+          write(server, template.config)
+        end)
+      end
+    end)
+  end)
+end
+
+---Switches a server on or off in the file that defines it.
+---@param server mcp_sidecar.Server
+function M.enable(server)
+  client.command(
+    "mcp.server.enable",
+    { server = server.name, enabled = server.status == "disabled", scope = server.scope }
+  )
 end
 
 ---@param name string

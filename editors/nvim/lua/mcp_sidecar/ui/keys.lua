@@ -264,6 +264,30 @@ local function call()
   end
 end
 
+---Operations that change config files, where the sidecar has them.
+local function manage(name, act)
+  return function()
+    if client.knows(name) then
+      return act(require("mcp_sidecar.manage"))
+    end
+    client.say(("this sidecar has no `%s`: change the file itself, gf goes there"):format(name), vim.log.levels.WARN)
+  end
+end
+
+local add = manage("mcp.server.add", function(files)
+  files.add()
+end)
+
+local remove = manage("mcp.server.remove", function(files)
+  each("server", function(server)
+    files.remove(server.name)
+  end)
+end)
+
+local enable = manage("mcp.server.enable", function(files)
+  each("server", files.enable)
+end)
+
 local function show_log()
   each("server", function(server)
     require("mcp_sidecar.ui.logs").open(server.name)
@@ -307,6 +331,9 @@ M.keys = {
   { "i", on_servers("mcp.server.auth"), "sign in", x = true },
   { "O", on_servers("mcp.server.auth", { signOut = true }), "sign out", x = true },
   { "a", set_level, "set the level of a tool", x = true },
+  { "A", add, "add a server" },
+  { "D", remove, "remove from its file", x = true },
+  { "E", enable, "on or off in its file", x = true },
   { "c", call, "call a tool" },
   { ".", again, "the last call again" },
   { "l", show_log, "log of the server" },

@@ -275,6 +275,7 @@ function M.peek(lines, opts)
   vim.wo[window].conceallevel = 2
   vim.wo[window].concealcursor = "n"
   vim.wo[window].wrap = true
+  vim.wo[window].linebreak = true
   vim.wo[window].winhighlight = "NormalFloat:Normal,FloatBorder:McpMuted,FloatTitle:McpTitle"
   for _, key in ipairs({ "q", "<Esc>", "<CR>" }) do
     M.map(buffer, "n", key, M.close, "close")
