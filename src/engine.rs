@@ -8,6 +8,7 @@ mod arguments;
 mod auth;
 pub mod consent;
 pub mod doctor;
+pub mod edit;
 pub mod editors;
 pub mod folders;
 pub mod gate;
@@ -24,7 +25,7 @@ pub mod snapshot;
 mod trust;
 mod vault;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +35,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::config::watch::Watcher;
-use crate::config::{Config, Loaded};
+use crate::config::{Config, Definition, Loaded};
 use crate::model::{CallRecord, Error, LogLine, Result, ServerName};
 use crate::paths::Paths;
 use crate::policy::{Rules, SessionLevels};
@@ -183,6 +184,11 @@ impl Engine {
         }))
     }
 
+    /// Where this engine keeps its files.
+    pub fn paths(&self) -> &Paths {
+        &self.0.paths
+    }
+
     pub fn loaded(&self) -> watch::Receiver<Arc<Loaded>> {
         self.0.watcher.subscribe()
     }
@@ -242,6 +248,15 @@ impl Engine {
     /// Loads the config as if the open buffers were saved.
     pub fn preview(&self, buffers: &BTreeMap<PathBuf, Arc<str>>) -> Loaded {
         self.0.watcher.preview(buffers)
+    }
+
+    /// Which of these definitions the user would have to be asked about, if the config were this one.
+    pub async fn would_ask(&self, definitions: Vec<Arc<Definition>>, loaded: Arc<Loaded>) -> BTreeSet<ServerName> {
+        let judged = definitions.into_iter().map(|definition| async {
+            let name = definition.name.clone();
+            self.0.judge.would_ask(definition, loaded.clone()).await.then_some(name)
+        });
+        futures::future::join_all(judged).await.into_iter().flatten().collect()
     }
 
     /// Reads all config files now; what that changed.

@@ -3,6 +3,8 @@
 //! `guard` owns the connection and keeps handlers from harming it, `front` sends each message to its place. tower-lsp
 //! gives the router, the types and the order of `initialize` and `shutdown`.
 
+mod action;
+mod actions;
 mod ask;
 mod attached;
 mod backend;
@@ -17,9 +19,12 @@ mod frames;
 mod front;
 mod greeting;
 mod guard;
+mod look;
 mod message;
+mod pages;
 mod parent;
 mod publish;
+mod refresh;
 mod sdk;
 mod seat;
 mod stdio;

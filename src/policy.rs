@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 
 use crate::model::{Level, ServerName, Tool};
 pub use compile::Rules;
-pub use glob::NameGlob;
+pub use glob::{NameGlob, is_glob};
 pub use grants::{Asked, Found, Grant, GrantScope};
 pub use permit::{Consent, Permitted, Refusal, permit};
 pub use pin::{Pin, hex};

@@ -18,6 +18,7 @@ use super::context::Context;
 use super::server::{self, Server};
 use crate::engine::Engine;
 use crate::engine::approvals::Approval;
+use crate::engine::edit::OnDisk;
 use crate::engine::editors::{Abilities, Attachment, Editor};
 use crate::engine::snapshot::Snapshot;
 use crate::model::{Error, Result, ServerName};
@@ -102,7 +103,7 @@ impl Live {
         progress: Option<mpsc::Sender<Progress>>,
     ) -> Result<Value, Failure> {
         let command = Command::parse(name, vec![params]).map_err(Failure::from)?;
-        protocol::run::run(&self.engine, command, progress).await.map_err(Failure::from)
+        protocol::run::run(&self.engine, &OnDisk, command, progress).await.map_err(Failure::from)
     }
 
     /// Every server, or the one that was named.

@@ -10,7 +10,7 @@ mod reader;
 pub mod secrets;
 mod sections;
 mod server;
-mod similar;
+pub mod similar;
 mod tools;
 
 use std::cell::RefCell;

@@ -105,6 +105,11 @@ impl Watcher {
         self.read.borrow().session.keys().cloned().collect()
     }
 
+    /// The definitions that were set at run time.
+    pub fn session(&self) -> BTreeMap<String, Value> {
+        self.read.borrow().session.clone()
+    }
+
     /// Looks at all files now, and takes them as they are: somebody says that they are complete.
     pub async fn reload(&self) -> Arc<Loaded> {
         self.request(Change::Reload).await

@@ -43,11 +43,20 @@ pub struct Judge {
     restricted: AtomicBool,
     /// Trusted for this session only. A `std` lock, private to this file and never held over an await.
     session: Mutex<BTreeMap<TrustKey, Arc<Fingerprint>>>,
+    /// What trusted definitions are about to become by the user's own hand. A lock like the one above.
+    expected: Mutex<BTreeMap<TrustKey, Arc<Fingerprint>>>,
 }
 
 impl Judge {
     pub fn new(store: Store, approvals: Approvals, loaded: watch::Receiver<Arc<Loaded>>) -> Self {
-        Self { store, approvals, loaded, restricted: AtomicBool::new(false), session: Mutex::default() }
+        Self {
+            store,
+            approvals,
+            loaded,
+            restricted: AtomicBool::new(false),
+            session: Mutex::default(),
+            expected: Mutex::default(),
+        }
     }
 
     /// Follows the editor's own trust in the workspace; answers whether that is news.
@@ -59,11 +68,50 @@ impl Judge {
         if definition.scope.needs_trust() && self.restricted.load(Ordering::Acquire) {
             return Verdict::Restricted;
         }
+        let loaded = self.loaded.borrow().clone();
+        let verdict = self.judge_in(definition.clone(), loaded.clone()).await;
+        match verdict {
+            Verdict::Ask(question) if self.expects(&question) => {
+                let kept =
+                    self.store.decisions().await.trust.get(&question.key).is_some_and(|kept| kept.trusted.is_some());
+                let decision = if kept { Decision::AllowProject } else { Decision::AllowSession };
+                self.decide(&question.key, &question.fingerprint, decision).await;
+                self.judge_in(definition, loaded).await
+            }
+            verdict => verdict,
+        }
+    }
+
+    /// The user himself is about to change the levels of a definition that he trusts: he need not be asked about his
+    /// own words. What it runs must stay the same, as that is not what he speaks of.
+    pub async fn expect(&self, definition: Arc<Definition>, loaded: Arc<Loaded>, trusted: &Fingerprint) {
+        let Some(key) = TrustKey::of(&definition) else { return };
+        let made = tokio::task::spawn_blocking(move || Arc::new(Fingerprint::of(&definition, &loaded.config)));
+        if let Ok(fingerprint) = made.await
+            && fingerprint.launch == trusted.launch
+        {
+            self.expected.lock().unwrap_or_else(PoisonError::into_inner).insert(key, fingerprint);
+        }
+    }
+
+    fn expects(&self, question: &Question) -> bool {
+        let expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
+        expected.get(&question.key).is_some_and(|expected| expected.covers(&question.fingerprint))
+    }
+
+    /// Whether the user would have to be asked about a definition, if the config were this one.
+    pub async fn would_ask(&self, definition: Arc<Definition>, loaded: Arc<Loaded>) -> bool {
+        match self.judge_in(definition, loaded).await {
+            Verdict::Ask(question) => !self.expects(&question),
+            _ => false,
+        }
+    }
+
+    async fn judge_in(&self, definition: Arc<Definition>, loaded: Arc<Loaded>) -> Verdict {
         let remembered = match TrustKey::of(&definition) {
             Some(key) => self.remembered(&key).await,
             None => None,
         };
-        let loaded = self.loaded.borrow().clone();
         // Resolving programs and digesting scripts reads files.
         let judged = tokio::task::spawn_blocking(move || {
             if let Err(reason) = may_start(&definition, &loaded) {
@@ -127,6 +175,7 @@ impl Judge {
                 false => session.remove(key),
             };
         }
+        self.expected.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         let saved = match decision {
             Decision::AllowOnce | Decision::AllowSession => return,
             Decision::AllowProject | Decision::AllowAlways => self.store.trust(key.clone(), fingerprint.clone()).await,

@@ -5,9 +5,11 @@ use crate::config::{File, Problem};
 /// More complaints than this about one file help nobody.
 const MOST: usize = 500;
 
-/// The problems of a file, each once, worst first where two stand at the same place.
-pub fn diagnostics(file: &File) -> Vec<Problem> {
+/// The problems of a file, each once, worst first where two stand at the same place. `live` are those that its servers
+/// have beside those of its text.
+pub fn diagnostics(file: &File, live: Vec<Problem>) -> Vec<Problem> {
     let mut problems = file.problems.clone();
+    problems.extend(live);
     problems.sort_by(|one, other| {
         let place = |problem: &Problem| (problem.span.start, problem.severity, problem.span.end);
         place(one).cmp(&place(other)).then_with(|| one.code.cmp(other.code))
@@ -41,7 +43,7 @@ mod tests {
             problems,
             text: "".into(),
         };
-        let codes: Vec<_> = diagnostics(&file).iter().map(|problem| problem.code).collect();
+        let codes: Vec<_> = diagnostics(&file, Vec::new()).iter().map(|problem| problem.code).collect();
         assert_eq!(codes, ["hint", "type", "unknown-key"]);
     }
 }

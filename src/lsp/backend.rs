@@ -7,9 +7,10 @@ use std::sync::Arc;
 use tower_lsp::LanguageServer;
 use tower_lsp::jsonrpc::{Error, Result};
 use tower_lsp::lsp_types::{
-    CompletionParams, CompletionResponse, DocumentHighlight, DocumentHighlightParams, DocumentLink, DocumentLinkParams,
-    DocumentSymbolParams, DocumentSymbolResponse, FoldingRange, FoldingRangeParams, GotoDefinitionParams,
-    GotoDefinitionResponse, Hover, HoverParams, InitializeParams, InitializeResult, Location, PrepareRenameResponse,
+    CodeActionParams, CodeActionResponse, CodeLens, CodeLensParams, CompletionParams, CompletionResponse,
+    DocumentHighlight, DocumentHighlightParams, DocumentLink, DocumentLinkParams, DocumentSymbolParams,
+    DocumentSymbolResponse, FoldingRange, FoldingRangeParams, GotoDefinitionParams, GotoDefinitionResponse, Hover,
+    HoverParams, InitializeParams, InitializeResult, InlayHint, InlayHintParams, Location, PrepareRenameResponse,
     ReferenceParams, RenameParams, SelectionRange, SelectionRangeParams, TextDocumentPositionParams, Url,
     WorkspaceEdit,
 };
@@ -17,8 +18,9 @@ use tower_lsp::lsp_types::{
 use super::convert::Places;
 use super::convert::words::Snippets;
 use super::documents::Document;
+use super::look::Look;
 use super::seat::Seat;
-use super::{capabilities, diagnostics};
+use super::{actions, capabilities, look};
 use crate::config::Loaded;
 use crate::config::tree::{self, Tree};
 use crate::engine::snapshot::Snapshot;
@@ -33,6 +35,11 @@ pub struct Backend {
 impl Backend {
     pub fn new(seat: Arc<Seat>) -> Self {
         Self { seat }
+    }
+
+    /// An open config file together with what runs; other buffers have nothing alive in them.
+    fn look(&self, uri: &Url) -> Option<Look> {
+        Look::at(&self.seat, self.seat.documents.get(uri)?)
     }
 
     /// Answers from an open config file; other buffers are none of our business.
@@ -72,7 +79,7 @@ impl Open {
         let depth = seat.engine.settings().borrow().limits.config_depth;
         let path = document.path.as_deref();
         let loaded = seat.engine.loaded().borrow().clone();
-        let source = path.and_then(|path| diagnostics::source_of(&loaded, path));
+        let source = path.and_then(|path| look::source_of(&loaded, path));
         let known = source.as_deref().and_then(|path| loaded.file(path)?.source.folder.as_deref());
         Self {
             tree: tree::parse(&document.text, depth),
@@ -122,6 +129,24 @@ impl LanguageServer for Backend {
                 .filter_map(|fold| file.places.fold(fold))
                 .collect()
         })
+    }
+
+    async fn code_lens(&self, params: CodeLensParams) -> Result<Option<Vec<CodeLens>>> {
+        let Some(look) = self.look(&params.text_document.uri) else { return Ok(None) };
+        let unsaved = look.unsaved(&self.seat.engine).await;
+        let hide = self.seat.engine.settings().borrow().editor.hide_lenses.clone();
+        let lenses = ide::lenses::lenses(&look.sight(), unsaved.as_ref(), &hide);
+        Ok(Some(lenses.iter().map(|lens| look.places.lens(lens)).collect()))
+    }
+
+    async fn inlay_hint(&self, params: InlayHintParams) -> Result<Option<Vec<InlayHint>>> {
+        let Some(look) = self.look(&params.text_document.uri) else { return Ok(None) };
+        let hints = ide::hints::hints(&look.sight(), &look.places.span(params.range), |name| which::which(name).ok());
+        Ok(Some(hints.iter().map(|hint| look.places.hint(hint)).collect()))
+    }
+
+    async fn code_action(&self, params: CodeActionParams) -> Result<Option<CodeActionResponse>> {
+        Ok(actions::menu(&self.seat, &params))
     }
 
     async fn document_link(&self, params: DocumentLinkParams) -> Result<Option<Vec<DocumentLink>>> {

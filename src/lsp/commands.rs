@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tower_lsp::jsonrpc::Error as RpcError;
 
-use super::convert;
 use super::editor::Editor;
 use super::guard::Reply;
 use super::seat::Seat;
+use super::{action, convert};
 use crate::protocol;
 use crate::protocol::commands::Command;
 use crate::server::connection::Progress;
@@ -31,7 +31,10 @@ pub async fn run(seat: Arc<Seat>, params: Value) -> Reply {
         (sender, reporting)
     });
     let (progress, reporting) = reports.unzip();
-    let answer = protocol::run::run(&seat.engine, command, progress).await;
+    let answer = match command {
+        Command::ActionRun(params) => action::run(&seat, params, progress).await,
+        command => protocol::run::run(&seat.engine, &*seat, command, progress).await,
+    };
     if let Some(reporting) = reporting {
         // The end of the progress comes before the answer, as the order of events is.
         reporting.await.ok();

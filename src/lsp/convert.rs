@@ -1,5 +1,6 @@
 //! Our words to LSP's and back. Nothing here decides anything.
 
+mod offers;
 pub mod words;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ use crate::ide::symbols::{Kind, Symbol};
 use crate::model::Error;
 use crate::protocol;
 use crate::text::lines::{self, Encoding, LineIndex};
+
+pub use offers::menu;
 
 pub fn encoding(encoding: Encoding) -> PositionEncodingKind {
     match encoding {

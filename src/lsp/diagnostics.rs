@@ -1,11 +1,10 @@
 //! Keeps the editor's diagnostics of all config files right: those it has open, as they are typed, and those on disk
-//! that nobody has opened.
+//! that nobody has opened; what is wrong with the texts, and what went wrong with their servers.
 //!
 //! Works on the newest picture and never queues: while it computes, any number of changes come to one more round.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -14,11 +13,14 @@ use tower_lsp::lsp_types::{Diagnostic, PublishDiagnosticsParams, Url};
 
 use super::convert::{self, Places};
 use super::documents::Document;
+use super::look;
 use super::seat::Seat;
-use crate::config::{self, Content, File, Loaded, Source};
+use crate::config::{File, Loaded, tree};
 use crate::engine::Engine;
+use crate::engine::snapshot::Snapshot;
 use crate::ide;
-use crate::model::Scope;
+use crate::ide::live::Facts;
+use crate::ide::sight::Sight;
 use crate::text::lines::Encoding;
 
 /// What the editor shows for one file: which version of its buffer it is about, and what.
@@ -29,11 +31,15 @@ type Shown = (Option<i32>, Vec<Diagnostic>);
 struct Seen {
     loaded: Option<Arc<Loaded>>,
     buffers: Vec<Document>,
+    facts: Facts,
+    /// All files, the open ones as they stand in the editor: kept, as servers change more often than texts.
+    picture: Arc<Loaded>,
 }
 
 /// Publishes until the session drops it.
 pub async fn publish(seat: Arc<Seat>) {
     let mut loaded = seat.engine.loaded();
+    let mut snapshot = seat.engine.snapshot();
     let mut changes = seat.documents.changes();
     let mut seen = Seen::default();
     let mut shown = BTreeMap::new();
@@ -41,28 +47,43 @@ pub async fn publish(seat: Arc<Seat>) {
     loop {
         tokio::select! {
             alive = loaded.changed() => if alive.is_err() { return },
+            alive = snapshot.changed() => if alive.is_err() { return },
             alive = changes.changed() => if alive.is_err() { return },
         }
-        let picture = loaded.borrow_and_update().clone();
+        let files = loaded.borrow_and_update().clone();
+        let servers = snapshot.borrow_and_update().clone();
         changes.mark_unchanged();
-        let round = round(&seat, picture, &mut seen, &mut shown);
+        let round = round(&seat, files, servers, &mut seen, &mut shown);
         if AssertUnwindSafe(round).catch_unwind().await.is_err() {
             tracing::error!("the diagnostics of this state of the files could not be computed");
         }
     }
 }
 
-async fn round(seat: &Seat, loaded: Arc<Loaded>, seen: &mut Seen, shown: &mut BTreeMap<Url, Shown>) {
+async fn round(
+    seat: &Seat,
+    loaded: Arc<Loaded>,
+    snapshot: Arc<Snapshot>,
+    seen: &mut Seen,
+    shown: &mut BTreeMap<Url, Shown>,
+) {
     let buffers: Vec<Document> = seat.documents.all().into_iter().filter(|buffer| seat.is_config(buffer)).collect();
-    if seen.buffers == buffers && seen.loaded.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &loaded)) {
+    let same_texts = seen.buffers == buffers && seen.loaded.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &loaded));
+    let facts = Facts::of(&snapshot);
+    if same_texts && facts == seen.facts {
         return;
     }
-    *seen = Seen { loaded: Some(loaded.clone()), buffers: buffers.clone() };
     let (engine, encoding) = (seat.engine.clone(), seat.greeting().encoding);
+    let known = same_texts.then(|| seen.picture.clone());
+    let (files, open) = (loaded.clone(), buffers.clone());
     // Files may be read and large texts parsed: not on a thread that answers requests.
-    let Ok(wanted) = tokio::task::spawn_blocking(move || compute(&engine, &loaded, &buffers, encoding)).await else {
-        return;
-    };
+    let computed = tokio::task::spawn_blocking(move || {
+        let picture = known.unwrap_or_else(|| look::picture(&engine, &files, &open));
+        let wanted = compute(&engine, &picture, &snapshot, &open, encoding);
+        (picture, wanted)
+    });
+    let Ok((picture, wanted)) = computed.await else { return };
+    *seen = Seen { loaded: Some(loaded), buffers, facts, picture };
     for (uri, (version, diagnostics)) in difference(shown, &wanted) {
         let params = PublishDiagnosticsParams { uri, diagnostics, version };
         seat.editor.notify::<PublishDiagnostics>(&params).await;
@@ -81,30 +102,31 @@ fn difference(shown: &BTreeMap<Url, Shown>, wanted: &BTreeMap<Url, Shown>) -> Ve
 }
 
 /// The diagnostics of every config file; an open buffer counts in place of its file.
-fn compute(engine: &Engine, loaded: &Loaded, buffers: &[Document], encoding: Encoding) -> BTreeMap<Url, Shown> {
-    let mut overlay = BTreeMap::new();
+fn compute(
+    engine: &Engine,
+    picture: &Loaded,
+    snapshot: &Snapshot,
+    buffers: &[Document],
+    encoding: Encoding,
+) -> BTreeMap<Url, Shown> {
     let mut by_path = BTreeMap::new();
     let mut wanted = BTreeMap::new();
+    let depth = engine.settings().borrow().limits.config_depth;
     for buffer in buffers {
         let Some(path) = &buffer.path else { continue };
-        match source_of(loaded, path) {
-            Some(source) => {
-                overlay.insert(source.clone(), buffer.text.clone());
-                by_path.insert(source, buffer);
-            }
-            // Named like a config file, but of no workspace folder: looked at for itself.
+        match look::source_of(picture, path) {
+            Some(source) => _ = by_path.insert(source, buffer),
             None => {
-                let alone = alone(engine, path, buffer);
+                let alone = look::alone(engine, path, buffer);
                 if let Some(file) = alone.files.first() {
-                    wanted.insert(buffer.uri.clone(), (Some(buffer.version), tell(file, &alone, encoding)));
+                    let told = tell(file, &alone, &Snapshot::default(), depth, encoding);
+                    wanted.insert(buffer.uri.clone(), (Some(buffer.version), told));
                 }
             }
         }
     }
-    let preview = (!overlay.is_empty()).then(|| engine.preview(&overlay));
-    let picture = preview.as_ref().unwrap_or(loaded);
     for file in &picture.files {
-        let diagnostics = tell(file, picture, encoding);
+        let diagnostics = tell(file, picture, snapshot, depth, encoding);
         match by_path.get(&*file.source.path) {
             Some(buffer) => _ = wanted.insert(buffer.uri.clone(), (Some(buffer.version), diagnostics)),
             None if diagnostics.is_empty() => {}
@@ -114,23 +136,11 @@ fn compute(engine: &Engine, loaded: &Loaded, buffers: &[Document], encoding: Enc
     wanted
 }
 
-fn tell(file: &File, loaded: &Loaded, encoding: Encoding) -> Vec<Diagnostic> {
+/// What is wrong with the text of a file, and with what runs because of it.
+fn tell(file: &File, loaded: &Loaded, snapshot: &Snapshot, depth: usize, encoding: Encoding) -> Vec<Diagnostic> {
     let places = Places::new(&file.text, encoding);
-    ide::diagnostics::diagnostics(file).iter().map(|problem| places.diagnostic(problem, loaded)).collect()
-}
-
-/// The path under which the engine knows this file; the editor may have come to it through another link.
-pub(super) fn source_of(loaded: &Loaded, path: &Path) -> Option<PathBuf> {
-    if loaded.file(path).is_some() {
-        return Some(path.to_owned());
-    }
-    let real = path.canonicalize().ok()?;
-    let same = |file: &&File| file.source.path.canonicalize().is_ok_and(|other| other == real);
-    loaded.files.iter().find(same).map(|file| file.source.path.to_path_buf())
-}
-
-fn alone(engine: &Engine, path: &Path, buffer: &Document) -> Loaded {
-    let source = Source { path: path.into(), scope: Scope::Project, folder: path.parent().map(Into::into) };
-    let limits = engine.settings().borrow().limits.clone();
-    config::load(&[(source, Content::Text(buffer.text.clone()))], &BTreeMap::new(), &limits)
+    let tree = tree::parse(&file.text, depth);
+    let sight = Sight { text: &file.text, tree: &tree, path: &file.source.path, loaded, snapshot };
+    let live = if file.exists { ide::live::live(&sight) } else { Vec::new() };
+    ide::diagnostics::diagnostics(file, live).iter().map(|problem| places.diagnostic(problem, loaded)).collect()
 }

@@ -22,7 +22,7 @@ use super::editor::Editor;
 use super::greeting::Greeting;
 use super::guard::{self, Reply};
 use super::seat::Seat;
-use super::{ask, commands, convert, diagnostics, publish, sdk};
+use super::{ask, commands, convert, diagnostics, publish, refresh, sdk};
 use crate::engine::Engine;
 use crate::engine::editors::Attachment;
 
@@ -119,6 +119,7 @@ impl guard::Front for Front {
         self.attach();
         self.tasks.spawn(self.seat.clone().keep_folders());
         self.tasks.spawn(diagnostics::publish(self.seat.clone()));
+        self.tasks.spawn(refresh::refresh(self.seat.clone()));
     }
 }
 

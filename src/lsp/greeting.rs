@@ -56,6 +56,9 @@ pub struct Supports {
     pub inlay_hint_refresh: bool,
     pub snippets: bool,
     pub disabled_actions: bool,
+    pub apply_edit: bool,
+    /// Code actions as such, not only bare commands.
+    pub code_actions: bool,
 }
 
 impl Default for Greeting {
@@ -101,6 +104,8 @@ impl Greeting {
                 inlay_hint_refresh: yes("workspace/inlayHint/refreshSupport"),
                 snippets: yes("textDocument/completion/completionItem/snippetSupport"),
                 disabled_actions: yes("textDocument/codeAction/disabledSupport"),
+                apply_edit: yes("workspace/applyEdit"),
+                code_actions: capability("textDocument/codeAction/codeActionLiteralSupport").is_some(),
             },
         }
     }

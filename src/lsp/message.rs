@@ -110,8 +110,11 @@ pub fn call<P: Serialize + ?Sized>(id: Option<i64>, method: &str, params: &P) ->
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<i64>,
         method: &'a str,
-        params: &'a P,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        params: Option<&'a P>,
     }
+    // Methods without parameters have `()` here, which is no JSON that `params` may hold.
+    let params = (size_of_val(params) > 0).then_some(params);
     encode(&Call { jsonrpc: "2.0", id, method, params })
 }
 

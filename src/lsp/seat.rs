@@ -60,6 +60,11 @@ impl Seat {
         });
     }
 
+    /// The workspace folders as the editor last said them.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        self.folders.borrow().clone()
+    }
+
     /// Hands the folders to the engine, the newest list each time, until the session drops it.
     pub async fn keep_folders(self: Arc<Self>) {
         let claim = self.engine.claim(Claimant::Editor);

@@ -33,6 +33,11 @@ macro_rules! commands {
 
 commands! {
     "mcp.servers" => Servers(MaybeServer),
+    "mcp.server.add" => ServerAdd(ServerConfig),
+    "mcp.server.update" => ServerUpdate(ServerConfig),
+    "mcp.server.remove" => ServerRemove(ServerInScope),
+    "mcp.server.move" => ServerMove(ServerMove),
+    "mcp.server.enable" => ServerEnable(ServerEnabled),
     "mcp.server.test" => ServerTest(ServerTest),
     "mcp.server.start" => ServerStart(ServerOrAll),
     "mcp.server.stop" => ServerStop(ServerOrAll),
@@ -44,6 +49,7 @@ commands! {
     "mcp.servers.set" => ServersSet(ServersSet),
     "mcp.tools" => Tools(Tools),
     "mcp.tool.call" => ToolCall(ToolCall),
+    "mcp.tool.policy" => ToolPolicy(ToolPolicy),
     "mcp.policies" => Policies(Policies),
     "mcp.resources" => Resources(MaybeServer),
     "mcp.resource.read" => ResourceRead(ResourceRead),
@@ -60,6 +66,7 @@ commands! {
     "mcp.calls" => Calls(Calls),
     "mcp.metrics" => Metrics(MaybeServer),
     "mcp.doctor" => Doctor(Nothing),
+    "mcp.action.run" => ActionRun(ActionRun),
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -82,6 +89,26 @@ pub struct ServerEnabled {
     pub server: ServerName,
     pub enabled: bool,
     pub scope: Option<Scope>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct ServerConfig {
+    pub server: ServerName,
+    pub config: Value,
+    pub scope: Scope,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct ServerInScope {
+    pub server: ServerName,
+    pub scope: Scope,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct ServerMove {
+    pub server: ServerName,
+    pub from: Scope,
+    pub to: Scope,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -194,6 +221,16 @@ pub struct Calls {
     #[serde(default, deserialize_with = "absent_when_null")]
     pub failed: bool,
     pub limit: Option<usize>,
+}
+
+/// An entry of `actions` by its title, chosen at a place of an open file. Without one, the user is asked which tool
+/// gets the selection.
+#[derive(Debug, Clone, Deserialize)]
+pub struct ActionRun {
+    pub action: Option<String>,
+    pub uri: String,
+    /// As LSP has it.
+    pub range: Value,
 }
 
 /// The one object of `arguments`. Lua writes an empty object as `[]`, so that counts as one, too.

@@ -1,6 +1,7 @@
 //! A command carried out: one engine call, its answer in the words of the wire. Every front that speaks the contract
 //! comes through here, so the shell and the editor can never disagree.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::commands::{self, Command};
 use super::types::{ConfigFile, ServerStatus, ToolInfo, ToolResult};
+use crate::engine::edit::{Edited, Pages};
 use crate::engine::gate::Wish;
 use crate::engine::snapshot::{Offered, ServerView};
 use crate::engine::{Action, Engine};
@@ -21,9 +23,32 @@ use crate::store::CallQuery;
 /// How many lines are told when the asker does not say.
 const LINES: usize = 200;
 
-/// Carries a command out. `progress` gets what a running tool reports.
-pub async fn run(engine: &Engine, command: Command, progress: Option<mpsc::Sender<Progress>>) -> Result<Value> {
+/// Carries a command out. `pages` are the files that the asker has open, `progress` gets what a running tool reports.
+pub async fn run(
+    engine: &Engine,
+    pages: &dyn Pages,
+    command: Command,
+    progress: Option<mpsc::Sender<Progress>>,
+) -> Result<Value> {
     match command {
+        Command::ServerAdd(params) => {
+            saved(engine.add_server(pages, params.server, params.config, params.scope).await?)
+        }
+        Command::ServerUpdate(params) => {
+            saved(engine.update_server(pages, params.server, params.config, params.scope).await?)
+        }
+        Command::ServerRemove(params) => {
+            let edited = engine.remove_server(pages, &params.server, params.scope).await?;
+            Ok(with_unsaved(json!({}), &edited.unsaved))
+        }
+        Command::ServerMove(params) => saved(engine.move_server(pages, params.server, params.from, params.to).await?),
+        Command::ServerEnable(params) => {
+            saved(engine.enable_server(pages, params.server, params.enabled, params.scope).await?)
+        }
+        Command::ToolPolicy(params) => policy(engine, pages, params).await,
+        Command::ActionRun(_) => {
+            Err(Error::InvalidParams("`mcp.action.run` works on a text in an editor; there is none here".to_owned()))
+        }
         Command::Servers(params) => {
             let snapshot = engine.now();
             wire(&json!({ "servers": statuses(snapshot.select(params.server.as_ref())?) }))
@@ -82,6 +107,27 @@ pub async fn run(engine: &Engine, command: Command, progress: Option<mpsc::Sende
         Command::Metrics(params) => wire(&json!({ "servers": engine.metrics(params.server.as_ref()).await? })),
         Command::Doctor(_) => wire(&json!({ "checks": engine.doctor().await })),
     }
+}
+
+async fn policy(engine: &Engine, pages: &dyn Pages, params: commands::ToolPolicy) -> Result<Value> {
+    let edited = engine.set_level(pages, params.server, &params.tool, params.level, params.scope).await?;
+    let changes = engine.changes().await;
+    let info =
+        |(view, offered): &(Arc<ServerView>, Arc<Offered>)| ToolInfo::new(offered, changes.concern(view, offered));
+    let tools: Vec<ToolInfo> = edited.answer.iter().map(info).collect();
+    Ok(with_unsaved(json!({ "tools": tools }), &edited.unsaved))
+}
+
+fn saved(edited: Edited<Arc<ServerView>>) -> Result<Value> {
+    Ok(with_unsaved(one(edited.answer)?, &edited.unsaved))
+}
+
+/// Names the files that count only when they are saved in the editor.
+fn with_unsaved(mut answer: Value, files: &[PathBuf]) -> Value {
+    if !files.is_empty() {
+        answer["unsaved"] = files.iter().map(|file| file.display().to_string()).collect();
+    }
+    answer
 }
 
 async fn act(engine: &Engine, action: Action, params: commands::ServerOrAll) -> Result<Value> {

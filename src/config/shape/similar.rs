@@ -1,7 +1,7 @@
 //! “Did you mean”: the known word that a misspelled one is nearest to.
 
 /// The nearest of `known`, when it is near enough that a person would see the likeness.
-pub fn nearest(word: &str, known: &[&'static str]) -> Option<&'static str> {
+pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let lower = flat(word);
     if lower.is_empty() || lower.len() > 40 {
         return None;

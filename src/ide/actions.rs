@@ -1,0 +1,153 @@
+//! Code actions of a config file: quick fixes for its problems, and what can be done with the server or tool under
+//! the cursor. What ordinary files are offered is in `ordinary`.
+
+use super::command::Command;
+use super::lenses::runnable;
+use super::sight::{Entry, Sight};
+use crate::config::problem::{Fix, TextEdit};
+use crate::config::tree::{Member, Node};
+use crate::config::{Problem, Span, edit};
+use crate::engine::snapshot::{ServerView, Trust};
+use crate::model::{Level, Scope, Status};
+use crate::text::one_line;
+
+/// Something that the user may choose.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offer {
+    pub title: String,
+    pub kind: Kind,
+    pub deed: Deed,
+    /// The problem that it removes.
+    pub problem: Option<Problem>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    QuickFix,
+    /// Changes the file.
+    Rewrite,
+    /// Does something with a server.
+    Run,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Deed {
+    Edit(Vec<TextEdit>),
+    Run(Command),
+}
+
+/// What can be done here. `problems` are all of the file, live ones included.
+pub fn actions(sight: &Sight<'_>, part: &Span, problems: &[Problem]) -> Vec<Offer> {
+    let touches = |span: &Span| span.start <= part.end && part.start <= span.end;
+    let here: Vec<&Problem> = problems.iter().filter(|problem| touches(&problem.span)).collect();
+    let mut offers: Vec<Offer> = here.iter().filter_map(|problem| quick_fix(problem)).collect();
+    let Some(entry) = sight.entry_at(part.start) else { return offers };
+    if let Some(view) = entry.view {
+        offers.extend(here.iter().filter_map(|problem| remedy(view, problem)));
+    }
+    levels(sight, &entry, part, &mut offers);
+    if let Some(view) = entry.view {
+        of_server(view, &mut offers);
+    }
+    offers
+}
+
+fn quick_fix(problem: &Problem) -> Option<Offer> {
+    let Fix { title, edits } = problem.fix.as_ref()?;
+    let (kind, deed) = (Kind::QuickFix, Deed::Edit(edits.clone()));
+    Some(Offer { title: sentence(title), kind, deed, problem: Some(problem.clone()) })
+}
+
+/// What helps against a problem that no change of the text can mend.
+fn remedy(view: &ServerView, problem: &Problem) -> Option<Offer> {
+    let name = &view.definition.name;
+    let (title, command) = match problem.code {
+        "awaiting-trust" | "not-trusted" => (format!("Trust `{name}`"), Command::trust(name, true)),
+        "needs-sign-in" => (format!("Sign in at `{name}`"), Command::on("mcp.server.auth", name)),
+        "connection-failed" | "port-closed" => (format!("Restart `{name}`"), Command::on("mcp.server.restart", name)),
+        _ => return None,
+    };
+    Some(Offer { title, kind: Kind::QuickFix, deed: Deed::Run(command), problem: Some(problem.clone()) })
+}
+
+/// The level of the rule under the cursor, else of all tools of the server.
+fn levels(sight: &Sight<'_>, entry: &Entry<'_>, part: &Span, offers: &mut Vec<Offer>) {
+    let rules = entry.value("tools").and_then(Node::members).unwrap_or_default();
+    let under = |rule: &&Member| rule.key.span.start <= part.start && part.start <= rule.value.span.end;
+    let rule = rules.iter().find(under);
+    let (tool, what) = match rule {
+        Some(rule) => (rule.key.text.as_str(), format!("`{}`", one_line(&rule.key.text, 64))),
+        None => ("*", format!("all tools of `{}`", one_line(&entry.member.key.text, 64))),
+    };
+    let now = match rule {
+        Some(rule) => rule.value.text(),
+        None => rules.iter().find(|rule| rule.key.text == "*").and_then(|rule| rule.value.text()),
+    };
+    for level in Level::ALL.into_iter().filter(|level| now != Some(level.as_str())) {
+        let deed = match entry.view {
+            Some(view) if editable(view) => {
+                Some(Deed::Run(Command::level(&view.definition.name, tool, level, view.definition.scope)))
+            }
+            // Nothing runs from this text yet, so it is just text.
+            _ => {
+                let after = edit::set_tool_level(sight.text, &entry.member.key.text, tool, Some(level));
+                let change = after.ok().and_then(|after| edit::difference(sight.text, &after));
+                change.map(|change| Deed::Edit(vec![change]))
+            }
+        };
+        let title = format!("Set {what} to {level}");
+        offers.extend(deed.map(|deed| Offer { title, kind: Kind::Rewrite, deed, problem: None }));
+    }
+}
+
+fn of_server(view: &ServerView, offers: &mut Vec<Offer>) {
+    let definition = &view.definition;
+    let name = &definition.name;
+    let mut add = |title: String, kind, command| {
+        offers.push(Offer { title, kind, deed: Deed::Run(command), problem: None });
+    };
+    let on = |command| Command::on(command, name);
+    if runnable(view) {
+        match view.state.status {
+            Status::Stopped | Status::Failed => add(format!("Start `{name}`"), Kind::Run, on("mcp.server.start")),
+            _ => {
+                add(format!("Restart `{name}`"), Kind::Run, on("mcp.server.restart"));
+                add(format!("Stop `{name}`"), Kind::Run, on("mcp.server.stop"));
+            }
+        }
+        add(format!("Test `{name}`"), Kind::Run, on("mcp.server.test"));
+    }
+    if view.trust != Trust::Given {
+        add(format!("Trust `{name}`"), Kind::Run, Command::trust(name, true));
+    } else if definition.scope.needs_trust() {
+        add(format!("Withdraw trust in `{name}`"), Kind::Run, Command::trust(name, false));
+    }
+    if !editable(view) {
+        return;
+    }
+    let scope = definition.scope;
+    let word = if definition.spec.enabled { "Disable" } else { "Enable" };
+    add(format!("{word} `{name}`"), Kind::Rewrite, Command::enable(name, !definition.spec.enabled, scope));
+    for to in [Scope::User, Scope::Project, Scope::Local].into_iter().filter(|to| *to != scope) {
+        let place = match to {
+            Scope::User => "your user config",
+            Scope::Local => "your personal config of this project",
+            _ => "the project's config",
+        };
+        add(format!("Move `{name}` to {place}"), Kind::Rewrite, Command::shift(name, scope, to));
+    }
+}
+
+/// Managed files belong to somebody else, and the session has no file.
+fn editable(view: &ServerView) -> bool {
+    matches!(view.definition.scope, Scope::User | Scope::Project | Scope::Local)
+}
+
+/// Titles of menus begin with a capital letter.
+fn sentence(title: &str) -> String {
+    let mut letters = title.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

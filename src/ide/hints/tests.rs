@@ -1,0 +1,43 @@
+use super::*;
+use crate::ide::tests::Scene;
+
+fn shown(scene: &Scene) -> String {
+    let all = 0..scene.text.len();
+    let found = hints(&scene.sight(), &all, |name| (name == "fs").then(|| format!("/usr/bin/{name}").into()));
+    let mut text = scene.text.clone();
+    for hint in found.iter().rev() {
+        text.insert_str(hint.at, &format!("‹{}›", hint.label));
+    }
+    text
+}
+
+#[test]
+fn a_rule_that_another_one_overrules_says_which() {
+    let text =
+        r#"{ "servers": { "fs": { "command": "fs", "tools": { "read": "deny", "drop_it": "require-approval" } } } }"#;
+    let user = r#"{ "policy": { "denylist": [{ "server": "*", "tool": "drop_*" }] } }"#;
+    let scene = Scene::with_user(text, user).connected("fs", &["read", "drop_it"]);
+    insta::assert_snapshot!(shown(&scene), @r#"{ "servers": { "fs": { "command": "fs"‹/usr/bin/fs›, "tools": { "read": "deny", "drop_it": "require-approval"‹deny · user mcp.json:1 policy.denylist */drop_*› } } } }"#);
+}
+
+#[test]
+fn a_glob_says_how_many_tools_it_is_about() {
+    let text = r#"{ "servers": { "fs": { "command": "./fs", "tools": { "read": "deny", "re*": "disable", "x*": "deny" } } } }"#;
+    let scene = Scene::new(text).connected("fs", &["read", "rename"]);
+    insta::assert_snapshot!(shown(&scene), @r#"{ "servers": { "fs": { "command": "./fs", "tools": { "read": "deny", "re*": "disable"‹2 tools, 1 by other rules›, "x*": "deny"‹0 tools› } } } }"#);
+}
+
+#[test]
+fn a_level_that_trust_has_not_put_in_force_says_what_holds_meanwhile() {
+    let text = r#"{ "servers": { "fs": { "command": "./fs", "tools": { "read": "allow-always" } } } }"#;
+    let scene = Scene::new(text).untrusted("fs").connected("fs", &["read"]);
+    assert!(shown(&scene).contains("\"allow-always\"‹require-approval · built-in default›"));
+}
+
+#[test]
+fn what_is_not_saved_has_no_hint() {
+    let text = r#"{ "servers": { "fs": { "command": "./fs", "tools": { "re*": "deny" } } } }"#;
+    let typed = text.replace("deny", "disable");
+    let scene = Scene::new(text).connected("fs", &["read"]).typed(&typed);
+    assert_eq!(shown(&scene), typed);
+}

@@ -1,0 +1,65 @@
+use super::*;
+use crate::ide::tests::Scene;
+
+const TWO: &str = r#"{ "servers": { "a": { "command": "a" }, "b": { "command": "b" } } }"#;
+
+fn shown(scene: &Scene, hide: &[&str]) -> String {
+    let hide: Vec<String> = hide.iter().map(|kind| (*kind).to_owned()).collect();
+    let lenses = lenses(&scene.sight(), None, &hide);
+    let line = |lens: &Lens| {
+        format!("{} | {} → {} {}", &scene.text[lens.span.clone()], lens.title, lens.command.name, lens.command.params)
+    };
+    lenses.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_running_server_shows_its_tools_and_what_can_be_done_with_it() {
+    let scene = Scene::new(TWO).connected("a", &["x", "y"]).untrusted("b");
+    insta::assert_snapshot!(shown(&scene, &[]), @r#"
+    { | Reload → mcp.config.reload {}
+    "a" | connected · 2 tools → mcp.servers {"server":"a"}
+    "a" | Stop → mcp.server.stop {"server":"a"}
+    "a" | Restart → mcp.server.restart {"server":"a"}
+    "a" | Test → mcp.server.test {"server":"a"}
+    "a" | Logs → mcp.server.logs {"server":"a"}
+    "b" | awaiting trust → mcp.servers {"server":"b"}
+    "b" | Trust… → mcp.server.trust {"server":"b","trusted":true}
+    "#);
+}
+
+#[test]
+fn kinds_that_the_editor_shows_itself_are_left_out() {
+    let scene = Scene::new(TWO).connected("a", &["x"]).status("b", Status::NeedsAuth, None);
+    insta::assert_snapshot!(shown(&scene, &["reload", "test", "logs", "stop", "restart"]), @r#"
+    "a" | connected · 1 tool → mcp.servers {"server":"a"}
+    "b" | needs sign-in → mcp.servers {"server":"b"}
+    "b" | Sign in… → mcp.server.auth {"server":"b"}
+    "#);
+}
+
+#[test]
+fn a_disabled_server_can_be_enabled_and_a_failed_one_started() {
+    let scene = Scene::new(r#"{ "servers": { "a": { "command": "a", "enabled": false }, "b": { "command": "b" } } }"#);
+    let scene = scene.status("b", Status::Failed, Some("exited with code 1; it last said on stderr:\n  no"));
+    insta::assert_snapshot!(shown(&scene, &["reload", "test", "logs"]), @r#"
+    "a" | disabled → mcp.servers {"server":"a"}
+    "a" | Enable → mcp.server.enable {"server":"a","enabled":true,"scope":"project"}
+    "b" | failed: exited with code 1; it last said on stderr → mcp.servers {"server":"b"}
+    "b" | Start → mcp.server.start {"server":"b"}
+    "#);
+}
+
+#[test]
+fn an_unsaved_text_tells_what_saving_it_will_do() {
+    let saved = r#"{ "servers": { "a": { "command": "a" }, "b": { "command": "b" }, "c": { "command": "c" } } }"#;
+    let typed = r#"{ "servers": { "a": { "command": "a2" }, "b": { "command": "b" }, "d": { "command": "d" } } }"#;
+    let scene = Scene::new(saved).typed(typed);
+    let asked = ["a", "d"].map(|name| ServerName::new(name).unwrap()).into();
+    let title = |scene: &Scene, asked: &BTreeSet<ServerName>| lenses(&scene.sight(), Some(asked), &[]).remove(0).title;
+    assert_eq!(title(&scene, &asked), "saving: 1 new, 1 restarts, 1 stops, 1 stay; a, d need trust");
+    assert_eq!(
+        title(&Scene::new(saved).typed("{ \"servers\": { "), &asked),
+        "saving: nothing changes until the file parses"
+    );
+    assert_eq!(title(&Scene::new(saved), &BTreeSet::new()), "saving: 3 stay");
+}

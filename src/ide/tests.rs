@@ -1,0 +1,148 @@
+//! A workspace without processes: files, and what their servers are said to be doing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::sight::Sight;
+use crate::config::tree::{Tree, parse};
+use crate::config::{Content, Loaded, Problem, Source, load};
+use crate::engine::snapshot::{Offered, ServerView, Snapshot, Trust};
+use crate::model::{Annotations, Scope, ServerName, ServerState, Status, Tool, ToolId};
+use crate::policy::{Rules, SessionLevels};
+use crate::settings::Settings;
+use crate::text::lines::LineIndex;
+
+pub struct Scene {
+    pub text: String,
+    pub path: PathBuf,
+    pub loaded: Loaded,
+    tree: Tree,
+    snapshot: Snapshot,
+    user: String,
+}
+
+fn read(project: &str, user: &str) -> Loaded {
+    let source = |path: &str, scope, folder: Option<&str>| Source {
+        path: Path::new(path).into(),
+        scope,
+        folder: folder.map(|folder| Path::new(folder).into()),
+    };
+    let contents = [
+        (source("/w/mcp.json", Scope::Project, Some("/w")), Content::Text(project.into())),
+        (source("/home/user/mcp.json", Scope::User, None), Content::Text(user.into())),
+    ];
+    load(&contents, &BTreeMap::new(), &Settings::default().limits)
+}
+
+impl Scene {
+    /// A project's file, saved, with each of its servers stopped and trusted.
+    pub fn new(text: &str) -> Self {
+        Self::with_user(text, "{}")
+    }
+
+    pub fn with_user(text: &str, user: &str) -> Self {
+        let loaded = read(text, user);
+        let rules = Arc::new(Rules::new(&loaded.config, &SessionLevels::default(), None));
+        let view = |definition: &Arc<crate::config::Definition>| ServerView {
+            definition: definition.clone(),
+            state: Arc::new(ServerState::new(if definition.spec.enabled { Status::Stopped } else { Status::Disabled })),
+            trust: Trust::Given,
+            fingerprint: None,
+            switched_on: true,
+            tools: Arc::default(),
+            server: None,
+            remarks: Vec::new(),
+        };
+        let servers =
+            loaded.config.servers.iter().map(|(name, definition)| (name.clone(), Arc::new(view(definition)))).collect();
+        Self {
+            tree: parse(text, 64),
+            snapshot: Snapshot { servers, rules },
+            path: PathBuf::from("/w/mcp.json"),
+            text: text.to_owned(),
+            user: user.to_owned(),
+            loaded,
+        }
+    }
+
+    /// Looks at the user's file in place of the project's.
+    pub fn in_user_file(mut self) -> Self {
+        self.path = PathBuf::from("/home/user/mcp.json");
+        self.text = self.user.clone();
+        self.tree = parse(&self.text, 64);
+        self
+    }
+
+    /// Types something without saving it.
+    pub fn typed(mut self, text: &str) -> Self {
+        self.loaded = read(text, &self.user);
+        self.tree = parse(text, 64);
+        self.text = text.to_owned();
+        self
+    }
+
+    pub fn change(mut self, server: &str, change: impl FnOnce(&mut ServerView)) -> Self {
+        let name = ServerName::new(server).unwrap();
+        let mut view = ServerView::clone(&self.snapshot.servers[&name]);
+        change(&mut view);
+        self.snapshot.servers.insert(name, Arc::new(view));
+        self
+    }
+
+    pub fn status(self, server: &str, status: Status, error: Option<&str>) -> Self {
+        self.change(server, |view| {
+            let mut state = ServerState::new(status);
+            state.error = error.map(str::to_owned);
+            view.state = Arc::new(state);
+        })
+    }
+
+    pub fn untrusted(self, server: &str) -> Self {
+        let scene = self.status(server, Status::Pending(crate::model::Waiting::Trust), None);
+        scene.change(server, |view| view.trust = Trust::Needed { difference: None, refused: false })
+    }
+
+    pub fn connected(self, server: &str, tools: &[&str]) -> Self {
+        let rules = self.snapshot.rules.clone();
+        self.status(server, Status::Connected, None).change(server, |view| {
+            let offered = tools.iter().map(|name| {
+                let tool = Arc::new(Tool {
+                    name: (*name).into(),
+                    title: None,
+                    description: String::new(),
+                    input_schema: Arc::default(),
+                    output_schema: None,
+                    annotations: Annotations::default(),
+                    raw: Arc::default(),
+                });
+                let ruling = rules.rule(&view.definition.name, &tool, None, view.standing());
+                let id = ToolId::new(view.definition.name.clone(), name);
+                (tool.name.clone(), Arc::new(Offered::new(id, tool, ruling)))
+            });
+            view.tools = Arc::new(offered.collect());
+        })
+    }
+
+    pub fn sight(&self) -> Sight<'_> {
+        Sight { text: &self.text, tree: &self.tree, path: &self.path, loaded: &self.loaded, snapshot: &self.snapshot }
+    }
+}
+
+/// The lines that have problems, each problem marked under its place.
+pub fn marked(text: &str, problems: &[Problem]) -> String {
+    let lines = LineIndex::new(text);
+    let mut shown = Vec::new();
+    let numbers: BTreeSet<u32> = problems.iter().map(|problem| lines.line(problem.span.start)).collect();
+    for number in numbers {
+        shown.push(lines.line_text(number).trim_end().to_owned());
+        for problem in problems.iter().filter(|problem| lines.line(problem.span.start) == number) {
+            let before = lines.position(problem.span.start, crate::text::lines::Encoding::Utf32).column as usize;
+            let marks = "^".repeat(problem.span.len());
+            let severity = problem.severity.as_str();
+            shown.push(format!("{}{marks} {severity} {}: {}", " ".repeat(before), problem.code, problem.message));
+            shown.extend(problem.help.iter().map(|help| format!("{}help: {help}", " ".repeat(before))));
+        }
+    }
+    shown.join("\n")
+}

@@ -1,0 +1,64 @@
+//! Config files that the editor has open are changed there, so that its undo works and unsaved text is not lost.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tower_lsp::lsp_types::request::ApplyWorkspaceEdit;
+use tower_lsp::lsp_types::{ApplyWorkspaceEditParams, TextEdit, Url, WorkspaceEdit};
+
+use super::convert::Places;
+use super::documents::Document;
+use super::seat::Seat;
+use crate::config::edit;
+use crate::engine::edit::Pages;
+
+/// Putting a few characters in is a matter of milliseconds, but an editor may ask its user.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Pages for Seat {
+    fn open(&self, path: &Path) -> Option<Arc<str>> {
+        let can = self.greeting().supports.apply_edit;
+        self.document(path).filter(|_| can).map(|document| document.text)
+    }
+
+    fn put<'a>(&'a self, path: &'a Path, text: &'a str) -> BoxFuture<'a, bool> {
+        async move {
+            let Some(document) = self.document(path) else { return false };
+            let Some(change) = edit::difference(&document.text, text) else { return true };
+            let places = Places::new(&document.text, self.greeting().encoding);
+            let edit = TextEdit { range: places.range(&change.span), new_text: change.text };
+            self.apply(document.uri, edit, "Change the config").await
+        }
+        .boxed()
+    }
+}
+
+impl Seat {
+    /// Has the editor change one of its buffers; false when it would not.
+    pub async fn apply(&self, uri: Url, edit: TextEdit, label: &str) -> bool {
+        let changes = HashMap::from([(uri, vec![edit])]);
+        let edit = WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() };
+        let params = ApplyWorkspaceEditParams { label: Some(label.to_owned()), edit };
+        match tokio::time::timeout(PATIENCE, self.editor.request::<ApplyWorkspaceEdit>(&params)).await {
+            Ok(Ok(answer)) => answer.applied,
+            _ => false,
+        }
+    }
+
+    /// The buffer of a file, whichever link the editor came to it by.
+    fn document(&self, path: &Path) -> Option<Document> {
+        let all = self.documents.all();
+        let real = || path.canonicalize().ok();
+        let exact = all.iter().find(|document| document.path.as_deref() == Some(path));
+        let linked = || {
+            let real = real()?;
+            all.iter()
+                .find(|document| document.path.as_ref().and_then(|path| path.canonicalize().ok()) == Some(real.clone()))
+        };
+        exact.or_else(linked).cloned()
+    }
+}
