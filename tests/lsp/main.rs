@@ -10,6 +10,7 @@
 
 mod diagnostics;
 mod documents;
+mod lenses;
 mod lifecycle;
 mod stdio;
 #[path = "../support/mod.rs"]

@@ -1,0 +1,372 @@
+//! Config files that are alive: lenses, hints, actions and complaints that follow the servers, and commands that change
+//! files, as a plain editor sees them.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use mcp_sidecar::engine::Engine;
+use mcp_sidecar::settings::Settings;
+use serde_json::{Value, json};
+
+use crate::support::desk::demo;
+use crate::support::{Desk, Home, TestEditor, attach_to, uri};
+
+/// What the editor was asked to do.
+type Asked = Arc<Mutex<Vec<Value>>>;
+
+/// A project with the built-in server, in an editor that knows nothing but LSP.
+struct Room {
+    home: Home,
+    editor: TestEditor,
+    path: PathBuf,
+    text: String,
+    applied: Asked,
+    refreshed: Asked,
+    shown: Asked,
+}
+
+/// The entry of the built-in server, written out with comments.
+fn commented(tools: &str) -> String {
+    let program = demo(json!({}))["command"].to_string();
+    format!(
+        "// Above.\n{{\n  \"servers\": {{\n    // The demo.\n    \"demo\": {{\n      \"command\": {program},\n      \"args\": [\"demo-server\"], // its word\n      \"tools\": {{ {tools} }},\n    }},\n  }},\n}}\n"
+    )
+}
+
+impl Room {
+    async fn new(text: &str) -> Self {
+        let home = Home::new();
+        let path = home.write("mcp.json", text);
+        let engine = Engine::start(home.paths(), Settings::default());
+        let (mut editor, _end) = attach_to(&engine);
+        let (applied, refreshed, shown) = (Asked::default(), Asked::default(), Asked::default());
+        let keep = |asked: &Asked, answer: Value| {
+            let asked = asked.clone();
+            move |params: &Value| {
+                asked.lock().unwrap().push(params.clone());
+                Ok(answer.clone())
+            }
+        };
+        editor.handle("workspace/applyEdit", keep(&applied, json!({ "applied": true })));
+        editor.handle("workspace/codeLens/refresh", keep(&refreshed, Value::Null));
+        editor.handle("workspace/inlayHint/refresh", |_| Ok(Value::Null));
+        editor.handle("window/showDocument", keep(&shown, json!({ "success": true })));
+        // Questions stay open until a lens or a command answers them.
+        editor.handle("window/showMessageRequest", |_| Ok(Value::Null));
+        let capabilities = json!({
+            "workspace": {
+                "applyEdit": true, "codeLens": { "refreshSupport": true }, "inlayHint": { "refreshSupport": true }
+            },
+            "textDocument": { "codeAction": { "codeActionLiteralSupport": {} } },
+            "window": { "showDocument": { "support": true } }
+        });
+        editor.initialize(&[&home.project()], json!({ "capabilities": capabilities })).await;
+        Self { home, editor, path, text: text.to_owned(), applied, refreshed, shown }
+    }
+
+    /// With the file open, and its server trusted and connected.
+    async fn connected(text: &str) -> Self {
+        let mut room = Self::new(text).await;
+        room.open();
+        room.run("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await;
+        room.run("mcp.server.start", json!({ "server": "demo" })).await;
+        assert_eq!(room.status().await["status"], "connected");
+        room
+    }
+
+    fn open(&mut self) {
+        self.editor.open(&self.path, &self.text);
+    }
+
+    async fn run(&mut self, name: &str, params: Value) -> Value {
+        self.editor.command(name, params).await.unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    async fn status(&mut self) -> Value {
+        self.run("mcp.servers", json!({ "server": "demo" })).await["servers"][0].clone()
+    }
+
+    /// Title and command of each lens.
+    async fn lenses(&mut self) -> Vec<Value> {
+        let lenses = self.editor.ask_about("textDocument/codeLens", &self.path).await;
+        lenses.as_array().unwrap().iter().map(|lens| lens["command"].clone()).collect()
+    }
+
+    /// Clicks a lens, as an editor does that knows only commands.
+    async fn click(&mut self, title: &str) -> Value {
+        let lenses = self.lenses().await;
+        let lens =
+            lenses.iter().find(|lens| lens["title"] == title).unwrap_or_else(|| panic!("no {title}: {lenses:#?}"));
+        let params = json!({ "command": lens["command"], "arguments": lens["arguments"] });
+        self.editor.request("workspace/executeCommand", params).await.unwrap()
+    }
+
+    async fn actions(&mut self, range: Value, diagnostics: Value) -> Vec<Value> {
+        let params = json!({ "textDocument": { "uri": uri(&self.path) }, "range": range, "context": { "diagnostics": diagnostics } });
+        let actions = self.editor.request("textDocument/codeAction", params).await.unwrap();
+        actions.as_array().unwrap().clone()
+    }
+
+    /// Waits until the diagnostics of the file are like this.
+    async fn complaints(&mut self, wanted: impl Fn(&[&str]) -> bool) -> Value {
+        loop {
+            let told = self.editor.diagnostics(&self.path).await["diagnostics"].clone();
+            let codes: Vec<&str> = told.as_array().unwrap().iter().filter_map(|one| one["code"].as_str()).collect();
+            if wanted(&codes) {
+                return told;
+            }
+        }
+    }
+
+    fn on_disk(&self) -> String {
+        std::fs::read_to_string(&self.path).unwrap()
+    }
+
+    async fn quit(mut self) {
+        self.editor.ignore("textDocument/publishDiagnostics");
+        // A refresh that is on its way is taken back.
+        self.editor.ignore("$/cancelRequest");
+        self.editor.quit().await;
+    }
+}
+
+/// Where a word stands in a text of plain ASCII.
+fn range(text: &str, word: &str) -> Value {
+    let start = text.find(word).unwrap_or_else(|| panic!("no {word} in {text}"));
+    let position = |offset: usize| {
+        let before = &text[..offset];
+        let line = before.rfind('\n').map_or(0, |at| at + 1);
+        json!({ "line": before.matches('\n').count(), "character": offset - line })
+    };
+    json!({ "start": position(start), "end": position(start + word.len()) })
+}
+
+/// A text after the edits of a `WorkspaceEdit` to its only file.
+fn edited(text: &str, edit: &Value) -> String {
+    let changes = edit["changes"].as_object().unwrap();
+    let mut edits: Vec<Value> = changes.values().next().unwrap().as_array().unwrap().clone();
+    let offset = |position: &Value| {
+        let line = position["line"].as_u64().unwrap() as usize;
+        let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
+        start + position["character"].as_u64().unwrap() as usize
+    };
+    edits.sort_by_key(|edit| std::cmp::Reverse(offset(&edit["range"]["start"])));
+    edits.iter().fold(text.to_owned(), |mut after, edit| {
+        let span = offset(&edit["range"]["start"])..offset(&edit["range"]["end"]);
+        after.replace_range(span, edit["newText"].as_str().unwrap());
+        after
+    })
+}
+
+fn titles(commands: &[Value]) -> Vec<&str> {
+    commands.iter().map(|each| each["title"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn lenses_follow_a_server_from_trust_to_its_end_and_the_editor_is_told() {
+    let mut room = Room::new(&commented("")).await;
+    room.open();
+    room.complaints(|codes| codes.contains(&"awaiting-trust")).await;
+    assert_eq!(titles(&room.lenses().await), ["Reload", "awaiting trust", "Trust…"]);
+    room.click("Trust…").await;
+    room.complaints(|codes| !codes.contains(&"awaiting-trust")).await;
+    room.run("mcp.server.start", json!({ "server": "demo" })).await;
+    let lenses = room.lenses().await;
+    assert!(titles(&lenses)[1].starts_with("connected · "), "{lenses:#?}");
+    assert_eq!(titles(&lenses)[2..], ["Stop", "Restart", "Test", "Logs"]);
+    assert!(!room.refreshed.lock().unwrap().is_empty(), "lenses were refreshed");
+    let report = room.click("Test").await;
+    assert_eq!(report["success"], true, "{report:#}");
+    assert!(room.click("Logs").await["lines"].is_array());
+    room.click("Stop").await;
+    assert_eq!(titles(&room.lenses().await)[1..3], ["stopped", "Start"]);
+    room.click("Start").await;
+    room.click("Reload").await;
+    room.quit().await;
+}
+
+#[tokio::test]
+async fn an_unsaved_text_has_a_lens_that_tells_what_saving_will_do() {
+    let mut room = Room::connected(&commented("")).await;
+    let typed = room.text.replace("\"servers\": {", "\"servers\": {\n    \"other\": { \"command\": \"sh\" },");
+    room.editor.change(&room.path, 2, &typed);
+    let lenses = room.lenses().await;
+    assert_eq!(titles(&lenses)[0], "saving: 1 new, 1 stay; other needs trust", "{lenses:#?}");
+    room.editor.change(&room.path, 3, &room.text.clone());
+    assert_eq!(titles(&room.lenses().await)[0], "Reload");
+    room.quit().await;
+}
+
+#[tokio::test]
+async fn hidden_kinds_of_lenses_are_left_out() {
+    let mut room = Room::connected(&commented("")).await;
+    let settings =
+        json!({ "settings": { "mcpSidecar": { "editor": { "hideLenses": ["status", "reload", "logs"] } } } });
+    room.editor.notify("workspace/didChangeConfiguration", settings);
+    assert_eq!(titles(&room.lenses().await), ["Stop", "Restart", "Test"]);
+    room.quit().await;
+}
+
+#[tokio::test]
+async fn a_hint_tells_the_level_that_holds_where_another_rule_decides() {
+    let mut room = Room::connected(&commented("\"echo\": \"require-approval\", \"add\": \"deny\"")).await;
+    let level = json!({ "server": "demo", "tool": "echo", "level": "deny", "scope": "session" });
+    let tools = room.run("mcp.tool.policy", level).await;
+    assert_eq!((&tools["tools"][0]["tool"], &tools["tools"][0]["level"]), (&json!("echo"), &json!("deny")));
+    let all = json!({ "start": { "line": 0, "character": 0 }, "end": { "line": 99, "character": 0 } });
+    let params = json!({ "textDocument": { "uri": uri(&room.path) }, "range": all });
+    let hints = room.editor.request("textDocument/inlayHint", params).await.unwrap();
+    assert_eq!(hints.as_array().unwrap().len(), 1, "{hints:#}");
+    assert_eq!(hints[0]["label"], "deny · session level demo.echo");
+    assert_eq!(hints[0]["position"], range(&room.text, "\"require-approval\"")["end"]);
+    room.quit().await;
+}
+
+#[tokio::test]
+async fn a_rule_for_no_tool_is_told_while_the_server_runs_and_its_quick_fix_mends_it() {
+    let mut room = Room::connected(&commented("\"ehco\": \"deny\"")).await;
+    let told = room.complaints(|codes| codes.contains(&"unknown-tool")).await;
+    let told: Vec<&Value> = told.as_array().unwrap().iter().filter(|one| one["code"] == "unknown-tool").collect();
+    let actions = room.actions(told[0]["range"].clone(), json!([told[0]])).await;
+    let fix = actions.iter().find(|action| action["kind"] == "quickfix").unwrap();
+    assert_eq!((&fix["title"], &fix["diagnostics"][0]), (&json!("Change to `echo`"), told[0]));
+    let after = edited(&room.text, &fix["edit"]);
+    assert_eq!(after, room.text.replace("ehco", "echo"));
+    room.editor.change(&room.path, 2, &after);
+    room.complaints(|codes| !codes.contains(&"unknown-tool")).await;
+    room.quit().await;
+}
+
+#[tokio::test]
+async fn a_level_set_in_a_closed_file_is_written_counts_and_asks_nobody() {
+    let mut room = Room::connected(&commented("")).await;
+    let pid = room.status().await["pid"].clone();
+    room.editor.close(&room.path);
+    let level = json!({ "server": "demo", "tool": "echo", "level": "allow-session", "scope": "project" });
+    let tools = room.run("mcp.tool.policy", level).await;
+    assert_eq!((&tools["tools"][0]["level"], &tools["unsaved"]), (&json!("allow-session"), &Value::Null), "{tools:#}");
+    let written = room.on_disk();
+    assert!(written.contains("\"echo\": \"allow-session\""), "{written}");
+    for comment in ["// Above.", "// The demo.", "// its word"] {
+        assert!(written.contains(comment), "{comment} is lost:\n{written}");
+    }
+    let result = room.run("mcp.tool.call", json!({ "tool": "mcp__demo__echo", "arguments": { "text": "x" } })).await;
+    assert_eq!(result["decision"], "allow-session");
+    let status = room.status().await;
+    assert_eq!((&status["pid"], &status["needsTrust"]), (&pid, &json!(false)));
+    assert_eq!(room.run("mcp.approvals", json!({})).await["approvals"], json!([]));
+    let gone = json!({ "server": "demo", "tool": "echo", "level": null, "scope": "project" });
+    room.run("mcp.tool.policy", gone).await;
+    assert!(!room.on_disk().contains("echo"));
+    room.quit().await;
+}
+
+#[tokio::test]
+async fn a_level_set_in_an_open_file_is_an_edit_there_and_still_asks_nobody_when_it_is_saved() {
+    let mut room = Room::connected(&commented("\"echo\": \"deny\"")).await;
+    let actions = room.actions(range(&room.text, "\"echo\""), json!([])).await;
+    let action = actions.iter().find(|action| action["title"] == "Set `echo` to allow-session").unwrap();
+    let command = &action["command"];
+    let params = json!({ "command": command["command"], "arguments": command["arguments"] });
+    let answer = room.editor.request("workspace/executeCommand", params).await.unwrap();
+    assert_eq!(answer["unsaved"], json!([room.path]));
+    assert_eq!(room.on_disk(), room.text, "the file itself is the editor's to save");
+    let edit = room.applied.lock().unwrap().remove(0)["edit"].clone();
+    let after = edited(&room.text, &edit);
+    assert_eq!(after, room.text.replace("\"deny\"", "\"allow-session\""));
+    room.editor.change(&room.path, 2, &after);
+    room.home.write("mcp.json", &after);
+    room.run("mcp.config.reload", json!({})).await;
+    let result = room.run("mcp.tool.call", json!({ "tool": "mcp__demo__echo", "arguments": { "text": "x" } })).await;
+    assert_eq!(result["decision"], "allow-session");
+    assert_eq!(room.run("mcp.approvals", json!({})).await["approvals"], json!([]));
+    room.quit().await;
+}
+
+#[tokio::test]
+async fn servers_are_added_changed_moved_switched_and_removed_in_their_files() {
+    let mut desk = Desk::new(json!({}), json!({})).await;
+    let path = desk.home.write("mcp.json", "{\n  // Kept.\n  \"servers\": {}\n}\n");
+    desk.run("mcp.config.reload", json!({})).await;
+    let text = || std::fs::read_to_string(&path).unwrap();
+    let mut config = demo(json!({}));
+    config["env"] = json!({ "MODE": "a-plain-value" });
+    let added = desk.run("mcp.server.add", json!({ "server": "demo", "config": config, "scope": "project" })).await;
+    assert_eq!(
+        (&added["server"]["reason"], &added["server"]["scope"], &added["server"]["config"]["env"]["MODE"]),
+        (&json!("awaiting-trust"), &json!("project"), &json!("•••"))
+    );
+    assert!(text().contains("// Kept.") && text().contains("demo-server"), "{}", text());
+    let again = json!({ "server": "demo", "config": config, "scope": "project" });
+    assert_eq!(desk.fails("mcp.server.add", again).await.0, "conflict");
+    let bad = json!({ "server": "bad", "config": { "comand": "x" }, "scope": "project" });
+    assert_eq!(desk.fails("mcp.server.add", bad).await.0, "invalid-params");
+
+    let mut shown = added["server"]["config"].clone();
+    shown["description"] = json!("words");
+    let updated = desk.run("mcp.server.update", json!({ "server": "demo", "config": shown, "scope": "project" })).await;
+    assert_eq!(updated["server"]["config"]["description"], "words");
+    assert!(text().contains("a-plain-value"), "what was shown masked is not lost: {}", text());
+
+    let moved = desk.run("mcp.server.move", json!({ "server": "demo", "from": "project", "to": "user" })).await;
+    assert_eq!((&moved["server"]["scope"], &moved["server"]["needsTrust"]), (&json!("user"), &json!(false)));
+    assert!(!text().contains("demo-server"));
+    desk.until("demo", "connected").await;
+    let off = desk.run("mcp.server.enable", json!({ "server": "demo", "enabled": false })).await;
+    assert_eq!((&off["server"]["status"], &off["server"]["enabled"]), (&json!("disabled"), &json!(false)));
+    let on = desk.run("mcp.server.enable", json!({ "server": "demo", "enabled": true, "scope": "user" })).await;
+    assert_eq!(on["server"]["enabled"], true);
+    assert_eq!(desk.fails("mcp.server.remove", json!({ "server": "demo", "scope": "project" })).await.0, "not-found");
+    assert_eq!(desk.run("mcp.server.remove", json!({ "server": "demo", "scope": "user" })).await, json!({}));
+    assert_eq!(desk.run("mcp.servers", json!({})).await["servers"], json!([]));
+}
+
+#[tokio::test]
+async fn servers_of_the_session_are_in_no_file() {
+    let mut desk = Desk::new(json!({}), json!({})).await;
+    let config = demo(json!({}));
+    let added = desk.run("mcp.server.add", json!({ "server": "demo", "config": config, "scope": "session" })).await;
+    assert_eq!((&added["server"]["scope"], &added["server"]["file"]), (&json!("session"), &Value::Null));
+    desk.until("demo", "connected").await;
+    let off = desk.run("mcp.server.enable", json!({ "server": "demo", "enabled": false })).await;
+    assert_eq!(off["server"]["status"], "disabled");
+    let moved = desk.run("mcp.server.move", json!({ "server": "demo", "from": "session", "to": "local" })).await;
+    assert_eq!(moved["server"]["scope"], "local");
+    let local = std::fs::read_to_string(desk.home.project().join("mcp.local.json")).unwrap();
+    assert!(local.contains("\"enabled\": false"), "{local}");
+}
+
+#[tokio::test]
+async fn an_action_runs_on_the_selection_and_its_result_goes_where_it_says() {
+    let actions = r#""actions": [
+    { "title": "Again", "tool": "mcp__demo__echo", "arguments": { "text": "<${selection}> ${word} ${relativeFile}" }, "result": "replace", "filetypes": ["json"] },
+    { "title": "Look", "tool": "mcp__demo__echo", "arguments": { "text": "${line}" } },
+    { "title": "Rust only", "tool": "mcp__demo__echo", "filetypes": ["rust"] }
+  ], "servers": {"#;
+    let text = commented("\"echo\": \"allow-session\"").replacen("\"servers\": {", actions, 1);
+    let mut room = Room::connected(&text).await;
+    let (file, words) = (room.home.project().join("notes.txt"), "one two\nthree\n");
+    room.editor.open(&file, words);
+    let config = std::mem::replace(&mut room.path, file.clone());
+    let offered = room.actions(range(words, "two"), json!([])).await;
+    assert_eq!(titles(&offered), ["Again", "Look", "Call MCP tool…"]);
+    let run = |action: &Value| json!({ "command": action["command"]["command"], "arguments": action["command"]["arguments"] });
+    let result = room.editor.request("workspace/executeCommand", run(&offered[0])).await.unwrap();
+    assert_eq!(result["content"][0]["text"], "<two> two notes.txt");
+    let edit = room.applied.lock().unwrap().remove(0)["edit"].clone();
+    assert_eq!(edited(words, &edit), "one <two> two notes.txt\nthree\n");
+
+    room.editor.request("workspace/executeCommand", run(&offered[1])).await.unwrap();
+    let shown = room.shown.lock().unwrap().remove(0)["uri"].as_str().unwrap().to_owned();
+    let shown = url::Url::parse(&shown).unwrap().to_file_path().unwrap();
+    assert_eq!(std::fs::read_to_string(shown).unwrap(), "one two");
+
+    room.editor.handle("window/showMessageRequest", |params| {
+        let actions = params["actions"].as_array().unwrap();
+        Ok(actions.iter().find(|action| action["title"] == "demo/echo").unwrap().clone())
+    });
+    let result = room.editor.request("workspace/executeCommand", run(&offered[2])).await.unwrap();
+    assert_eq!(result["content"][0]["text"], "two");
+    room.path = config;
+    room.quit().await;
+}
