@@ -12,6 +12,7 @@ mod diagnostics;
 mod documents;
 mod lenses;
 mod lifecycle;
+mod protocol_page;
 mod stdio;
 #[path = "../support/mod.rs"]
 mod support;
