@@ -37,7 +37,7 @@ pub enum Wish {
         on: bool,
         done: oneshot::Sender<Result<()>>,
     },
-    /// The config was read again by hand; the answer is what that changed.
+    /// The folders are known, or the config was read again by hand; the answer is what that changed.
     Reloaded {
         loaded: Arc<Loaded>,
         done: oneshot::Sender<Arc<Reload>>,
@@ -106,6 +106,9 @@ impl Hub {
         mut editors: watch::Receiver<usize>,
         mut folders: watch::Receiver<Vec<Arc<Path>>>,
     ) {
+        // Nothing starts before a front has said its folders, be it that there are none: what `${workspaceFolder}` means
+        // and which roots there are is part of every start.
+        let mut begun = false;
         loop {
             tokio::select! {
                 changed = loaded.changed() => {
@@ -113,7 +116,9 @@ impl Hub {
                         break;
                     }
                     let newest = loaded.borrow_and_update().clone();
-                    self.apply(newest);
+                    if begun {
+                        self.apply(newest);
+                    }
                 }
                 Some(first) = events.recv() => {
                     self.hear(first);
@@ -128,7 +133,10 @@ impl Hub {
                         done.send(()).ok();
                         return;
                     }
-                    Some(wish) => self.grant(wish),
+                    Some(wish) => {
+                        begun |= matches!(wish, Wish::Reloaded { .. });
+                        self.grant(wish);
+                    }
                     None => break,
                 },
                 Ok(()) = editors.changed() => self.wake_editor_hosted(),

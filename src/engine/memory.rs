@@ -73,9 +73,10 @@ fn text(tools: &[Arc<Tool>]) -> String {
     serde_json::to_string(&raw).unwrap_or_default()
 }
 
-/// Another definition is another server, wherever it stands.
+/// What is launched another way is another server, wherever it stands; levels and words make none.
 fn key(definition: &Definition) -> String {
     let folder = definition.folder.as_deref().map(|folder| folder.display().to_string()).unwrap_or_default();
-    let digest = Sha256::digest(format!("{folder}\n{}\n{}", definition.name, definition.written));
+    let (launch, fallback) = (&definition.spec.launch, &definition.spec.fallback);
+    let digest = Sha256::digest(format!("{folder}\n{}\n{launch:?}\n{fallback:?}", definition.name));
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -58,7 +58,7 @@ async fn one_that_does_not_answer_initialize_is_ended_at_the_limit() {
     let (mut workspace, faulty) = with_fault(&["hang"], json!({ "startupTimeout": 2 })).await;
     let error = workspace.failure("bad").await;
     assert_eq!(error, "no answer to initialize in 2 s (`startupTimeout` sets this limit)");
-    gone(&pids(&faulty.file)[..1]).await;
+    gone(&pids(&faulty.file)).await;
     faulty.end(workspace).await;
 }
 
@@ -67,7 +67,8 @@ async fn junk_between_messages_is_skipped_and_counted() {
     let (mut workspace, faulty) = with_fault(&["junk"], json!({})).await;
     workspace.connected("bad").await;
     assert_eq!(workspace.call("mcp__bad__echo", json!({ "a": 1 })).await.unwrap(), r#"{"a": 1}"#);
-    let skipped = |status: &Value| status["warnings"].to_string().contains("were no messages and were skipped");
+    // Three lines of junk before each of five: initialize, the word that it is done, log level, tools, call.
+    let skipped = |status: &Value| status["warnings"].to_string().contains("15 lines on its stdout were no messages");
     workspace.status_where("bad", skipped).await;
     faulty.end(workspace).await;
 }
@@ -273,5 +274,22 @@ async fn random_bytes_on_a_port_are_not_mcp() {
     assert!(error.contains("not MCP"), "{error}");
     let error = workspace.call("mcp__noise__any", json!({})).await.unwrap_err();
     assert!(["protocol-error", "connection-failed"].contains(&kind(&error)), "{error:#}");
+    workspace.quit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_inside_the_editor_that_never_answers_is_late_and_one_that_the_editor_lacks_is_missed() {
+    let server = |name: &str| json!({ "type": "sdk", "name": name, "startupTimeout": 2 });
+    let servers = json!({ "silent": server("inner"), "absent": server("nobody"), "good": demo() });
+    let mut workspace = Workspace::start(Home::new(), servers);
+    workspace.editor().handle("mcp/sdk/message", |_| Ok(json!({})));
+    workspace.greet(json!({ "sdkServers": ["inner"] })).await;
+    workspace.connected("good").await;
+    let error = workspace.failure("silent").await;
+    assert!(error.starts_with("no answer to initialize in 2 s"), "{error}");
+    let error = workspace.failure("absent").await;
+    assert!(error.contains("`nobody`"), "{error}");
+    let error = workspace.call("mcp__silent__any", json!({})).await.unwrap_err();
+    assert_eq!(kind(&error), "connection-failed");
     workspace.quit().await;
 }

@@ -13,7 +13,7 @@ pub const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-sidecar");
 /// Engine and editor's front in one process, so that the end of one is the end of the other.
 const ARGUMENTS: &[&str] = &["lsp", "--standalone"];
 /// No wait takes longer on the slowest machine; it only ends tests that would hang.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Workspace {
     pub home: Home,

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::wire;
 
 /// No wait of a test takes longer on the slowest machine; it only ends tests that would hang.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Requests from here on were sent by a [`Voice`], which does not wait for answers.
 const FIRST_OF_VOICES: i64 = 1 << 40;

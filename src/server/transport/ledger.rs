@@ -183,7 +183,7 @@ impl Ledger {
         failed.into_iter().map(error).collect()
     }
 
-    /// Counts a line that was no message, and tells at 1, 10, 100, ….
+    /// Counts a line that was no message, and tells each of the first hundred, then at 1000, 10000, ….
     pub fn skip(&self, line: &[u8]) {
         let line = repair::trim(line);
         if line.is_empty() {
@@ -200,7 +200,7 @@ impl Ledger {
         }
         let lines = state.skipped;
         drop(state);
-        if lines.checked_ilog10().is_some_and(|power| 10_u64.pow(power) == lines) {
+        if lines <= 100 || lines.checked_ilog10().is_some_and(|power| 10_u64.pow(power) == lines) {
             self.tell(Happening::Skipped { lines, sample });
         }
     }
