@@ -29,7 +29,12 @@ pub async fn run() -> anyhow::Result<()> {
     let front = tokio::spawn(crate::lsp::serve(their_input, their_output, engine.clone()));
     let (our_input, our_output) = tokio::io::split(ours);
     let editor = Editor::over(our_input, our_output);
-    let played = Play { stage: &stage, editor, out: Out::to_stdout() }.all().await;
+    let play = Play { stage: &stage, editor, out: Out::to_stdout() };
+    // Whoever has seen enough presses Ctrl-C, and finds everything put away as well.
+    let played = tokio::select! {
+        played = play.all() => played,
+        _ = tokio::signal::ctrl_c() => Ok(()),
+    };
     front.abort();
     engine.shutdown().await;
     played
