@@ -13,8 +13,10 @@ mod context;
 mod demo;
 mod doctor;
 mod engine;
+mod export;
 mod form;
 mod grants;
+mod import;
 mod inspect;
 mod list;
 mod live;
@@ -27,6 +29,7 @@ mod report;
 mod schema;
 mod secret;
 mod server;
+mod setup;
 mod table;
 mod terminal;
 mod test;
@@ -102,6 +105,16 @@ enum Command {
     Config(config::Arguments),
     /// Show the end of the newest log file
     Log(log::Arguments),
+    /// Take servers over from another program
+    ///
+    /// For example: mcp-sidecar import cursor --dry-run
+    Import(import::Arguments),
+    /// Write servers the way another program wants them
+    Export(export::Arguments),
+    /// Point an agent at this workspace's servers
+    ///
+    /// Writes the few lines that start `mcp-sidecar connect` into the program's own config file.
+    Setup(setup::Arguments),
     /// Print the completions of a shell
     ///
     /// For example: mcp-sidecar completions fish > ~/.config/fish/completions/mcp-sidecar.fish
@@ -196,6 +209,9 @@ impl Command {
             Self::Schema(arguments) => schema::run(arguments),
             Self::Config(arguments) => config::run(arguments, context),
             Self::Log(arguments) => log::run(arguments, context),
+            Self::Import(arguments) => import::run(arguments, context),
+            Self::Export(arguments) => export::run(arguments, context),
+            Self::Setup(arguments) => setup::run(arguments, context),
             Self::Completions(arguments) => completions::run(arguments),
             Self::Engine => engine::run(context),
             Self::Demo => {

@@ -5,6 +5,7 @@
 
 pub mod edit;
 pub mod expand;
+pub mod interop;
 pub mod layers;
 pub mod problem;
 pub mod schema;

@@ -10,6 +10,7 @@ pub mod consent;
 pub mod doctor;
 pub mod edit;
 pub mod editors;
+mod exchange;
 pub mod folders;
 pub mod gate;
 mod host;

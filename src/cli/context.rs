@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
+use crate::config::interop::Dialect;
 use crate::config::{self, Content, Source, watch};
 use crate::paths::Paths;
 use crate::session;
@@ -57,4 +58,15 @@ pub(super) fn contents(folder: Arc<Path>, settings: &Settings, paths: &Paths) ->
             (source, content)
         })
         .collect()
+}
+
+/// Another program, by its name on the command line.
+pub(super) fn read_dialect(text: &str) -> Result<Dialect, String> {
+    Dialect::parse(text).ok_or_else(dialect_names)
+}
+
+/// The names that there are.
+pub(super) fn dialect_names() -> String {
+    let names: Vec<&str> = Dialect::ALL.iter().map(|dialect| dialect.name()).collect();
+    format!("One of {}", names.join(", "))
 }

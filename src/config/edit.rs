@@ -161,6 +161,24 @@ pub fn set_tool_level(text: &str, name: &str, tool: &str, level: Option<Level>) 
     if empty { apply(&text, &[Edit::remove(&[section, name, "tools"])]) } else { Ok(text) }
 }
 
+/// Adds entries to `inputs`, behind those that are there; one whose `id` is there already is left out.
+pub fn add_inputs(text: &str, inputs: &[Value]) -> Result<String, EditError> {
+    let tree = parse(text)?;
+    let list = tree.as_ref().and_then(|tree| tree.find(&steps(&["inputs"])));
+    if let Some(other) = list.filter(|list| list.items().is_none()) {
+        return Err(EditError::NotAnObject("inputs".to_owned(), other.noun()));
+    }
+    let items = list.and_then(Node::items).unwrap_or_default();
+    let id = |item: &Node| item.get("id").and_then(|member| member.value.text()).map(str::to_owned);
+    let known = |input: &Value| items.iter().any(|item| id(item).as_deref() == input.get("id").and_then(Value::as_str));
+    let new: Vec<Value> = inputs.iter().filter(|input| !known(input)).cloned().collect();
+    let Some(last) = items.last().filter(|_| !new.is_empty()) else {
+        return if new.is_empty() { Ok(text.to_owned()) } else { apply(text, &[Edit::set(&["inputs"], new.into())]) };
+    };
+    let written: String = new.iter().map(|input| format!(", {}", layout::one_line(input))).collect();
+    Ok(splice::put(text, vec![TextEdit::replace(last.span.end..last.span.end, written)]))
+}
+
 /// The section that holds a server.
 fn section_of(text: &str, name: &str) -> Result<&'static str, EditError> {
     let tree = parse(text)?;

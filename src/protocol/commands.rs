@@ -1,11 +1,13 @@
 //! The commands of `workspace/executeCommand`: their names, and what each takes.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::config::interop::Dialect;
 use crate::model::{Decision, Error, Level, Requester, Result, Scope, ServerName};
 
 /// Declares the commands once: name on the wire, variant, what it takes.
@@ -62,6 +64,8 @@ commands! {
     "mcp.grant.revoke" => GrantRevoke(GrantRevoke),
     "mcp.config" => Config(Nothing),
     "mcp.config.reload" => ConfigReload(Nothing),
+    "mcp.config.import" => ConfigImport(ConfigImport),
+    "mcp.config.export" => ConfigExport(ConfigExport),
     "mcp.templates" => Templates(Nothing),
     "mcp.calls" => Calls(Calls),
     "mcp.metrics" => Metrics(MaybeServer),
@@ -213,6 +217,24 @@ pub struct GrantRevoke {
 }
 
 #[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigImport {
+    pub from: Dialect,
+    pub path: Option<PathBuf>,
+    pub scope: Scope,
+    #[serde(default, deserialize_with = "absent_when_null")]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+pub struct ConfigExport {
+    pub to: Dialect,
+    #[serde(default, deserialize_with = "names")]
+    pub servers: Option<Vec<ServerName>>,
+    pub path: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
 pub struct Calls {
     pub server: Option<ServerName>,
     pub tool: Option<String>,
@@ -261,6 +283,15 @@ fn lua_objects(mut params: Value) -> Value {
         }
     }
     params
+}
+
+/// A list of names. An empty one, which Lua cannot tell from an empty object, chooses nobody in particular.
+fn names<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Option<Vec<ServerName>>, D::Error> {
+    match Option::<Value>::deserialize(deserializer)? {
+        None => Ok(None),
+        Some(Value::Object(empty)) if empty.is_empty() => Ok(None),
+        Some(list) => serde_json::from_value(list).map(Some).map_err(serde::de::Error::custom),
+    }
 }
 
 /// A `null` field means the same as an absent one.

@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::commands::{self, Command};
 use super::types::{ConfigFile, ServerStatus, ToolInfo, ToolResult};
+use crate::config::interop::ImportWish;
 use crate::engine::edit::{Edited, Pages};
 use crate::engine::gate::Wish;
 use crate::engine::snapshot::{Offered, ServerView};
@@ -92,6 +93,11 @@ pub async fn run(
         }
         Command::Config(_) => wire(&json!({ "files": files(engine) })),
         Command::ConfigReload(_) => wire(&*engine.reload().await?),
+        Command::ConfigImport(params) => {
+            let commands::ConfigImport { from, path, scope, dry_run } = params;
+            wire(&engine.import(ImportWish { from, path, scope, dry_run }).await?)
+        }
+        Command::ConfigExport(params) => wire(&engine.export(params.to, params.servers, params.path).await?),
         Command::Templates(_) => wire(&json!({ "templates": crate::config::templates::templates() })),
         Command::Calls(params) => {
             let query = CallQuery {

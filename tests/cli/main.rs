@@ -4,6 +4,7 @@
 
 mod calls;
 mod check;
+mod exchange;
 mod lsp;
 mod servers;
 mod trust;

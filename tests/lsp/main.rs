@@ -10,6 +10,7 @@
 
 mod diagnostics;
 mod documents;
+mod exchange;
 mod lenses;
 mod lifecycle;
 mod protocol_page;

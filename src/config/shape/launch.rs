@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::keys::{OAUTH, TYPE_ALIASES, TYPES, Table};
 use super::reader::{Fields, Reader, quoted, suggest};
 use super::{checks, secrets};
+use crate::config::interop;
 use crate::config::problem::{Problem, Span, TextEdit};
 use crate::config::spec::{Launch, OAuth, Remote, Stdio};
 use crate::config::tree::{Kind, Member, Node, Step};
@@ -189,6 +190,12 @@ fn stdio(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Stdio> {
         });
     }
     let place = command.value.items().and_then(|items| items.first()).unwrap_or(&command.value).span.clone();
+    // Agents are pointed at us by files that we may read, too.
+    if interop::is_ourselves(&stdio.command, &stdio.args) {
+        let message = "this is mcp-sidecar itself: for others to start, and no server of its own here";
+        reader.report(Problem::information("ourselves", place, message));
+        return None;
+    }
     checks::program(reader, &stdio, &place, entry.enabled);
     Some(stdio)
 }

@@ -416,3 +416,11 @@ fn the_256th_server_is_the_last_and_that_is_told_once() {
     assert_eq!(shaped.servers.len(), 256);
     insta::assert_snapshot!(shown(&text, &shaped.problems), @"258:1-7 error too-many-servers: more than 256 servers (setting limits.servers): this one and those after it are not used");
 }
+
+#[test]
+fn the_lines_that_point_others_at_us_are_no_server_here() {
+    let text = r#"{ "servers": { "mcp-sidecar": { "command": "/opt/bin/mcp-sidecar", "args": ["connect"] }, "b": { "command": "npx" } } }"#;
+    let shaped = shape_of(text, "/home/me/app/mcp.json", Scope::Project);
+    assert_eq!(shaped.servers.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["b"]);
+    insta::assert_snapshot!(shown(text, &shaped.problems), @"1:44-66 information ourselves: this is mcp-sidecar itself: for others to start, and no server of its own here");
+}

@@ -1,0 +1,249 @@
+//! Import and export with their files: which are read, which is written.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::import::Import;
+use super::{Dialect, Homes, export, file, import, project_file, user_files};
+use crate::config::edit::{self, UpdateError};
+use crate::config::{Content, Definition, Loaded, tree, watch};
+use crate::model::{Error, Result, Scope, ServerName};
+
+/// Settings of other programs hold more than servers; this is far beyond any of them.
+const LARGEST: usize = 32 << 20;
+
+/// What to import, and where to.
+#[derive(Debug, Clone)]
+pub struct ImportWish {
+    pub from: Dialect,
+    /// This file in place of the usual ones.
+    pub path: Option<PathBuf>,
+    pub scope: Scope,
+    /// Tell what would happen, and write nothing.
+    pub dry_run: bool,
+}
+
+/// What came of an import.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Imported {
+    pub imported: Vec<String>,
+    pub skipped: BTreeMap<String, String>,
+    /// Server → what a person should know about it.
+    pub notes: BTreeMap<String, Vec<String>>,
+    /// The file that was, or would be, written.
+    pub path: PathBuf,
+}
+
+/// What came of an export.
+#[derive(Debug, Clone, Serialize)]
+pub struct Exported {
+    /// A whole file with these servers in it.
+    pub text: String,
+    /// The file that they were put into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    pub notes: BTreeMap<String, Vec<String>>,
+}
+
+/// Reads the files of another program and writes their servers to the file of a scope.
+pub fn import_from(wish: &ImportWish, loaded: &Loaded, homes: Option<&Homes>) -> Result<Imported> {
+    let target = target(wish.scope, loaded)?;
+    let folders = folders(loaded);
+    let mut skipped = BTreeMap::new();
+    let mut withheld = Vec::new();
+    let files = match &wish.path {
+        Some(path) => vec![named(&absolute(path, &folders, homes))?],
+        None => {
+            let project = folders.iter().filter_map(|folder| project_file(wish.from, folder));
+            let project = existing(project, &mut skipped);
+            let user = homes.map(|homes| user_files(wish.from, homes)).unwrap_or_default();
+            let user = existing(user.into_iter(), &mut skipped);
+            if project.is_empty() && user.is_empty() && skipped.is_empty() {
+                return Err(nothing_found(wish.from, &folders, homes));
+            }
+            // What came with a project must not become the user's own, which needs no trust, unless it is named.
+            if wish.scope == Scope::User {
+                withheld = project;
+                user
+            } else {
+                project.into_iter().chain(user).collect()
+            }
+        }
+    };
+    let read: Vec<PathBuf> = files.iter().map(|(path, _)| real(path)).collect();
+    if read.contains(&real(&target)) {
+        return Err(Error::InvalidParams(format!("{} is the very file that would be written", target.display())));
+    }
+    let present = servers_in(&target)?;
+    let taken = |name: &ServerName| {
+        let elsewhere = loaded.files.iter().find(|file| {
+            let other = file.source.scope == wish.scope && *file.source.path != *target;
+            other && !read.contains(&real(&file.source.path)) && file.servers.iter().any(|known| known == name.as_str())
+        });
+        let path = if present.iter().any(|known| known == name.as_str()) {
+            Some(&*target)
+        } else {
+            elsewhere.map(|file| &*file.source.path)
+        };
+        path.map(|path| format!("there is one of this name in {} already", path.display()))
+    };
+    let mut import = import(wish.from, &files, folders.first().map(|folder| &**folder), &taken);
+    import.skipped.extend(skipped);
+    tell_withheld(wish.from, &withheld, &mut import);
+    if !wish.dry_run && !import.servers.is_empty() {
+        write(&target, &import)?;
+    }
+    Ok(Imported {
+        imported: import.servers.iter().map(|(name, _)| name.to_string()).collect(),
+        skipped: import.skipped,
+        notes: import.notes,
+        path: target,
+    })
+}
+
+/// Writes servers the way another program wants them: as a text, and into a file when one is named.
+pub fn export_to(
+    to: Dialect,
+    servers: Option<&[ServerName]>,
+    path: Option<&Path>,
+    loaded: &Loaded,
+    homes: Option<&Homes>,
+) -> Result<Exported> {
+    let all = &loaded.config.servers;
+    let chosen: Vec<&Arc<Definition>> = match servers {
+        None => all.values().collect(),
+        Some(names) => {
+            let find = |name: &ServerName| all.get(name).ok_or_else(|| Error::NoServer(name.to_string()));
+            names.iter().map(find).collect::<Result<_>>()?
+        }
+    };
+    let export = export(to, chosen.into_iter().map(|definition| &**definition), &loaded.config);
+    let text = export.text().map_err(|error| Error::Io(error.to_string()))?;
+    let path = path.map(|path| absolute(path, &folders(loaded), homes));
+    if let Some(path) = &path {
+        // There, the words that only we understand would be lost: levels above all.
+        if loaded.files.iter().any(|file| file.exists && real(&file.source.path) == real(path)) {
+            let message = format!("{} is one of the files that servers are read from; name another", path.display());
+            return Err(Error::Conflict(message));
+        }
+        edit::update(path, |before| export.merged(before)).map_err(|error| broken(path, error))?;
+    }
+    Ok(Exported { text, path, notes: export.notes })
+}
+
+/// The file that a scope's servers are written to: the first of its own, so never one in another program's dialect.
+fn target(scope: Scope, loaded: &Loaded) -> Result<PathBuf> {
+    if matches!(scope, Scope::Managed | Scope::Session) {
+        let message = format!("servers are not imported into scope `{scope}`; choose `user`, `project` or `local`");
+        return Err(Error::InvalidParams(message));
+    }
+    let file = loaded.files.iter().find(|file| file.source.scope == scope);
+    let file = file.ok_or_else(|| Error::InvalidParams(format!("scope `{scope}` needs an open workspace folder")))?;
+    Ok(file.source.path.to_path_buf())
+}
+
+fn folders(loaded: &Loaded) -> Vec<Arc<Path>> {
+    let mut folders: Vec<Arc<Path>> = Vec::new();
+    for folder in loaded.files.iter().filter_map(|file| file.source.folder.clone()) {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    folders
+}
+
+/// A file that somebody asked for has to be there.
+fn named(path: &Path) -> Result<(PathBuf, Arc<str>)> {
+    match watch::read(path, LARGEST) {
+        Content::Text(text) => Ok((path.to_path_buf(), text)),
+        Content::Absent => Err(Error::NotFound(format!("no file {}", path.display()))),
+        Content::Unreadable(reason) => Err(Error::Io(format!("{} cannot be used: {reason}", path.display()))),
+    }
+}
+
+/// Those of the usual files that are there.
+fn existing(paths: impl Iterator<Item = PathBuf>, skipped: &mut BTreeMap<String, String>) -> Vec<(PathBuf, Arc<str>)> {
+    let mut files = Vec::new();
+    for path in paths {
+        match watch::read(&path, LARGEST) {
+            Content::Text(text) => files.push((path, text)),
+            Content::Absent => {}
+            Content::Unreadable(reason) => {
+                skipped.insert(path.display().to_string(), format!("the file cannot be used: {reason}"));
+            }
+        }
+    }
+    files
+}
+
+fn nothing_found(from: Dialect, folders: &[Arc<Path>], homes: Option<&Homes>) -> Error {
+    let project = folders.iter().filter_map(|folder| project_file(from, folder));
+    let user = homes.map(|homes| user_files(from, homes)).unwrap_or_default();
+    let looked: Vec<String> = project.chain(user).map(|path| path.display().to_string()).collect();
+    let title = from.title();
+    Error::NotFound(format!("no config of {title} found at {}; name its file by `path`", looked.join(", ")))
+}
+
+fn tell_withheld(from: Dialect, withheld: &[(PathBuf, Arc<str>)], import: &mut Import) {
+    for (path, text) in withheld {
+        for (name, _) in file::read(from, text, None).unwrap_or_default().servers {
+            let known = import.servers.iter().any(|(known, _)| known.as_str() == name);
+            if !known && !import.skipped.contains_key(&name) {
+                let reason = format!(
+                    "it comes with the project ({}); import it into scope `project` or `local`, or name the file by `path`",
+                    path.display()
+                );
+                import.skipped.insert(crate::text::one_line(&name, 80), reason);
+            }
+        }
+    }
+}
+
+fn servers_in(path: &Path) -> Result<Vec<String>> {
+    let text = match watch::read(path, LARGEST) {
+        Content::Absent => return Ok(Vec::new()),
+        Content::Text(text) => text,
+        Content::Unreadable(reason) => {
+            return Err(Error::Io(format!("{} cannot be used: {reason}", path.display())));
+        }
+    };
+    let tree = tree::parse(&text, usize::MAX);
+    let sections =
+        ["servers", "mcpServers"].into_iter().filter_map(|key| tree.root.as_ref()?.get(key)?.value.members());
+    Ok(sections.flatten().map(|member| member.key.text.clone()).collect())
+}
+
+fn write(target: &Path, import: &Import) -> Result<()> {
+    let change = |before: &str| {
+        let mut text = before.to_owned();
+        for (name, value) in &import.servers {
+            text = edit::set_server(&text, target, name.as_str(), value.clone())?;
+        }
+        if import.inputs.is_empty() { Ok(text) } else { edit::add_inputs(&text, &import.inputs) }
+    };
+    edit::update(target, change).map_err(|error| broken(target, error))
+}
+
+fn broken(path: &Path, error: UpdateError) -> Error {
+    match error {
+        UpdateError::Edit(error) => Error::Conflict(format!("{}: {error}", path.display())),
+        other => Error::Io(other.to_string()),
+    }
+}
+
+/// `~/` and relative paths are seen from the home and the first workspace folder.
+fn absolute(path: &Path, folders: &[Arc<Path>], homes: Option<&Homes>) -> PathBuf {
+    match (path.strip_prefix("~"), homes, folders.first()) {
+        (Ok(rest), Some(homes), _) => homes.home.join(rest),
+        (_, _, Some(folder)) => folder.join(path),
+        _ => std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()),
+    }
+}
+
+/// A path that two spellings of it have in common.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+}

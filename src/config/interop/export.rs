@@ -1,0 +1,114 @@
+//! Servers of ours in, the text of a foreign file out. Pure, and nothing is expanded.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::literals::Variables;
+use super::notes::Notes;
+use super::{Dialect, file, outgoing};
+use crate::config::edit::{self, Edit, EditError};
+use crate::config::expand::{Reference, references};
+use crate::config::spec::{Config, Definition, Input, InputKind};
+
+/// Servers written for another program.
+#[derive(Debug, Default)]
+pub struct Export {
+    dialect: Option<Dialect>,
+    servers: Vec<(String, Map<String, Value>)>,
+    inputs: Vec<Value>,
+    /// Server → what could not be carried over.
+    pub notes: BTreeMap<String, Vec<String>>,
+}
+
+/// Converts these servers.
+pub fn export<'a>(dialect: Dialect, definitions: impl IntoIterator<Item = &'a Definition>, config: &Config) -> Export {
+    let mut export = Export { dialect: Some(dialect), ..Export::default() };
+    let mut variables = Variables::default();
+    for definition in definitions {
+        let name = definition.name.to_string();
+        let mut notes = Notes::default();
+        let mut spec = definition.spec.clone();
+        variables.hide(&mut spec.launch, &name, &mut notes);
+        match outgoing::write(dialect, &spec, &mut notes) {
+            Ok(entry) => {
+                if dialect == Dialect::VsCode {
+                    export.declare(definition, config);
+                }
+                export.servers.push((name.clone(), entry));
+            }
+            Err(reason) => notes.add(format!("left out: {reason}")),
+        }
+        let notes = notes.into_list();
+        if !notes.is_empty() {
+            export.notes.insert(name, notes);
+        }
+    }
+    export
+}
+
+impl Export {
+    /// A file of its own.
+    pub fn text(&self) -> Result<String, EditError> {
+        self.merged("")
+    }
+
+    /// The same put into a file that may hold more, which stays as it is.
+    pub fn merged(&self, text: &str) -> Result<String, EditError> {
+        let Some(dialect) = self.dialect else { return Ok(text.to_owned()) };
+        let mut text = text.to_owned();
+        if self.servers.is_empty() && !dialect.is_toml() && text.trim().is_empty() {
+            text = edit::apply(&text, &[Edit::set(&[dialect.section()], json!({}))])?;
+        }
+        for (name, entry) in &self.servers {
+            let comments = self.notes.get(name).map(Vec::as_slice).unwrap_or_default();
+            text = file::put(dialect, &text, name, entry, comments)?;
+        }
+        if self.inputs.is_empty() { Ok(text) } else { edit::add_inputs(&text, &self.inputs) }
+    }
+
+    /// Names of the servers that are in the text.
+    pub fn names(&self) -> Vec<&str> {
+        self.servers.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    fn declare(&mut self, definition: &Definition, config: &Config) {
+        for reference in references(&definition.spec.launch) {
+            let Reference::Input(id) = reference else { continue };
+            if self.inputs.iter().any(|known| known.get("id").and_then(Value::as_str) == Some(&id)) {
+                continue;
+            }
+            // A file sees its own inputs first.
+            let mut inputs = config.inputs.iter().filter(|input| input.id == id);
+            let own = inputs.clone().find(|input| input.file == definition.file);
+            if let Some(input) = own.or_else(|| inputs.next()) {
+                self.inputs.push(written(input));
+            }
+        }
+    }
+}
+
+fn written(input: &Input) -> Value {
+    let mut entry = Map::from_iter([("id".to_owned(), json!(input.id))]);
+    let mut put = |key: &str, value: Value| {
+        entry.insert(key.to_owned(), value);
+    };
+    match &input.kind {
+        InputKind::Prompt => put("type", json!("promptString")),
+        InputKind::Pick(options) => {
+            put("type", json!("pickString"));
+            let option = |(label, value): &(String, String)| {
+                if label == value { json!(value) } else { json!({ "label": label, "value": value }) }
+            };
+            put("options", options.iter().map(option).collect());
+        }
+    }
+    put("description", json!(input.description));
+    if let Some(default) = &input.default {
+        put("default", json!(default));
+    }
+    if input.password {
+        put("password", json!(true));
+    }
+    Value::Object(entry)
+}

@@ -1,0 +1,131 @@
+//! Whole foreign files: which servers stand in one, and how one is put in or taken out.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::{Dialect, toml};
+use crate::config::edit::{self, Edit, EditError};
+use crate::config::tree::{self, Step};
+
+/// Deeper than anything that a settings file holds.
+const DEPTH: usize = 256;
+
+/// What a foreign file holds.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub servers: Vec<(String, Value)>,
+    /// VS Code's `inputs`.
+    pub inputs: Vec<Value>,
+    /// Servers that only their own program can host, with the reason.
+    pub unreachable: Vec<(String, &'static str)>,
+}
+
+/// The servers of a file; an error is what is wrong with the file as a whole. `folder` is the project whose private
+/// section of the user's file counts.
+pub fn read(dialect: Dialect, text: &str, folder: Option<&Path>) -> Result<Found, String> {
+    let root = if dialect.is_toml() { toml::value(text)? } else { json(text)? };
+    let mut found = Found::default();
+    let mut add = |section: Option<&Value>| {
+        for (name, entry) in section.and_then(Value::as_object).into_iter().flatten() {
+            if !found.servers.iter().any(|(known, _)| known == name) {
+                found.servers.push((name.clone(), entry.clone()));
+            }
+        }
+    };
+    if let Some(folder) = folder.and_then(Path::to_str).filter(|_| dialect == Dialect::Claude) {
+        // What Claude Code calls local: it counts before the user's.
+        add(root.get("projects").and_then(|projects| projects.get(folder)).and_then(|own| own.get("mcpServers")));
+    }
+    match dialect {
+        Dialect::Codex | Dialect::Zed => add(root.get(dialect.section())),
+        Dialect::McpHub if root.get("servers").is_some() => add(root.get("servers")),
+        _ => {
+            add(root.get("servers"));
+            add(root.get("mcpServers"));
+        }
+    }
+    if dialect == Dialect::VsCode {
+        // Settings of the user, and of a development container.
+        let devcontainer = root.pointer("/customizations/vscode/mcp");
+        for holder in [root.get("mcp"), devcontainer].into_iter().flatten() {
+            add(holder.get("servers"));
+        }
+        let holders = [Some(&root), root.get("mcp"), devcontainer].into_iter().flatten();
+        let inputs = holders.filter_map(|holder| holder.get("inputs")?.as_array());
+        found.inputs = inputs.flatten().cloned().collect();
+    }
+    if dialect == Dialect::McpHub {
+        let native = root.get("nativeMCPServers").and_then(Value::as_object).into_iter().flatten();
+        let native = native.map(|(name, _)| (name.clone(), "it is written in Lua and lives inside mcphub"));
+        found.unreachable = native.collect();
+    }
+    Ok(found)
+}
+
+/// A foreign file may be JSON5, which is read as far as the tree of our own files can step over it.
+fn json(text: &str) -> Result<Value, String> {
+    let tree = tree::parse(text, DEPTH);
+    let root = tree.root.as_ref().filter(|root| tree.whole && root.members().is_some());
+    let problem = || tree.problems.first().map_or("it is no JSON object".to_owned(), |problem| problem.message.clone());
+    root.map(tree::Node::to_value).ok_or_else(problem)
+}
+
+/// The file with this entry in it, replacing one of the same name. All else stays as it is.
+pub fn put(
+    dialect: Dialect,
+    text: &str,
+    name: &str,
+    entry: &Map<String, Value>,
+    comments: &[String],
+) -> Result<String, EditError> {
+    if dialect.is_toml() {
+        return toml::put(text, name, entry, comments);
+    }
+    let path = [dialect.section(), name];
+    if comments.is_empty() || !dialect.has_comments() {
+        return edit::apply(text, &[Edit::set(&path, Value::Object(entry.clone()))]);
+    }
+    // Written text needs an object to go into.
+    let section = edit::apply(text, &[Edit::remove(&path)])?;
+    let section = if section.trim().is_empty() {
+        edit::apply(&section, &[Edit::set(&path[..1], Value::Object(Map::new()))])?
+    } else {
+        section
+    };
+    let path = path.iter().map(|key| Step::Key((*key).to_owned())).collect();
+    edit::apply(&section, &[Edit::Paste { path, text: commented(entry, comments) }])
+}
+
+/// The file without this entry.
+pub fn remove(dialect: Dialect, text: &str, name: &str) -> Result<String, EditError> {
+    if dialect.is_toml() {
+        return toml::remove(text, name);
+    }
+    edit::apply(text, &[Edit::remove(&[dialect.section(), name])])
+}
+
+/// The entry of a name, where the program itself looks for it.
+pub fn entry(dialect: Dialect, text: &str, name: &str) -> Result<Option<Value>, String> {
+    if text.trim().is_empty() {
+        return Ok(None);
+    }
+    let root = if dialect.is_toml() { toml::value(text)? } else { json(text)? };
+    Ok(root.get(dialect.section()).and_then(|section| section.get(name)).cloned())
+}
+
+/// An entry over several lines, with comments above its keys.
+fn commented(entry: &Map<String, Value>, comments: &[String]) -> String {
+    let object = Value::Object(entry.clone());
+    let written = edit::apply("", &[Edit::set(&["x"], object)]).unwrap_or_default();
+    let tree = tree::parse(&written, DEPTH);
+    let keys = tree.find(&[Step::Key("x".to_owned())]).and_then(|node| written.get(node.span.clone())).unwrap_or("{}");
+    let comments: String = comments.iter().map(|comment| format!("\n    // {comment}")).collect();
+    let keys = keys.strip_prefix('{').unwrap_or_default();
+    // As it stands one level deep; the paste takes that away again.
+    format!("{{{comments}{keys}")
+        .lines()
+        .map(|line| line.strip_prefix("  ").unwrap_or(line))
+        .collect::<Vec<_>>()
+        .join("\n")
+}

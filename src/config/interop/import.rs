@@ -1,0 +1,162 @@
+//! Foreign files in, entries of ours out. Pure: texts are handed in, nothing is written.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::literals::Variables;
+use super::notes::Notes;
+use super::{Dialect, file, incoming, is_ourselves, ours};
+use crate::config::expand::{Reference, references};
+use crate::config::shape::{self, World};
+use crate::config::spec::{Launch, ServerSpec};
+use crate::model::{Scope, ServerName};
+use crate::text::one_line;
+
+/// What an import would write, and what it would not.
+#[derive(Debug, Default)]
+pub struct Import {
+    /// In the order of the files.
+    pub servers: Vec<(ServerName, Value)>,
+    /// Entries for `inputs` that those servers need.
+    pub inputs: Vec<Value>,
+    /// Name → why it stays behind. A file that cannot be read stands under its path.
+    pub skipped: BTreeMap<String, String>,
+    pub notes: BTreeMap<String, Vec<String>>,
+}
+
+/// Why a name may not be written: the reason, when there is one.
+pub type Taken<'a> = &'a dyn Fn(&ServerName) -> Option<String>;
+
+/// Converts every server of these files; of two with one name the first counts, as it does for the program itself.
+pub fn import(dialect: Dialect, files: &[(PathBuf, Arc<str>)], folder: Option<&Path>, taken: Taken<'_>) -> Import {
+    let mut import = Import::default();
+    let mut variables = Variables::default();
+    let mut inputs: Vec<Value> = Vec::new();
+    let mut wanted: Vec<String> = Vec::new();
+    let mut sources: BTreeMap<String, &Path> = BTreeMap::new();
+    for (path, text) in files {
+        let found = match file::read(dialect, text, folder) {
+            Ok(found) => found,
+            Err(reason) => {
+                let reason = format!("the file does not parse: {}", one_line(&reason, 200));
+                import.skipped.insert(path.display().to_string(), reason);
+                continue;
+            }
+        };
+        inputs.extend(found.inputs);
+        for (name, reason) in found.unreachable {
+            import.skipped.insert(shown(&name), reason.to_owned());
+        }
+        for (written, entry) in found.servers {
+            if let Some(first) = sources.get(&written) {
+                if *first != path.as_path() {
+                    let note = format!("{} has one of this name as well, which does not count", path.display());
+                    import.notes.entry(shown(&written)).or_default().push(note);
+                }
+                continue;
+            }
+            sources.insert(written.clone(), path);
+            let mut notes = Notes::default();
+            match one(dialect, &written, &entry, taken, &mut variables, &mut notes) {
+                Ok((name, _, _)) if import.servers.iter().any(|(known, _)| *known == name) => {
+                    import.skipped.insert(shown(&written), format!("another server became `{name}` already"));
+                }
+                Ok((name, spec, value)) => {
+                    wanted.extend(inputs_of(&spec.launch));
+                    let notes = notes.into_list();
+                    if !notes.is_empty() {
+                        import.notes.entry(name.to_string()).or_default().extend(notes);
+                    }
+                    import.servers.push((name, value));
+                }
+                Err(reason) => {
+                    import.skipped.insert(shown(&written), reason);
+                }
+            }
+        }
+    }
+    import.inputs = declared(&wanted, &inputs);
+    import
+}
+
+fn one(
+    dialect: Dialect,
+    written: &str,
+    entry: &Value,
+    taken: Taken<'_>,
+    variables: &mut Variables,
+    notes: &mut Notes,
+) -> Result<(ServerName, ServerSpec, Value), String> {
+    let entry = entry.as_object().ok_or("its entry is no object")?;
+    let name = match ServerName::new(written) {
+        Ok(name) => name,
+        Err(reason) => {
+            let near = shape::valid_name(written).ok_or_else(|| reason.to_string())?;
+            notes.add(format!("{} calls it `{}`", dialect.title(), one_line(written, 80)));
+            near
+        }
+    };
+    if let Some(reason) = taken(&name) {
+        return Err(reason);
+    }
+    let mut spec = incoming::read(dialect, entry, notes)?;
+    if let Launch::Stdio(stdio) = &spec.launch
+        && is_ourselves(&stdio.command, &stdio.args)
+    {
+        return Err("it is mcp-sidecar itself, which cannot be a server of its own".to_owned());
+    }
+    variables.hide(&mut spec.launch, name.as_str(), notes);
+    let value = ours::entry(&spec);
+    // Checked as a file's entry would be, on a machine that has every program and variable: those may come later.
+    match shape::entry(name.as_str(), &value, Scope::User, &Anything) {
+        Ok(_) => Ok((name, spec, value)),
+        Err(problems) => {
+            let told: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
+            Err(one_line(&told.join("; "), 300))
+        }
+    }
+}
+
+/// A machine that has everything.
+struct Anything;
+
+impl World for Anything {
+    fn is_set(&self, _variable: &str) -> bool {
+        true
+    }
+
+    fn finds(&self, _program: &str, _folder: Option<&Path>) -> bool {
+        true
+    }
+}
+
+fn inputs_of(launch: &Launch) -> impl Iterator<Item = String> {
+    references(launch).into_iter().filter_map(|reference| match reference {
+        Reference::Input(id) => Some(id),
+        _ => None,
+    })
+}
+
+/// An entry of `inputs` for each that is needed: as it was declared, or as a question for a text that nobody sees.
+fn declared(wanted: &[String], inputs: &[Value]) -> Vec<Value> {
+    let mut entries: Vec<Value> = Vec::new();
+    let id = |entry: &Value| entry.get("id").and_then(Value::as_str).map(str::to_owned);
+    for wanted in wanted {
+        if entries.iter().any(|entry| id(entry).as_ref() == Some(wanted)) {
+            continue;
+        }
+        let entry = inputs.iter().find(|entry| id(entry).as_ref() == Some(wanted));
+        let kind = entry.and_then(|entry| entry.get("type")).and_then(Value::as_str);
+        let ours = entry.filter(|_| kind.is_some_and(|kind| shape::keys::INPUT_TYPES.contains(&kind)));
+        let asked = || json!({ "id": wanted, "type": "promptString", "description": wanted, "password": true });
+        entries.push(ours.cloned().unwrap_or_else(asked));
+    }
+    entries
+}
+
+fn shown(name: &str) -> String {
+    one_line(name, 80)
+}

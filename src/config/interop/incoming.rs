@@ -1,0 +1,287 @@
+//! One entry of a foreign file, understood the way its own program does.
+
+mod approvals;
+mod fields;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use self::fields::{Fields, text_of};
+use super::Dialect;
+use super::notes::Notes;
+use super::words::{convert, variable};
+use crate::config::expand::Reference;
+use crate::config::spec::{Dev, Launch, OAuth, Remote, ServerSpec, Stdio, ToolRule};
+use crate::model::Level;
+use crate::text::one_line;
+
+/// From here on a number without a unit is surely meant in milliseconds.
+const SURELY_MILLISECONDS: f64 = 1000.0;
+
+/// What the entry asks for; an error is the reason why it cannot be carried over.
+pub fn read(dialect: Dialect, entry: &Map<String, Value>, notes: &mut Notes) -> Result<ServerSpec, String> {
+    let mut fields = Fields::new(dialect, entry.clone(), notes);
+    fields.flatten("transport");
+    if let Some(Value::Object(mut command)) = fields.take_object("command") {
+        // Older files of Zed hold the program as an object.
+        if let Some(path) = command.remove("path") {
+            command.insert("command".to_owned(), path);
+        }
+        fields.merge(command);
+    }
+    let launch = launch(&mut fields)?;
+    let enabled = fields.flag("enabled").unwrap_or(true) && !fields.flag("disabled").unwrap_or(false);
+    let (startup_timeout, timeout) = timeouts(&mut fields);
+    let tools = tools(&mut fields);
+    let dev = dev(&mut fields);
+    let display = fields.plain_text("name");
+    let description = fields.plain_text("description").or(display).map(|text| one_line(&text, 500));
+    approvals::tell(&mut fields);
+    fields.tell_rest();
+    Ok(ServerSpec {
+        launch,
+        fallback: None,
+        enabled,
+        auto_start: true,
+        description: description.filter(|text| !text.is_empty()),
+        startup_timeout,
+        timeout,
+        tools,
+        dev,
+    })
+}
+
+fn launch(fields: &mut Fields<'_>) -> Result<Launch, String> {
+    let written = fields.plain_text("type").or_else(|| fields.plain_text("transport"));
+    let written = written.or_else(|| fields.plain_text("transportType"));
+    let title = fields.dialect.title();
+    let (has_command, has_url) =
+        (fields.has("command"), ["url", "serverUrl", "httpUrl"].iter().any(|key| fields.has(key)));
+    match written.as_deref() {
+        Some("stdio" | "local") => stdio(fields),
+        Some("http" | "streamable-http" | "streamableHttp" | "streamable_http") => Ok(Launch::Http(remote(fields)?)),
+        Some("sse") => Ok(Launch::Sse(remote(fields)?)),
+        Some(other) => Err(format!("it is of type `{}`, which cannot be reached from here", one_line(other, 40))),
+        None if has_command && has_url => Err("it has both a `command` and a `url`, and no `type`".to_owned()),
+        None if has_command => stdio(fields),
+        None if has_url && fields.dialect == Dialect::Cline => Ok(Launch::Sse(remote(fields)?)),
+        None if has_url => {
+            if fields.dialect == Dialect::Claude {
+                fields.notes.add("Claude Code takes no `url` without a `type`; `http` was meant, most likely");
+            }
+            Ok(Launch::Http(remote(fields)?))
+        }
+        None if fields.has("settings") || fields.dialect == Dialect::Zed => {
+            Err(format!("an extension of {title} starts it; the entry itself does not say how"))
+        }
+        None => Err("it says neither `command` nor `url`".to_owned()),
+    }
+}
+
+fn stdio(fields: &mut Fields<'_>) -> Result<Launch, String> {
+    let mut words = match fields.left.get("command") {
+        Some(Value::Array(_)) => fields.texts("command")?,
+        _ => fields.text("command")?.into_iter().collect(),
+    }
+    .into_iter();
+    let command = words.next().filter(|word| !word.trim().is_empty()).ok_or("its `command` is empty")?;
+    let env = environment(fields)?;
+    let mut args: Vec<String> = words.collect();
+    args.extend(fields.texts("args")?);
+    if fields.dialect == Dialect::McpHub {
+        for arg in &mut args {
+            *arg = from_own_env(&dollar(arg), &env);
+        }
+    }
+    let env_file = fields.text("envFile")?;
+    let cwd = fields.text("cwd")?.filter(|cwd| !cwd.is_empty());
+    if fields.flag("sandboxEnabled") == Some(true) {
+        fields.notes.add("VS Code runs it in a sandbox; here it runs without one");
+    }
+    Ok(Launch::Stdio(Stdio { command, args, env, env_file, cwd, inherit_env: false }))
+}
+
+fn environment(fields: &mut Fields<'_>) -> Result<BTreeMap<String, Option<String>>, String> {
+    let mut env = BTreeMap::new();
+    let inherits = fields.dialect == Dialect::McpHub;
+    for (name, value) in fields.object("env").unwrap_or_default() {
+        let value = match value {
+            Value::Null if inherits => Some(variable(&name)),
+            Value::String(text) if inherits && text.is_empty() => Some(variable(&name)),
+            Value::String(text) if inherits && text.trim_start().starts_with("$:") => {
+                return Err(format!("a command gives the value of `{name}`, and no command is run here for one"));
+            }
+            Value::Null => None,
+            other => Some(fields.words(&text_of(&other).ok_or(format!("`env.{name}` is no text"))?)?),
+        };
+        env.insert(name, value);
+    }
+    // Codex names the variables that it passes on from its own environment.
+    for passed in fields.list("env_vars") {
+        match &passed {
+            Value::String(name) => {
+                env.entry(name.clone()).or_insert_with(|| Some(variable(name)));
+            }
+            Value::Object(entry) => {
+                let name = entry.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+                if entry.get("source").and_then(Value::as_str) == Some("remote") {
+                    fields.notes.add(format!("`{name}` comes from the remote environment of Codex, and is left out"));
+                } else if !name.is_empty() {
+                    env.entry(name.clone()).or_insert_with(|| Some(variable(&name)));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(env)
+}
+
+/// `$NAME` as a whole argument, as older files of mcphub have it.
+fn dollar(arg: &str) -> String {
+    let name = arg.strip_prefix('$').filter(|name| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    });
+    name.map_or_else(|| arg.to_owned(), variable)
+}
+
+/// mcphub looks a variable up in the entry's own `env` first; elsewhere that is for the program alone.
+fn from_own_env(text: &str, env: &BTreeMap<String, Option<String>>) -> String {
+    let filled = convert(text, |reference, written| {
+        Ok::<_, ()>(match &reference {
+            Reference::Variable { name, .. } => env.get(name).cloned().flatten().unwrap_or_else(|| written.to_owned()),
+            _ => written.to_owned(),
+        })
+    });
+    filled.unwrap_or_default()
+}
+
+fn remote(fields: &mut Fields<'_>) -> Result<Remote, String> {
+    let mut url = None;
+    for key in ["url", "serverUrl", "httpUrl"] {
+        url = url.or(fields.text(key)?);
+    }
+    let url = url.filter(|url| !url.is_empty()).ok_or("it is not set up yet: its `url` is empty")?;
+    if let Some((scheme @ ("unix" | "pipe"), _)) = url.split_once("://") {
+        return Err(format!("it is reached by `{scheme}://`, which is not supported here"));
+    }
+    let mut headers = BTreeMap::new();
+    for key in ["headers", "http_headers"] {
+        for (name, value) in fields.object(key).unwrap_or_default() {
+            let text = text_of(&value).ok_or(format!("`{key}.{name}` is no text"))?;
+            headers.insert(name, fields.words(&text)?);
+        }
+    }
+    for (name, value) in fields.object("env_http_headers").unwrap_or_default() {
+        if let Some(from) = value.as_str() {
+            headers.insert(name, variable(from));
+        }
+    }
+    if let Some(name) = fields.plain_text("bearer_token_env_var") {
+        headers.insert("Authorization".to_owned(), format!("Bearer {}", variable(&name)));
+    }
+    if let Some(token) = fields.plain_text("bearer_token") {
+        headers.insert("Authorization".to_owned(), format!("Bearer {token}"));
+    }
+    if fields.dialect == Dialect::McpHub {
+        let env = environment(fields)?;
+        let filled = |text: &String| from_own_env(text, &env);
+        return Ok(Remote {
+            url: filled(&url),
+            headers: headers.iter().map(|(name, text)| (name.clone(), filled(text))).collect(),
+            oauth: oauth(fields),
+        });
+    }
+    Ok(Remote { url, headers, oauth: oauth(fields) })
+}
+
+fn oauth(fields: &mut Fields<'_>) -> Option<OAuth> {
+    let mut written = fields.object("oauth").unwrap_or_default();
+    if let Some(scopes) = fields.take("scopes") {
+        written.insert("scopes".to_owned(), scopes);
+    }
+    // Cursor's form.
+    for (key, value) in fields.object("auth").unwrap_or_default() {
+        let key = match key.as_str() {
+            "CLIENT_ID" => "clientId".to_owned(),
+            "CLIENT_SECRET" => "clientSecret".to_owned(),
+            _ => key,
+        };
+        written.insert(key, value);
+    }
+    let secret = ["clientSecret", "client_secret"].iter().any(|key| written.contains_key(*key));
+    if secret {
+        fields.notes.add("the secret of the OAuth client is left behind: signing in here needs none");
+    }
+    let text = |keys: [&str; 2]| keys.iter().find_map(|key| written.get(*key)).and_then(text_of);
+    let scopes = match written.get("scopes") {
+        Some(Value::String(scopes)) => scopes.split_whitespace().map(str::to_owned).collect(),
+        Some(Value::Array(scopes)) => scopes.iter().filter_map(text_of).collect(),
+        _ => Vec::new(),
+    };
+    let port = text(["callbackPort", "callback_port"]).and_then(|port| port.parse().ok()).filter(|port| *port > 0);
+    let oauth = OAuth { client_id: text(["clientId", "client_id"]), scopes, callback_port: port };
+    (oauth != OAuth::default()).then_some(oauth)
+}
+
+fn timeouts(fields: &mut Fields<'_>) -> (Option<Duration>, Option<Duration>) {
+    let milliseconds = |number: f64| number / 1000.0;
+    let dialect = fields.dialect;
+    let plain = move |number: f64| match dialect {
+        Dialect::Claude => milliseconds(number),
+        Dialect::Zed | Dialect::Cline => number,
+        _ if number >= SURELY_MILLISECONDS => milliseconds(number),
+        _ => number,
+    };
+    let mut read = |key: &str, unit: &dyn Fn(f64) -> f64| {
+        let number = fields.take(key)?.as_f64()?;
+        let duration = Duration::try_from_secs_f64(unit(number)).ok().filter(|duration| !duration.is_zero());
+        // What our own files take; a day is longer than anything that is meant.
+        duration.map(|duration| duration.min(Duration::from_secs(24 * 60 * 60)))
+    };
+    let startup = read("startup_timeout_sec", &|number| number);
+    let startup = read("startup_timeout_ms", &milliseconds).or(startup);
+    let timeout = read("timeout", &plain);
+    let timeout = read("request_timeout_ms", &milliseconds).or(timeout);
+    (startup, read("tool_timeout_sec", &|number| number).or(timeout))
+}
+
+/// Lists that narrow are taken over as levels; those that widen never are.
+fn tools(fields: &mut Fields<'_>) -> Vec<ToolRule> {
+    let mut rules: Vec<ToolRule> = Vec::new();
+    let mut add = |pattern: String, level: Level| {
+        if !pattern.is_empty() && !rules.iter().any(|rule| rule.pattern == pattern) {
+            rules.push(ToolRule { pattern, level: level.into() });
+        }
+    };
+    for key in ["disabled_tools", "disabledTools", "excludeTools"] {
+        fields.list(key).iter().filter_map(text_of).for_each(|name| add(name, Level::Disable));
+    }
+    for key in ["enabled_tools", "includeTools"] {
+        if !fields.has(key) {
+            continue;
+        }
+        let names: Vec<String> = fields.list(key).iter().filter_map(text_of).collect();
+        if !names.iter().any(|name| name == "*") {
+            names.into_iter().for_each(|name| add(name, Level::RequireApproval));
+            add("*".to_owned(), Level::Disable);
+        }
+    }
+    rules
+}
+
+fn dev(fields: &mut Fields<'_>) -> Option<Dev> {
+    let dev = fields.object("dev")?;
+    if dev.contains_key("cwd") || fields.dialect != Dialect::VsCode {
+        fields.notes.add("`dev` is left out: its globs start in another folder");
+        return None;
+    }
+    let watch = match dev.get("watch")? {
+        Value::String(glob) => vec![glob.clone()],
+        Value::Array(globs) => globs.iter().filter_map(text_of).collect(),
+        _ => return None,
+    };
+    Some(Dev { watch })
+}

@@ -1,0 +1,44 @@
+//! What a foreign file lets pass without asking. It is told as a suggestion and never becomes a level: a file that came
+//! with a project must not grant itself anything by way of an import.
+
+use serde_json::Value;
+
+use super::fields::{Fields, text_of};
+use crate::text::one_line;
+
+/// More names than this nobody reads.
+const MOST: usize = 20;
+
+pub fn tell(fields: &mut Fields<'_>) {
+    let title = fields.dialect.title();
+    let mut suggest = |tools: &str| {
+        fields.notes.add(format!(
+            "{title} runs {tools} without asking; to have it so here, give them a level in `tools`, such as `allow-session`"
+        ));
+    };
+    let mut names: Vec<String> = Vec::new();
+    for key in ["autoApprove", "alwaysAllow", "trust"] {
+        match fields.left.remove(key) {
+            Some(Value::Bool(true)) => suggest("all of its tools"),
+            Some(Value::Array(tools)) => names.extend(tools.iter().filter_map(text_of)),
+            _ => {}
+        }
+    }
+    // Codex: `approve` is without asking, `prompt` is not.
+    if let Some(Value::String(mode)) = fields.left.remove("default_tools_approval_mode")
+        && mode == "approve"
+    {
+        suggest("all of its tools");
+    }
+    if let Some(Value::Object(tools)) = fields.left.remove("tools") {
+        let approved = |entry: &Value| entry.get("approval_mode").and_then(Value::as_str) == Some("approve");
+        names.extend(tools.iter().filter(|(_, entry)| approved(entry)).map(|(name, _)| name.clone()));
+    }
+    if names.is_empty() {
+        return;
+    }
+    let more = names.len().saturating_sub(MOST);
+    let shown: Vec<String> = names.iter().take(MOST).map(|name| format!("`{}`", one_line(name, 64))).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    suggest(&format!("{}{more}", shown.join(", ")));
+}

@@ -1,0 +1,433 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::config::layers;
+use crate::config::spec::Config;
+use crate::config::{Content, Source};
+use crate::model::Scope;
+use crate::settings::Settings;
+
+fn files(text: &str) -> Vec<(PathBuf, Arc<str>)> {
+    vec![(PathBuf::from("/their/file"), text.into())]
+}
+
+fn imported(dialect: Dialect, text: &str) -> Import {
+    import(dialect, &files(text), Some(Path::new("/work")), &|_| None)
+}
+
+/// The servers as one object, as they would stand in our file.
+fn servers(import: &Import) -> Value {
+    Value::Object(import.servers.iter().map(|(name, value)| (name.to_string(), value.clone())).collect())
+}
+
+/// Servers, notes and what was skipped, for reading.
+fn told(dialect: Dialect, text: &str) -> String {
+    let import = imported(dialect, text);
+    let mut lines: Vec<String> = import.servers.iter().map(|(name, value)| format!("{name} {value}")).collect();
+    lines.extend(import.inputs.iter().map(|input| format!("input {input}")));
+    let notes = import.notes.iter().flat_map(|(name, notes)| notes.iter().map(move |note| format!("{name}: {note}")));
+    lines.extend(notes);
+    lines.extend(import.skipped.iter().map(|(name, reason)| format!("skipped {name}: {reason}")));
+    lines.join("\n")
+}
+
+/// A config file of ours, loaded.
+fn config(text: &Value) -> Config {
+    let path: Arc<Path> = Path::new("/work/mcp.json").into();
+    let source = Source { path, scope: Scope::Project, folder: Some(Path::new("/work").into()) };
+    let content = Content::Text(text.to_string().into());
+    layers::load(&[(source, content)], &BTreeMap::new(), &Settings::default().limits).config
+}
+
+fn exported(dialect: Dialect, ours: &Value) -> Export {
+    let config = config(ours);
+    export(dialect, config.servers.values().map(|definition| &**definition), &config)
+}
+
+#[test]
+fn what_goes_in_and_out_and_in_again_is_the_same_in_every_dialect() {
+    let samples = [
+        (
+            Dialect::VsCode,
+            r#"{
+              // Comments and a trailing comma are fine there.
+              "inputs": [{ "type": "promptString", "id": "key", "description": "API key", "password": true }],
+              "servers": {
+                "fs": { "type": "stdio", "command": "npx", "args": ["-y", "fs", "${workspaceFolder}"], "cwd": "${userHome}",
+                        "env": { "TOKEN": "${env:TOKEN}", "KEY": "${input:key}", "DEBUG": 1, "PAGER": null },
+                        "envFile": "${workspaceFolder}/.env", "dev": { "watch": "src/**/*.ts" } },
+                "docs": { "type": "http", "url": "https://docs.test/mcp", "headers": { "X-Key": "${input:key}" },
+                          "oauth": { "clientId": "me" } },
+                "old": { "type": "sse", "url": "https://old.test/sse" },
+              }
+            }"#,
+        ),
+        (
+            Dialect::Claude,
+            r#"{ "mcpServers": {
+                "fs": { "command": "npx", "args": ["-y", "fs", "${CLAUDE_PROJECT_DIR:-.}"], "env": { "A": "${A}", "B": "${B:-b}" }, "timeout": 90000 },
+                "docs": { "type": "http", "url": "https://docs.test/mcp", "headers": { "Authorization": "Bearer ${TOKEN}" },
+                          "oauth": { "clientId": "me", "callbackPort": 8080, "scopes": "read write" } },
+                "old": { "type": "sse", "url": "https://old.test/sse" }
+            } }"#,
+        ),
+        (
+            Dialect::ClaudeDesktop,
+            r#"{ "globalShortcut": "", "mcpServers": { "fs": { "command": "npx", "args": ["-y", "fs", "/srv"], "env": { "LEVEL": "info" } } } }"#,
+        ),
+        (
+            Dialect::Cursor,
+            r#"{ "mcpServers": {
+                "fs": { "command": "npx", "args": ["${workspaceFolder}${/}x"], "env": { "A": "${env:A}" }, "envFile": ".env" },
+                "docs": { "url": "https://docs.test/mcp", "headers": { "X-Key": "${env:KEY}" }, "auth": { "CLIENT_ID": "me", "scopes": ["read"] } }
+            } }"#,
+        ),
+        (
+            Dialect::Windsurf,
+            r#"{ "mcpServers": {
+                "fs": { "command": "npx", "args": ["fs"], "env": { "A": "${env:A}" }, "disabled": true, "disabledTools": ["rm"] },
+                "docs": { "serverUrl": "https://docs.test/mcp", "headers": { "X-Key": "${env:KEY}" } }
+            } }"#,
+        ),
+        (
+            Dialect::Zed,
+            r#"{ "theme": "One", /* kept */ "context_servers": {
+                "fs": { "source": "custom", "command": { "path": "npx", "args": ["fs"], "env": { "A": "1" } }, "timeout": 30 },
+                "git": { "command": "git-mcp", "args": [], "enabled": false },
+                "docs": { "url": "https://docs.test/mcp", "headers": { "X-Key": "open" }, "oauth": { "client_id": "me" } },
+            } }"#,
+        ),
+        (
+            Dialect::Cline,
+            r#"{ "mcpServers": {
+                "fs": { "transport": { "type": "stdio", "command": "npx", "args": ["fs"], "env": { "A": "1" } }, "disabled": true, "timeout": 120 },
+                "docs": { "type": "streamableHttp", "url": "https://docs.test/mcp", "headers": { "X-Key": "open" } },
+                "old": { "url": "https://old.test/sse" }
+            } }"#,
+        ),
+        (
+            Dialect::Codex,
+            r#"
+                model = "o3" # not ours
+                [mcp_servers.fs]
+                command = "npx"
+                args = ["-y", "fs"]
+                env = { LEVEL = "info" }
+                env_vars = ["TOKEN", { name = "OTHER", source = "local" }]
+                cwd = "/srv"
+                enabled = false
+                startup_timeout_sec = 20
+                tool_timeout_sec = 1.5
+                enabled_tools = ["read", "list"]
+                disabled_tools = ["rm"]
+                [mcp_servers.docs]
+                url = "https://docs.test/mcp"
+                bearer_token_env_var = "DOCS_TOKEN"
+                http_headers = { "X-Mode" = "full" }
+                env_http_headers = { "X-Key" = "DOCS_KEY" }
+                scopes = ["read"]
+                oauth = { client_id = "me", callback_port = 8080 }
+            "#,
+        ),
+        (
+            Dialect::McpHub,
+            r#"{ mcpServers: {
+                "fs": { command: 'npx', "args": ["fs", "$HOME_DIR"], "env": { "A": null, "B": "", "C": "c" }, "cwd": "/srv",
+                        "disabled": true, "disabled_tools": ["rm"], "description": "files", },
+                "docs": { "url": "https://docs.test/mcp", "headers": { "X-Key": "${KEY}" } }
+            } }"#,
+        ),
+    ];
+    for (dialect, text) in samples {
+        let first = imported(dialect, text);
+        assert!(first.skipped.is_empty(), "{dialect}: {:?}", first.skipped);
+        let ours = json!({ "servers": servers(&first), "inputs": first.inputs });
+        let written = exported(dialect, &ours).text().unwrap();
+        let second = imported(dialect, &written);
+        assert_eq!(servers(&second), sorted(&first), "{dialect}:\n{written}");
+        assert_eq!(second.inputs, first.inputs, "{dialect}");
+        assert!(second.skipped.is_empty(), "{dialect}: {:?}", second.skipped);
+    }
+}
+
+/// As an export orders them.
+fn sorted(import: &Import) -> Value {
+    let map: BTreeMap<String, Value> =
+        import.servers.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+    json!(map)
+}
+
+#[test]
+fn the_same_key_is_read_in_the_unit_and_meaning_of_its_own_program() {
+    let entry = |dialect, text: &str| servers(&imported(dialect, text))["s"].clone();
+    let timed = r#"{ "mcpServers": { "s": { "command": "x", "timeout": 2000 } } }"#;
+    assert_eq!(entry(Dialect::Claude, timed)["timeout"], 2);
+    assert_eq!(entry(Dialect::Cline, timed)["timeout"], 2000);
+    let remote = r#"{ "mcpServers": { "s": { "url": "https://x.test/mcp" } } }"#;
+    assert_eq!(entry(Dialect::Cline, remote)["type"], "sse");
+    assert_eq!(entry(Dialect::Cursor, remote)["type"], "http");
+    let null = r#"{ "mcpServers": { "s": { "command": "x", "env": { "A": null } } } }"#;
+    assert_eq!(entry(Dialect::McpHub, null)["env"]["A"], "${env:A}");
+    assert_eq!(entry(Dialect::VsCode, null)["env"]["A"], Value::Null);
+    let word = r#"{ "mcpServers": { "s": { "command": "x", "args": ["${userHome}"] } } }"#;
+    assert!(imported(Dialect::Cursor, word).notes.is_empty());
+    assert_eq!(
+        imported(Dialect::Claude, word).notes["s"],
+        ["`${userHome}` is plain text to Claude Code; here it is filled in"]
+    );
+}
+
+#[test]
+fn what_runs_without_asking_elsewhere_is_suggested_and_never_written() {
+    insta::assert_snapshot!(told(Dialect::Cline, r#"{ "mcpServers": {
+        "a": { "command": "x", "autoApprove": ["read", "list"] },
+        "b": { "command": "x", "alwaysAllow": ["rm"], "trust": true },
+        "c": { "command": "x", "autoApprove": [] }
+    } }"#), @r#"
+    a {"command":"x"}
+    b {"command":"x"}
+    c {"command":"x"}
+    a: Cline runs `read`, `list` without asking; to have it so here, give them a level in `tools`, such as `allow-session`
+    b: Cline runs all of its tools without asking; to have it so here, give them a level in `tools`, such as `allow-session`
+    b: Cline runs `rm` without asking; to have it so here, give them a level in `tools`, such as `allow-session`
+    "#);
+    let codex = "[mcp_servers.a]\ncommand = 'x'\ndefault_tools_approval_mode = 'approve'\n[mcp_servers.a.tools.rm]\napproval_mode = 'approve'\n";
+    let import = imported(Dialect::Codex, codex);
+    assert_eq!(servers(&import), json!({ "a": { "command": "x" } }));
+    assert_eq!(import.notes["a"].len(), 2, "{:?}", import.notes);
+}
+
+#[test]
+fn literal_secrets_become_variables_and_are_never_told() {
+    let text = r#"{ "mcpServers": {
+        "git-hub": { "command": "x", "args": ["--api-key=abcdefgh12345678", "--verbose"], "env": { "GITHUB_TOKEN": "ghp_0123456789abcdefghij", "MODE": "fast" } },
+        "other": { "command": "x", "env": { "GITHUB_TOKEN": "ghp_zzzzzzzzzzzzzzzzzzzz" } },
+        "same": { "command": "x", "env": { "GITHUB_TOKEN": "ghp_0123456789abcdefghij" } },
+        "web": { "url": "https://me:hunter2hunter2@x.test/mcp?token=abcdefgh", "headers": { "Authorization": "Bearer abcdefghijkl" } }
+    } }"#;
+    let shown = told(Dialect::Cursor, text);
+    for secret in ["ghp_", "abcdefgh", "hunter2"] {
+        assert!(!shown.contains(secret), "{secret} in {shown}");
+    }
+    insta::assert_snapshot!(shown, @r#"
+    git-hub {"command":"x","args":["--api-key=${env:GIT_HUB_API_KEY}","--verbose"],"env":{"GITHUB_TOKEN":"${env:GITHUB_TOKEN}","MODE":"fast"}}
+    other {"command":"x","env":{"GITHUB_TOKEN":"${env:OTHER_GITHUB_TOKEN}"}}
+    same {"command":"x","env":{"GITHUB_TOKEN":"${env:GITHUB_TOKEN}"}}
+    web {"type":"http","url":"https://me:${env:WEB_PASSWORD}@x.test/mcp?token=${env:WEB_TOKEN_2}","headers":{"Authorization":"Bearer ${env:WEB_TOKEN}"}}
+    git-hub: the literal secret in `args` is left behind: put its value into the variable `GIT_HUB_API_KEY`
+    git-hub: the literal secret in `env.GITHUB_TOKEN` is left behind: put its value into the variable `GITHUB_TOKEN`
+    other: the literal secret in `env.GITHUB_TOKEN` is left behind: put its value into the variable `OTHER_GITHUB_TOKEN`
+    same: the literal secret in `env.GITHUB_TOKEN` is left behind: put its value into the variable `GITHUB_TOKEN`
+    web: the literal secret in `headers.Authorization` is left behind: put its value into the variable `WEB_TOKEN`
+    web: the literal secret in `url` is left behind: put its value into the variable `WEB_PASSWORD`
+    web: the literal secret in `url` is left behind: put its value into the variable `WEB_TOKEN_2`
+    "#);
+    let ours = json!({ "servers": { "a": { "command": "x", "env": { "TOKEN": "ghp_0123456789abcdefghij" } } } });
+    let export = exported(Dialect::Cursor, &ours);
+    assert!(export.text().unwrap().contains("${env:TOKEN}") && !export.text().unwrap().contains("ghp_"));
+}
+
+#[test]
+fn what_cannot_be_carried_over_is_skipped_with_the_reason() {
+    insta::assert_snapshot!(told(Dialect::McpHub, r#"{ "nativeMCPServers": { "lua": {} }, "servers": {
+        "cmd": { "command": "x", "env": { "A": "${cmd: op read key}" } },
+        "old": { "command": "x", "env": { "A": "$: op read key" } },
+        "both": { "command": "x", "url": "https://x.test" },
+        "none": { "description": "nothing" },
+        "us": { "command": "/opt/bin/mcp-sidecar", "args": ["connect"] },
+        "odd name!": { "command": "x" },
+        "text": "x"
+    } }"#), @r#"
+    odd-name {"command":"x"}
+    odd-name: mcphub calls it `odd name!`
+    skipped both: it has both a `command` and a `url`, and no `type`
+    skipped cmd: it runs a command to get a value (`${cmd:…}`), which is not done here; put the value into a variable
+    skipped lua: it is written in Lua and lives inside mcphub
+    skipped none: it says neither `command` nor `url`
+    skipped old: a command gives the value of `A`, and no command is run here for one
+    skipped text: its entry is no object
+    skipped us: it is mcp-sidecar itself, which cannot be a server of its own
+    "#);
+    insta::assert_snapshot!(told(Dialect::VsCode, r#"{ "inputs": [{ "id": "k", "type": "command", "command": "c" }], "servers": {
+        "pipe": { "url": "unix:///run/x.sock#/mcp" },
+        "conf": { "command": "${config:x.y}" },
+        "here": { "command": "x", "args": ["${file}"] },
+        "asks": { "command": "x", "args": ["${input:k}", "${X}"], "sandboxEnabled": true, "gallery": "g", "frobnicate": 1 }
+    } }"#), @r#"
+    asks {"command":"x","args":["${input:k}","${env:X}"]}
+    input {"id":"k","type":"promptString","description":"k","password":true}
+    asks: `${X}` is plain text to VS Code; here it is filled in
+    asks: VS Code runs it in a sandbox; here it runs without one
+    asks: not taken over, without a meaning here: `frobnicate`
+    skipped conf: it uses `${config:x.y}`, which only VS Code can fill in
+    skipped here: it uses `${file}`, which only VS Code can fill in
+    skipped pipe: it is reached by `unix://`, which is not supported here
+    "#);
+    insta::assert_snapshot!(told(Dialect::Zed, r#"{ "context_servers": { "ext": { "settings": {} }, "ws": { "type": "ws", "url": "wss://x" } } }"#), @r"
+    skipped ext: an extension of Zed starts it; the entry itself does not say how
+    skipped ws: it is of type `ws`, which cannot be reached from here
+    ");
+}
+
+#[test]
+fn a_variable_of_mcphub_is_looked_up_in_the_own_env_first() {
+    let text = r#"{ "mcpServers": { "s": { "command": "x", "args": ["--to", "${PLACE}", "$OTHER"], "env": { "PLACE": "here" } },
+                                    "w": { "url": "https://x.test/${PLACE}", "env": { "PLACE": "there" } } } }"#;
+    let servers = servers(&imported(Dialect::McpHub, text));
+    assert_eq!(servers["s"]["args"], json!(["--to", "here", "${env:OTHER}"]));
+    assert_eq!(servers["w"], json!({ "type": "http", "url": "https://x.test/there" }));
+}
+
+#[test]
+fn the_private_section_of_a_project_counts_before_the_users() {
+    let text = r#"{ "mcpServers": { "a": { "command": "user" }, "b": { "command": "user" } },
+                    "projects": { "/work": { "mcpServers": { "a": { "command": "local" } } }, "/other": { "mcpServers": { "c": { "command": "x" } } } } }"#;
+    let servers = servers(&imported(Dialect::Claude, text));
+    assert_eq!(servers, json!({ "a": { "command": "local" }, "b": { "command": "user" } }));
+}
+
+#[test]
+fn a_file_that_does_not_parse_takes_no_other_along_and_shows_nothing_of_itself() {
+    let files = vec![
+        (PathBuf::from("/broken.toml"), Arc::from("[mcp_servers.a\nbearer_token = \"hunter2hunter2\"")),
+        (PathBuf::from("/good.toml"), Arc::from("[mcp_servers.b]\ncommand = \"x\"\n")),
+    ];
+    let import = import(Dialect::Codex, &files, None, &|_| None);
+    assert_eq!(servers(&import), json!({ "b": { "command": "x" } }));
+    let reason = &import.skipped["/broken.toml"];
+    assert!(reason.starts_with("the file does not parse") && !reason.contains("hunter2"), "{reason}");
+}
+
+#[test]
+fn what_a_dialect_cannot_say_is_left_out_and_told_as_a_comment_where_there_are_comments() {
+    let ours = json!({ "servers": {
+        "fs": { "command": "fs-mcp", "args": ["${workspaceFolder}", "${input:key}"], "cwd": "/srv", "enabled": false,
+                "timeout": 5, "tools": { "rm": "disable", "read": "allow-session" }, "fallback": { "type": "tcp", "port": 1 } },
+        "net": { "type": "tcp", "port": 3001 }
+    }, "inputs": [{ "id": "key", "type": "promptString", "description": "Key", "password": true }] });
+    insta::assert_snapshot!(exported(Dialect::VsCode, &ours).text().unwrap(), @r#"
+    {
+      "servers": {
+        "fs": {
+          // left out, VS Code has no place for it: `enabled: false`, `timeout`, `tools`, `fallback`
+          "type": "stdio",
+          "command": "fs-mcp",
+          "args": ["${workspaceFolder}", "${input:key}"],
+          "cwd": "/srv"
+        }
+      },
+      "inputs": [
+        {
+          "id": "key",
+          "type": "promptString",
+          "description": "Key",
+          "password": true
+        }
+      ]
+    }
+    "#);
+    insta::assert_snapshot!(exported(Dialect::Codex, &ours).text().unwrap(), @r#"
+    [mcp_servers.fs]
+    # Codex does not fill in `${workspaceFolder}`: put the path in by hand
+    # `${input:key}` became the variable `KEY`: Codex knows no such value
+    # Codex does not fill in `${env:KEY}`: put the value of `KEY` in by hand
+    # left out, Codex has no place for it: `tools (all levels but disable)`, `fallback`
+    command = "fs-mcp"
+    args = ["${workspaceFolder}", "${env:KEY}"]
+    cwd = "/srv"
+    enabled = false
+    tool_timeout_sec = 5
+    disabled_tools = ["rm"]
+    "#);
+    let plain = exported(Dialect::Claude, &ours);
+    insta::assert_snapshot!(plain.text().unwrap(), @r#"
+    {
+      "mcpServers": {
+        "fs": {
+          "type": "stdio",
+          "command": "fs-mcp",
+          "args": ["${CLAUDE_PROJECT_DIR:-.}", "${KEY}"],
+          "timeout": 5000
+        }
+      }
+    }
+    "#);
+    assert_eq!(plain.notes["net"], ["left out: Claude Code does not know servers of type `tcp`"]);
+}
+
+#[test]
+fn an_export_into_a_file_keeps_what_else_is_there() {
+    let ours = json!({ "servers": { "new": { "command": "x", "autoStart": false }, "both": { "command": "y" } } });
+    let zed = "{\n  // my theme\n  \"theme\": \"One\",\n  \"context_servers\": {\n    \"both\": { \"command\": \"old\", \"args\": [] }, // mine\n  },\n}\n";
+    insta::assert_snapshot!(exported(Dialect::Zed, &ours).merged(zed).unwrap(), @r#"
+    {
+      // my theme
+      "theme": "One",
+      "context_servers": {
+        "both": { "command": "y", "args": [] }, // mine
+        "new": {
+          // left out, Zed has no place for it: `autoStart`
+          "command": "x",
+          "args": []
+        },
+      },
+    }
+    "#);
+    let codex =
+        "# mine\nmodel = \"o3\"\n\n[mcp_servers.both] # old\ncommand = \"old\"\n\n[tui]\ntheme = \"x\" # dark\n";
+    insta::assert_snapshot!(exported(Dialect::Codex, &ours).merged(codex).unwrap(), @r#"
+    # mine
+    model = "o3"
+
+    [tui]
+    theme = "x" # dark
+
+    [mcp_servers.both]
+    command = "y"
+
+    [mcp_servers.new]
+    # left out, Codex has no place for it: `autoStart`
+    command = "x"
+    "#);
+}
+
+#[test]
+fn our_own_lines_come_and_go_without_a_trace_in_every_dialect() {
+    let args = ["connect".to_owned()];
+    let json =
+        "{\n  // kept\n  \"a\": 1, // here\n  \"SECTION\": {\n    \"x\": { \"command\": \"x\" } // and here\n  }\n}\n";
+    let toml = "# kept\nmodel = \"o3\"\n\n[mcp_servers.x] # here\ncommand = \"x\"\n# the end\n";
+    for dialect in Dialect::ALL {
+        let before = if dialect.is_toml() { toml.to_owned() } else { json.replace("SECTION", dialect.section()) };
+        let pointed = point_at_us(dialect, &before, "mcp-sidecar", &args).unwrap();
+        assert!(pointed.contains("mcp-sidecar") && pointed.contains("connect"), "{dialect}:\n{pointed}");
+        assert_eq!(point_at_us(dialect, &pointed, "mcp-sidecar", &args).unwrap(), pointed, "{dialect}: twice is once");
+        assert_eq!(take_us_out(dialect, &pointed).unwrap(), before, "{dialect}");
+        assert_eq!(take_us_out(dialect, &before).unwrap(), before, "{dialect}: nothing to undo");
+        let fresh = point_at_us(dialect, "", "mcp-sidecar", &args).unwrap();
+        let import = imported(dialect, &fresh);
+        assert!(import.skipped["mcp-sidecar"].contains("itself"), "{dialect}: what we wrote is known as ours\n{fresh}");
+    }
+}
+
+#[test]
+fn an_entry_of_our_name_that_is_not_ours_is_left_alone() {
+    let text = r#"{ "mcpServers": { "mcp-sidecar": { "command": "something-else" } } }"#;
+    assert!(matches!(point_at_us(Dialect::Cursor, text, "mcp-sidecar", &[]), Err(SetupError::Foreign)));
+    assert!(matches!(take_us_out(Dialect::Cursor, text), Err(SetupError::Foreign)));
+    assert!(matches!(point_at_us(Dialect::Cursor, "{ oops", "mcp-sidecar", &[]), Err(SetupError::Broken(_))));
+}
+
+#[test]
+fn every_program_has_a_place_below_the_home_folder() {
+    let homes = Homes::under(Path::new("/home/me"));
+    for dialect in Dialect::ALL {
+        assert!(user_files(dialect, &homes).iter().all(|path| path.starts_with("/home/me")), "{dialect}");
+        assert_eq!(Dialect::parse(dialect.name()), Some(dialect));
+        assert_eq!(serde_json::to_value(dialect).unwrap(), dialect.name());
+    }
+}

@@ -1,0 +1,132 @@
+//! Codex's file, which is TOML: read as the same values that the other files hold, and changed so that the rest of it
+//! stays as it is.
+
+use serde_json::{Map, Value};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Key, Table};
+
+use crate::config::edit::EditError;
+
+const SECTION: &str = "mcp_servers";
+
+/// The whole file as a value.
+pub fn value(text: &str) -> Result<Value, String> {
+    // The first line of the message says what and where; the others repeat the text of the file.
+    let first = |error: toml::de::Error| error.message().lines().next().unwrap_or("not TOML").to_owned();
+    toml::from_str::<Value>(text).map_err(first)
+}
+
+/// One server as text, with comments above its keys.
+pub fn server(name: &str, entry: &Map<String, Value>, comments: &[String]) -> String {
+    let mut table = Table::new();
+    for (key, value) in entry {
+        if let Some(value) = inline(value) {
+            table.insert(key, Item::Value(value));
+        }
+    }
+    let mut servers = Table::new();
+    servers.set_implicit(true);
+    servers.insert(name, Item::Table(table));
+    let mut document = DocumentMut::new();
+    document.insert(SECTION, Item::Table(servers));
+    let written = document.to_string();
+    let comments: String = comments.iter().map(|comment| format!("# {comment}\n")).collect();
+    // Below the header, so that they come and go with the server.
+    let (header, keys) = written.trim_start().split_once('\n').unwrap_or((&written, ""));
+    format!("{header}\n{comments}{keys}")
+}
+
+/// The file with a server in it, behind everything else.
+pub fn put(text: &str, name: &str, entry: &Map<String, Value>, comments: &[String]) -> Result<String, EditError> {
+    let kept = remove(text, name)?;
+    let gap = match kept.as_str() {
+        "" => "",
+        kept if kept.ends_with('\n') => "\n",
+        _ => "\n\n",
+    };
+    let appended = format!("{kept}{gap}{}", server(name, entry, comments));
+    if appended.parse::<DocumentMut>().is_ok() {
+        return Ok(appended);
+    }
+    // The servers stand in one inline table, which nothing can be appended to.
+    let mut document = parse(&kept)?;
+    let servers = document.entry(SECTION).or_insert_with(toml_edit::table);
+    let noun = servers.type_name();
+    let servers = servers.as_table_like_mut().ok_or(EditError::NotAnObject(SECTION.to_owned(), noun))?;
+    let table: InlineTable = entry.iter().filter_map(|(key, value)| Some((key.as_str(), inline(value)?))).collect();
+    servers.insert(name, Item::Value(table.into()));
+    Ok(document.to_string())
+}
+
+/// The file without a server. Its own lines go, and no others.
+pub fn remove(text: &str, name: &str) -> Result<String, EditError> {
+    let mut document = parse(text)?;
+    let Some(servers) = document.get_mut(SECTION).and_then(Item::as_table_like_mut) else { return Ok(text.to_owned()) };
+    if servers.remove(name).is_none() {
+        return Ok(text.to_owned());
+    }
+    if servers.is_empty() {
+        document.remove(SECTION);
+    }
+    // By lines where that comes to the same, because then nothing else moves; an inline table has no lines of its own.
+    let rest = document.to_string();
+    let by_lines = without_lines_of(text, name);
+    Ok(if value(&by_lines).ok() == value(&rest).ok() { by_lines } else { rest })
+}
+
+/// A text without the tables of a server, and without the blank line that set them off. Comments and blank lines behind
+/// the last of its keys belong to what follows.
+fn without_lines_of(text: &str, name: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut behind: Vec<&str> = Vec::new();
+    let mut inside = false;
+    for line in text.split_inclusive('\n') {
+        let trimmed = line.trim();
+        if let Some(keys) = header(trimmed) {
+            let ours = keys.iter().take(2).map(String::as_str).eq([SECTION, name]);
+            if !ours {
+                kept.append(&mut behind);
+            } else if kept.last().is_some_and(|last| last.trim().is_empty()) {
+                kept.pop();
+            }
+            inside = ours;
+        }
+        match inside {
+            false => kept.push(line),
+            true if trimmed.is_empty() || trimmed.starts_with('#') => behind.push(line),
+            true => behind.clear(),
+        }
+    }
+    kept.append(&mut behind);
+    kept.concat()
+}
+
+/// The keys of a table's header; none for one of an array of tables.
+fn header(line: &str) -> Option<Vec<String>> {
+    let inner = line.strip_prefix('[')?;
+    if inner.starts_with('[') {
+        return Some(Vec::new());
+    }
+    let keys = Key::parse(inner.get(..inner.rfind(']')?)?).ok()?;
+    Some(keys.iter().map(|key| key.get().to_owned()).collect())
+}
+
+fn parse(text: &str) -> Result<DocumentMut, EditError> {
+    text.parse().map_err(|error: toml_edit::TomlError| EditError::Broken(error.message().to_owned()))
+}
+
+fn inline(value: &Value) -> Option<toml_edit::Value> {
+    Some(match value {
+        Value::Null => return None,
+        Value::Bool(flag) => (*flag).into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => whole.into(),
+            None => number.as_f64()?.into(),
+        },
+        Value::String(text) => text.as_str().into(),
+        Value::Array(items) => items.iter().filter_map(inline).collect::<Array>().into(),
+        Value::Object(map) => {
+            let members = map.iter().filter_map(|(key, value)| Some((key.as_str(), inline(value)?)));
+            members.collect::<InlineTable>().into()
+        }
+    })
+}

@@ -1,0 +1,141 @@
+//! `${…}` from one dialect to another: the same spelling means different things, and some mean nothing elsewhere.
+
+use super::Dialect;
+use super::notes::Notes;
+use crate::config::expand::{Piece, Reference, pieces};
+use crate::text::one_line;
+
+/// What VS Code and its kin fill in from the open editor: nothing that a server could be started with here.
+const EDITOR_WORDS: &[&str] = &[
+    "file",
+    "fileBasename",
+    "fileBasenameNoExtension",
+    "fileDirname",
+    "fileExtname",
+    "fileWorkspaceFolder",
+    "relativeFile",
+    "relativeFileDirname",
+    "lineNumber",
+    "columnNumber",
+    "selectedText",
+    "execPath",
+    "extensionInstallFolder",
+    "defaultBuildTask",
+];
+
+/// A text of a foreign file in our words; an error is the reason why there are none for it.
+pub fn to_ours(dialect: Dialect, text: &str, notes: &mut Notes) -> Result<String, String> {
+    convert(text, |reference, written| one_to_ours(dialect, reference, written, notes))
+}
+
+/// A text of ours in the words of a foreign file.
+pub fn to_theirs(dialect: Dialect, text: &str, notes: &mut Notes) -> String {
+    let converted = convert(text, |reference, written| Ok::<_, ()>(one_to_theirs(dialect, reference, written, notes)));
+    converted.unwrap_or_default()
+}
+
+/// The way we write a reference.
+pub fn written(reference: &Reference) -> String {
+    match reference {
+        Reference::Variable { name, default: None } => format!("${{env:{name}}}"),
+        Reference::Variable { name, default: Some(default) } => format!("${{{name}:-{default}}}"),
+        Reference::WorkspaceFolder => "${workspaceFolder}".to_owned(),
+        Reference::WorkspaceFolderBasename => "${workspaceFolderBasename}".to_owned(),
+        Reference::UserHome => "${userHome}".to_owned(),
+        Reference::PathSeparator => "${pathSeparator}".to_owned(),
+        Reference::Cwd => "${cwd}".to_owned(),
+        Reference::Input(id) => format!("${{input:{id}}}"),
+        Reference::Keyring(name) => format!("${{keyring:{name}}}"),
+        Reference::Unknown(written) => written.clone(),
+    }
+}
+
+pub fn variable(name: &str) -> String {
+    format!("${{env:{name}}}")
+}
+
+/// Each reference of a text replaced.
+pub fn convert<E>(text: &str, mut one: impl FnMut(Reference, &str) -> Result<String, E>) -> Result<String, E> {
+    let mut converted = String::with_capacity(text.len());
+    for piece in pieces(text) {
+        match piece {
+            Piece::Text(plain) => converted.push_str(plain),
+            Piece::Reference { reference, span } => {
+                converted.push_str(&one(reference, text.get(span).unwrap_or_default())?);
+            }
+        }
+    }
+    Ok(converted)
+}
+
+fn one_to_ours(dialect: Dialect, reference: Reference, raw: &str, notes: &mut Notes) -> Result<String, String> {
+    let title = dialect.title();
+    let shown = one_line(raw, 60);
+    if raw.starts_with("${cmd:") {
+        return Err(
+            "it runs a command to get a value (`${cmd:…}`), which is not done here; put the value into a variable"
+                .to_owned(),
+        );
+    }
+    let only_there = || Err(format!("it uses `{shown}`, which only {title} can fill in"));
+    match &reference {
+        Reference::Unknown(_) => return only_there(),
+        Reference::Variable { name, .. } => match dialect {
+            Dialect::VsCode | Dialect::Cursor if raw == "${workspaceRoot}" => {
+                return Ok(written(&Reference::WorkspaceFolder));
+            }
+            Dialect::VsCode | Dialect::Cursor
+                if EDITOR_WORDS.contains(&name.as_str()) && !raw.starts_with("${env:") =>
+            {
+                return only_there();
+            }
+            Dialect::Claude if name == "CLAUDE_PROJECT_DIR" => return Ok(written(&Reference::WorkspaceFolder)),
+            Dialect::Claude if name.starts_with("CLAUDE_PLUGIN_") => return only_there(),
+            _ => {}
+        },
+        _ => {}
+    }
+    if !dialect.fills(&reference, raw) {
+        notes.add(format!("`{shown}` is plain text to {title}; here it is filled in"));
+    }
+    Ok(written(&reference))
+}
+
+fn one_to_theirs(dialect: Dialect, reference: Reference, raw: &str, notes: &mut Notes) -> String {
+    let title = dialect.title();
+    let ours = written(&reference);
+    if dialect.fills(&reference, &ours) {
+        return ours;
+    }
+    let by_hand = |notes: &mut Notes, what: &str| {
+        notes.add(format!("{title} does not fill in `{}`: put {what} in by hand", one_line(&ours, 60)));
+        ours.clone()
+    };
+    match (dialect, &reference) {
+        (Dialect::Claude, Reference::Variable { name, default: None }) => format!("${{{name}}}"),
+        (Dialect::Claude, Reference::WorkspaceFolder | Reference::Cwd) => "${CLAUDE_PROJECT_DIR:-.}".to_owned(),
+        (Dialect::Claude, Reference::UserHome) => "${HOME}".to_owned(),
+        (Dialect::Cursor, Reference::Cwd) => written(&Reference::WorkspaceFolder),
+        (_, Reference::PathSeparator) => std::path::MAIN_SEPARATOR.to_string(),
+        (_, Reference::Variable { name, default: Some(_) }) => {
+            let plain = Reference::Variable { name: name.clone(), default: None };
+            notes.add(format!("{title} knows no defaults: that of the variable `{name}` is left out"));
+            one_to_theirs(dialect, plain, raw, notes)
+        }
+        (_, Reference::Input(id) | Reference::Keyring(id)) => {
+            let name = variable_of(id);
+            notes.add(format!("`{}` became the variable `{name}`: {title} knows no such value", one_line(raw, 60)));
+            one_to_theirs(dialect, Reference::Variable { name, default: None }, raw, notes)
+        }
+        (_, Reference::Variable { name, .. }) => by_hand(notes, &format!("the value of `{name}`")),
+        (_, Reference::Unknown(_)) => ours,
+        _ => by_hand(notes, "the path"),
+    }
+}
+
+/// A variable's name for the id of an input or a key.
+fn variable_of(id: &str) -> String {
+    let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    let name: String = id.chars().map(upper).collect();
+    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("_{name}") } else { name }
+}
