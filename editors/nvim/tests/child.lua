@@ -20,15 +20,18 @@ M.user_config = [[{
   "policy": { "readOnly": "allow-session" }
 }]]
 
----@param opts? { user?: string, project?: string, options?: string, files?: table<string, string>, args?: string[] }
+---`beside` puts it into the same workspace as another child.
+---@param opts? { beside?: table, user?: string, project?: string, options?: string, files?: table<string, string>, args?: string[] }
 function M.new(opts)
   opts = opts or {}
-  local place = vim.fn.tempname()
+  local place = opts.beside and opts.beside.place or vim.fn.tempname()
   for _, folder in ipairs({ "bin", "config", "state", "run", "xdg", "ws" }) do
     vim.fn.mkdir(place .. "/" .. folder, "p", "0700")
   end
   vim.uv.fs_symlink(binary, place .. "/bin/mcp-sidecar")
-  write(place .. "/config/mcp.json", opts.user or "{}")
+  if not opts.beside then
+    write(place .. "/config/mcp.json", opts.user or "{}")
+  end
   if opts.project then
     write(place .. "/ws/mcp.json", opts.project)
   end

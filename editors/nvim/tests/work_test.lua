@@ -517,4 +517,21 @@ return {
       child:wait("require('mcp_sidecar.client').picture().servers.second == nil", "it is gone")
     end,
   },
+  {
+    "two windows on one workspace see the same question, and one answer is enough",
+    function(open)
+      local child = ready(open)
+      local other = open({ beside = child })
+      other:command("Mcp")
+      other:connected("demo")
+      ask(child)
+      child:prompt()
+      assert(other:prompt():find("plugin chat", 1, true))
+      other:command("Mcp approve")
+      other:answer("y")
+      child:wait("answered.result")
+      child:wait("require('mcp_sidecar.ui.approval').state().window == nil", "the prompt closed")
+      child:hears("answered elsewhere")
+    end,
+  },
 }
