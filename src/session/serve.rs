@@ -95,8 +95,13 @@ pub async fn serve(engine: Engine, place: &Place, listener: std_net::UnixListene
 
 /// Closes the place, unless somebody is just coming or starting.
 fn leave(place: &Place, listener: &UnixListener) -> bool {
-    // Whoever holds the lock is about to join us.
-    let Ok(Some(lock)) = Lock::try_take(&place.lock) else { return false };
+    let lock = match Lock::try_take(&place.lock) {
+        Ok(Some(lock)) => lock,
+        // Whoever holds the lock is about to join us.
+        Ok(None) => return false,
+        // The socket's folder has gone, as it does when the user logs out: nobody can find us there any more.
+        Err(_) => return true,
+    };
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let waits = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0);
     if waits {
