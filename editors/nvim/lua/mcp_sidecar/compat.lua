@@ -78,10 +78,6 @@ function M.start(config, buffer)
   return vim.lsp.start_client(config)
 end
 
-function M.diff(old, new)
-  return (vim.text and vim.text.diff or vim.diff)(old, new)
-end
-
 ---@type table<integer, boolean> buffers with lenses
 local shown = {}
 
