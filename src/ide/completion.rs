@@ -14,8 +14,8 @@ use crate::config::Span;
 use crate::config::problem::TextEdit;
 use cursor::{Cursor, Hole};
 
-/// More than this nobody reads; the editor asks again when more is typed.
-const MOST: usize = 500;
+/// More than this nobody reads, and an answer must not take long; the editor asks again when more is typed.
+const MOST: usize = 200;
 
 /// An answer.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -68,11 +68,10 @@ pub fn complete(page: &Page<'_>, offset: usize) -> Completions {
         Hole::Key { .. } => keys::keys(page, &cursor),
         Hole::Value => values::values(page, &cursor),
     };
-    let incomplete = items.len() > MOST;
-    if incomplete {
-        let typed = cursor.typed.to_lowercase();
-        items.retain(|item| item.label.to_lowercase().contains(&typed));
-        items.truncate(MOST);
+    let incomplete = cursor.cut.get();
+    if matches!(cursor.hole, Hole::Value) && page.text.get(..cursor.span.start).is_some_and(|text| text.ends_with(':'))
+    {
+        items.iter_mut().for_each(Item::set_apart);
     }
     Completions { span: cursor.span, items, incomplete }
 }
@@ -87,6 +86,14 @@ impl Item {
     fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
+    }
+
+    /// A blank between a colon and the value behind it.
+    fn set_apart(&mut self) {
+        self.text.insert(0, ' ');
+        if let Some(snippet) = &mut self.snippet {
+            snippet.insert(0, ' ');
+        }
     }
 
     fn docs(mut self, docs: impl Into<String>) -> Self {

@@ -35,9 +35,9 @@ pub fn hover(page: &Page<'_>, offset: usize) -> Option<Hover> {
     }
     if let Some(used) = uses::at(page.text, page.tree, offset) {
         let markdown = match &used.named {
-            Named::Server(name) if used.role == Role::Definition => server::card(page, name),
-            Named::Server(pattern) => server::matched(page, pattern),
-            Named::Tool { server, tool } => tool::card(page, server, tool),
+            Named::Server(name) if used.role == Role::Definition => Some(server::card(page, name)),
+            Named::Server(pattern) => Some(server::matched(page, pattern)),
+            Named::Tool { server, tool } => Some(tool::card(page, server, tool)),
             Named::Input(id) => Some(variable::input(page, id)),
             Named::Variable(_) | Named::Key(_) => None,
         };

@@ -28,8 +28,13 @@ pub fn line(text: &str, limit: usize) -> String {
 
 /// A name or word as inline code.
 pub fn code(text: &str) -> String {
-    let shown = one_line(text, 120).replace('|', "\\|");
+    let shown = one_line(text, 120);
     if shown.contains('`') { format!("`` {shown} ``") } else { format!("`{shown}`") }
+}
+
+/// The same in a cell of a table, which a bar would end.
+pub fn code_cell(text: &str) -> String {
+    code(text).replace('|', "\\|")
 }
 
 #[cfg(test)]
@@ -40,6 +45,7 @@ mod tests {
     fn words_of_strangers_stay_words() {
         assert_eq!(line("see ![x](http://a) | <b>\n# y", 99), "see \\!\\[x\\](http://a) \\| \\<b\\> \\# y");
         assert_eq!(block("a ``` b\u{1b}[31m", 99), "````text\na ``` b\n````");
-        assert_eq!(code("a`b|c"), "`` a`b\\|c ``");
+        assert_eq!(code("a`b|c"), "`` a`b|c ``");
+        assert_eq!(code_cell("b|c"), "`b\\|c`");
     }
 }

@@ -1,5 +1,8 @@
 //! Where the cursor is: what is missing there, what has been typed of it, and what an answer takes the place of.
 
+use std::cell::Cell;
+
+use super::MOST;
 use crate::config::Span;
 use crate::config::problem::TextEdit;
 use crate::config::tree::{Kind, Node, Part, Step};
@@ -14,6 +17,8 @@ pub struct Cursor<'a> {
     pub typed: &'a str,
     /// Whether `span` begins with a quote.
     pub quoted: bool,
+    /// Whether something that could be offered was left out; see [`Cursor::few`].
+    pub cut: Cell<bool>,
 }
 
 pub enum Hole<'a> {
@@ -59,12 +64,24 @@ pub fn find<'a>(page: &Page<'a>, offset: usize) -> Option<Cursor<'a>> {
 
 impl<'a> Cursor<'a> {
     fn empty(path: Vec<Step>, hole: Hole<'a>, offset: usize) -> Self {
-        Self { path, hole, span: offset..offset, typed: "", quoted: false }
+        Self { path, hole, span: offset..offset, typed: "", quoted: false, cut: Cell::default() }
     }
 
     /// A word as the typed text would have it.
     pub fn as_typed(&self, word: &str) -> String {
         if self.quoted { super::quoted(word) } else { word.to_owned() }
+    }
+
+    /// Cuts a long list, before its items are made, to what fits to the typed letters.
+    pub fn few<T>(&self, all: impl Iterator<Item = T>, name: impl Fn(&T) -> String) -> Vec<T> {
+        let mut all: Vec<T> = all.collect();
+        if all.len() > MOST {
+            let typed = self.typed.to_lowercase();
+            all.retain(|one| name(one).to_lowercase().contains(&typed));
+            all.truncate(MOST);
+            self.cut.set(true);
+        }
+        all
     }
 
     /// What a new entry of an object needs around it: a comma behind the entry before, as an edit, and whether one is
@@ -111,7 +128,7 @@ impl<'a> Word<'a> {
     }
 
     fn cursor(self, path: Vec<Step>, hole: Hole<'a>) -> Cursor<'a> {
-        Cursor { path, hole, span: self.span, typed: self.typed, quoted: self.quoted }
+        Cursor { path, hole, span: self.span, typed: self.typed, quoted: self.quoted, cut: Cell::default() }
     }
 }
 

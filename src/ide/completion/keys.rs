@@ -156,16 +156,11 @@ fn tools(page: &Page<'_>, entry: &Entry<'_>) -> Vec<Item> {
     let rule = |item: Item| item.detail("tool");
     let make = |name: &str| rule(entry.item(name, ItemKind::Tool, &quoted(level), &format!("\"${{1|{levels}|}}\"")));
     let view = server_of(&entry.cursor.path).and_then(|name| page.server(name));
-    let mut items: Vec<Item> = view
-        .iter()
-        .flat_map(|view| view.tools.values())
-        .filter(|offered| !entry.has(&offered.tool.name))
-        .map(|offered| describe(make(&offered.tool.name), offered))
-        .collect();
-    if !entry.has("*") {
-        items.push(make("*").docs("Every tool of this server that no other entry names."));
-    }
-    items
+    let tools = view.iter().flat_map(|view| view.tools.values()).filter(|offered| !entry.has(&offered.tool.name));
+    let tools = entry.cursor.few(tools, |offered| offered.tool.name.to_string());
+    let every = (!entry.has("*")).then(|| make("*").docs("Every tool of this server that no other entry names."));
+    let named = tools.into_iter().map(|offered| describe(make(&offered.tool.name), offered));
+    every.into_iter().chain(named).collect()
 }
 
 /// The words of a server about its tool, for an item of it.

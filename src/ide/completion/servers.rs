@@ -35,6 +35,13 @@ fn item(page: &Page<'_>, entry: &Entry<'_>, template: &Template) -> Item {
         .unwrap_or_else(|| template.id.clone());
     let lines = over_lines(&template.config);
     let mut item = entry.item(&name, ItemKind::Template, &on_one_line(&template.config), &plain(&lines));
+    if let Some(snippet) = &mut item.snippet {
+        // The name, and the one word that a general template leaves open, are there to be typed over.
+        *snippet = snippet.replacen(&quoted(&name), &format!("\"${{1:{name}}}\""), 1);
+        for open in ["package", "image", "https://example.com/mcp"] {
+            *snippet = snippet.replacen(&quoted(open), &format!("\"${{2:{open}}}\""), 1);
+        }
+    }
     item.edits.extend(inputs(page, template));
     let docs = format!("{}\n\n```json\n{}\n```", markdown::line(&template.description, 300), lines.replace('\t', "  "));
     item.detail(template.title.clone()).docs(docs)
@@ -62,10 +69,12 @@ fn inputs(page: &Page<'_>, template: &Template) -> Option<TextEdit> {
         // Something else stands there, which is complained about already.
         Some(_) => None,
         None => {
-            root.members()?;
+            // Before the first entry, laid out as that one is.
+            let first = root.members()?.first()?;
             let start = root.span.start + 1;
-            let text = format!("\n  \"inputs\": [{missing}],");
-            Some(TextEdit { span: start..start, text })
+            let gap = page.text.get(start..first.key.span.start)?;
+            let gap = if gap.trim().is_empty() { gap } else { "\n  " };
+            Some(TextEdit { span: start..start, text: format!("{gap}\"inputs\": [{missing}],") })
         }
     }
 }

@@ -90,6 +90,7 @@ fn words_of_a_choice_and_levels_are_offered_with_or_without_quotes() {
         r#"{ "servers": { "a": { "enabled": false } } }"#
     );
     assert_eq!(offered(r#"{ "servers": { "a": { "enabled": f$0 } } }"#), "true false");
+    assert_eq!(choose(r#"{ "policy": { "default":$0 } }"#, "deny"), r#"{ "policy": { "default": "deny" } }"#);
     assert_eq!(
         offered(r#"{ "servers": { "a": { "tools": { "x": [{ "when": {}, "level": "$0" }, "deny"] } } } }"#),
         "disable deny require-approval allow-once allow-session allow-project allow-always"
@@ -103,11 +104,11 @@ fn the_live_tools_of_the_server_are_offered_where_a_tool_is_named() {
     let at = |marked: &str| {
         labels(&Fixture::new(marked).saved(saved).tools("fs", &["read_file", "write_file"]).tools("git", &["log"]))
     };
-    assert_eq!(at(r#"{ "servers": { "fs": { "tools": { "$0" } } } }"#), "read_file write_file *");
-    assert_eq!(at(r#"{ "servers": { "fs": { "tools": { "read_file": "deny", "$0"#), "write_file *");
+    assert_eq!(at(r#"{ "servers": { "fs": { "tools": { "$0" } } } }"#), "* read_file write_file");
+    assert_eq!(at(r#"{ "servers": { "fs": { "tools": { "read_file": "deny", "$0"#), "* write_file");
     assert_eq!(at(r#"{ "servers": { "fs": { "disabled_tools": ["$0"] } } }"#), "read_file write_file");
-    assert_eq!(at(r#"{ "policy": { "denylist": [{ "server": "git", "tool": "$0" }] } }"#), "log *");
-    assert_eq!(at(r#"{ "policy": { "allowlist": [{ "server": "$0" }] } }"#), "fs git *");
+    assert_eq!(at(r#"{ "policy": { "denylist": [{ "server": "git", "tool": "$0" }] } }"#), "* log");
+    assert_eq!(at(r#"{ "policy": { "allowlist": [{ "server": "$0" }] } }"#), "* fs git");
     assert_eq!(at(r#"{ "actions": [{ "tool": "$0" }] }"#), "mcp__fs__read_file mcp__fs__write_file mcp__git__log");
     assert_eq!(at(r#"{ "actions": [{ "tool": "mcp__git__log", "arguments": { "$0" } }] }"#), "path limit");
     assert_eq!(at(r#"{ "servers": { "fs": { "tools": { "read_*": [{ "when": { "$0" } }] } } } }"#), "path limit");
@@ -133,17 +134,18 @@ fn variables_are_offered_inside_a_string_set_ones_before_those_that_are_not() {
 #[test]
 fn a_template_is_a_whole_server_and_brings_its_inputs() {
     insta::assert_snapshot!(choose(r#"{ "servers": { "$0" } }"#, "brave-search"), @r#"
-    {
-      "inputs": [{ "id": "brave-api-key", "type": "promptString", "description": "Brave Search API key", "password": true }], "servers": { "brave-search": { "command": "npx", "args": ["-y", "@brave/brave-search-mcp-server"], "env": { "BRAVE_API_KEY": "${input:brave-api-key}" } } } }
+    { "inputs": [{ "id": "brave-api-key", "type": "promptString", "description": "Brave Search API key", "password": true }], "servers": { "brave-search": { "command": "npx", "args": ["-y", "@brave/brave-search-mcp-server"], "env": { "BRAVE_API_KEY": "${input:brave-api-key}" } } } }
     "#);
     let there = r#"{ "inputs": [{ "id": "x" }], "servers": { $0 } }"#;
     assert!(choose(there, "postgres").starts_with(r#"{ "inputs": [{ "id": "x" }, { "id": "database-uri", "#));
+    let lines = choose("{\r\n\t\"servers\": { $0 } }", "brave-search");
+    assert!(lines.starts_with("{\r\n\t\"inputs\": [{ ") && lines.contains("}],\r\n\t\"servers\""), "{lines}");
     let twice = r#"{ "servers": { "git": {}, "g$0" } }"#;
     assert!(offered(twice).contains("git-2"));
     let snippet = complete(&Fixture::new(r#"{ "servers": { "$0" } }"#).page(), 16).items;
     let item = snippet.iter().find(|item| item.label == "filesystem").unwrap();
     insta::assert_snapshot!(item.snippet.as_deref().unwrap(), @r#"
-    "filesystem": {
+    "${1:filesystem}": {
     	"command": "npx",
     	"args": ["-y", "@modelcontextprotocol/server-filesystem", "\${workspaceFolder\}"]
     \}
@@ -159,6 +161,19 @@ fn programs_and_their_usual_packages_are_offered() {
     assert!(offered(r#"{ "policy": { "commands": ["$0"] } }"#).starts_with("npx"));
     let args = offered(r#"{ "servers": { "a": { "command": "npx", "args": ["-y", "$0"] } } }"#);
     assert!(args.starts_with("@modelcontextprotocol/server-filesystem") && !args.contains("-y"), "{args}");
+}
+
+#[test]
+fn of_very_many_tools_those_that_fit_are_offered() {
+    let names: Vec<String> = (0..1_000).map(|number| format!("tool_{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let at = |marked: &str| {
+        let fixture = Fixture::new(marked).saved(r#"{ "servers": { "a": { "command": "x" } } }"#).tools("a", &names);
+        let completions = complete(&fixture.page(), fixture.offset);
+        (completions.items.len(), completions.incomplete)
+    };
+    assert_eq!(at(r#"{ "actions": [{ "tool": "$0" }] }"#), (200, true));
+    assert_eq!(at(r#"{ "actions": [{ "tool": "tool_99$0" }] }"#), (11, true));
 }
 
 #[test]

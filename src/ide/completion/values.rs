@@ -63,7 +63,9 @@ fn inside(page: &Page<'_>, cursor: &Cursor<'_>, key: &Key, table: &'static Table
         "args" => packages(page, cursor),
         "disabled_tools" | "disabledTools" | "excludeTools" | "enabled_tools" | "includeTools" => {
             let view = server_of(&cursor.path).and_then(|name| page.server(name));
-            view.iter().flat_map(|view| view.tools.values()).map(|offered| tool(cursor, offered)).collect()
+            let tools = view.iter().flat_map(|view| view.tools.values());
+            let tools = cursor.few(tools, |offered| offered.tool.name.to_string());
+            tools.into_iter().map(|offered| tool(cursor, offered)).collect()
         }
         _ => Vec::new(),
     }
@@ -170,18 +172,16 @@ fn addresses(cursor: &Cursor<'_>) -> Vec<Item> {
 fn servers(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
     let own = page.servers().map(|member| member.key.text.as_str());
     let names: BTreeSet<&str> = own.chain(page.snapshot.servers.keys().map(|name| name.as_str())).collect();
-    let mut items: Vec<Item> = names
-        .into_iter()
-        .map(|name| {
-            let item = text(cursor, name, ItemKind::Server);
-            match page.server(name) {
-                Some(view) => item.detail(view.state.status.as_str()),
-                None => item,
-            }
-        })
-        .collect();
-    items.push(text(cursor, "*", ItemKind::Word).docs("Every server."));
-    items
+    let every = text(cursor, "*", ItemKind::Word).docs("Every server.");
+    let named = cursor.few(names.into_iter(), |name| (*name).to_owned());
+    let named = named.into_iter().map(|name| {
+        let item = text(cursor, name, ItemKind::Server);
+        match page.server(name) {
+            Some(view) => item.detail(view.state.status.as_str()),
+            None => item,
+        }
+    });
+    std::iter::once(every).chain(named).collect()
 }
 
 /// The tools of the server that the matcher names.
@@ -192,9 +192,9 @@ fn matched_tools(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
     let views = page.snapshot.servers.values().filter(|view| glob.is_match(view.definition.name.as_str()));
     let mut seen = BTreeSet::new();
     let tools = views.flat_map(|view| view.tools.values()).filter(|offered| seen.insert(offered.tool.name.clone()));
-    let mut items: Vec<Item> = tools.map(|offered| tool(cursor, offered)).collect();
-    items.push(text(cursor, "*", ItemKind::Word).docs("Every tool."));
-    items
+    let tools = cursor.few(tools, |offered| offered.tool.name.to_string());
+    let every = text(cursor, "*", ItemKind::Word).docs("Every tool.");
+    std::iter::once(every).chain(tools.into_iter().map(|offered| tool(cursor, offered))).collect()
 }
 
 fn tool(cursor: &Cursor<'_>, offered: &Offered) -> Item {
@@ -203,7 +203,10 @@ fn tool(cursor: &Cursor<'_>, offered: &Offered) -> Item {
 
 fn tool_ids(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
     let tools = page.snapshot.servers.values().flat_map(|view| view.shown_tools());
-    tools.map(|offered| describe(text(cursor, &offered.id.to_string(), ItemKind::Tool), offered)).collect()
+    let tools = cursor.few(tools, |offered| offered.id.to_string());
+    let make =
+        |offered: &std::sync::Arc<Offered>| describe(text(cursor, &offered.id.to_string(), ItemKind::Tool), offered);
+    tools.into_iter().map(make).collect()
 }
 
 /// Inputs that are used in this file and stand nowhere yet.

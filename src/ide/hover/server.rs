@@ -11,8 +11,10 @@ use crate::policy::place;
 const MOST: usize = 40;
 
 /// All about one server.
-pub fn card(page: &Page<'_>, name: &str) -> Option<String> {
-    let view = page.server(name)?;
+pub fn card(page: &Page<'_>, name: &str) -> String {
+    let Some(view) = page.server(name) else {
+        return format!("**{}** · not known yet: its entry counts once the file is saved without errors.", code(name));
+    };
     let mut parts = vec![heading(view)];
     parts.extend(view.definition.spec.description.as_deref().map(|words| line(words, 300)));
     parts.extend(identity(view));
@@ -31,11 +33,11 @@ pub fn card(page: &Page<'_>, name: &str) -> Option<String> {
         parts.push(format!("Worth knowing:\n{}", warnings.join("\n")));
     }
     parts.extend(tools(view));
-    Some(parts.join("\n\n"))
+    parts.join("\n\n")
 }
 
 /// The servers that a name or glob of a matcher means.
-pub fn matched(page: &Page<'_>, pattern: &str) -> Option<String> {
+pub fn matched(page: &Page<'_>, pattern: &str) -> String {
     if page.server(pattern).is_some() {
         return card(page, pattern);
     }
@@ -43,18 +45,14 @@ pub fn matched(page: &Page<'_>, pattern: &str) -> Option<String> {
     let views: Vec<_> =
         page.snapshot.servers.values().filter(|view| glob.is_match(view.definition.name.as_str())).collect();
     if views.is_empty() {
-        return Some(format!("{} matches no server.", code(pattern)));
+        return format!("{} matches no server.", code(pattern));
     }
-    let lines = views
+    let lines: Vec<String> = views
         .iter()
         .take(MOST)
-        .map(|view| format!("- {} · {}", code(view.definition.name.as_str()), view.state.status.as_str()));
-    Some(format!(
-        "{} matches {}:\n{}",
-        code(pattern),
-        counted(views.len(), "server"),
-        lines.collect::<Vec<_>>().join("\n")
-    ))
+        .map(|view| format!("- {} · {}", code(view.definition.name.as_str()), view.state.status.as_str()))
+        .collect();
+    format!("{} matches {}:\n{}", code(pattern), counted(views.len(), "server"), lines.join("\n"))
 }
 
 fn heading(view: &ServerView) -> String {

@@ -60,6 +60,7 @@ fn a_server_that_is_hidden_tells_by_what() {
     page.path = Some(std::path::Path::new("/user/mcp.json"));
     let hover = hover(&page, fixture.offset).unwrap();
     assert!(hover.markdown.contains("Not in force here: `mcp.json:1` (project) comes first."), "{}", hover.markdown);
+    assert!(told(&fixture.saved("{}")).ends_with("its entry counts once the file is saved without errors."));
 }
 
 #[test]

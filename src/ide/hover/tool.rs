@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::kind_of;
 use super::server::counted;
 use crate::engine::snapshot::{Offered, ServerView, Snapshot};
-use crate::ide::markdown::{block, code, line};
+use crate::ide::markdown::{block, code, code_cell, line};
 use crate::ide::page::Page;
 use crate::ide::words;
 use crate::model::{Annotations, Status};
@@ -15,13 +15,13 @@ use crate::policy::NameGlob;
 const MOST: usize = 40;
 
 /// The tool of this name, or all tools that a glob means.
-pub fn card(page: &Page<'_>, server: &str, tool: &str) -> Option<String> {
+pub fn card(page: &Page<'_>, server: &str, tool: &str) -> String {
     if let Some(view) = page.server(server) {
         if let Some(offered) = view.tools.get(tool) {
-            return Some(one(page.snapshot, view, offered));
+            return one(page.snapshot, view, offered);
         }
         if view.state.status != Status::Connected {
-            return Some(format!("{} · its server {} is {}", code(tool), code(server), view.state.status.as_str()));
+            return format!("{} · its server {} is {}", code(tool), code(server), view.state.status.as_str());
         }
     }
     let (servers, tools) = (NameGlob::new(server), NameGlob::new(tool));
@@ -36,12 +36,12 @@ pub fn card(page: &Page<'_>, server: &str, tool: &str) -> Option<String> {
     found.sort_by(|one, other| one.id.cmp(&other.id));
     found.dedup_by(|one, other| one.id == other.id);
     if found.is_empty() {
-        return Some(format!("{} matches no tool that is known now.", code(tool)));
+        return format!("{} matches no tool that is known now.", code(tool));
     }
     let rows: Vec<String> = found.iter().take(MOST).map(|offered| row(offered)).collect();
     let more = found.len().saturating_sub(rows.len());
     let rest = if more > 0 { format!("\n- and {more} more") } else { String::new() };
-    Some(format!("{} matches {}:\n{}{rest}", code(tool), counted(found.len(), "tool"), rows.join("\n")))
+    format!("{} matches {}:\n{}{rest}", code(tool), counted(found.len(), "tool"), rows.join("\n"))
 }
 
 fn row(offered: &Offered) -> String {
@@ -86,10 +86,15 @@ fn parameters(schema: &serde_json::Map<String, Value>) -> Option<String> {
             words.push("required".to_owned());
         }
         if let Some(default) = property.get("default") {
-            words.push(format!("default {}", code(&default.to_string())));
+            words.push(format!("default {}", code_cell(&default.to_string())));
         }
         words.extend(property.get("description").and_then(Value::as_str).map(|words| line(words, 300)));
-        table.push_str(&format!("\n| {} | {} | {} |", code(name), line(&kind_of(property), 120), words.join(" · ")));
+        table.push_str(&format!(
+            "\n| {} | {} | {} |",
+            code_cell(name),
+            line(&kind_of(property), 120),
+            words.join(" · ")
+        ));
     }
     let more = properties.len().saturating_sub(MOST);
     if more > 0 {
