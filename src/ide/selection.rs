@@ -7,7 +7,7 @@ use super::page::inner;
 
 /// The spans around an offset, innermost first, each inside the next.
 pub fn selection(text: &str, tree: &Tree, offset: usize) -> Vec<Span> {
-    let mut spans: Vec<Span> = Vec::from([0..text.len()]);
+    let mut spans: Vec<Span> = std::iter::once(0..text.len()).collect();
     let mut next = tree.root.as_ref();
     while let Some(node) = next.filter(|node| holds(&node.span, offset)) {
         spans.push(node.span.clone());
