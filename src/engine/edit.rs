@@ -18,7 +18,7 @@ use super::snapshot::{Offered, ServerView, Trust};
 use crate::config::edit::{self, EditError, UpdateError};
 use crate::config::tree::{self, Step};
 use crate::config::{Definition, layers};
-use crate::model::{Error, Level, Result, Scope, ServerName, ServerState, Status, Waiting};
+use crate::model::{Error, Level, Result, Scope, ServerName, ServerState, Status};
 use crate::policy::NameGlob;
 
 /// A definition is judged within milliseconds; this only ends a wait for one that nobody judges any more.
@@ -221,6 +221,7 @@ impl Engine {
             let change: Change = Arc::new(move |text| edit::set_tool_level(text, &key, &tool, level));
             self.rewrite_own(pages, &path, &server, change).await?
         };
+        self.judged(&server).await;
         let glob = NameGlob::new(tool);
         let view = self.now().server(&server)?.clone();
         let spoken = view.tools.values().filter(|offered| glob.is_match(&offered.tool.name));
@@ -248,13 +249,14 @@ impl Engine {
         server: &ServerName,
         change: Change,
     ) -> Result<Unsaved> {
-        let view = self.now().server(server)?.clone();
-        let own = view.trust == Trust::Given && view.definition.file.as_deref() == Some(path);
-        if let Some(trusted) = view.fingerprint.as_deref().filter(|_| own) {
+        // A definition that cannot be used has no view, but it can be changed all the same.
+        let view = self.now().server(server).ok().cloned();
+        let own = |view: &ServerView| view.trust == Trust::Given && view.definition.file.as_deref() == Some(path);
+        if let Some(trusted) = view.filter(|view| own(view)).and_then(|view| view.fingerprint.clone()) {
             let text: Arc<str> = change(&self.text(pages, path)?).map_err(|error| unedited(path, &error))?.into();
             let preview = Arc::new(self.preview(&[(path.to_path_buf(), text)].into()));
             if let Some(definition) = preview.config.servers.get(server).cloned() {
-                self.0.judge.expect(definition, preview, trusted).await;
+                self.0.judge.expect(definition, preview, &trusted).await;
             }
         }
         self.rewrite(pages, path, change).await
@@ -293,16 +295,16 @@ impl Engine {
         self.wish(|done| Wish::Reloaded { loaded, done }).await.map(drop)
     }
 
+    /// Waits until it is clear what a definition may do.
+    async fn judged(&self, server: &ServerName) {
+        let mut snapshot = self.snapshot();
+        let judged = snapshot.wait_for(|picture| picture.servers.get(server).is_none_or(|view| view.judged));
+        tokio::time::timeout(JUDGED, judged).await.ok();
+    }
+
     /// The server as it is after a change, once it is clear whether it may start.
     async fn edited(&self, server: &ServerName, unsaved: Unsaved) -> Result<Edited<Arc<ServerView>>> {
-        let mut snapshot = self.snapshot();
-        let judged =
-            |view: &ServerView| view.server.is_some() || view.state.status != Status::Pending(Waiting::Starting);
-        let known = self.now().servers.contains_key(server);
-        if known {
-            let wait = snapshot.wait_for(|picture| picture.servers.get(server).is_none_or(|view| judged(view)));
-            tokio::time::timeout(JUDGED, wait).await.ok();
-        }
+        self.judged(server).await;
         let answer = match self.now().server(server) {
             Ok(view) => view.clone(),
             // Not saved yet, so nothing but its definition is there.
@@ -372,6 +374,7 @@ fn not_saved(definition: &Arc<Definition>) -> ServerView {
         definition: definition.clone(),
         state: Arc::new(ServerState::new(Status::Stopped)),
         trust: if definition.scope.needs_trust() { needed } else { Trust::Given },
+        judged: true,
         fingerprint: None,
         switched_on: true,
         tools: Arc::default(),

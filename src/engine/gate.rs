@@ -173,7 +173,12 @@ impl Passage {
             let status = view.state.status;
             let handle = view.usable();
             if let Some(offered) = view.tools.get(tool).filter(|_| handle.is_ok()) {
-                return Ok((view.clone(), offered.clone()));
+                if view.judged {
+                    return Ok((view.clone(), offered.clone()));
+                }
+                // What its file allows has just changed; the verdict is a matter of milliseconds, and always comes.
+                pictures.changed().await.map_err(|_| Error::Cancelled)?;
+                continue;
             }
             match status {
                 Status::Pending(Waiting::Starting) => {

@@ -63,6 +63,7 @@ pub enum Wish {
     Judged {
         server: ServerName,
         generation: u64,
+        round: u64,
         verdict: Verdict,
         done: Option<oneshot::Sender<()>>,
     },
@@ -159,6 +160,14 @@ impl Hub {
         for step in &steps {
             self.carry_out(step, &loaded.config);
         }
+        // A policy widens for the servers of its file as their own levels do: what was trusted may not cover it.
+        let other_policy = self.applied.config.policies != loaded.config.policies;
+        let untouched = |name: &ServerName| !steps.iter().any(|step| step.server() == name);
+        for (name, definition) in loaded.config.servers.iter().filter(|(name, _)| other_policy && untouched(name)) {
+            if definition.scope.needs_trust() {
+                self.reconsider(name, definition);
+            }
+        }
         for (name, definition) in &loaded.config.servers {
             if let Some(slot) = self.slots.get_mut(name) {
                 slot.definition = definition.clone();
@@ -191,12 +200,20 @@ impl Hub {
                 }
             }
             Step::Update(name) => {
-                if let (Some(slot), Some(definition)) = (self.slots.get_mut(name), config.servers.get(name)) {
-                    slot.definition = definition.clone();
-                    let generation = slot.generation;
-                    self.consider(definition.clone(), generation, None, None);
+                if let Some(definition) = config.servers.get(name) {
+                    self.reconsider(name, definition);
                 }
             }
+        }
+    }
+
+    /// What a running definition may do has changed: nothing of it widens before it has been judged.
+    fn reconsider(&mut self, name: &ServerName, definition: &Arc<Definition>) {
+        if let Some(slot) = self.slots.get_mut(name) {
+            slot.definition = definition.clone();
+            slot.reconsider();
+            let generation = slot.generation;
+            self.consider(definition.clone(), generation, None, None);
         }
     }
 
@@ -218,6 +235,7 @@ impl Hub {
         leaving: Option<Server>,
         done: Option<oneshot::Sender<()>>,
     ) {
+        let round = self.slots.get_mut(&definition.name).map(Slot::next_round).unwrap_or_default();
         let (judge, memory, wishes) = (self.judge.clone(), self.memory.clone(), self.wishes.clone());
         self.tasks.spawn(async move {
             let server = definition.name.clone();
@@ -227,12 +245,12 @@ impl Hub {
                 }
             };
             let (verdict, (), ()) = tokio::join!(judge.judge(definition.clone()), memory.prepare(&definition), ended);
-            wishes.send(Wish::Judged { server, generation, verdict, done }).await.ok();
+            wishes.send(Wish::Judged { server, generation, round, verdict, done }).await.ok();
         });
     }
 
-    fn judged(&mut self, name: &ServerName, generation: u64, verdict: Verdict) {
-        let Some(slot) = self.slots.get_mut(name).filter(|slot| slot.generation == generation) else { return };
+    fn judged(&mut self, name: &ServerName, generation: u64, round: u64, verdict: Verdict) {
+        let Some(slot) = self.slots.get_mut(name).filter(|slot| slot.awaits(generation, round)) else { return };
         let question = match verdict {
             Verdict::Ask(question) => {
                 slot.must_ask(&question);
@@ -331,8 +349,8 @@ impl Hub {
                 self.publish();
                 done.send(()).ok();
             }
-            Wish::Judged { server, generation, verdict, done } => {
-                self.judged(&server, generation, verdict);
+            Wish::Judged { server, generation, round, verdict, done } => {
+                self.judged(&server, generation, round, verdict);
                 self.answer_waiting();
                 if let Some(done) = done {
                     done.send(()).ok();

@@ -21,6 +21,14 @@ pub enum Step {
     Update(ServerName),
 }
 
+impl Step {
+    pub fn server(&self) -> &ServerName {
+        match self {
+            Self::Start(name) | Self::Stop(name) | Self::Restart(name) | Self::Update(name) => name,
+        }
+    }
+}
+
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

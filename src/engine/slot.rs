@@ -7,7 +7,7 @@ use super::snapshot::{Offered, ServerView, Trust};
 use crate::config::{Definition, Launch};
 use crate::model::{ServerName, ServerState, Status, Tool, ToolId, Waiting};
 use crate::policy::trust::{Fingerprint, Question, Trusted};
-use crate::policy::{Rules, lookalike};
+use crate::policy::{Rules, Standing, lookalike};
 use crate::server::{Context, Server};
 use crate::text::{hides_something, one_line};
 
@@ -24,6 +24,8 @@ pub struct Slot {
     fingerprint: Option<Arc<Fingerprint>>,
     trust: Trust,
     judged: bool,
+    /// How often it has been sent to be judged; only the last verdict counts.
+    round: u64,
     /// What the tools below were made from.
     made_from: Option<Source>,
     tools: Arc<BTreeMap<Arc<str>, Arc<Offered>>>,
@@ -35,7 +37,7 @@ struct Source {
     tools: Arc<Vec<Arc<Tool>>>,
     rules: Arc<Rules>,
     definition: Arc<Definition>,
-    trust: Trust,
+    standing: Standing,
 }
 
 impl Slot {
@@ -55,6 +57,7 @@ impl Slot {
             fingerprint: None,
             trust: Trust::Needed { difference: None, refused: false },
             judged: false,
+            round: 0,
             made_from: None,
             tools: Arc::default(),
             remarks: Vec::new(),
@@ -63,6 +66,25 @@ impl Slot {
 
     pub fn is_judged(&self) -> bool {
         self.judged
+    }
+
+    /// The number of the verdict that is awaited now.
+    pub fn next_round(&mut self) -> u64 {
+        self.round += 1;
+        self.round
+    }
+
+    pub fn awaits(&self, generation: u64, round: u64) -> bool {
+        (self.generation, self.round) == (generation, round)
+    }
+
+    /// What it may do has changed: until that has been judged, nothing in its file widens.
+    pub fn reconsider(&mut self) {
+        self.judged = false;
+    }
+
+    fn standing(&self) -> Standing {
+        if self.judged { self.trust.standing() } else { Standing::Untrusted }
     }
 
     pub fn may_start(&mut self, trusted: Trusted, context: Context) {
@@ -135,6 +157,7 @@ impl Slot {
             definition: self.definition.clone(),
             state: self.state.clone(),
             trust: self.trust.clone(),
+            judged: self.judged,
             fingerprint: self.fingerprint.clone(),
             switched_on: self.switched_on,
             tools: self.tools.clone(),
@@ -150,12 +173,12 @@ impl Slot {
             Arc::ptr_eq(&source.tools, &self.state.tools)
                 && Arc::ptr_eq(&source.rules, rules)
                 && Arc::ptr_eq(&source.definition, &self.definition)
-                && source.trust == self.trust
+                && source.standing == self.standing()
         });
         if same {
             return;
         }
-        let standing = self.trust.standing();
+        let standing = self.standing();
         let offered = self.state.tools.iter().map(|tool| {
             let id = ToolId::new(self.definition.name.clone(), &tool.name);
             let ruling = rules.rule(&self.definition.name, tool, None, standing);
@@ -167,7 +190,7 @@ impl Slot {
             tools: self.state.tools.clone(),
             rules: rules.clone(),
             definition: self.definition.clone(),
-            trust: self.trust.clone(),
+            standing,
         });
     }
 }

@@ -25,6 +25,8 @@ pub struct ServerView {
     pub definition: Arc<Definition>,
     pub state: Arc<ServerState>,
     pub trust: Trust,
+    /// `false` while it is found out whether `trust` still holds for what the files say now.
+    pub judged: bool,
     /// Of the definition that runs, once it may run.
     pub fingerprint: Option<Arc<Fingerprint>>,
     /// `false` after `mcp.server.toggle`: the connection stays, its tools are not shown.
@@ -105,8 +107,9 @@ impl Default for Snapshot {
 }
 
 impl ServerView {
+    /// Whether what its file widens counts.
     pub fn standing(&self) -> Standing {
-        self.trust.standing()
+        if self.judged { self.trust.standing() } else { Standing::Untrusted }
     }
 
     /// The tools that lists show: none of a server that is switched off, and none whose level is `disable`.

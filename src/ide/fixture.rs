@@ -123,6 +123,7 @@ impl Fixture {
                 definition: definition.clone(),
                 state: Arc::new(state),
                 trust: Trust::Given,
+                judged: true,
                 fingerprint: None,
                 switched_on: true,
                 tools: Arc::new(tools.into_iter().flatten().map(offer).collect()),

@@ -48,6 +48,7 @@ impl Scene {
             definition: definition.clone(),
             state: Arc::new(ServerState::new(if definition.spec.enabled { Status::Stopped } else { Status::Disabled })),
             trust: Trust::Given,
+            judged: true,
             fingerprint: None,
             switched_on: true,
             tools: Arc::default(),

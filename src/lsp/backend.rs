@@ -1,6 +1,7 @@
 //! The language features as tower-lsp calls them: one line a method, the work is in `ide`.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -141,7 +142,13 @@ impl LanguageServer for Backend {
 
     async fn inlay_hint(&self, params: InlayHintParams) -> Result<Option<Vec<InlayHint>>> {
         let Some(look) = self.look(&params.text_document.uri) else { return Ok(None) };
-        let hints = ide::hints::hints(&look.sight(), &look.places.span(params.range), |name| which::which(name).ok());
+        // Many servers use few programs.
+        let found = RefCell::new(BTreeMap::new());
+        let find = |name: &str| {
+            let mut found = found.borrow_mut();
+            found.entry(name.to_owned()).or_insert_with(|| which::which(name).ok()).clone()
+        };
+        let hints = ide::hints::hints(&look.sight(), &look.places.span(params.range), find);
         Ok(Some(hints.iter().map(|hint| look.places.hint(hint)).collect()))
     }
 

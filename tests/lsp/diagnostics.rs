@@ -120,6 +120,8 @@ async fn a_complaint_carries_its_fix_and_the_places_that_belong_to_it() {
     let strong = home.write("mcp.json", r#"{ "servers": { "a": { "type": "sdk", "name": "x" } } }"#);
     let weak = home.write(".mcp.json", "{ \"servers\": {\r\n  \"a\": { \"type\": \"sdk\", \"name\": \"x\" } } }");
     let mut editor = editor(&home).await;
+    // Whether to trust the server is asked beside all this.
+    editor.handle("window/showMessageRequest", |_| Ok(Value::Null));
     let told = editor.diagnostics(&weak).await;
     let hidden = told["diagnostics"].as_array().unwrap().iter().find(|one| one["code"] == "hidden").unwrap();
     assert_eq!((&hidden["severity"], &hidden["tags"]), (&json!(3), &json!([1])));

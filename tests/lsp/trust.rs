@@ -67,6 +67,32 @@ async fn trust_holds_for_exactly_what_was_shown() {
 }
 
 #[tokio::test]
+async fn a_policy_that_a_trusted_project_adds_later_widens_nothing_before_it_is_trusted() {
+    let servers = json!({ "demo": demo(json!({})) });
+    let mut desk = Desk::new(json!({}), json!({ "servers": servers })).await;
+    desk.run("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await;
+    let pid = desk.until("demo", "connected").await["pid"].clone();
+    let wider = json!({ "servers": servers, "policy": { "default": "allow", "readOnly": "allow-always" } });
+    desk.home.write("mcp.json", &wider.to_string());
+    desk.run("mcp.config.reload", json!({})).await;
+    let tools = desk.run("mcp.tools", json!({ "server": "demo" })).await;
+    for tool in tools["tools"].as_array().unwrap() {
+        assert_eq!(tool["level"], "require-approval", "{tool}");
+    }
+    let question = desk.approvals("trust", 1).await.remove(0);
+    assert!(question["diff"].as_str().unwrap().contains("policy"), "{question}");
+    assert_eq!(desk.status("demo").await["pid"], pid, "its launch was trusted, so it goes on");
+    desk.resolve(&question, "allow-session").await;
+    loop {
+        let tools = desk.run("mcp.tools", json!({ "server": "demo" })).await;
+        if tools["tools"].as_array().unwrap().iter().any(|tool| tool["level"] == "allow-always") {
+            break;
+        }
+        desk.editor.notification("mcp/serverChanged").await;
+    }
+}
+
+#[tokio::test]
 async fn trust_is_taken_back_by_a_word_and_the_server_leaves() {
     let mut desk = Desk::new(json!({}), json!({ "servers": { "demo": demo(json!({})) } })).await;
     desk.run("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await;
