@@ -23,6 +23,7 @@ mod live;
 mod log;
 mod look;
 mod lsp;
+mod manage;
 mod metrics;
 mod question;
 mod report;
@@ -31,6 +32,7 @@ mod secret;
 mod server;
 mod setup;
 mod table;
+mod templates;
 mod terminal;
 mod test;
 mod trust;
@@ -79,6 +81,16 @@ enum Command {
     ///
     /// For example: mcp-sidecar call demo/echo '{"text": "hello"}'
     Call(call::Arguments),
+    /// Add a server to a config file
+    ///
+    /// For example: mcp-sidecar add files -- npx -y @modelcontextprotocol/server-filesystem .
+    Add(manage::Add),
+    /// Take a server out of its config file
+    Remove(manage::Which),
+    /// Enable a server in its config file
+    Enable(manage::Which),
+    /// Disable a server in its config file
+    Disable(manage::Which),
     /// Show the call log, newest first
     Calls(calls::Arguments),
     /// Show how long tools took and how often they failed
@@ -97,6 +109,8 @@ enum Command {
     ///
     /// Exits with 1 when there are errors, so that it can stand in a CI job; warnings alone are no failure.
     Check(check::Arguments),
+    /// Show definitions of well-known servers to begin with
+    Templates(templates::Arguments),
     /// Print the JSON Schema of mcp.json
     Schema(schema::Arguments),
     /// Show the settings in force and where every file is
@@ -199,6 +213,10 @@ impl Command {
             Self::Inspect(arguments) => inspect::run(arguments, context),
             Self::Test(arguments) => test::run(arguments, context),
             Self::Call(arguments) => call::run(arguments, context),
+            Self::Add(arguments) => manage::add(arguments, context),
+            Self::Remove(arguments) => manage::remove(arguments, context),
+            Self::Enable(arguments) => manage::switch(arguments, manage::Switch::On, context),
+            Self::Disable(arguments) => manage::switch(arguments, manage::Switch::Off, context),
             Self::Calls(arguments) => calls::run(arguments, context),
             Self::Metrics(arguments) => metrics::run(arguments, context),
             Self::Grants(arguments) => grants::run(arguments, context),
@@ -206,6 +224,7 @@ impl Command {
             Self::Secret(arguments) => secret::run(arguments, context),
             Self::Doctor(arguments) => doctor::run(arguments, context),
             Self::Check(arguments) => check::run(arguments, context),
+            Self::Templates(arguments) => templates::run(arguments),
             Self::Schema(arguments) => schema::run(arguments),
             Self::Config(arguments) => config::run(arguments, context),
             Self::Log(arguments) => log::run(arguments, context),

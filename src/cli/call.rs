@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use super::context::Context;
-use super::live::{self, Failure, Live, Wake};
+use super::live::{self, Failure, Live, Question, Wake};
 use super::look::{Look, Tone};
 use super::{Status, content, print, question, terminal, trust, usage};
 use crate::model::ToolId;
@@ -55,7 +55,15 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
             "workflow": arguments.workflow,
             "timeoutMs": arguments.timeout.map(|seconds| (seconds.max(0.0) * 1e3) as u64),
         });
-        let answer = perform(live, params, attended).await.map_err(|failure| advise(failure, attended))?;
+        let ours = |question: &Question| match question.tool.as_deref() {
+            Some(tool) => {
+                question.server == server
+                    && *tool == *arguments.tool.tool
+                    && question.arguments.as_ref().and_then(Value::as_object) == Some(&given)
+            }
+            None => question.server == server,
+        };
+        let answer = perform(live, params, attended, ours).await.map_err(|failure| advise(failure, attended))?;
         let failed = answer.get("isError") == Some(&json!(true));
         if arguments.json {
             print(&format!("{answer:#}\n"))?;
@@ -71,12 +79,22 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
 }
 
 /// The call, with questions put to the terminal and progress shown meanwhile.
-async fn perform(live: &Live, params: Value, attended: bool) -> Result<Value, Failure> {
+async fn perform(
+    live: &Live,
+    params: Value,
+    attended: bool,
+    ours: impl Fn(&Question) -> bool,
+) -> Result<Value, Failure> {
     let (sender, mut progress) = mpsc::channel(PROGRESS);
-    let _attending = attended.then(|| live.attend());
+    let _attending = attended.then(|| live.attend()).flatten();
     let questions = async {
         if attended {
-            question::answer_all(live).await;
+            question::answer_all(live, ours).await;
+            return;
+        }
+        // In a shared engine an editor may answer; whoever waits here should know what for.
+        if live.questions().wait_for(|list| list.iter().any(&ours)).await.is_ok() {
+            terminal::say("waiting for your answer in the editor; Ctrl-C takes the call back\n").ok();
         }
         std::future::pending::<()>().await;
     };
@@ -89,7 +107,7 @@ async fn perform(live: &Live, params: Value, attended: bool) -> Result<Value, Fa
     tokio::select! {
         // Progress ends with the call, so both are waited for: what it reported last is seen, and its line is gone.
         (answer, ()) = async { tokio::join!(live.run_with("mcp.tool.call", params, Some(sender)), shown) } => answer,
-        () = questions => Err(Failure { kind: "cancelled", message: "cancelled".to_owned() }),
+        () = questions => Err(Failure { kind: "cancelled".to_owned(), message: "cancelled".to_owned() }),
     }
 }
 

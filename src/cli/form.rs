@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
+use super::live::Question;
 use super::look::{Look, Tone};
 use super::terminal::{self, Echo};
-use crate::engine::approvals::{Approval, Kind};
 use crate::text::{one_line, visible};
 
 /// The answer in the words of `mcp.approval.resolve`. The end of input declines.
-pub(super) async fn fill(question: &Approval) -> anyhow::Result<Value> {
+pub(super) async fn fill(question: &Question) -> anyhow::Result<Value> {
     let look = Look::of_stderr();
     terminal::say(&format!("\n{}\n", look.tone(Tone::Heading, &visible(&question.title, 400))))?;
     for line in visible(&question.detail, usize::MAX).lines() {
@@ -26,7 +26,7 @@ pub(super) async fn fill(question: &Approval) -> anyhow::Result<Value> {
         return Ok(accepted(yes("  [y] yes  [n] no: ").await?, json!({})));
     };
     let schema = question.schema.as_ref().unwrap_or(&Value::Null);
-    let hidden = question.kind == Kind::Input && schema.get("password") == Some(&json!(true));
+    let hidden = question.kind == "input" && schema.get("password") == Some(&json!(true));
     let required = |name: &str| {
         schema.get("required").and_then(Value::as_array).is_some_and(|list| list.iter().any(|each| each == name))
     };

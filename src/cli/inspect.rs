@@ -36,8 +36,9 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
         let name = arguments.server.as_deref();
         let wait = Duration::from_secs(arguments.wait);
         match name {
-            // Whoever asks for one by name wants to see what it has, even when it is lazy.
-            Some(name) => {
+            // Whoever asks for one by name wants to see what it has, even when it is lazy. What others share is left as
+            // it is.
+            Some(name) if !live.is_shared() => {
                 let start = live.run("mcp.server.start", json!({ "server": name }));
                 if let Ok(Err(failure)) = tokio::time::timeout(wait, start).await
                     && failure.kind == "not-found"
@@ -45,7 +46,7 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
                     return Err(failure.into());
                 }
             }
-            None => live.settled(wait).await,
+            _ => live.settled(wait).await,
         }
         let inspected = look_at(live, name).await?;
         if arguments.json {

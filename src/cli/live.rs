@@ -1,33 +1,33 @@
 //! How a subcommand gets at servers: an engine for its workspace, and the commands that editors use, too.
 //!
-//! Every live subcommand comes through [`run`]. The engine is one of its own, in this process; whether it could be one
-//! that runs already is decided here and nowhere else.
+//! Every live subcommand comes through [`run`]. The engine is the one that runs for this workspace already, so that
+//! what an editor shows and what a shell shows is the same; without one, the subcommand runs its own in this process.
+
+#[cfg(unix)]
+mod joined;
+mod own;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::Status;
 use super::context::Context;
 use super::server::{self, Server};
+use super::{Status, terminal};
 use crate::engine::Engine;
-use crate::engine::approvals::Approval;
-use crate::engine::edit::OnDisk;
-use crate::engine::editors::{Abilities, Attachment, Editor};
-use crate::engine::snapshot::Snapshot;
-use crate::model::{Error, Result, ServerName};
-use crate::protocol::commands::Command;
+use crate::engine::editors::Attachment;
+use crate::logging;
+use crate::paths::Paths;
 use crate::server::connection::Progress;
 use crate::server::{guardian, process};
-use crate::{logging, protocol};
+use crate::settings::Settings;
 
-/// Which servers start by themselves.
+/// Which servers start by themselves, where the engine is one of our own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wake {
     All,
@@ -37,51 +37,74 @@ pub(super) enum Wake {
 
 /// The engine of the workspace, as long as a subcommand needs it.
 pub(super) struct Live {
-    engine: Engine,
+    way: Way,
     pub folder: Arc<Path>,
+    changes: watch::Receiver<u64>,
+    questions: watch::Receiver<News>,
+}
+
+enum Way {
+    Own(Engine),
+    #[cfg(unix)]
+    Joined(joined::Connection),
 }
 
 /// Why a command was not carried out, in the words of the shell.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(super) struct Failure {
-    pub kind: &'static str,
+    /// The wire's `kind`.
+    pub kind: String,
     pub message: String,
 }
 
-/// What changed since it was last asked.
-pub(super) struct Changes(watch::Receiver<Arc<Snapshot>>);
+/// A question that waits for an answer, as `mcp.approvals` tells it.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Question {
+    pub id: String,
+    /// `tool`, `trust`, `elicitation` or `input`.
+    pub kind: String,
+    pub server: String,
+    pub tool: Option<String>,
+    pub arguments: Option<Value>,
+    pub title: String,
+    pub detail: String,
+    pub annotations: Option<Value>,
+    pub diff: Option<String>,
+    pub schema: Option<Value>,
+    pub url: Option<String>,
+}
 
-/// Runs `work` with an engine, and ends the engine cleanly however that went. Ctrl-C ends the work.
+/// All questions that wait now.
+pub(super) type News = Arc<Vec<Question>>;
+
+/// What changed since it was last asked.
+pub(super) struct Changes(watch::Receiver<u64>);
+
+/// Runs `work` with an engine, and lets go of the engine cleanly however that went. Ctrl-C ends the work.
 pub(super) fn run(
     context: &Context,
     wake: Wake,
     work: impl AsyncFnOnce(&Live) -> anyhow::Result<Status>,
 ) -> anyhow::Result<Status> {
     let paths = context.paths()?;
-    let mut settings = context.settings(&paths);
+    let settings = context.settings(&paths);
     let folder = context.folder(&settings)?;
-    // Somebody waits in front of the terminal: the first failure is the answer, and trying again is theirs to decide.
-    settings.servers.attempts = 1;
     let _logging = logging::start(&paths.logs_dir(), &settings.log);
     guardian::install();
     process::raise_limits();
     let runtime = context.runtime()?;
     let result = runtime.block_on(async {
-        let engine = match wake {
-            Wake::All => Engine::start(paths, settings),
-            Wake::OnDemand => Engine::start_on_demand(paths, settings),
-        };
-        let live = Live { engine, folder };
-        let work = async {
-            live.engine.set_folders(vec![live.folder.to_path_buf()]).await;
-            work(&live).await
-        };
+        let live = Live::find(folder, paths, settings, wake).await;
         let result = tokio::select! {
-            result = work => result,
+            result = work(&live) => result,
             _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("cancelled")),
         };
-        live.engine.shutdown().await;
+        match live.way {
+            Way::Own(engine) => engine.shutdown().await,
+            #[cfg(unix)]
+            Way::Joined(connection) => connection.leave().await,
+        }
         result
     });
     // A read of the terminal may still wait in its thread, and nobody will answer it.
@@ -90,6 +113,33 @@ pub(super) fn run(
 }
 
 impl Live {
+    async fn find(folder: Arc<Path>, paths: Paths, mut settings: Settings, wake: Wake) -> Self {
+        let (changed, changes) = watch::channel(0);
+        let (asked, questions) = watch::channel(News::default());
+        #[cfg(unix)]
+        {
+            let (changed, asked) = (changed.clone(), asked.clone());
+            let joined = joined::join(&folder, &paths, terminal::is_attended(), changed, asked).await;
+            if let Some(connection) = joined {
+                return Self { way: Way::Joined(connection), folder, changes, questions };
+            }
+        }
+        // Somebody waits in front of the terminal: the first failure is the answer, and trying again is theirs to decide.
+        settings.servers.attempts = 1;
+        let engine = match wake {
+            Wake::All => Engine::start(paths, settings),
+            Wake::OnDemand => Engine::start_on_demand(paths, settings),
+        };
+        own::follow(&engine, changed, asked);
+        engine.set_folders(vec![folder.to_path_buf()]).await;
+        Self { way: Way::Own(engine), folder, changes, questions }
+    }
+
+    /// Whether others use this engine, too, and have their own mind about what should run.
+    pub fn is_shared(&self) -> bool {
+        !matches!(self.way, Way::Own(_))
+    }
+
     /// Carries out a command of the protocol.
     pub async fn run(&self, name: &str, params: Value) -> Result<Value, Failure> {
         self.run_with(name, params, None).await
@@ -102,18 +152,21 @@ impl Live {
         params: Value,
         progress: Option<mpsc::Sender<Progress>>,
     ) -> Result<Value, Failure> {
-        let command = Command::parse(name, vec![params]).map_err(Failure::from)?;
-        protocol::run::run(&self.engine, &OnDisk, command, progress).await.map_err(Failure::from)
+        match &self.way {
+            Way::Own(engine) => own::run(engine, name, params, progress).await,
+            #[cfg(unix)]
+            Way::Joined(connection) => connection.run(name, params, progress).await,
+        }
     }
 
     /// Every server, or the one that was named.
     pub async fn servers(&self, name: Option<&str>) -> anyhow::Result<Vec<Server>> {
-        let answer = self.run("mcp.servers", serde_json::json!({ "server": name })).await?;
+        let answer = self.run("mcp.servers", json!({ "server": name })).await?;
         server::read(&answer)
     }
 
     pub fn changes(&self) -> Changes {
-        Changes(self.engine.snapshot())
+        Changes(self.changes.clone())
     }
 
     /// Waits until no server is starting any more, but not longer than this.
@@ -128,14 +181,17 @@ impl Live {
     }
 
     /// The questions that wait for an answer.
-    pub fn questions(&self) -> watch::Receiver<Arc<Vec<Approval>>> {
-        self.engine.approvals().subscribe()
+    pub fn questions(&self) -> watch::Receiver<News> {
+        self.questions.clone()
     }
 
-    /// From now on, until this is dropped, questions of servers and of the policy are put to the terminal.
-    pub fn attend(&self) -> Attachment {
-        let abilities = Abilities { plugin: true, approvals: true, elicitation: true, ..Abilities::default() };
-        self.engine.editors().attach(Arc::new(Person { abilities }))
+    /// From now on, until this is dropped, there is somebody who answers questions. A shared engine knows already.
+    pub fn attend(&self) -> Option<Attachment> {
+        match &self.way {
+            Way::Own(engine) => Some(own::attend(engine)),
+            #[cfg(unix)]
+            Way::Joined(_) => None,
+        }
     }
 }
 
@@ -148,27 +204,10 @@ impl Changes {
     }
 }
 
-/// A person at a terminal, who can answer questions and open pages.
-struct Person {
-    abilities: Abilities,
-}
-
-impl Editor for Person {
-    fn abilities(&self) -> &Abilities {
-        &self.abilities
-    }
-
-    fn sample(&self, _server: ServerName, _params: Value) -> BoxFuture<'static, Result<Value>> {
-        let none = Error::NotFound("there is no model at a terminal".to_owned());
-        std::future::ready(Err(none)).boxed()
-    }
-
-    fn open_url(&self, url: String) -> BoxFuture<'static, bool> {
-        std::future::ready(super::terminal::say(&format!("open this page: {url}\n")).is_ok()).boxed()
-    }
-
-    fn to_sdk(&self, _server: String, _message: Value) -> BoxFuture<'static, bool> {
-        std::future::ready(false).boxed()
+impl Question {
+    /// The list as it stands in the answer of `mcp.approvals`.
+    fn read(list: Value) -> News {
+        Vec::deserialize(list).map(Arc::new).unwrap_or_default()
     }
 }
 
@@ -183,23 +222,33 @@ const WORDS: [(&str, &str); 7] = [
     ("`mcp.server.start`", "`mcp-sidecar test`"),
 ];
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        let message = match &error {
-            Error::NeedsTrust(server) => format!(
-                "server `{server}` is not trusted yet; `mcp-sidecar trust {server}` shows its definition and asks you"
-            ),
-            Error::InvalidArguments { violations, .. } => {
-                let lines = violations.iter().map(|violation| match violation.path.as_str() {
-                    "" => format!("\n  {}", violation.message),
-                    path => format!("\n  {path}: {}", violation.message),
+impl Failure {
+    /// From an error as it is on the wire: its message, and the `data` beside it.
+    fn told(message: &str, data: &Value) -> Self {
+        let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let kind = match text(data, "kind") {
+            none if none.is_empty() => "io".to_owned(),
+            kind => kind,
+        };
+        let message = match kind.as_str() {
+            "needs-trust" => {
+                let server = text(data, "server");
+                format!(
+                    "server `{server}` is not trusted yet; `mcp-sidecar trust {server}` shows its definition and asks you"
+                )
+            }
+            "invalid-arguments" => {
+                let head = format!("the arguments of `{}` do not fit its schema:", text(data, "tool"));
+                let violations = data.get("detail").and_then(Value::as_array).into_iter().flatten();
+                let lines = violations.map(|violation| match text(violation, "path") {
+                    whole if whole.is_empty() => format!("\n  {}", text(violation, "message")),
+                    path => format!("\n  {path}: {}", text(violation, "message")),
                 });
-                let head = format!("the arguments of `{}` do not fit its schema:", error.tool().unwrap_or_default());
                 std::iter::once(head).chain(lines).collect()
             }
-            error => shell_words(&error.to_string()),
+            _ => message.to_owned(),
         };
-        Self { kind: error.kind(), message }
+        Self { kind, message }
     }
 }
 
@@ -211,6 +260,7 @@ pub(super) fn shell_words(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Error;
 
     #[test]
     fn advice_names_what_a_shell_can_do() {

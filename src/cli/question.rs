@@ -5,10 +5,9 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::form;
-use super::live::Live;
+use super::live::{Live, Question};
 use super::look::{Look, Tone};
 use super::terminal::{self, Echo};
-use crate::engine::approvals::{Approval, Kind};
 use crate::text::visible;
 
 /// The keys for the answers to a question about a tool.
@@ -20,12 +19,13 @@ const KEYS: [(&str, &str, &str); 5] = [
     ("n", "deny", "no"),
 ];
 
-/// Puts every question that comes up, until the terminal has no more answers. Questions of trust have a time of their
+/// Puts every question that is `ours`, until the terminal has no more answers. Questions of trust have a time of their
 /// own: before a call, or by `mcp-sidecar trust`.
-pub(super) async fn answer_all(live: &Live) {
+pub(super) async fn answer_all(live: &Live, ours: impl Fn(&Question) -> bool) {
     let mut questions = live.questions();
     loop {
-        let next = questions.borrow_and_update().iter().find(|question| question.kind != Kind::Trust).cloned();
+        let next =
+            questions.borrow_and_update().iter().find(|question| question.kind != "trust" && ours(question)).cloned();
         let answered = match next {
             Some(question) => answer(live, &question).await,
             None if questions.changed().await.is_err() => return,
@@ -39,9 +39,9 @@ pub(super) async fn answer_all(live: &Live) {
 }
 
 /// Puts one question; false when the terminal has gone.
-async fn answer(live: &Live, question: &Approval) -> anyhow::Result<bool> {
-    let reply = match question.kind {
-        Kind::Tool => match decision(&tool(question)).await? {
+async fn answer(live: &Live, question: &Question) -> anyhow::Result<bool> {
+    let reply = match question.kind.as_str() {
+        "tool" => match decision(&tool(question)).await? {
             Some(decision) => json!({ "decision": decision }),
             None => return Ok(false),
         },
@@ -76,7 +76,7 @@ async fn decision(text: &str) -> anyhow::Result<Option<&'static str>> {
 }
 
 /// What would run, with its arguments in full.
-fn tool(question: &Approval) -> String {
+fn tool(question: &Question) -> String {
     let look = Look::of_stderr();
     let mut text = format!("\n{}\n", look.tone(Tone::Heading, &visible(&question.title, 400)));
     for line in question.detail.lines() {
@@ -87,13 +87,11 @@ fn tool(question: &Approval) -> String {
             writeln!(text, "  {}", look.tone(Tone::Waiting, line)).ok();
         }
     }
-    if let Some(annotations) = &question.annotations {
-        let claim = |claim: Option<bool>, yes: &str| claim.unwrap_or(false).then(|| yes.to_owned());
-        let claims = [claim(annotations.read_only, "read-only"), claim(annotations.destructive, "destructive")];
-        let claims: Vec<String> = claims.into_iter().flatten().collect();
-        if !claims.is_empty() {
-            writeln!(text, "  {}", look.tone(Tone::Dim, &format!("says of itself: {}", claims.join(", ")))).ok();
-        }
+    let claimed = |key: &str| question.annotations.as_ref().is_some_and(|claims| claims.get(key) == Some(&json!(true)));
+    let claims = [("readOnly", "read-only"), ("destructive", "destructive")];
+    let claims: Vec<&str> = claims.iter().filter(|(key, _)| claimed(key)).map(|(_, word)| *word).collect();
+    if !claims.is_empty() {
+        writeln!(text, "  {}", look.tone(Tone::Dim, &format!("says of itself: {}", claims.join(", ")))).ok();
     }
     let arguments = question.arguments.as_ref().unwrap_or(&Value::Null);
     for line in visible(&format!("{arguments:#}"), usize::MAX).lines() {

@@ -5,13 +5,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::context::Context;
-use super::live::{self, Live, Wake};
+use super::live::{self, Live, News, Question, Wake};
 use super::look::{Look, Tone, size};
 use super::server::{Server, near};
 use super::table::{Cell, Table};
 use super::terminal::{self, Echo};
 use super::{Status, print, usage};
-use crate::engine::approvals::{Approval, Kind};
 use crate::text::{mask, visible};
 
 #[derive(Debug, clap::Args)]
@@ -134,15 +133,13 @@ fn already(server: &Server) -> anyhow::Result<bool> {
 struct Shown {
     text: String,
     /// The engine's own question about it. A definition that was refused before is not asked about again.
-    question: Option<Approval>,
+    question: Option<Question>,
 }
 
 async fn definition(live: &Live, server: &Server) -> Shown {
     let look = Look::of_stderr();
     let mut questions = live.questions();
-    let about = |list: &Vec<Approval>| {
-        list.iter().find(|each| each.kind == Kind::Trust && each.server.as_str() == server.name).cloned()
-    };
+    let about = |list: &News| list.iter().find(|each| each.kind == "trust" && each.server == server.name).cloned();
     let refused = server.error.is_some();
     let question = match refused {
         true => None,

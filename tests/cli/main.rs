@@ -6,6 +6,7 @@ mod calls;
 mod check;
 mod exchange;
 mod lsp;
+mod manage;
 mod servers;
 mod trust;
 
@@ -171,6 +172,22 @@ fn the_schema_is_a_schema() {
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     let schema: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     assert!(schema["properties"]["servers"].is_object() && schema["properties"]["policy"].is_object());
+}
+
+#[test]
+fn a_template_can_be_written_into_a_file_as_it_is() {
+    let place = Place::with_workspace();
+    let list = place.run(&["templates", "--json"]);
+    let answer: serde_json::Value = serde_json::from_str(&list.out).unwrap();
+    let ids: Vec<&str> =
+        answer["templates"].as_array().unwrap().iter().map(|each| each["id"].as_str().unwrap()).collect();
+    assert!(ids.contains(&"filesystem"), "{ids:?}");
+    let table = place.run(&["templates"]).out;
+    assert_eq!(table.lines().count(), ids.len() + 1);
+    place.write("work/mcp.json", &place.run(&["templates", "filesystem"]).out);
+    let check = place.run(&["check", "work/mcp.json"]);
+    assert!(!check.out.contains("unknown-key"), "{}", check.out);
+    assert_eq!(place.run(&["templates", "none"]).code, 1);
 }
 
 #[test]
