@@ -144,3 +144,37 @@ fn a_test_tells_what_a_server_has_or_why_it_fails() {
     let answer: Value = serde_json::from_str(&place.run(&["test", "broken", "--json"]).out).unwrap();
     assert_eq!(answer["success"], false);
 }
+
+#[cfg(unix)]
+#[test]
+fn beside_an_editor_the_shell_sees_the_same_servers() {
+    use std::io::{Read, Write};
+    use std::process::Stdio;
+
+    let place = place();
+    let root = url::Url::from_file_path(place.path("work")).unwrap();
+    let initialize = serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "processId": null, "capabilities": {}, "workspaceFolders": [{ "uri": root, "name": "work" }] } });
+    let message = initialize.to_string();
+    let mut editor = place.command(&["lsp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = editor.stdin.take().unwrap();
+    write!(stdin, "Content-Length: {}\r\n\r\n{message}", message.len()).unwrap();
+    // Its first word comes once it has an engine.
+    editor.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+
+    let pid = || {
+        let answer: Value = serde_json::from_str(&place.run(&["list", "--json"]).out).unwrap();
+        answer["servers"][2]["pid"].as_u64().unwrap()
+    };
+    assert_eq!(pid(), pid());
+    let call = place.run(&["call", "-y", "mine/countdown", r#"{"from": 2, "interval": 1}"#]);
+    assert_eq!((call.code, call.out.as_str()), (0, "lift-off\n"), "{}", call.err);
+    let refused = place.run(&["call", "-y", "mine/add", "{}"]);
+    assert!(refused.err.starts_with("error: the arguments of `add` do not fit its schema:\n"), "{}", refused.err);
+    let trusted = place.run(&["trust", "demo", "--yes"]);
+    assert!(trusted.err.contains("runs") && trusted.err.ends_with("demo is trusted\n"), "{}", trusted.err);
+    assert_eq!(place.run(&["call", "-y", "demo/add", r#"{"a": 1, "b": 2}"#]).out, "3\n");
+
+    drop(stdin);
+    editor.wait().unwrap();
+}
