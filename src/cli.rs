@@ -8,6 +8,7 @@ mod calls;
 mod check;
 mod completions;
 mod config;
+mod connect;
 mod content;
 mod context;
 mod demo;
@@ -105,6 +106,11 @@ enum Command {
     ///
     /// Exits with 1 when something needs attention.
     Doctor(doctor::Arguments),
+    /// Serve an agent on stdin and stdout: all tools of the workspace as one MCP server
+    ///
+    /// It joins the engine that an editor of this workspace uses, or starts one. What a tool may do stays your decision:
+    /// approvals appear in the editor.
+    Connect(connect::Arguments),
     /// Check config files and show what is wrong with them
     ///
     /// Exits with 1 when there are errors, so that it can stand in a CI job; warnings alone are no failure.
@@ -223,6 +229,7 @@ impl Command {
             Self::Trust(arguments) => trust::run(arguments, context),
             Self::Secret(arguments) => secret::run(arguments, context),
             Self::Doctor(arguments) => doctor::run(arguments, context),
+            Self::Connect(arguments) => connect::run(arguments, context),
             Self::Check(arguments) => check::run(arguments, context),
             Self::Templates(arguments) => templates::run(arguments),
             Self::Schema(arguments) => schema::run(arguments),

@@ -5,6 +5,7 @@
 
 pub mod approvals;
 mod arguments;
+pub mod asking;
 mod auth;
 pub mod consent;
 pub mod doctor;
@@ -93,6 +94,7 @@ struct Inner {
     notices: broadcast::Sender<Notice>,
     approvals: Approvals,
     editors: Editors,
+    askers: asking::Askers,
     store: Store,
     once: consent::Once,
     judge: Arc<trust::Judge>,
@@ -123,6 +125,7 @@ impl Engine {
         let store = Store::begin(&paths.state_dir.join("state.db"), Options::new(Path::new(""), &settings));
         let approvals = Approvals::default();
         let editors = Editors::default();
+        let askers = asking::Askers::default();
         let vault = Vault::new(Keyring::open(&paths));
         vault.keyring().allow_file(settings.secrets.file);
         let memory = Arc::new(LongMemory::new(store.clone()));
@@ -130,6 +133,7 @@ impl Engine {
         let host = host::EngineHost {
             approvals: approvals.clone(),
             editors: editors.clone(),
+            askers: askers.clone(),
             settings: shared_settings.subscribe(),
             folders: folders.subscribe(),
             vault: vault.clone(),
@@ -177,6 +181,7 @@ impl Engine {
             notices,
             approvals,
             editors,
+            askers,
             store,
             once: consent::Once::default(),
             judge,
@@ -217,6 +222,11 @@ impl Engine {
 
     pub fn editors(&self) -> &Editors {
         &self.0.editors
+    }
+
+    /// The workspace folders whose config files count now.
+    pub fn folders(&self) -> Vec<Arc<Path>> {
+        self.0.folders.borrow().clone()
     }
 
     /// The workspace folders; their config files count from now on.

@@ -70,6 +70,8 @@ pub enum Silence {
     Withdrawn(String),
     /// So many wait already.
     Full(usize),
+    /// There is nobody to ask.
+    Nobody,
 }
 
 /// The questions that wait now. Cheap to clone; all clones share the list.
@@ -95,6 +97,7 @@ impl std::fmt::Display for Silence {
         match self {
             Self::Expired(limit) => write!(f, "approval timed out: nobody answered within {} s", limit.as_secs_f64()),
             Self::Withdrawn(reason) => f.write_str(reason),
+            Self::Nobody => f.write_str("there is no editor to ask"),
             Self::Full(most) => write!(f, "{most} approvals wait already (`limits.approvals` sets this limit)"),
         }
     }

@@ -8,7 +8,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Engine;
-use super::approvals::{Answer, Approval, Silence};
 use super::hub::Wish;
 use super::snapshot::{Offered, ServerView};
 use crate::model::{Decision, Error, Level, Result, ServerName, Timestamp, ToolId};
@@ -61,24 +60,6 @@ impl From<&Grant> for GrantInfo {
 }
 
 impl Engine {
-    /// Puts a question to whoever can answer it.
-    pub(super) async fn put(&self, approval: Approval) -> Result<Answer, Silence> {
-        let editors = self.0.editors.subscribe();
-        if *editors.borrow() == 0 {
-            return Err(Silence::Withdrawn("there is no editor to ask".to_owned()));
-        }
-        let (limit, most) = {
-            let settings = self.0.settings.borrow();
-            (settings.approvals.timeout, settings.limits.approvals)
-        };
-        let mut editors = editors;
-        tokio::select! {
-            answer = self.0.approvals.ask(approval, limit, most) => answer,
-            // The last editor has left: nobody will ever answer.
-            _ = editors.wait_for(|editors| *editors == 0) => Err(Silence::Withdrawn("the editor has gone".to_owned())),
-        }
-    }
-
     /// The user's answer to a question, from whichever front.
     pub fn resolve(&self, id: &str, decision: &str, note: Option<String>, content: Option<Value>) -> Result<()> {
         self.0.approvals.resolve(id, decision, note, content)

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Engine;
 use super::approvals::{Answer, Silence};
+use super::asking::Asker;
 use super::record::Recording;
 use super::snapshot::{Offered, ServerView, Snapshot};
 use crate::model::{CallId, CallResult, Decision, Error, Level, Requester, Result, Status, ToolCall, ToolId, Waiting};
@@ -47,6 +48,11 @@ impl Engine {
     /// Runs a tool. The call has a task of its own, which outlives a caller that goes away just long enough to cancel
     /// at the server and to write its record.
     pub async fn call(&self, wish: Wish) -> Result<Outcome> {
+        self.call_for(wish, None).await
+    }
+
+    /// The same for one who can put questions to the user himself, should there be no editor.
+    pub async fn call_for(&self, wish: Wish, asker: Option<Arc<dyn Asker>>) -> Result<Outcome> {
         let gone = CancellationToken::new();
         let passage = Passage {
             engine: self.clone(),
@@ -60,6 +66,7 @@ impl Engine {
             },
             decision: wish.decision,
             progress: wish.progress,
+            asker,
             gone: gone.clone(),
         };
         // Dropped with this future: the caller has gone.
@@ -84,6 +91,7 @@ struct Passage {
     call: ToolCall,
     decision: Option<Decision>,
     progress: Option<mpsc::Sender<Progress>>,
+    asker: Option<Arc<dyn Asker>>,
     gone: CancellationToken,
 }
 
@@ -149,9 +157,11 @@ impl Passage {
                 }
                 Asked::Answered(_) => return Err(self.denied("the answer was no decision".to_owned())),
                 Asked::Silent(silence) => {
-                    let reason = silence.to_string();
-                    recording.refused("deny", &reason);
-                    return Err(self.denied(reason));
+                    recording.refused("deny", &silence.to_string());
+                    return Err(self.denied(match silence {
+                        Silence::Nobody => self.engine.how_to_allow(&view, &offered),
+                        silence => silence.to_string(),
+                    }));
                 }
                 // What was shown is no longer what would run: look again, and ask again where that is needed.
                 Asked::Changed => decision = None,
@@ -229,7 +239,7 @@ impl Passage {
             }
         };
         tokio::select! {
-            answer = self.engine.put(approval) => match answer {
+            answer = self.engine.put(approval, self.asker.as_ref()) => match answer {
                 Ok(answer) => Asked::Answered(answer),
                 Err(silence) => Asked::Silent(silence),
             },
@@ -246,6 +256,7 @@ impl Passage {
         recording.before_sending().await?;
         self.engine.0.once.use_up(&self.call.tool);
         let decision = permitted.decision();
+        let _attending = self.asker.as_ref().map(|asker| self.engine.0.askers.attend(&self.call.tool.server, asker));
         let options = CallOptions {
             timeout: self.engine.time_limit(view, self.call.timeout),
             max_timeout: self.engine.0.settings.borrow().servers.max_timeout,

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::approvals::{Answer, Approval, Approvals, Kind};
+use super::asking::Askers;
 use super::editors::Editors;
 use super::hub::Wish;
 use super::trust::{Judge, Verdict};
@@ -30,6 +31,7 @@ const WORDS: usize = 8_000;
 pub struct EngineHost {
     pub approvals: Approvals,
     pub editors: Editors,
+    pub askers: Askers,
     pub settings: watch::Receiver<Arc<Settings>>,
     pub folders: watch::Receiver<Vec<Arc<Path>>>,
     pub vault: Vault,
@@ -105,8 +107,15 @@ impl Host for EngineHost {
 impl EngineHost {
     async fn put_to_user(&self, server: ServerName, params: Value) -> Result<Value> {
         if self.editors.any(|abilities| abilities.elicitation).is_none() {
-            tracing::info!(%server, "declined an elicitation: no editor that can ask");
-            return Ok(json!({ "action": "decline" }));
+            // Its user may sit at the agent that wished the call.
+            let asked = match self.askers.of(&server) {
+                Some(asker) => asker.elicit(params).await,
+                None => None,
+            };
+            return Ok(asked.unwrap_or_else(|| {
+                tracing::info!(%server, "declined an elicitation: nobody who can ask");
+                json!({ "action": "decline" })
+            }));
         }
         let words = |key: &str| params.get(key).and_then(Value::as_str);
         let url = words("url").map(str::to_owned);

@@ -85,6 +85,12 @@ impl Engine {
         self.request(server, Request::GetPrompt { name, arguments: Some(arguments) }).await
     }
 
+    /// Has a server tell, or tell no longer, when a resource changes.
+    pub async fn subscribe(&self, server: &ServerName, uri: String, on: bool) -> Result<()> {
+        let request = if on { Request::Subscribe { uri } } else { Request::Unsubscribe { uri } };
+        self.request(server, request).await.map(drop)
+    }
+
     pub async fn complete(
         &self,
         server: &ServerName,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net as std_net;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use super::hello::{self, Front, Hello, Welcome};
 use super::join::check_peer;
 use super::lock::Lock;
 use super::place::Place;
+use crate::agent::Endpoint;
 use crate::engine::Engine;
 use crate::lsp;
 
@@ -53,7 +55,8 @@ pub fn bind(place: &Place) -> io::Result<std_net::UnixListener> {
 /// Serves every front that comes, until the last has been gone for a while or a signal asks to leave.
 pub async fn serve(engine: Engine, place: &Place, listener: std_net::UnixListener) -> io::Result<()> {
     let listener = UnixListener::from_std(listener)?;
-    let reception = Reception { engine, ends: Arc::default() };
+    let agents = Endpoint::new(engine.clone());
+    let reception = Reception { engine, agents, root: place.root.as_path().into(), ends: Arc::default() };
     let present = watch::Sender::new(0_usize);
     let mut attendance = present.subscribe();
     let mut sessions = JoinSet::new();
@@ -135,6 +138,8 @@ type Ends = Arc<Mutex<BTreeMap<u64, watch::Receiver<Option<u8>>>>>;
 #[derive(Clone)]
 struct Reception {
     engine: Engine,
+    agents: Endpoint,
+    root: Arc<Path>,
     ends: Ends,
 }
 
@@ -169,10 +174,13 @@ impl Reception {
     }
 
     async fn run(&self, hello: Hello, read: BufReader<OwnedReadHalf>, write: OwnedWriteHalf) -> u8 {
-        let engine = self.engine.clone();
         match hello.front {
-            Front::Editor => lsp::serve(read, write, engine).await.exit_code(),
-            Front::Agent | Front::End => 0,
+            Front::Editor => lsp::serve(read, write, self.engine.clone()).await.exit_code(),
+            Front::Agent => {
+                self.agents.serve(read, write, self.root.to_path_buf(), hello.label).await;
+                0
+            }
+            Front::End => 0,
         }
     }
 

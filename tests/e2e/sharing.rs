@@ -207,3 +207,95 @@ async fn in_a_folder_that_others_can_write_an_editor_gets_an_engine_of_its_own()
     assert_eq!(std::fs::read_dir(&runtime).unwrap().count(), 0);
     assert!(window.quit().await.success());
 }
+
+/// An agent on the built binary: says one line, hears one line.
+struct Agent {
+    process: Child,
+    lines: tokio::io::Lines<tokio::io::BufReader<tokio::process::ChildStdout>>,
+}
+
+impl Agent {
+    async fn start(stage: &Stage, folder: &Path) -> Self {
+        use tokio::io::AsyncBufReadExt;
+        let mut command = Command::new(PROGRAM);
+        command.arg("connect").envs(stage.home.variables()).current_dir(folder).kill_on_drop(true);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = tokio::io::BufReader::new(process.stdout.take().unwrap()).lines();
+        let mut agent = Self { process, lines };
+        let client = json!({ "name": "tester", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+        let greeting = agent.ask(0, "initialize", params).await;
+        assert_eq!(greeting["result"]["serverInfo"]["name"], "mcp-sidecar", "{greeting:#}");
+        agent.say(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+        agent
+    }
+
+    async fn say(&mut self, message: Value) {
+        use tokio::io::AsyncWriteExt;
+        self.process.stdin.as_mut().unwrap().write_all(format!("{message}\n").as_bytes()).await.unwrap();
+    }
+
+    async fn ask(&mut self, id: i64, method: &str, params: Value) -> Value {
+        self.say(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        loop {
+            let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await.expect("no hang").unwrap().unwrap();
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["id"] == id {
+                return message;
+            }
+        }
+    }
+
+    /// Goes as an agent should: it closes its side.
+    async fn quit(mut self) {
+        drop(self.process.stdin.take());
+        assert!(ended(&mut self.process).await.success());
+    }
+}
+
+#[tokio::test]
+async fn windows_and_agents_of_a_workspace_share_one_process_per_server() {
+    let stage = Stage::new();
+    let below = stage.home.project().join("below");
+    std::fs::create_dir(&below).unwrap();
+    let mut agents = vec![Agent::start(&stage, &stage.home.project()).await, Agent::start(&stage, &below).await];
+    let (first, second) = (stage.window().await, stage.window().await);
+    for agent in &mut agents {
+        let tools = agent.ask(1, "tools/list", json!({})).await;
+        assert_eq!(tools["result"]["tools"][0]["name"], "fixture__echo", "{tools:#}");
+    }
+    assert_eq!(stage.pids.read().len(), 1);
+
+    // Approved in one window, for the agent, by name.
+    let (mut editor, mut process) = first.into_parts();
+    let call = json!({ "name": "fixture__echo", "arguments": { "b": 2 } });
+    agents[0].say(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call })).await;
+    let asks = |params: &Value| !params["approvals"].as_array().unwrap().is_empty();
+    let asked = editor.notification_where("mcp/approvalsChanged", asks).await;
+    assert_eq!(asked["approvals"][0]["requester"]["name"], "tester");
+    let answer = json!({ "id": asked["approvals"][0]["id"], "decision": "allow-once" });
+    editor.command("mcp.approval.resolve", answer).await.unwrap();
+    let answer = agents[0].ask(3, "ping", json!({})).await;
+    assert!(answer["result"].is_object());
+
+    for agent in agents {
+        agent.quit().await;
+    }
+    drop((editor, second));
+    ended(&mut process).await;
+    stage.until_nothing_is_left().await;
+}
+
+#[tokio::test]
+async fn in_a_folder_that_others_can_write_an_agent_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let stage = Stage::new();
+    std::fs::set_permissions(stage.home.path("runtime"), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let mut command = Command::new(PROGRAM);
+    command.arg("connect").envs(stage.home.variables()).current_dir(stage.home.project());
+    let output = command.stdin(Stdio::null()).output().await.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("cannot be used safely"), "{said}");
+    assert_eq!(stage.engine(), None);
+}

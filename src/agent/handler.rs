@@ -1,0 +1,310 @@
+//! One agent's session: MCP in, one engine call across, MCP out.
+#![allow(deprecated, reason = "logging and subscribe are what peers before 2026-07-28 know")]
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
+    ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    Reference, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    UnsubscribeRequestParams,
+};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::answer::{self, Shape};
+use super::calls::Waiting;
+use super::catalog::{Catalog, is_coming};
+use super::desk::Desk;
+use super::{Endpoint, notices};
+use crate::model::{Error, Result, ServerName};
+use crate::text::one_line;
+
+/// How long a list waits for servers that are just starting: many agents ask once, right after they came.
+const SETTLING: Duration = Duration::from_secs(5);
+
+pub struct Handler {
+    pub(super) endpoint: Endpoint,
+    pub(super) waiting: Waiting,
+    desk: Desk,
+    label: Option<String>,
+    session: Arc<Session>,
+    /// Tells an agent of the older era what happens, from `initialized` on.
+    telling: OnceLock<AbortOnDropHandle<()>>,
+}
+
+/// What an agent has said about itself. Behind `std` locks that are private to this file and held for a moment.
+#[derive(Default)]
+pub struct Session {
+    log_level: Mutex<Option<LoggingLevel>>,
+    subscribed: Mutex<BTreeSet<(ServerName, String)>>,
+}
+
+impl Session {
+    pub fn log_level(&self) -> LoggingLevel {
+        lock(&self.log_level).unwrap_or(LoggingLevel::Info)
+    }
+
+    pub fn is_subscribed(&self, server: &ServerName, uri: &str) -> bool {
+        lock(&self.subscribed).iter().any(|(name, own)| name == server && own == uri)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether this request is of the protocol that knows no session: 2026-07-28 and newer.
+pub fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| !version.has_initialize())
+}
+
+impl Handler {
+    pub fn new(endpoint: Endpoint, desk: Desk, label: Option<String>) -> Self {
+        let (waiting, session, telling) = (Waiting::default(), Arc::default(), OnceLock::new());
+        Self { endpoint, waiting, desk, label, session, telling }
+    }
+
+    /// Who asks: what the user calls the agent, else what it calls itself.
+    pub(super) fn name(&self, context: &RequestContext<RoleServer>) -> String {
+        let name = self.label.clone().or_else(|| context.client_info().map(|client| client.name));
+        one_line(&name.unwrap_or_default(), 80)
+    }
+
+    /// Lays a result down, in the shape that the agent's era asks for. What rmcp gets in its place is empty.
+    pub(super) fn lay(&self, context: &RequestContext<RoleServer>, raw: Arc<RawValue>, shape: Shape) {
+        let shape = if is_stateless(context) { shape } else { Shape::Plain };
+        self.desk.lay(&context.id, shape.apply(raw));
+    }
+
+    /// What is offered, once the servers that are just starting have started.
+    pub(super) async fn settled(&self) -> Arc<Catalog> {
+        let mut pictures = self.endpoint.engine.snapshot();
+        let settled = pictures.wait_for(|snapshot| !snapshot.servers.values().any(|view| is_coming(view)));
+        tokio::time::timeout(SETTLING, settled).await.ok();
+        self.endpoint.catalog()
+    }
+
+    async fn request<T>(
+        &self,
+        context: &RequestContext<RoleServer>,
+        shape: Shape,
+        answer: impl Future<Output = Result<Arc<RawValue>>>,
+        stub: T,
+    ) -> Result<T, ErrorData> {
+        tokio::select! {
+            answer = answer => {
+                self.lay(context, answer.map_err(|error| answer::error(&error))?, shape);
+                Ok(stub)
+            }
+            () = context.ct.cancelled() => Err(answer::error(&Error::Cancelled)),
+        }
+    }
+
+    fn find_uri(&self, uri: &str) -> Result<(ServerName, String), ErrorData> {
+        let unknown = || ErrorData::resource_not_found(format!("there is no resource {}", one_line(uri, 500)), None);
+        self.endpoint.catalog().find_uri(uri).ok_or_else(unknown)
+    }
+
+    fn find_prompt(&self, name: &str) -> Result<(ServerName, String), ErrorData> {
+        let unknown = || ErrorData::invalid_params(format!("there is no prompt `{}`", one_line(name, 200)), None);
+        self.endpoint.catalog().prompt_names.get(name).cloned().ok_or_else(unknown)
+    }
+
+    async fn watch(&self, uri: &str, on: bool) -> Result<(), ErrorData> {
+        let (server, own) = self.find_uri(uri)?;
+        self.endpoint.engine.subscribe(&server, own.clone(), on).await.map_err(|error| answer::error(&error))?;
+        let mut subscribed = lock(&self.session.subscribed);
+        match on {
+            true => subscribed.insert((server, own)),
+            false => subscribed.remove(&(server, own)),
+        };
+        Ok(())
+    }
+}
+
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_logging()
+            .enable_completions()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_resources_subscribe()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
+        let catalog = self.endpoint.catalog();
+        let root = self.endpoint.engine.folders().first().map(|folder| folder.display().to_string());
+        ServerConfig::new(capabilities)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+            .with_server_info(Implementation::new("mcp-sidecar", env!("CARGO_PKG_VERSION")).with_title("mcp-sidecar"))
+            .with_instructions(catalog.instructions(root.as_deref()))
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let telling = tokio::spawn(notices::tell(self.endpoint.clone(), self.session.clone(), context.peer));
+        // The second time it is said, there is somebody already.
+        self.telling.set(AbortOnDropHandle::new(telling)).ok();
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let catalog = self.settled().await;
+        self.lay(&context, catalog.tools.0.clone(), Shape::Cacheable);
+        Ok(ListToolsResult::default())
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        self.call(request, context).await
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let catalog = self.settled().await;
+        self.lay(&context, catalog.resources.0.clone(), Shape::Cacheable);
+        Ok(ListResourcesResult::default())
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let catalog = self.settled().await;
+        self.lay(&context, catalog.templates.0.clone(), Shape::Cacheable);
+        Ok(ListResourceTemplatesResult::default())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let (server, own) = self.find_uri(&request.uri)?;
+        let read = async {
+            let raw = self.endpoint.engine.read_resource(&server, own.clone()).await?;
+            Ok(if own == request.uri { raw } else { under_its_shown_uri(raw, &own, &request.uri) })
+        };
+        let stub = ReadResourceResult::new(Vec::new());
+        self.request(&context, Shape::Cacheable, read, stub).await.map(Into::into)
+    }
+
+    async fn subscribe(&self, request: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.watch(&request.uri, true).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.watch(&request.uri, false).await
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        notices::listen(&self.endpoint, &subscription).await;
+        Ok(())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let catalog = self.settled().await;
+        self.lay(&context, catalog.prompts.0.clone(), Shape::Cacheable);
+        Ok(ListPromptsResult::default())
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let (server, name) = self.find_prompt(&request.name)?;
+        let arguments = request.arguments.unwrap_or_default();
+        let prompt = self.endpoint.engine.get_prompt(&server, name, arguments);
+        self.request(&context, Shape::Typed, prompt, GetPromptResult::new(Vec::new())).await.map(Into::into)
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let (server, reference) = match &request.r#ref {
+            Reference::Prompt(prompt) => {
+                let (server, name) = self.find_prompt(&prompt.name)?;
+                (server, json!({ "type": "ref/prompt", "name": name }))
+            }
+            Reference::Resource(resource) => {
+                let (server, uri) = self.find_uri(&resource.uri)?;
+                (server, json!({ "type": "ref/resource", "uri": uri }))
+            }
+            _ => return Err(ErrorData::invalid_params("only prompts and resources can be completed", None)),
+        };
+        let odd = |error: serde_json::Error| ErrorData::invalid_params(error.to_string(), None);
+        let argument = serde_json::to_value(&request.argument).map_err(odd)?;
+        let known = request.context.as_ref().map(serde_json::to_value).transpose().map_err(odd)?;
+        let completed = self.endpoint.engine.complete(&server, reference, argument, known);
+        self.request(&context, Shape::Typed, completed, CompleteResult::default()).await
+    }
+
+    async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        *lock(&self.session.log_level) = Some(request.level);
+        Ok(())
+    }
+
+    /// Whatever is not MCP: above all the commands by which an editor starts servers or answers approvals.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = one_line(&request.method, 100);
+        tracing::warn!(agent = %self.name(&context), %method, "refused method");
+        if KNOWN.contains(&request.method.as_str()) {
+            return Err(ErrorData::invalid_params(format!("the parameters of {method} make no sense"), None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {method} here"), None))
+    }
+}
+
+/// Methods that come here only when their parameters could not be read.
+const KNOWN: [&str; 6] =
+    ["tools/call", "resources/read", "prompts/get", "completion/complete", "logging/setLevel", "resources/subscribe"];
+
+/// What was read, under the address by which it was asked for.
+fn under_its_shown_uri(raw: Arc<RawValue>, own: &str, shown: &str) -> Arc<RawValue> {
+    let Ok(mut value) = serde_json::from_str::<Value>(raw.get()) else { return raw };
+    for content in value.get_mut("contents").and_then(Value::as_array_mut).into_iter().flatten() {
+        if content.get("uri").and_then(Value::as_str) == Some(own) {
+            content["uri"] = Value::from(shown);
+        }
+    }
+    to_raw_value(&value).map_or(raw, Arc::from)
+}

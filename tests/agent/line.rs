@@ -1,0 +1,129 @@
+//! An agent that speaks plain lines of JSON, for what no library would send; and the engine behind it.
+
+use std::time::Duration;
+
+use mcp_sidecar::agent::Endpoint;
+use mcp_sidecar::engine::Engine;
+use mcp_sidecar::settings::Settings;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+
+use crate::support::Home;
+
+/// No wait of a test takes longer on the slowest machine; it only ends tests that would hang.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A user's servers, and the endpoint that agents come to.
+pub struct Host {
+    pub home: Home,
+    pub engine: Engine,
+    pub endpoint: Endpoint,
+}
+
+impl Host {
+    pub fn new(servers: Value) -> Self {
+        Self::with(servers, Settings::default())
+    }
+
+    pub fn with(servers: Value, settings: Settings) -> Self {
+        let home = Home::new();
+        std::fs::write(home.path("config/mcp.json"), json!({ "servers": servers }).to_string()).unwrap();
+        let engine = Engine::start(home.paths(), settings);
+        let endpoint = Endpoint::new(engine.clone());
+        Self { home, engine, endpoint }
+    }
+
+    /// The agent's end of a connection.
+    pub fn connect(&self, room: usize) -> DuplexStream {
+        let (near, far) = tokio::io::duplex(room);
+        let (read, write) = tokio::io::split(far);
+        let (endpoint, folder) = (self.endpoint.clone(), self.home.project());
+        tokio::spawn(async move { endpoint.serve(read, write, folder, None).await });
+        near
+    }
+
+    pub async fn agent(&self) -> Line {
+        let mut line = Line::new(self.connect(1 << 20));
+        line.initialize(json!({})).await;
+        line
+    }
+}
+
+pub struct Line {
+    input: BufReader<ReadHalf<DuplexStream>>,
+    output: WriteHalf<DuplexStream>,
+    pub notifications: Vec<Value>,
+}
+
+impl Line {
+    pub fn new(stream: DuplexStream) -> Self {
+        let (input, output) = tokio::io::split(stream);
+        Self { input: BufReader::new(input), output, notifications: Vec::new() }
+    }
+
+    pub fn into_parts(self) -> (BufReader<ReadHalf<DuplexStream>>, WriteHalf<DuplexStream>) {
+        (self.input, self.output)
+    }
+
+    pub async fn initialize(&mut self, capabilities: Value) -> Value {
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities,
+            "clientInfo": { "name": "liner", "version": "1" } });
+        let greeting = self.ask(0, "initialize", params).await;
+        self.send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+        greeting["result"].clone()
+    }
+
+    pub async fn send(&mut self, message: Value) {
+        self.say(&message.to_string()).await;
+    }
+
+    pub async fn say(&mut self, line: &str) {
+        self.output.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    pub async fn begin(&mut self, id: i64, method: &str, params: Value) {
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+    }
+
+    /// The next line, as it came; empty at the end.
+    pub async fn hear(&mut self) -> String {
+        let mut line = String::new();
+        tokio::time::timeout(PATIENCE, self.input.read_line(&mut line)).await.expect("no hang").unwrap();
+        line
+    }
+
+    /// The next answer or question; notifications are put aside.
+    pub async fn next(&mut self) -> Value {
+        loop {
+            let line = self.hear().await;
+            let message: Value = serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line:?}"));
+            if message.get("id").is_none() && message.get("method").is_some() {
+                self.notifications.push(message);
+            } else {
+                return message;
+            }
+        }
+    }
+
+    pub async fn ask(&mut self, id: i64, method: &str, params: Value) -> Value {
+        self.begin(id, method, params).await;
+        let answer = self.next().await;
+        assert_eq!(answer["id"], id, "{answer:#}");
+        answer
+    }
+
+    pub async fn call(&mut self, id: i64, tool: &str, arguments: Value) -> Value {
+        self.ask(id, "tools/call", json!({ "name": tool, "arguments": arguments })).await["result"].clone()
+    }
+
+    pub async fn notified(&mut self, method: &str) -> Value {
+        loop {
+            if let Some(at) = self.notifications.iter().position(|message| message["method"] == method) {
+                return self.notifications.remove(at)["params"].clone();
+            }
+            let message: Value = serde_json::from_str(&self.hear().await).unwrap();
+            assert!(message.get("id").is_none(), "not expected: {message:#}");
+            self.notifications.push(message);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What a careless or hostile agent may try, and what passes through untouched.
+
+use mcp_sidecar::settings::Settings;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+
+use crate::line::{Host, Line};
+use crate::support::desk::{demo, fixture};
+use crate::support::{TestEditor, attach_to};
+
+fn all() -> Value {
+    json!({ "*": "allow-session" })
+}
+
+#[tokio::test]
+async fn a_result_passes_as_the_text_that_the_server_sent() {
+    let host = Host::new(json!({ "fixture": with(fixture("server.py"), all()) }));
+    let mut agent = host.agent().await;
+    agent.begin(1, "tools/call", json!({ "name": "fixture__echo", "arguments": { "a": [1, 2.50] } })).await;
+    let mut line = agent.hear().await;
+    // Lists change while servers start.
+    while line.contains("list_changed") {
+        line = agent.hear().await;
+    }
+    // Blanks and order are those of the server's own JSON.
+    let raw = r#"{"content": [{"type": "text", "text": "{\"a\": [1, 2.5]}"}]}"#;
+    assert_eq!(line, format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{raw}}}\n"));
+}
+
+fn with(mut server: Value, tools: Value) -> Value {
+    server["tools"] = tools;
+    server
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_an_error_and_a_refused_one_a_result() {
+    let host = Host::new(json!({ "demo": demo(json!({ "echo": "deny", "add": "allow-session" })) }));
+    let mut agent = host.agent().await;
+    agent.ask(1, "tools/list", json!({})).await;
+    let unknown = agent.ask(2, "tools/call", json!({ "name": "demo__nope", "arguments": {} })).await;
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown:#}");
+    let denied = agent.call(3, "demo__echo", json!({ "text": "x" })).await;
+    assert_eq!(denied["isError"], true, "{denied:#}");
+    assert!(denied["content"][0]["text"].as_str().unwrap().contains("denied"), "{denied:#}");
+    let odd = agent.call(4, "demo__add", json!({ "a": "one", "b": 2 })).await;
+    assert!(odd["isError"] == true && odd["content"][0]["text"].as_str().unwrap().contains("/a"), "{odd:#}");
+}
+
+#[tokio::test]
+async fn commands_of_editors_are_no_methods_of_agents() {
+    let host = Host::new(json!({}));
+    let mut agent = host.agent().await;
+    for (id, method) in (1..).zip(["mcp.approval.resolve", "workspace/executeCommand", "mcp/approve", "servers/start"])
+    {
+        let answer = agent.ask(id, method, json!({ "id": "x", "decision": "allow-always" })).await;
+        assert_eq!(answer["error"]["code"], -32601, "{method}: {answer:#}");
+    }
+}
+
+#[tokio::test]
+async fn an_id_in_use_is_refused_and_the_first_answer_is_not_mixed_up() {
+    let host = Host::new(json!({ "demo": demo(all()) }));
+    let mut agent = host.agent().await;
+    agent.ask(1, "tools/list", json!({})).await;
+    agent.begin(7, "tools/call", json!({ "name": "demo__countdown", "arguments": { "from": 2 } })).await;
+    agent.begin(7, "tools/call", json!({ "name": "demo__echo", "arguments": { "text": "other" } })).await;
+    let refused = agent.next().await;
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(7), &json!(-32600)), "{refused:#}");
+    let answered = agent.next().await;
+    assert_eq!(answered["id"], 7);
+    assert_ne!(answered["result"]["content"][0]["text"], "other", "{answered:#}");
+}
+
+#[tokio::test]
+async fn one_request_too_many_is_refused_by_the_name_of_its_limit() {
+    let mut settings = Settings::default();
+    settings.limits.agent_calls = 2;
+    let host = Host::with(json!({ "demo": demo(all()) }), settings);
+    let mut agent = host.agent().await;
+    agent.ask(1, "tools/list", json!({})).await;
+    for id in 2..=4 {
+        agent.begin(id, "tools/call", json!({ "name": "demo__countdown", "arguments": { "from": 3 } })).await;
+    }
+    let refused = agent.next().await;
+    assert_eq!(refused["id"], 4, "{refused:#}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("limits.agent-calls"), "{refused:#}");
+}
+
+#[tokio::test]
+async fn lines_that_are_no_messages_cost_nothing_but_an_error() {
+    let host = Host::new(json!({}));
+    let mut agent = host.agent().await;
+    agent.say("").await;
+    agent.say("{{{").await;
+    assert_eq!(agent.next().await["error"]["code"], -32700);
+    agent.say(&"[".repeat(100_000)).await;
+    assert_eq!(agent.next().await["error"]["code"], -32700);
+    agent.say(r#"{"id":3,"jsonrpc":"2.0"}"#).await;
+    assert_eq!(agent.next().await["error"]["code"], -32600);
+    assert!(agent.ask(4, "ping", json!({})).await["result"].is_object());
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_read_is_cut_off_alone() {
+    let mut settings = Settings::default();
+    settings.limits.message_bytes = 64 << 10;
+    let host = Host::with(json!({ "fixture": with(fixture("server.py"), all()) }), settings);
+    let mut other = host.agent().await;
+    other.ask(1, "tools/list", json!({})).await;
+
+    let mut deaf = Line::new(host.connect(4 << 10));
+    deaf.initialize(json!({})).await;
+    let (_unread, mut output) = deaf.into_parts();
+    let text = "x".repeat(30_000);
+    let mut cut = false;
+    for id in 1..200 {
+        let call = json!({ "name": "fixture__echo", "arguments": { "text": text } });
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call });
+        if output.write_all(format!("{message}\n").as_bytes()).await.is_err() {
+            cut = true;
+            break;
+        }
+    }
+    assert!(cut, "it went on writing");
+    let answer = other.call(2, "fixture__echo", json!({ "a": 1 })).await;
+    assert_eq!(answer["content"][0]["text"], r#"{"a": 1}"#);
+}
+
+#[tokio::test]
+async fn a_new_list_is_told_when_the_config_changes() {
+    let host = Host::new(json!({ "demo": demo(json!({})) }));
+    let mut agent = host.agent().await;
+    let tools = agent.ask(1, "tools/list", json!({})).await;
+    assert!(tools["result"]["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "demo__echo"));
+    agent.notifications.clear();
+    let config = json!({ "servers": { "demo": demo(json!({ "echo": "disable" })) } });
+    std::fs::write(host.home.path("config/mcp.json"), config.to_string()).unwrap();
+    // What was told while the server started may come first.
+    let offers_echo =
+        |answer: &Value| answer["result"]["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "demo__echo");
+    for id in 2.. {
+        agent.notified("notifications/tools/list_changed").await;
+        if !offers_echo(&agent.ask(id, "tools/list", json!({})).await) {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_same_address_of_two_servers_is_told_apart() {
+    let host = Host::new(json!({ "one": demo(all()), "two": demo(all()) }));
+    let mut agent = host.agent().await;
+    let listed = agent.ask(1, "resources/list", json!({})).await;
+    let uris: Vec<&str> =
+        listed["result"]["resources"].as_array().unwrap().iter().filter_map(|item| item["uri"].as_str()).collect();
+    assert_eq!(uris, ["mcp+one://demo://notes", "mcp+two://demo://notes"]);
+    agent.call(2, "two__take_note", json!({ "text": "in two" })).await;
+    let read = agent.ask(3, "resources/read", json!({ "uri": "mcp+two://demo://notes" })).await;
+    assert_eq!(read["result"]["contents"][0]["text"], "in two", "{read:#}");
+    assert_eq!(read["result"]["contents"][0]["uri"], "mcp+two://demo://notes");
+    let missing = agent.ask(4, "resources/read", json!({ "uri": "other://x" })).await;
+    assert_eq!(missing["error"]["code"], -32002, "{missing:#}");
+}
+
+#[tokio::test]
+async fn we_are_never_behind_ourselves() {
+    let program = env!("CARGO_BIN_EXE_mcp-sidecar");
+    let host = Host::new(json!({ "self": { "command": program, "args": ["connect"], "autoStart": false } }));
+    let mut agent = host.agent().await;
+    assert_eq!(agent.ask(1, "tools/list", json!({})).await["result"]["tools"], json!([]));
+}
+
+#[tokio::test]
+async fn an_approval_for_an_agent_stands_in_the_editor_with_its_name() {
+    let host = Host::new(json!({ "demo": demo(json!({})) }));
+    let (mut editor, _session): (TestEditor, _) = attach_to(&host.engine);
+    for noise in ["mcp/serverChanged", "mcp/toolsChanged", "mcp/log", "mcp/configReloaded", "mcp/callFinished"] {
+        editor.ignore(noise);
+    }
+    let ours = json!({ "version": "1", "approvals": true });
+    let more = json!({ "capabilities": { "experimental": { "mcpSidecar": ours } } });
+    editor.initialize(&[&host.home.project()], more).await;
+    let mut agent = host.agent().await;
+    agent.ask(1, "tools/list", json!({})).await;
+    agent.begin(2, "tools/call", json!({ "name": "demo__echo", "arguments": { "text": "hej" } })).await;
+    let asks = |params: &Value| !params["approvals"].as_array().unwrap().is_empty();
+    let approvals = editor.notification_where("mcp/approvalsChanged", asks).await;
+    let approval = &approvals["approvals"][0];
+    assert_eq!(approval["requester"], json!({ "kind": "agent", "name": "liner" }));
+    let answer = json!({ "id": approval["id"], "decision": "deny", "note": "not now" });
+    editor.command("mcp.approval.resolve", answer).await.unwrap();
+    let refused = agent.next().await;
+    assert_eq!(refused["result"]["isError"], true, "{refused:#}");
+    assert!(refused["result"]["content"][0]["text"].as_str().unwrap().contains("not now"), "{refused:#}");
+}
+
+#[tokio::test]
+async fn a_cancelled_call_gets_no_answer_and_its_question_is_taken_back() {
+    let host = Host::new(json!({ "demo": demo(all()) }));
+    let mut agent = host.agent().await;
+    agent.ask(1, "tools/list", json!({})).await;
+    agent.begin(2, "tools/call", json!({ "name": "demo__countdown", "arguments": { "from": 5 } })).await;
+    agent.send(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 2 } })).await;
+    assert_eq!(agent.call(3, "demo__echo", json!({ "text": "on" })).await["content"][0]["text"], "on");
+    // The id is free again.
+    assert_eq!(agent.call(2, "demo__echo", json!({ "text": "again" })).await["content"][0]["text"], "again");
+}
