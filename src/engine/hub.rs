@@ -280,7 +280,8 @@ impl Hub {
         }
         // The question before this one, if there is one, was about something else.
         self.judge.withdraw("the definition has changed", name);
-        if let Some(question) = question {
+        // What is switched off in its file will not start: there is nothing to ask about until it is switched on.
+        if let Some(question) = question.filter(|_| definition.spec.enabled) {
             let (judge, wishes) = (self.judge.clone(), self.wishes.clone());
             self.tasks.spawn(async move {
                 let server = definition.name.clone();

@@ -231,7 +231,10 @@ impl Actor {
             }
         };
         match done {
-            Ok(connected) => Phase::Live(Box::new(connected)),
+            Ok(connected) => {
+                self.logs.push(LogSource::Sidecar, "info", "connected");
+                Phase::Live(Box::new(connected))
+            }
             Err(failure) => self.fail(&failure),
         }
     }
