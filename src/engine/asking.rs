@@ -27,7 +27,10 @@ pub trait Asker: Send + Sync + 'static {
 /// The askers of the calls that run now, by server. Behind a `std` lock that is private to this file and held for a
 /// look-up.
 #[derive(Clone, Default)]
-pub struct Askers(Arc<Mutex<BTreeMap<u64, (ServerName, Arc<dyn Asker>)>>>);
+pub struct Askers(Arc<Mutex<BTreeMap<u64, Attended>>>);
+
+/// A server that works on a call, and whoever wished that call.
+type Attended = (ServerName, Arc<dyn Asker>);
 
 /// A call runs at a server; over when dropped.
 pub struct Attending {

@@ -23,7 +23,9 @@ pub struct Surroundings {
 pub fn offers(actions: &[Action], filetype: &str, place: &Value, any_tool: bool) -> Vec<Offer> {
     let offer = |title: &str, action: Option<&str>| {
         let mut params = place.clone();
-        params["action"] = json!(action);
+        if let Some(fields) = params.as_object_mut() {
+            fields.insert("action".to_owned(), json!(action));
+        }
         let deed = Deed::Run(Command { name: "mcp.action.run", params });
         Offer { title: title.to_owned(), kind: Kind::Run, deed, problem: None }
     };

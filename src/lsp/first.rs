@@ -28,7 +28,8 @@ pub fn first(bytes: &[u8]) -> First {
         Ok(None) if bytes.len() < LONGEST => First::Unfinished,
         Ok(Some(Frame::Body(body))) => {
             let message: Value = serde_json::from_slice(&body).unwrap_or_default();
-            let params = message.get("params").filter(|_| message["method"] == "initialize");
+            let params =
+                message.get("params").filter(|_| message.get("method").is_some_and(|method| method == "initialize"));
             First::Folders(params.map(|params| Greeting::read(params).folders).unwrap_or_default())
         }
         _ => First::Folders(Vec::new()),

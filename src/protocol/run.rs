@@ -130,8 +130,8 @@ fn saved(edited: Edited<Arc<ServerView>>) -> Result<Value> {
 
 /// Names the files that count only when they are saved in the editor.
 fn with_unsaved(mut answer: Value, files: &[PathBuf]) -> Value {
-    if !files.is_empty() {
-        answer["unsaved"] = files.iter().map(|file| file.display().to_string()).collect();
+    if let Some(fields) = answer.as_object_mut().filter(|_| !files.is_empty()) {
+        fields.insert("unsaved".to_owned(), files.iter().map(|file| file.display().to_string()).collect());
     }
     answer
 }

@@ -1,6 +1,6 @@
 //! The command line as a person or a script meets it: the built binary, its output and its exit code.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
 
 mod calls;
 mod check;
