@@ -11,7 +11,7 @@ use super::approvals::{Answer, Approval, Approvals, Kind};
 use super::host::question;
 use super::prompt;
 use crate::config::spec::Launch;
-use crate::config::{Definition, Loaded};
+use crate::config::{Config, Definition, Loaded};
 use crate::model::{Decision, Error, Result};
 use crate::policy::trust::{self, Fingerprint, Question, Remembered, TrustKey, Trusted};
 use crate::policy::{Rules, SessionLevels};
@@ -197,7 +197,10 @@ impl Judge {
 
 /// Whether `policy.commands` of every file that has one lets this definition's programs start.
 fn may_start(definition: &Definition, loaded: &Loaded) -> Result<(), String> {
-    let rules = Rules::new(&loaded.config, &SessionLevels::default(), definition.folder.as_deref());
+    // Only what policies say about programs counts here. With the rules of every server's tools, judging all servers
+    // would take the square of their number.
+    let policies = Config { policies: loaded.config.policies.clone(), ..Config::default() };
+    let rules = Rules::new(&policies, &SessionLevels::default(), definition.folder.as_deref());
     for launch in [Some(&definition.spec.launch), definition.spec.fallback.as_ref()].into_iter().flatten() {
         if let Launch::Stdio(stdio) = launch {
             let resolved = which::which(&stdio.command).ok();
