@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_broken_file_fails_and_a_warning_is_mentioned() {
         insta::assert_snapshot!(told(&files(&loaded("{ \"servers\": {"), Some(Path::new("/w")))), @"no user config: mcp.json: 0 servers, 1 error -> `mcp-sidecar check` shows them");
-        let text = r#"{ "servers": { "a": { "command": "x", "colour": "red" } } }"#;
+        let text = r#"{ "servers": { "a": { "command": "sh", "colour": "red" } } }"#;
         insta::assert_snapshot!(told(&files(&loaded(text), Some(Path::new("/w")))), @"ok user config: mcp.json: 1 server, 1 warning");
     }
 
