@@ -236,5 +236,7 @@ fn ten_lives() {
     for _ in 0..10 {
         live();
     }
-    assert_eq!((count("fd"), count("task")), before);
+    let after = (count("fd"), count("task"));
+    // A thread of the runtime's pool may have come or gone; what a life left behind would be there ten times.
+    assert!(after.0 <= before.0 && after.1 <= before.1 + 2, "{before:?} became {after:?}");
 }

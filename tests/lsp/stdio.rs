@@ -122,7 +122,7 @@ async fn a_signal_is_an_orderly_end() {
 
     for signal in [Signal::TERM, Signal::INT] {
         let home = Home::new();
-        let mut session = StdioEditor::start(&home, &["lsp"]);
+        let mut session = StdioEditor::start(&home, &["lsp", "--standalone"]);
         session.editor.initialize(&[&home.project()], json!({})).await;
         let process = i32::try_from(session.process.id().unwrap()).ok().and_then(Pid::from_raw).unwrap();
         kill_process(process, signal).unwrap();

@@ -244,6 +244,8 @@ impl TestEditor {
                 };
                 self.send(json!({ "jsonrpc": "2.0", "id": id, key: value }));
             }
+            // A question that is taken back, say because the editor quits, needs no answer.
+            (Some(method), None) if method == "$/cancelRequest" => {}
             (Some(method), None) if self.ignored.contains(&method) => {}
             (Some(method), None) => self.notifications.push_back((method, message["params"].clone())),
             (None, Some(id)) if id.as_i64().is_some_and(|id| id > FIRST_OF_VOICES) => {}

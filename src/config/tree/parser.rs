@@ -289,9 +289,9 @@ impl Parser<'_> {
     fn missing_comma(&mut self, end: Option<usize>) {
         let end = end.unwrap_or(self.at);
         let edit = TextEdit { span: end..end, text: ",".to_owned() };
-        self.report(
-            Problem::error("syntax", end.saturating_sub(1)..end, "a `,` is missing here").fix("insert `,`", vec![edit]),
-        );
+        // The last character before it, which may be several bytes long.
+        let last = self.text.floor_char_boundary(end.saturating_sub(1));
+        self.report(Problem::error("syntax", last..end, "a `,` is missing here").fix("insert `,`", vec![edit]));
     }
 }
 
