@@ -6,4 +6,4 @@ mod secret;
 mod visible;
 
 pub use secret::{MASK, Secret, holds_secret, looks_secret, mask, mask_value};
-pub use visible::{cleaned, hides_something, one_line, visible};
+pub use visible::{cleaned, hides_something, one_line, shell_word, visible};

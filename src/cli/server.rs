@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::live::shell_words;
 use super::look::Tone;
-use crate::text::{mask, one_line};
+use crate::text::{mask, one_line, shell_word};
 
 /// More of an error than any line shows.
 const LONGEST_LINE: usize = 400;
@@ -106,16 +106,6 @@ impl Server {
             true => text("url").or_else(place).or_else(|| text("name")).unwrap_or_default(),
         };
         one_line(&mask(&launch), usize::MAX)
-    }
-}
-
-/// A word as a shell would need it, so that where one ends and the next begins can be seen.
-fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,${}".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

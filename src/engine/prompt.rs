@@ -9,7 +9,7 @@ use crate::config::Definition;
 use crate::model::{Decision, Requester, RequesterKind, ToolCall};
 use crate::policy::Found;
 use crate::policy::trust::Summary;
-use crate::text::{one_line, visible};
+use crate::text::{one_line, shell_word, visible};
 
 /// A prompt shows this much of a server's own words about a tool; the rest is counted.
 const WORDS: usize = 2_000;
@@ -75,16 +75,6 @@ fn describe(lines: &mut Vec<String>, summary: &Summary) {
     say("allows", Some(summary.levels.join("; ")));
     for warning in &summary.warnings {
         say("beware", Some(warning.clone()));
-    }
-}
-
-/// A word as a shell would need it, so that where one ends and the next begins can be seen.
-fn shell_word(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,${}".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

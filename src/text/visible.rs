@@ -39,6 +39,16 @@ pub fn one_line(text: &str, limit: usize) -> String {
     visible(&joined, limit)
 }
 
+/// A word as a shell would need it, so that where one ends and the next begins can be seen.
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,${}".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 /// Whether a text holds characters that a reader would not see: worth a warning where a stranger wrote it.
 pub fn hides_something(text: &str) -> bool {
     text.chars().any(|c| !matches!(c, '\n' | '\r' | '\t') && hidden(c))
