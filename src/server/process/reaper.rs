@@ -46,17 +46,16 @@ fn adopt() {}
 /// Takes note of dead orphans: children of ours that nobody waits for, born into a server's group or a daemon's session.
 #[cfg(target_os = "linux")]
 pub fn reap() {
-    use rustix::process::{Pid, WaitOptions, getpgrp, getsid, waitpid};
+    use rustix::process::{Pid, WaitOptions, waitpid};
 
-    let raw = |pid: Pid| u32::try_from(pid.as_raw_nonzero().get()).unwrap_or_default();
-    let me = std::process::id();
-    let our_group = raw(getpgrp());
-    let our_session = getsid(None).map_or(0, raw);
+    // The census and not the system call says which group and session are ours: in a container their leaders may be
+    // outside, both numbers are 0 then, and rustix takes no 0 for a process.
+    let Some(me) = super::census::look_up(std::process::id()) else { return };
     let Ok(waited_for) = WAITED_FOR.lock() else { return };
     for entry in super::census::take() {
-        let born_elsewhere = (entry.group != our_group && entry.group != entry.pid) || entry.session != our_session;
+        let born_elsewhere = (entry.group != me.group && entry.group != entry.pid) || entry.session != me.session;
         if entry.zombie
-            && entry.parent == me
+            && entry.parent == me.pid
             && born_elsewhere
             && !waited_for.contains(&entry.pid)
             && let Some(pid) = i32::try_from(entry.pid).ok().and_then(Pid::from_raw)
