@@ -1,0 +1,187 @@
+/**
+ * What the MCP server `vscode` can tell: open editors, their text, the selection, symbols and problems. It only looks.
+ */
+import * as vscode from "vscode";
+import type { Tool } from "./server";
+
+/** Lists are cut here, and say so: an agent can ask for one file at a time. */
+const MOST_ITEMS = 500;
+const MOST_CHARACTERS = 256 * 1024;
+
+const severities = ["error", "warning", "information", "hint"];
+const path = {
+  type: "string",
+  description: "A file, absolute or relative to the workspace; the current one when absent",
+};
+const line = (description: string) => ({ type: "integer", minimum: 1, description });
+
+export const tools: Record<string, Tool> = {
+  open_editors: {
+    description: "Lists the files that are open, in the order of their tabs",
+    run: () => ({ editors: openEditors() }),
+  },
+  read_editor: {
+    description: "Reads a file as it stands in the editor, with changes that are not saved yet",
+    input: { properties: { path, first: line("First line"), last: line("Last line") } },
+    run: async given => read(await find(given), given),
+  },
+  selection: {
+    description: "Gives the selected text of the current editor, or the place of the cursor",
+    run: () => selection(),
+  },
+  diagnostics: {
+    description: "Lists what linters and language servers complain about, in one file or in all",
+    input: {
+      properties: { path: { ...path, description: "A file, absolute or relative to the workspace; all when absent" } },
+    },
+    run: given => cut("diagnostics", diagnostics(typeof given.path === "string" ? locate(given.path) : undefined)),
+  },
+  symbols: {
+    description: "Lists functions, types and the like: of one file, or of the whole workspace by name",
+    input: {
+      properties: {
+        path,
+        query: { type: "string", description: "Part of a name, to look for in the whole workspace" },
+      },
+    },
+    run: async given =>
+      cut("symbols", typeof given.query === "string" ? await named(given.query) : await outline(await find(given))),
+  },
+};
+
+function cut<Item>(name: string, items: Item[]) {
+  return items.length > MOST_ITEMS
+    ? { [name]: items.slice(0, MOST_ITEMS), leftOut: items.length - MOST_ITEMS }
+    : { [name]: items };
+}
+
+function openEditors() {
+  const tabs = vscode.window.tabGroups.all.flatMap(group => group.tabs);
+  return tabs.flatMap(tab => {
+    if (!(tab.input instanceof vscode.TabInputText)) return [];
+    const uri = tab.input.uri;
+    const document = vscode.workspace.textDocuments.find(each => each.uri.toString() === uri.toString());
+    return [
+      {
+        path: shown(uri),
+        language: document?.languageId,
+        modified: tab.isDirty,
+        active: tab.isActive && tab.group.isActive,
+      },
+    ];
+  });
+}
+
+function read(document: vscode.TextDocument, given: Record<string, unknown>) {
+  const first = Number(given.first ?? 1) - 1;
+  const last = Math.min(Number(given.last ?? document.lineCount), document.lineCount) - 1;
+  if (first > last)
+    throw new Error(
+      `${shown(document.uri)} has ${document.lineCount} lines, so there is nothing from line ${first + 1} on`,
+    );
+  const text = document.getText(new vscode.Range(first, 0, last, document.lineAt(last).text.length));
+  if (text.length > MOST_CHARACTERS) {
+    throw new Error(
+      `${shown(document.uri)} is longer than ${MOST_CHARACTERS} characters there; ask for fewer lines with \`first\` and \`last\``,
+    );
+  }
+  return text;
+}
+
+function selection() {
+  const editor = vscode.window.activeTextEditor;
+  if (!editor) throw new Error("no file is open in the editor");
+  const { start, end, active } = editor.selection;
+  return {
+    path: shown(editor.document.uri),
+    language: editor.document.languageId,
+    cursor: { line: active.line + 1, character: active.character + 1 },
+    first: start.line + 1,
+    last: end.line + 1,
+    text: editor.document.getText(editor.selection).slice(0, MOST_CHARACTERS),
+  };
+}
+
+function diagnostics(wanted?: vscode.Uri) {
+  const all: [vscode.Uri, readonly vscode.Diagnostic[]][] = wanted
+    ? [[wanted, vscode.languages.getDiagnostics(wanted)]]
+    : vscode.languages.getDiagnostics();
+  return all.flatMap(([uri, problems]) =>
+    problems.map(problem => ({
+      path: shown(uri),
+      line: problem.range.start.line + 1,
+      severity: severities[problem.severity],
+      message: problem.message,
+      source: problem.source,
+    })),
+  );
+}
+
+async function outline(document: vscode.TextDocument) {
+  const found = await vscode.commands.executeCommand<(vscode.DocumentSymbol | vscode.SymbolInformation)[] | undefined>(
+    "vscode.executeDocumentSymbolProvider",
+    document.uri,
+  );
+  const flat = (symbols: vscode.DocumentSymbol[], container?: string): object[] =>
+    symbols.flatMap(symbol => [
+      { ...about(symbol.name, symbol.kind, symbol.range, container), path: shown(document.uri) },
+      ...flat(symbol.children, symbol.name),
+    ]);
+  const symbols = found ?? [];
+  return symbols.every(symbol => "children" in symbol)
+    ? flat(symbols as vscode.DocumentSymbol[])
+    : symbols.map(symbol => placed(symbol as vscode.SymbolInformation));
+}
+
+async function named(query: string) {
+  const found = await vscode.commands.executeCommand<vscode.SymbolInformation[] | undefined>(
+    "vscode.executeWorkspaceSymbolProvider",
+    query,
+  );
+  return (found ?? []).map(placed);
+}
+
+function placed(symbol: vscode.SymbolInformation): object {
+  return {
+    ...about(symbol.name, symbol.kind, symbol.location.range, symbol.containerName),
+    path: shown(symbol.location.uri),
+  };
+}
+
+function about(name: string, kind: vscode.SymbolKind, range: vscode.Range, container?: string) {
+  return {
+    name,
+    kind: vscode.SymbolKind[kind]?.toLowerCase(),
+    container: container || undefined,
+    first: range.start.line + 1,
+    last: range.end.line + 1,
+  };
+}
+
+/** The document that is meant: one that is open, or a file of the workspace. Nothing beyond is read from the disk. */
+async function find(given: Record<string, unknown>): Promise<vscode.TextDocument> {
+  if (typeof given.path !== "string") {
+    const current = vscode.window.activeTextEditor?.document;
+    if (!current) throw new Error("no file is open in the editor; give a `path`");
+    return current;
+  }
+  const uri = locate(given.path);
+  const open = vscode.workspace.textDocuments.find(document => document.uri.toString() === uri.toString());
+  if (open) return open;
+  if (!vscode.workspace.getWorkspaceFolder(uri))
+    throw new Error(`\`${given.path}\` is neither open in the editor nor in its workspace`);
+  return vscode.workspace.openTextDocument(uri).then(undefined, () => {
+    throw new Error(`\`${given.path}\` cannot be read as text`);
+  });
+}
+
+function locate(name: string): vscode.Uri {
+  if (/^[a-z][a-z0-9+.-]+:/i.test(name) && !/^[a-z]:[\\/]/i.test(name)) return vscode.Uri.parse(name);
+  const folder = vscode.workspace.workspaceFolders?.[0];
+  const absolute = name.startsWith("/") || /^[a-z]:[\\/]/i.test(name);
+  return absolute || !folder ? vscode.Uri.file(name) : vscode.Uri.joinPath(folder.uri, name);
+}
+
+function shown(uri: vscode.Uri): string {
+  return uri.scheme === "file" ? uri.fsPath : uri.toString();
+}

@@ -1,0 +1,51 @@
+/**
+ * The MCP server `vscode`, which lives in this window. A config file reaches it by `{ "type": "sdk", "name": "vscode" }`;
+ * the setting `mcpSidecar.editorServer` adds it without one.
+ */
+
+import { type ExtensionContext, workspace } from "vscode";
+import type { LanguageClient } from "vscode-languageclient/node";
+import type { Sidecar } from "../sidecar";
+import { tools } from "./editor";
+import { answer, type Message, type Served } from "./server";
+
+const NAME = "vscode";
+
+/** Has to be called before the sidecar starts: the server is announced in the greeting. */
+export function registerHosted(context: ExtensionContext, sidecar: Sidecar): void {
+  const served: Served = {
+    name: NAME,
+    version: String(context.extension.packageJSON.version),
+    instructions: "What is open in the user's VS Code, as it stands there, saved or not. Lines count from 1.",
+    tools,
+  };
+  sidecar.add({
+    abilities: () => ({ sdkServers: [NAME] }),
+    attach: client => listen(client, served),
+    ready: () => {
+      if (workspace.getConfiguration("mcpSidecar").get<boolean>("editorServer")) {
+        const wish = { servers: { [NAME]: { type: "sdk", name: NAME } } };
+        sidecar.command("mcp.servers.set", wish).catch(error => sidecar.log.error(`no server \`${NAME}\`: ${error}`));
+      }
+    },
+  });
+}
+
+function listen(client: LanguageClient, served: Served): void {
+  client.onRequest("mcp/sdk/message", ({ server, message }: { server: string; message: Message }) => {
+    if (server === NAME) {
+      void reply(client, served, message);
+    }
+    return {};
+  });
+  client.onRequest("mcp/sdk/close", () => ({}));
+}
+
+/** MCP's answer is a message of its own, after the `{}` that says that the question has arrived. */
+async function reply(client: LanguageClient, served: Served, message: Message): Promise<void> {
+  const said = await answer(served, message);
+  if (said) {
+    // A sidecar that has gone in the meantime needs no answer.
+    await client.sendRequest("mcp/sdk/message", { server: NAME, message: said }).catch(() => {});
+  }
+}
