@@ -63,6 +63,23 @@ pub struct ServerSpec {
     pub dev: Option<Dev>,
 }
 
+impl ServerSpec {
+    /// What an entry that tells only how to reach its server asks for.
+    pub fn new(launch: Launch) -> Self {
+        Self {
+            launch,
+            fallback: None,
+            enabled: true,
+            auto_start: true,
+            description: None,
+            startup_timeout: None,
+            timeout: None,
+            tools: Vec::new(),
+            dev: None,
+        }
+    }
+}
+
 /// How to reach a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Launch {

@@ -17,18 +17,11 @@ pub(super) fn definition(scope: Scope, file: &str, tools: &[(&str, LevelRule)]) 
         place: 0..0,
         line: 2,
         spec: ServerSpec {
-            launch: Launch::Stdio(Stdio { command: "fs-mcp".into(), ..Stdio::default() }),
-            fallback: None,
-            enabled: true,
-            auto_start: true,
-            description: None,
-            startup_timeout: None,
-            timeout: None,
             tools: tools
                 .iter()
                 .map(|(pattern, level)| ToolRule { pattern: (*pattern).into(), level: level.clone() })
                 .collect(),
-            dev: None,
+            ..ServerSpec::new(Launch::Stdio(Stdio { command: "fs-mcp".into(), ..Stdio::default() }))
         },
         written: Arc::new(json!({})),
         hides: Vec::new(),

@@ -13,27 +13,42 @@ use crate::model::{Result, ServerName};
 use crate::server::oauth::{NoTokens, TokenStore};
 use crate::text::Secret;
 
+/// Unless a host says otherwise, nobody is at it: questions stay without an answer, and there is nothing to give.
 pub trait Host: Send + Sync + 'static {
     /// The workspace folders, as MCP roots.
-    fn roots(&self) -> Vec<Arc<Path>>;
+    fn roots(&self) -> Vec<Arc<Path>> {
+        Vec::new()
+    }
 
     /// Whether an editor is there that answers sampling: only then is it advertised.
-    fn can_sample(&self) -> bool;
+    fn can_sample(&self) -> bool {
+        false
+    }
 
     /// Whether somebody can be asked at all.
-    fn can_elicit(&self) -> bool;
+    fn can_elicit(&self) -> bool {
+        false
+    }
 
     /// Asks the user on behalf of a server; MCP's `elicitation/create` params in, its result out.
-    fn elicit(&self, server: ServerName, params: Value) -> BoxFuture<'static, Result<Value>>;
+    fn elicit(&self, _server: ServerName, _params: Value) -> BoxFuture<'static, Result<Value>> {
+        Box::pin(std::future::pending())
+    }
 
     /// MCP's `sampling/createMessage` params in, its result out; after approval.
-    fn sample(&self, server: ServerName, params: Value) -> BoxFuture<'static, Result<Value>>;
+    fn sample(&self, _server: ServerName, _params: Value) -> BoxFuture<'static, Result<Value>> {
+        Box::pin(std::future::pending())
+    }
 
     /// The value of an `inputs` entry: from the keyring, else asked. `None` when the user would not say.
-    fn input(&self, server: ServerName, input: Input) -> BoxFuture<'static, Option<Secret>>;
+    fn input(&self, _server: ServerName, _input: Input) -> BoxFuture<'static, Option<Secret>> {
+        Box::pin(std::future::ready(None))
+    }
 
     /// The value kept in the keyring under this name.
-    fn keyring(&self, name: String) -> BoxFuture<'static, Option<Secret>>;
+    fn keyring(&self, _name: String) -> BoxFuture<'static, Option<Secret>> {
+        Box::pin(std::future::ready(None))
+    }
 
     /// Where the tokens of signed-in servers are kept. Without a place of its own a host keeps none.
     fn tokens(&self) -> Arc<dyn TokenStore> {
@@ -46,10 +61,14 @@ pub trait Host: Send + Sync + 'static {
     }
 
     /// Opens a page in the user's browser, through the editor.
-    fn open_url(&self, url: String) -> BoxFuture<'static, bool>;
+    fn open_url(&self, _url: String) -> BoxFuture<'static, bool> {
+        Box::pin(std::future::ready(false))
+    }
 
     /// A server that lives inside an editor, by the name the editor gave it. `None` when no editor has one.
-    fn tunnel(&self, name: &str) -> Option<Tunnel>;
+    fn tunnel(&self, _name: &str) -> Option<Tunnel> {
+        None
+    }
 }
 
 /// Both directions of an editor-hosted server: whole MCP messages. A closed channel means the editor has gone.

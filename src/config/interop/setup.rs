@@ -34,18 +34,8 @@ pub fn is_ourselves(command: &str, args: &[String]) -> bool {
 pub fn point_at_us(dialect: Dialect, text: &str, command: &str, args: &[String]) -> Result<String, SetupError> {
     ours(dialect, text)?;
     let launch = Launch::Stdio(Stdio { command: command.to_owned(), args: args.to_vec(), ..Stdio::default() });
-    let spec = ServerSpec {
-        launch,
-        fallback: None,
-        enabled: true,
-        auto_start: true,
-        description: None,
-        startup_timeout: None,
-        timeout: None,
-        tools: Vec::new(),
-        dev: None,
-    };
-    let entry = outgoing::write(dialect, &spec, &mut Notes::default()).map_err(SetupError::Broken)?;
+    let entry =
+        outgoing::write(dialect, &ServerSpec::new(launch), &mut Notes::default()).map_err(SetupError::Broken)?;
     Ok(file::put(dialect, text, NAME, &entry, &[])?)
 }
 

@@ -14,11 +14,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 
 use super::*;
-use crate::config::spec;
 use crate::model::{CallId, Requester, ToolCall, ToolId};
 use crate::server::host::Tunnel;
 use crate::settings::Settings;
-use crate::text::Secret;
 
 /// The other end of a connection, played by the test.
 struct Fake {
@@ -91,9 +89,6 @@ impl Host for Arc<FakeHost> {
     fn roots(&self) -> Vec<Arc<Path>> {
         vec![Path::new("/work space").into()]
     }
-    fn can_sample(&self) -> bool {
-        false
-    }
     fn can_elicit(&self) -> bool {
         self.elicits
     }
@@ -111,21 +106,6 @@ impl Host for Arc<FakeHost> {
             host.now.fetch_sub(1, Ordering::SeqCst);
             Ok(json!({ "action": "accept", "content": { "echo": params["message"] } }))
         })
-    }
-    fn sample(&self, _: ServerName, _: Value) -> BoxFuture<'static, Result<Value>> {
-        Box::pin(async { Err(Error::Cancelled) })
-    }
-    fn input(&self, _: ServerName, _: spec::Input) -> BoxFuture<'static, Option<Secret>> {
-        Box::pin(async { None })
-    }
-    fn keyring(&self, _: String) -> BoxFuture<'static, Option<Secret>> {
-        Box::pin(async { None })
-    }
-    fn open_url(&self, _: String) -> BoxFuture<'static, bool> {
-        Box::pin(async { false })
-    }
-    fn tunnel(&self, _: &str) -> Option<Tunnel> {
-        None
     }
 }
 

@@ -1,19 +1,16 @@
 //! One server of the fixture, as an engine would run it, and eyes for what is alive.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::BoxFuture;
-use mcp_sidecar::config::spec::{Input, Stdio};
+use mcp_sidecar::config::spec::Stdio;
 use mcp_sidecar::config::{Config, Definition, Launch, ServerSpec, Span};
-use mcp_sidecar::model::{Result, Scope, ServerName, ServerState};
+use mcp_sidecar::model::{Scope, ServerName, ServerState};
 use mcp_sidecar::policy::trust::{Verdict, judge};
-use mcp_sidecar::server::host::{Host, Tunnel};
+use mcp_sidecar::server::host::Host;
 use mcp_sidecar::server::{Context, Event, Server};
 use mcp_sidecar::settings::Settings;
-use mcp_sidecar::text::Secret;
-use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-sidecar");
@@ -38,17 +35,6 @@ impl Stage {
             cwd: Some(env!("CARGO_MANIFEST_DIR").to_owned()),
             ..Stdio::default()
         };
-        let spec = ServerSpec {
-            launch: Launch::Stdio(stdio),
-            fallback: None,
-            enabled: true,
-            auto_start: true,
-            description: None,
-            startup_timeout: None,
-            timeout: None,
-            tools: Vec::new(),
-            dev: None,
-        };
         let definition = Arc::new(Definition {
             name: ServerName::new("fixture").unwrap(),
             scope: Scope::User,
@@ -56,7 +42,7 @@ impl Stage {
             folder: None,
             place: Span::default(),
             line: 0,
-            spec,
+            spec: ServerSpec::new(Launch::Stdio(stdio)),
             written: Arc::default(),
             hides: Vec::new(),
         });
@@ -174,32 +160,4 @@ pub fn private_kilobytes(pid: u32) -> usize {
 /// A host with nobody at it.
 struct Nobody;
 
-impl Host for Nobody {
-    fn roots(&self) -> Vec<Arc<Path>> {
-        Vec::new()
-    }
-    fn can_sample(&self) -> bool {
-        false
-    }
-    fn can_elicit(&self) -> bool {
-        false
-    }
-    fn elicit(&self, _: ServerName, _: Value) -> BoxFuture<'static, Result<Value>> {
-        Box::pin(std::future::pending())
-    }
-    fn sample(&self, _: ServerName, _: Value) -> BoxFuture<'static, Result<Value>> {
-        Box::pin(std::future::pending())
-    }
-    fn input(&self, _: ServerName, _: Input) -> BoxFuture<'static, Option<Secret>> {
-        Box::pin(std::future::ready(None))
-    }
-    fn keyring(&self, _: String) -> BoxFuture<'static, Option<Secret>> {
-        Box::pin(std::future::ready(None))
-    }
-    fn open_url(&self, _: String) -> BoxFuture<'static, bool> {
-        Box::pin(std::future::ready(false))
-    }
-    fn tunnel(&self, _: &str) -> Option<Tunnel> {
-        None
-    }
-}
+impl Host for Nobody {}

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,10 +12,9 @@ use axum::http::{HeaderMap, Method, Response, Uri};
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use mcp_sidecar::config::expand::{Endpoint, Expanded};
-use mcp_sidecar::config::spec::Input;
 use mcp_sidecar::model::ServerName;
 use mcp_sidecar::server::connection::{Connection, Era, Happening, Lists, OpenError, Opening, Request};
-use mcp_sidecar::server::host::{Host, Tunnel};
+use mcp_sidecar::server::host::Host;
 use mcp_sidecar::server::oauth::{MemoryTokens, TokenStore};
 use mcp_sidecar::server::transport::remote::wire;
 use mcp_sidecar::settings::Settings;
@@ -229,38 +227,6 @@ pub struct Headless {
 }
 
 impl Host for Headless {
-    fn roots(&self) -> Vec<Arc<Path>> {
-        Vec::new()
-    }
-
-    fn can_sample(&self) -> bool {
-        false
-    }
-
-    fn can_elicit(&self) -> bool {
-        false
-    }
-
-    fn elicit(&self, _: ServerName, _: Value) -> BoxFuture<'static, mcp_sidecar::model::Result<Value>> {
-        unreachable!()
-    }
-
-    fn sample(&self, _: ServerName, _: Value) -> BoxFuture<'static, mcp_sidecar::model::Result<Value>> {
-        unreachable!()
-    }
-
-    fn input(&self, _: ServerName, _: Input) -> BoxFuture<'static, Option<Secret>> {
-        unreachable!()
-    }
-
-    fn keyring(&self, _: String) -> BoxFuture<'static, Option<Secret>> {
-        unreachable!()
-    }
-
-    fn tunnel(&self, _: &str) -> Option<Tunnel> {
-        None
-    }
-
     fn open_url(&self, url: String) -> BoxFuture<'static, bool> {
         self.opened.lock().unwrap().push(url.clone());
         let tamper = self.tamper.unwrap_or(|url| url);

@@ -1,7 +1,6 @@
 //! Servers that behave as a test wants, over a pipe in memory: time can stand still around them.
 
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +16,7 @@ use crate::model::{CallId, Requester, Result, Scope, ServerName, ServerState, To
 use crate::policy::permit::Permitted;
 use crate::policy::trust::Trusted;
 use crate::server::connector::{Connector, Errand, Way};
-use crate::server::host::{Host, Tunnel};
+use crate::server::host::Host;
 use crate::server::transport::{OpenError, Wire};
 use crate::server::{Context, Event, Server};
 use crate::settings::Settings;
@@ -139,36 +138,12 @@ pub struct Nobody {
 }
 
 impl Host for Nobody {
-    fn roots(&self) -> Vec<Arc<Path>> {
-        Vec::new()
-    }
-    fn can_sample(&self) -> bool {
-        false
-    }
-    fn can_elicit(&self) -> bool {
-        false
-    }
-    fn elicit(&self, _: ServerName, _: Value) -> BoxFuture<'static, Result<Value>> {
-        Box::pin(std::future::pending())
-    }
-    fn sample(&self, _: ServerName, _: Value) -> BoxFuture<'static, Result<Value>> {
-        Box::pin(std::future::pending())
-    }
     fn input(&self, _: ServerName, _: Input) -> BoxFuture<'static, Option<Secret>> {
         let answer = self.answer.map(Secret::plain);
         Box::pin(async move {
             tokio::time::sleep(std::time::Duration::from_secs(100)).await;
             answer
         })
-    }
-    fn keyring(&self, _: String) -> BoxFuture<'static, Option<Secret>> {
-        Box::pin(std::future::ready(None))
-    }
-    fn open_url(&self, _: String) -> BoxFuture<'static, bool> {
-        Box::pin(std::future::ready(false))
-    }
-    fn tunnel(&self, _: &str) -> Option<Tunnel> {
-        None
     }
 }
 
@@ -181,17 +156,7 @@ pub struct Stage {
 }
 
 pub fn definition(change: impl FnOnce(&mut ServerSpec)) -> Definition {
-    let mut spec = ServerSpec {
-        launch: Launch::Stdio(Stdio { command: "fake".to_owned(), ..Stdio::default() }),
-        fallback: None,
-        enabled: true,
-        auto_start: true,
-        description: None,
-        startup_timeout: None,
-        timeout: None,
-        tools: Vec::new(),
-        dev: None,
-    };
+    let mut spec = ServerSpec::new(Launch::Stdio(Stdio { command: "fake".to_owned(), ..Stdio::default() }));
     change(&mut spec);
     Definition {
         name: ServerName::new("it").unwrap(),
