@@ -4,7 +4,7 @@
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mcp-sidecar
 BIN   := $(or $(CARGO_TARGET_DIR),target)/debug/mcp-sidecar
 
-.PHONY: help run nvim test test-nvim check fmt bench servers
+.PHONY: help run nvim vscode test test-nvim check check-vscode fmt bench servers
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -18,7 +18,11 @@ nvim: ## build, then open a copy of examples/workspace in Neovim
 	cargo build
 	@scripts/nvim-demo $(BIN)
 
-test: check servers ## everything that must hold before a change lands
+vscode: ## pack the VS Code extension, a release build of the sidecar inside
+	cargo build --release
+	@scripts/package-vscode $(or $(CARGO_TARGET_DIR),target)/release/mcp-sidecar
+
+test: check check-vscode servers ## everything that must hold before a change lands
 	cargo test --no-fail-fast
 	@$(MAKE) --no-print-directory test-nvim
 
@@ -31,6 +35,9 @@ check: ## formatting, lints and structure
 	cargo clippy --all-targets -- -D warnings
 	cargo test --test tidy
 	@scripts/lint
+
+check-vscode: ## types, lints and size of the VS Code extension
+	@scripts/check-vscode
 
 fmt: ## format the code
 	cargo fmt

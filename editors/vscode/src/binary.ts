@@ -1,0 +1,111 @@
+/** Finds the sidecar's program and makes sure that it is one that this extension can talk to. */
+
+import { execFile } from "node:child_process";
+import { constants } from "node:fs";
+import { access } from "node:fs/promises";
+import { homedir } from "node:os";
+import * as path from "node:path";
+
+/** The oldest sidecar that speaks as this extension does. */
+export const OLDEST = "0.1.0";
+
+export interface Binary {
+  path: string;
+  version: string;
+  from: "setting" | "environment" | "bundled" | "PATH";
+}
+
+export interface Places {
+  /** `mcpSidecar.server.path`. */
+  setting: string | null | undefined;
+  /** The folder of this extension. */
+  extension: string;
+  environment: NodeJS.ProcessEnv;
+}
+
+const PROGRAM = process.platform === "win32" ? "mcp-sidecar.exe" : "mcp-sidecar";
+/** A program that says its version takes milliseconds; one that is none of ours may never end. */
+const PATIENCE_MS = 10_000;
+
+/** The first program that there is: named by the setting, by the environment, in the package, in `PATH`. */
+export async function find(places: Places): Promise<Binary> {
+  const setting = places.setting?.trim();
+  if (setting) {
+    const named = expand(setting);
+    if (!(await executable(named))) {
+      throw new Error(`${named}, which the setting mcpSidecar.server.path names, is not a program that can be run`);
+    }
+    return check(named, "setting");
+  }
+  const override = places.environment.MCP_SIDECAR_BINARY;
+  if (override) {
+    return check(override, "environment");
+  }
+  const bundled = path.join(places.extension, "server", PROGRAM);
+  if (await executable(bundled)) {
+    return check(bundled, "bundled");
+  }
+  for (const folder of (places.environment.PATH ?? "").split(path.delimiter)) {
+    const candidate = path.join(folder, PROGRAM);
+    // A relative entry would mean the workspace, which anybody may have filled.
+    if (path.isAbsolute(folder) && (await executable(candidate))) {
+      return check(candidate, "PATH");
+    }
+  }
+  throw new Error(
+    "the program mcp-sidecar was not found: it is not part of this package and not in PATH; the setting mcpSidecar.server.path can name it",
+  );
+}
+
+async function check(program: string, from: Binary["from"]): Promise<Binary> {
+  const said = await ask(program);
+  const version = /^mcp-sidecar (\d+\.\d+\.\d+\S*)/.exec(said)?.[1];
+  if (!version) {
+    throw new Error(
+      `${program} is not mcp-sidecar: asked for its version, it said ${JSON.stringify(said.slice(0, 80))}`,
+    );
+  }
+  if (older(version, OLDEST)) {
+    throw new Error(`${program} is mcp-sidecar ${version}, and this extension needs ${OLDEST} or newer`);
+  }
+  return { path: program, version, from };
+}
+
+function ask(program: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    execFile(program, ["--version"], { timeout: PATIENCE_MS }, (error, stdout) => {
+      if (error) {
+        const why = error.killed ? `it did not answer within ${PATIENCE_MS / 1000} s` : error.message.split("\n")[0];
+        reject(new Error(`${program} could not be asked for its version: ${why}`));
+      } else {
+        resolve(stdout.trim());
+      }
+    });
+  });
+}
+
+/** Whether version `one` is before `other`, by its three numbers. */
+export function older(one: string, other: string): boolean {
+  const numbers = (version: string) => version.split(/[-+]/, 1)[0]?.split(".").map(Number) ?? [];
+  const [left, right] = [numbers(one), numbers(other)];
+  for (let place = 0; place < 3; place++) {
+    const difference = (left[place] ?? 0) - (right[place] ?? 0);
+    if (difference !== 0) {
+      return difference < 0;
+    }
+  }
+  return false;
+}
+
+function expand(named: string): string {
+  return named.startsWith("~/") ? path.join(homedir(), named.slice(2)) : named;
+}
+
+async function executable(file: string): Promise<boolean> {
+  try {
+    await access(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,90 @@
+/** The last picture of the workspace that the sidecar sent: replaced piece by piece, never worked out here. */
+
+import { EventEmitter } from "vscode";
+import type { Approval, Call, LogLine, Reload, ServerStatus } from "./protocol";
+
+export class Picture {
+  private readonly known = new Map<string, ServerStatus>();
+  private waiting: readonly Approval[] = [];
+
+  private readonly serversEmitter = new EventEmitter<string | undefined>();
+  private readonly approvalsEmitter = new EventEmitter<readonly Approval[]>();
+  private readonly callEmitter = new EventEmitter<Call>();
+  private readonly reloadEmitter = new EventEmitter<Reload>();
+  private readonly resourceEmitter = new EventEmitter<{ server: string; uri: string }>();
+  private readonly logEmitter = new EventEmitter<LogLine & { server: string }>();
+
+  /** A server, its tools included, is not what it was; without a name: all of them. */
+  readonly onServers = this.serversEmitter.event;
+  /** The list of questions is another one. Carries the list as it was before. */
+  readonly onApprovals = this.approvalsEmitter.event;
+  readonly onCall = this.callEmitter.event;
+  readonly onReload = this.reloadEmitter.event;
+  readonly onResource = this.resourceEmitter.event;
+  readonly onLog = this.logEmitter.event;
+
+  /** By name. */
+  get servers(): ServerStatus[] {
+    return [...this.known.values()].sort((one, other) => one.name.localeCompare(other.name));
+  }
+
+  /** Oldest first. */
+  get approvals(): readonly Approval[] {
+    return this.waiting;
+  }
+
+  server(name: string): ServerStatus | undefined {
+    return this.known.get(name);
+  }
+
+  approval(id: string): Approval | undefined {
+    return this.waiting.find(approval => approval.id === id);
+  }
+
+  /** What each notification does to the picture. */
+  readonly handlers: Record<string, (params: never) => void> = {
+    "mcp/serverChanged": ({ server }: { server: ServerStatus }) => {
+      this.known.set(server.name, server);
+      this.serversEmitter.fire(server.name);
+    },
+    "mcp/serverRemoved": ({ name }: { name: string }) => {
+      this.known.delete(name);
+      this.serversEmitter.fire(undefined);
+    },
+    "mcp/toolsChanged": ({ server }: { server: string }) => this.serversEmitter.fire(server),
+    "mcp/approvalsChanged": ({ approvals }: { approvals: Approval[] }) => this.setApprovals(approvals),
+    "mcp/callFinished": (call: Call) => this.callEmitter.fire(call),
+    "mcp/configReloaded": (reload: Reload) => {
+      this.reloadEmitter.fire(reload);
+      // Levels may be others although no server is.
+      this.serversEmitter.fire(undefined);
+    },
+    "mcp/resourceUpdated": (changed: { server: string; uri: string }) => this.resourceEmitter.fire(changed),
+    "mcp/log": (line: LogLine & { server: string }) => this.logEmitter.fire(line),
+  };
+
+  setServers(servers: readonly ServerStatus[]): void {
+    this.known.clear();
+    for (const server of servers) {
+      this.known.set(server.name, server);
+    }
+    this.serversEmitter.fire(undefined);
+  }
+
+  setApprovals(approvals: readonly Approval[]): void {
+    const before = this.waiting;
+    this.waiting = approvals;
+    this.approvalsEmitter.fire(before);
+  }
+
+  /** Nothing is known: there is no sidecar. */
+  clear(): void {
+    this.setServers([]);
+    this.setApprovals([]);
+  }
+
+  /** Something changed that the sidecar does not tell by itself, such as a level. */
+  touch(server?: string): void {
+    this.serversEmitter.fire(server);
+  }
+}

@@ -1,0 +1,40 @@
+/** The sidecar's settings as VS Code keeps them. What is not set here is left to `config.toml`. */
+
+/** Those that go to the sidecar, by their names below `mcpSidecar`. */
+export const FORWARDED = [
+  "audit",
+  "auditKeepDays",
+  "secrets",
+  "files.project",
+  "files.local",
+  "servers.startupTimeout",
+  "servers.timeout",
+  "servers.maxTimeout",
+  "servers.pingInterval",
+  "servers.attempts",
+  "servers.tcpHosts",
+  "servers.logLevel",
+  "approvals.timeout",
+  "log.level",
+  "log.days",
+  "editor.hideLenses",
+] as const;
+
+/**
+ * The object that the sidecar takes in `initialize` and in `workspace/didChangeConfiguration`. `null` takes back what
+ * was said before; it is what a setting is that nobody set.
+ */
+export function forwarded(value: (name: string) => unknown): Record<string, unknown> {
+  const settings: Record<string, unknown> = {};
+  for (const name of FORWARDED) {
+    const parts = name.split(".");
+    const key = parts.pop() as string;
+    let at = settings;
+    for (const part of parts) {
+      at[part] ??= {};
+      at = at[part] as Record<string, unknown>;
+    }
+    at[key] = value(name) ?? null;
+  }
+  return settings;
+}
