@@ -4,11 +4,11 @@
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mcp-sidecar
 BIN   := $(or $(CARGO_TARGET_DIR),target)/debug/mcp-sidecar
 
-.PHONY: help run nvim vscode test test-nvim check check-vscode fmt bench servers
+.PHONY: help run nvim vscode test test-nvim test-vscode test-vscode-oldest check check-vscode fmt bench servers
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build, then show it at work on a copy of the example workspace
 	cargo build
@@ -25,10 +25,19 @@ vscode: ## pack the VS Code extension, a release build of the sidecar inside
 test: check check-vscode servers ## everything that must hold before a change lands
 	cargo test --no-fail-fast
 	@$(MAKE) --no-print-directory test-nvim
+	@$(MAKE) --no-print-directory test-vscode
 
 test-nvim: ## the Neovim plugin, in a real Neovim against the built binary
 	cargo build
 	@scripts/test-nvim $(BIN)
+
+test-vscode: ## the VS Code extension, in a real VS Code against the built binary
+	cargo build
+	@scripts/test-vscode $(BIN)
+
+test-vscode-oldest: ## the same in the oldest VS Code that is supported
+	cargo build
+	@scripts/test-vscode $(BIN) --oldest
 
 check: ## formatting, lints and structure
 	cargo fmt --check

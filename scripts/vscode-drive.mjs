@@ -64,8 +64,9 @@ export async function startServer({ home, profile, extension = [], vsix = [], tr
   fs.mkdirSync(path.join(profile, 'extensions'), { recursive: true });
   fs.writeFileSync(path.join(profile, 'user/User/settings.json'), JSON.stringify({ ...SETTINGS, ...(dark && { 'workbench.colorTheme': 'Dark Modern' }), ...settings }, null, 2));
   const local = [process.env.NO_PROXY || process.env.no_proxy, '127.0.0.1', 'localhost'].filter(Boolean).join(',');
-  // An empty gallery: no extension market is asked for anything.
-  const fullEnv = { ...process.env, NO_PROXY: local, no_proxy: local, EXTENSIONS_GALLERY: '{}', ...env };
+  // An empty gallery: no extension market is asked for anything. With VSCODE_CLI the extension host keeps the environment
+  // it gets, in place of the one that a login shell of the user would have.
+  const fullEnv = { ...process.env, NO_PROXY: local, no_proxy: local, EXTENSIONS_GALLERY: '{}', VSCODE_CLI: '1', ...env };
   for (const file of [vsix].flat()) {
     try {
       execFileSync(node, [main, ...dirs, '--accept-server-license-terms', '--install-extension', path.resolve(file), '--force'],

@@ -2,6 +2,8 @@
 
 import { commands, type ExtensionContext, window, workspace } from "vscode";
 import { isConfigFile } from "./files";
+import { registerHosted } from "./hosted";
+import { registerSampling } from "./sampling";
 import { complain } from "./say";
 import { Sidecar } from "./sidecar";
 import { statusBar } from "./status";
@@ -11,6 +13,8 @@ export async function activate(context: ExtensionContext): Promise<Api> {
   const began = performance.now();
   const log = window.createOutputChannel("MCP Sidecar", { log: true });
   const sidecar = new Sidecar(context.extensionPath, String(context.extension.packageJSON.version), log);
+  registerHosted(context, sidecar);
+  registerSampling(sidecar);
   const servers = new ServersView(sidecar);
   context.subscriptions.push(log, sidecar, servers, ...statusBar(sidecar));
   const command = (name: string, run: (...args: never[]) => unknown) =>

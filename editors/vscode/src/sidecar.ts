@@ -1,5 +1,6 @@
 /** The one owner of the language client: starts it, ends it, sends commands. What is known is in `picture`. */
 
+import * as path from "node:path";
 import { type CancellationToken, type Disposable, EventEmitter, type LogOutputChannel, workspace } from "vscode";
 import { LanguageClient, RevealOutputChannelOn, State, WorkDoneProgress } from "vscode-languageclient/node";
 import { type Binary, find } from "./binary";
@@ -79,7 +80,10 @@ export class Sidecar implements Disposable {
     const listening = workDoneToken && client.onProgress(WorkDoneProgress.type, workDoneToken, onProgress as Progress);
     try {
       const request = { command: name, arguments: [params], ...(workDoneToken && { workDoneToken }) };
-      return await client.sendRequest<T>("workspace/executeCommand", request, token);
+      // A token that is undefined would be sent as a second parameter.
+      return await (token
+        ? client.sendRequest<T>("workspace/executeCommand", request, token)
+        : client.sendRequest<T>("workspace/executeCommand", request));
     } finally {
       if (listening) {
         listening.dispose();
@@ -115,9 +119,9 @@ export class Sidecar implements Disposable {
         extension: this.folder,
         environment: process.env,
       });
-      const { path, version, from } = this.binary;
-      this.log.info(`mcp-sidecar ${version} from ${path} (${from})`);
-      const client = this.makeClient(path);
+      const { path: program, version, from } = this.binary;
+      this.log.info(`mcp-sidecar ${version} from ${program} (${from})`);
+      const client = this.makeClient(program);
       await client.start();
       this.client = client;
       this.problem = undefined;
@@ -137,7 +141,7 @@ export class Sidecar implements Disposable {
     const client = new LanguageClient(
       "mcpSidecar",
       "MCP Sidecar",
-      { command, args: ["lsp"] },
+      { command, args: ["lsp"], options: { env: environment(command) } },
       {
         // All files: the sidecar offers code actions in any. `middleware` keeps the other requests to config files.
         documentSelector: [{ scheme: "file" }],
@@ -220,6 +224,12 @@ export class Sidecar implements Disposable {
     this.life = life;
     this.lifeEmitter.fire(life);
   }
+}
+
+/** With the sidecar's own folder last in the PATH, so that a config file may name `mcp-sidecar`, which is only in here. */
+function environment(command: string): NodeJS.ProcessEnv {
+  const folders = [process.env.PATH, path.dirname(command)].filter(Boolean);
+  return { ...process.env, PATH: folders.join(path.delimiter) };
 }
 
 export type Progress = (value: { kind: string; title?: string; message?: string; percentage?: number }) => void;

@@ -1,0 +1,144 @@
+// A desk to test at: a copy of the example workspace, the binary, and places of its own for everything that the sidecar
+// reads and writes. Nothing of the user's own is seen or changed.
+import { spawn } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const extension = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
+const examples = path.resolve(extension, "../../examples/workspace");
+
+/** @param {(workspace: string) => void} [prepare] what the workspace has beside the example */
+export function makeDesk(prepare) {
+  const binary = process.env.MCP_SIDECAR_BINARY;
+  if (!binary) {
+    throw new Error("MCP_SIDECAR_BINARY does not name the sidecar to test; use scripts/test-vscode");
+  }
+  // Short, since the path of a socket may be no longer than 107 bytes.
+  const place = fs.mkdtempSync(path.join(os.tmpdir(), "mcp-vscode-"));
+  const at = name => path.join(place, name);
+  for (const folder of ["bin", "config", "state", "run", "home"]) {
+    fs.mkdirSync(at(folder), { mode: 0o700 });
+  }
+  fs.symlinkSync(path.resolve(binary), at("bin/mcp-sidecar"));
+  fs.cpSync(examples, at("workspace"), { recursive: true });
+  prepare?.(at("workspace"));
+  const env = {
+    PATH: `${at("bin")}${path.delimiter}${process.env.PATH}`,
+    HOME: at("home"),
+    XDG_CONFIG_HOME: at("home/.config"),
+    XDG_STATE_HOME: at("home/.state"),
+    XDG_DATA_HOME: at("home/.data"),
+    MCP_SIDECAR_BINARY: at("bin/mcp-sidecar"),
+    MCP_SIDECAR_CONFIG_DIR: at("config"),
+    MCP_SIDECAR_STATE_DIR: at("state"),
+    MCP_SIDECAR_RUNTIME_DIR: at("run"),
+    MCP_SIDECAR_MANAGED_CONFIG: at("managed.json"),
+  };
+  const agents = [];
+  return {
+    workspace: at("workspace"),
+    env,
+    file: name => path.join(at("workspace"), name),
+    /** An MCP client outside of the editor, as Claude Code or Codex would be. */
+    async agent(name) {
+      const agent = new Agent(at("bin/mcp-sidecar"), at("workspace"), { ...process.env, ...env });
+      agents.push(agent);
+      await agent.greet(name);
+      return agent;
+    },
+    /** Processes that still belong to this desk, by the mark that its places leave in their environment. */
+    processes: () => processesWith(`MCP_SIDECAR_STATE_DIR=${at("state")}`),
+    async close() {
+      for (const agent of agents) {
+        agent.close();
+      }
+      await gone(() => processesWith(`MCP_SIDECAR_STATE_DIR=${at("state")}`));
+      fs.rmSync(place, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+    },
+  };
+}
+
+/** Waits until no process is left, and says which ones were in the way. */
+export async function gone(processes, limitMs = 20_000) {
+  const until = Date.now() + limitMs;
+  for (let left = processes(); left.length > 0; left = processes()) {
+    if (Date.now() > until) {
+      throw new Error(`still there after ${limitMs} ms:\n${left.join("\n")}`);
+    }
+    await new Promise(resolve => setTimeout(resolve, 100));
+  }
+}
+
+function processesWith(mark) {
+  return fs.readdirSync("/proc").flatMap(id => {
+    try {
+      const environment = /^\d+$/.test(id) ? fs.readFileSync(`/proc/${id}/environ`, "utf8") : "";
+      const mine = environment.split("\0").includes(mark);
+      return mine ? [`${id} ${fs.readFileSync(`/proc/${id}/cmdline`, "utf8").replaceAll("\0", " ")}`] : [];
+    } catch {
+      return []; // Ended while it was looked at, or somebody else's.
+    }
+  });
+}
+
+/** Speaks MCP with `mcp-sidecar connect`. */
+class Agent {
+  #child;
+  #waiting = new Map();
+  #next = 1;
+
+  constructor(program, cwd, env) {
+    this.#child = spawn(program, ["connect"], { cwd, env, stdio: ["pipe", "pipe", "inherit"] });
+    let rest = "";
+    this.#child.stdout.setEncoding("utf8").on("data", data => {
+      const lines = (rest + data).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines.filter(Boolean)) {
+        this.#take(JSON.parse(line));
+      }
+    });
+    this.#child.once("exit", code => {
+      for (const { reject } of this.#waiting.values()) {
+        reject(new Error(`mcp-sidecar connect ended (${code})`));
+      }
+    });
+  }
+
+  async greet(name) {
+    const clientInfo = { name, version: "1.0.0" };
+    await this.request("initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo });
+    this.#send({ method: "notifications/initialized" });
+  }
+
+  request(method, params = {}) {
+    const id = this.#next++;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject });
+      this.#send({ id, method, params });
+    });
+  }
+
+  call(name, given = {}) {
+    return this.request("tools/call", { name, arguments: given });
+  }
+
+  close() {
+    this.#child.stdin.end();
+  }
+
+  #send(message) {
+    this.#child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  }
+
+  #take({ id, result, error }) {
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    if (error) {
+      waiting?.reject(Object.assign(new Error(error.message), { data: error.data }));
+    } else {
+      waiting?.resolve(result);
+    }
+  }
+}

@@ -1,0 +1,56 @@
+/** What the tests in the extension host share: the extension itself, files of the workspace, and patience with a bound. */
+
+import * as assert from "node:assert/strict";
+import * as vscode from "vscode";
+import type { Api } from "../../src/extension";
+import type { ServerStatus, ToolResult } from "../../src/protocol";
+
+const PATIENCE_MS = 30_000;
+
+/** The extension, once its sidecar is ready. */
+export async function extension(): Promise<Api> {
+  const found = vscode.extensions.getExtension<Api>("mcp-sidecar.mcp-sidecar");
+  assert.ok(found, "the extension is not there");
+  const api = await found.activate();
+  await api.ready;
+  return api;
+}
+
+export function file(name: string): vscode.Uri {
+  const folder = vscode.workspace.workspaceFolders?.[0];
+  assert.ok(folder);
+  return vscode.Uri.joinPath(folder.uri, name);
+}
+
+export async function open(name: string): Promise<vscode.TextEditor> {
+  return vscode.window.showTextDocument(await vscode.workspace.openTextDocument(file(name)));
+}
+
+/** The first thing that `look` finds. Looks again and again, where VS Code has no event for what is wanted. */
+export async function eventually<T>(what: string, look: () => T | undefined | Promise<T | undefined>): Promise<T> {
+  const until = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const found = await look();
+    if (found) {
+      return found;
+    }
+    assert.ok(Date.now() < until, `not within ${PATIENCE_MS} ms: ${what}`);
+    await new Promise(resolve => setTimeout(resolve, 50));
+  }
+}
+
+/** A server of the workspace, trusted and connected. */
+export async function connected(name: string): Promise<ServerStatus> {
+  const { sidecar } = await extension();
+  await sidecar.command("mcp.server.trust", { server: name, trusted: true });
+  return eventually(`${name} is connected`, () => {
+    const server = sidecar.picture.server(name);
+    return server?.status === "connected" ? server : undefined;
+  });
+}
+
+/** Calls a tool as a user does who has just seen the arguments. */
+export async function call(tool: string, given: object = {}): Promise<ToolResult> {
+  const { sidecar } = await extension();
+  return sidecar.command("mcp.tool.call", { tool, arguments: given, decision: "allow-once" });
+}

@@ -1,0 +1,72 @@
+// node test/run.mjs [host|ui] [WORDS]...: the tests in the real extension host, then those that look at the window. With
+// WORDS only tests whose name contains them. `scripts/test-vscode` prepares what this needs.
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import path from "node:path";
+import { build } from "esbuild";
+import { runExtensionTests } from "../../../scripts/vscode-drive.mjs";
+import { extension, makeDesk } from "./desk.mjs";
+
+const [first, ...rest] = process.argv.slice(2);
+const only = first === "host" || first === "ui" ? first : undefined;
+const words = (only ? rest : [first, ...rest].filter(Boolean)).join(" ");
+const tests = kind => fs.readdirSync(path.join(extension, "test", kind)).filter(name => /\.test\.m?[jt]s$/.test(name));
+
+let failed = false;
+if (only !== "ui") {
+  failed = !(await hostTests());
+}
+if (only !== "host") {
+  failed = !uiTests() || failed;
+}
+process.exitCode = failed ? 1 : 0;
+
+/** One window for all of them, since it is the start that takes its time. */
+async function hostTests() {
+  const outdir = path.join(extension, "out/test/host");
+  fs.rmSync(outdir, { recursive: true, force: true });
+  await build({
+    entryPoints: tests("host").map(name => path.join(extension, "test/host", name)),
+    outdir,
+    bundle: true,
+    format: "cjs",
+    platform: "node",
+    target: "node22",
+    external: ["vscode"],
+    sourcemap: "inline",
+    logLevel: "warning",
+  });
+  const desk = makeDesk(prepareHost);
+  try {
+    const outcome = await runExtensionTests({
+      workspace: desk.workspace,
+      extension,
+      tests: fs.readdirSync(outdir).map(name => path.join(outdir, name)),
+      env: desk.env,
+      settings: { "mcpSidecar.editorServer": true },
+      timeout: 60_000,
+      grep: words || undefined,
+    });
+    process.stdout.write(outcome.report);
+    if (outcome.code !== 0 && outcome.results.length === 0) {
+      process.stdout.write(`${outcome.log.slice(-30).join("\n")}\n${outcome.serverLog.slice(-3000)}\n`);
+    }
+    return outcome.code === 0 || (Boolean(words) && outcome.results.length === 0);
+  } finally {
+    await desk.close();
+  }
+}
+
+function prepareHost(workspace) {
+  fs.writeFileSync(path.join(workspace, "broken.txt"), "text with nothing wrong in it\n");
+}
+
+function uiTests() {
+  const files = tests("ui").map(name => path.join(extension, "test/ui", name));
+  if (files.length === 0) {
+    return true;
+  }
+  const chosen = words ? ["--test-name-pattern", words.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")] : [];
+  const run = ["--test", "--test-concurrency=1", "--test-reporter=spec", ...chosen, ...files];
+  return spawnSync(process.execPath, run, { stdio: ["ignore", "inherit", "inherit"] }).status === 0;
+}

@@ -1,0 +1,39 @@
+// A workspace that VS Code does not trust: nothing of it starts, whatever its files say, until the user trusts it.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { openVSCode } from "../../../../scripts/vscode-drive.mjs";
+import { extension, gone, makeDesk } from "../desk.mjs";
+
+let desk;
+let vs;
+
+before(async () => {
+  desk = makeDesk();
+  vs = await openVSCode({
+    workspace: desk.workspace,
+    extension,
+    files: ["mcp.json"],
+    env: desk.env,
+    trust: false,
+  });
+});
+after(async () => {
+  await vs?.close();
+  await desk?.close();
+});
+
+test("in restricted mode config files are read, and no server of theirs is started", async () => {
+  await vs.status("Restricted Mode");
+  await vs.status("MCP 0/1");
+  await vs.view("MCP Sidecar");
+  await vs.treeItem("demo").waitFor();
+  assert.deepEqual(
+    desk.processes().filter(line => line.includes("demo-server")),
+    [],
+  );
+});
+
+test("closing the window leaves no process behind", async () => {
+  await vs.close();
+  await gone(desk.processes);
+});
