@@ -11,6 +11,8 @@ mod hello;
 #[cfg(unix)]
 mod join;
 #[cfg(unix)]
+mod leaving;
+#[cfg(unix)]
 mod lock;
 #[cfg(unix)]
 mod place;
@@ -24,6 +26,8 @@ pub use forward::{Opening, Stdio, forward};
 pub use hello::{Front, Hello};
 #[cfg(unix)]
 pub use join::{JoinError, Joined, join, join_running};
+#[cfg(unix)]
+pub use leaving::{Leaving, leave_on_signal};
 #[cfg(unix)]
 pub use place::Place;
 #[cfg(unix)]

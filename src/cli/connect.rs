@@ -34,8 +34,9 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
 #[cfg(unix)]
 fn shared(arguments: Arguments, context: &Context, paths: &Paths, settings: &Settings) -> anyhow::Result<Status> {
     use super::engine::pass;
-    use crate::session::{Front, Hello, Opening, Stdio, join, join_running};
+    use crate::session::{Front, Hello, Opening, Stdio, join, join_running, leave_on_signal};
 
+    let _leaving = leave_on_signal()?;
     let hello = Hello { label: arguments.name, ..Hello::new(Front::Agent) };
     let here = match &context.workspace {
         Some(_) => context.folder(settings)?.to_path_buf(),

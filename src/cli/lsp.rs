@@ -56,6 +56,7 @@ mod shared {
 
     /// Finds out from the editor's first message which workspace it is about, and joins the engine of that.
     pub fn run(context: &Context, paths: Paths, settings: Settings) -> anyhow::Result<Status> {
+        let leaving = session::leave_on_signal()?;
         let mut stdio = Stdio::take()?;
         let mut folders = Vec::new();
         let opening = Opening::read(&mut stdio.input, |bytes| match first(bytes) {
@@ -71,7 +72,11 @@ mod shared {
         };
         match session::join(&root, &paths, &Hello::new(Front::Editor)) {
             Ok(joined) => pass(joined, stdio, opening),
-            Err(error) => alone(context, paths, settings, opening, &error),
+            Err(error) => {
+                // From here on there are servers to end first.
+                drop(leaving);
+                alone(context, paths, settings, opening, &error)
+            }
         }
     }
 

@@ -287,6 +287,19 @@ async fn windows_and_agents_of_a_workspace_share_one_process_per_server() {
 }
 
 #[tokio::test]
+async fn an_agent_that_is_ended_by_a_signal_ends_in_order_and_leaves_nothing() {
+    let stage = Stage::new();
+    for signal in ["-TERM", "-INT"] {
+        let mut agent = Agent::start(&stage, &stage.home.project()).await;
+        let call = json!({ "name": "fixture__echo", "arguments": {} });
+        agent.say(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call })).await;
+        std::process::Command::new("kill").args([signal, &agent.process.id().unwrap().to_string()]).status().unwrap();
+        assert_eq!(ended(&mut agent.process).await.code(), Some(0), "{signal}");
+    }
+    stage.until_nothing_is_left().await;
+}
+
+#[tokio::test]
 async fn in_a_folder_that_others_can_write_an_agent_is_refused() {
     use std::os::unix::fs::PermissionsExt;
     let stage = Stage::new();

@@ -121,12 +121,14 @@ async fn a_signal_is_an_orderly_end() {
     use rustix::process::{Pid, Signal, kill_process};
 
     for signal in [Signal::TERM, Signal::INT] {
-        let home = Home::new();
-        let mut session = StdioEditor::start(&home, &["lsp", "--standalone"]);
-        session.editor.initialize(&[&home.project()], json!({})).await;
-        let process = i32::try_from(session.process.id().unwrap()).ok().and_then(Pid::from_raw).unwrap();
-        kill_process(process, signal).unwrap();
-        assert_eq!(exit_code(&mut session.process).await, Some(0));
+        for arguments in [["lsp", "--standalone"].as_slice(), &["lsp"]] {
+            let home = Home::new();
+            let mut session = StdioEditor::start(&home, arguments);
+            session.editor.initialize(&[&home.project()], json!({})).await;
+            let process = i32::try_from(session.process.id().unwrap()).ok().and_then(Pid::from_raw).unwrap();
+            kill_process(process, signal).unwrap();
+            assert_eq!(exit_code(&mut session.process).await, Some(0), "{signal:?} {arguments:?}");
+        }
     }
 }
 
