@@ -12,8 +12,12 @@ mod desk;
 mod handler;
 mod names;
 mod notices;
+mod search;
+mod session;
 mod transport;
+mod watching;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,38 +26,56 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::engine::Engine;
 use crate::engine::folders::Claimant;
+use calls::Waiting;
 use catalog::Catalog;
 use desk::Desk;
 use handler::Handler;
+use session::Sight;
 use transport::Lines;
+use watching::Watching;
 
-/// What all agents of an engine share: the engine, and what it offers, written out once for all of them.
+/// What all agents of an engine share: the engine, and what it offers, written out once for all who see the same.
 #[derive(Clone)]
 pub struct Endpoint {
     engine: Engine,
-    /// The newest catalog. Behind a `std` lock that is held while one is made, so that it is made once; never over an
-    /// await.
-    catalog: Arc<Mutex<Arc<Catalog>>>,
+    /// The newest catalog of each view; there are as many views as the settings name. Behind a `std` lock that is held
+    /// while a catalog is made, so that it is made once; never over an await.
+    catalogs: Arc<Mutex<Catalogs>>,
+    watching: Watching,
+    waiting: Arc<Waiting>,
+}
+
+/// By the name of the view, and whether tools are searched.
+type Catalogs = BTreeMap<(String, bool), Arc<Catalog>>;
+
+/// How an agent came.
+#[derive(Debug, Clone, Default)]
+pub struct Guest {
+    /// The workspace it came for: it counts while no editor says otherwise.
+    pub folder: PathBuf,
+    /// What its user calls it.
+    pub label: Option<String>,
+    /// It wants to search tools in place of having them listed.
+    pub search: bool,
 }
 
 impl Endpoint {
     pub fn new(engine: Engine) -> Self {
-        Self { engine, catalog: Arc::default() }
+        Self { engine, catalogs: Arc::default(), watching: Watching::default(), waiting: Arc::default() }
     }
 
-    /// Serves one agent on any stream of bytes, until it goes. `folder` is the workspace it came for: it counts while
-    /// no editor says otherwise. `label` is what its user calls it.
-    pub async fn serve<R, W>(&self, input: R, output: W, folder: PathBuf, label: Option<String>)
+    /// Serves one agent on any stream of bytes, until it goes.
+    pub async fn serve<R, W>(&self, input: R, output: W, guest: Guest)
     where
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let claim = self.engine.claim(Claimant::Agent);
-        claim.set(vec![folder]).await;
+        claim.set(vec![guest.folder.clone()]).await;
         let limits = self.engine.settings().borrow().limits.clone();
         let desk = Desk::new(limits.agent_calls);
         let lines = Lines::new(Box::new(input), Box::new(output), desk.clone(), limits.message_bytes);
-        let handler = Handler::new(self.clone(), desk, label);
+        let handler = Handler::new(self.clone(), desk, guest);
         match handler.serve(lines).await {
             Ok(service) => match service.waiting().await {
                 Ok(reason) => tracing::info!(?reason, "agent gone"),
@@ -64,12 +86,13 @@ impl Endpoint {
         drop(claim);
     }
 
-    /// What is offered now.
-    fn catalog(&self) -> Arc<Catalog> {
+    /// What is offered now to whoever sees this much.
+    fn catalog(&self, sight: &Sight) -> Arc<Catalog> {
         let snapshot = self.engine.now();
-        let mut newest = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = catalogs.entry((sight.view.agent.clone(), sight.search)).or_default();
         if !newest.is_of(&snapshot) {
-            *newest = Arc::new(Catalog::new(snapshot, &newest));
+            *newest = Arc::new(Catalog::new(snapshot, newest, sight));
         }
         newest.clone()
     }

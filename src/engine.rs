@@ -38,9 +38,9 @@ use tokio::task::JoinSet;
 
 use crate::config::watch::Watcher;
 use crate::config::{Config, Definition, Loaded};
-use crate::model::{CallRecord, Error, LogLine, Result, ServerName};
+use crate::model::{CallRecord, Error, LogLine, Requester, Result, ServerName};
 use crate::paths::Paths;
-use crate::policy::{Rules, SessionLevels};
+use crate::policy::{Rules, SessionLevels, View, Views};
 use crate::secrets::Keyring;
 use crate::server::Context;
 use crate::settings::Settings;
@@ -97,6 +97,7 @@ struct Inner {
     askers: asking::Askers,
     store: Store,
     once: consent::Once,
+    views: Views,
     judge: Arc<trust::Judge>,
     vault: Vault,
     /// What servers of this engine share; tests of a definition start theirs with it as well.
@@ -161,6 +162,7 @@ impl Engine {
             notices: notices.clone(),
             tasks: JoinSet::new(),
         };
+        let views = Views::new(&settings.agents);
         arguments::warm_up();
         tokio::spawn(hub.run(
             watcher.subscribe(),
@@ -184,6 +186,7 @@ impl Engine {
             askers,
             store,
             once: consent::Once::default(),
+            views,
             judge,
             vault,
             context,
@@ -222,6 +225,11 @@ impl Engine {
 
     pub fn editors(&self) -> &Editors {
         &self.0.editors
+    }
+
+    /// What somebody sees of all this, and how freely his calls may run at most.
+    pub fn view(&self, requester: &Requester) -> &Arc<View> {
+        self.0.views.of(requester)
     }
 
     /// The workspace folders whose config files count now.

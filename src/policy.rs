@@ -15,6 +15,7 @@ mod pin;
 mod place;
 pub mod session;
 pub mod trust;
+mod view;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub use pin::{Pin, hex};
 pub use place::place;
 pub use session::SessionLevels;
 pub use trust::{Fingerprint, Trusted, Verdict};
+pub use view::{View, Views};
 
 /// Which level holds for a call, and the words that gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,17 +3,20 @@
 //! Reading never fails. What cannot be used is a [`Problem`], and every other setting counts all the same.
 //! The names, comments and kinds stand once, in `table`; `mcp-sidecar config --default` writes them all out.
 
+mod agents;
 mod read;
 mod table;
 mod units;
 mod write;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::paths::Paths;
+pub use agents::Agent;
 
 /// Every duration, limit and list that can be set, with its default. See `mcp-sidecar config --default`.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +29,8 @@ pub struct Settings {
     pub audit: Audit,
     pub secrets: Secrets,
     pub editor: Editor,
+    /// By the name of the agent.
+    pub agents: BTreeMap<String, Agent>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -183,6 +188,7 @@ impl Default for Settings {
             audit: Audit { strict: false, keep_days: 30 },
             secrets: Secrets { file: false },
             editor: Editor { hide_lenses: Vec::new() },
+            agents: BTreeMap::new(),
         }
     }
 }

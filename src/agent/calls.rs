@@ -6,25 +6,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ElicitRequest, ErrorData, InputRequest,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequest, ErrorData, InputRequest,
     InputRequiredResult, InputResponses, ProgressNotificationParam, ProgressToken,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData as McpError, RoleServer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 
-use super::answer;
 use super::asker::{ByAnswer, ByRequest, Modes, Question};
+use super::catalog::Catalog;
 use super::handler::{Handler, is_stateless};
+use super::session::Sight;
+use super::{answer, search};
 use crate::engine::asking::Asker;
 use crate::engine::gate::{Outcome, Wish};
-use crate::model::{CallId, Error, Requester, RequesterKind, Result, ToolId};
+use crate::model::{CallId, Error, Result, ToolId};
 use crate::server::connection::Progress;
-use crate::text::one_line;
 
 /// Progress of one call that may wait for the agent to read it.
 const REPORTS: usize = 64;
+/// Calls of all agents that may wait for an answer at once.
+const MOST: usize = 1_024;
 /// What the one question of a round is called.
 const QUESTION: &str = "question";
 
@@ -35,19 +38,22 @@ pub struct Running {
     questions: mpsc::Receiver<Question>,
 }
 
-/// Calls whose agent has a question to answer first, by what it will say when it comes again. Behind a `std` lock that
+/// Calls of any agent whose agent has a question to answer first, by what it will say when it comes again. Behind a `std` lock that
 /// is private to this file and held for a look-up.
 #[derive(Default)]
 pub struct Waiting(Mutex<HashMap<String, (Running, oneshot::Sender<Value>)>>);
 
 impl Waiting {
-    fn put(&self, running: Running, answer: oneshot::Sender<Value>) -> String {
+    fn put(&self, running: Running, answer: oneshot::Sender<Value>) -> Result<String, McpError> {
         let state = CallId::random().0.to_string();
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Agents that never came again: nobody waits for their answer by now.
         waiting.retain(|_, (_, answer)| !answer.is_closed());
+        if waiting.len() >= MOST {
+            return Err(ErrorData::internal_error(format!("{MOST} calls wait for an answer already"), None));
+        }
         waiting.insert(state.clone(), (running, answer));
-        state
+        Ok(state)
     }
 
     fn take(&self, state: &str) -> Option<(Running, oneshot::Sender<Value>)> {
@@ -61,26 +67,64 @@ impl Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, McpError> {
-        let known = self.endpoint.catalog().tool_names.get(&*request.name).cloned();
-        let tool = match known {
-            Some(tool) => tool,
-            // An agent that remembers the name from its last visit may come before the server has started.
-            None => self.settled().await.tool_names.get(&*request.name).cloned().ok_or_else(|| {
-                let name = one_line(&request.name, 200);
-                ErrorData::invalid_params(format!("unknown tool: {name}; tools/list tells which there are"), None)
-            })?,
-        };
-        let running = match request.request_state.as_deref() {
-            Some(state) => self.resume(state, request.input_responses)?,
-            None => self.begin(tool, request.arguments.unwrap_or_default(), &context),
-        };
-        self.attend(running, context).await
+        if let Some(state) = request.request_state.as_deref() {
+            let running = self.resume(state, request.input_responses)?;
+            return self.attend(running, context).await;
+        }
+        let sight = self.sight(&context);
+        let arguments = request.arguments.unwrap_or_default();
+        match &*request.name {
+            search::FIND if sight.search => Ok(self.find(&sight, &arguments).await.into()),
+            search::CALL if sight.search => match self.wanted(&sight, arguments).await {
+                Ok((tool, arguments)) => self.attend(self.begin(tool, arguments, &sight, &context), context).await,
+                Err(text) => Ok(CallToolResult::error(vec![ContentBlock::text(text)]).into()),
+            },
+            name => {
+                let tool = self.tool(&sight, name).await;
+                let tool = tool.map_err(|names| {
+                    let text = search::unknown(name, names.tool_names.keys(), "tools/list");
+                    ErrorData::invalid_params(text, None)
+                })?;
+                self.attend(self.begin(tool, arguments, &sight, &context), context).await
+            }
+        }
+    }
+
+    /// Whom a name means; else what there is.
+    async fn tool(&self, sight: &Sight, name: &str) -> Result<ToolId, Arc<Catalog>> {
+        if let Some(tool) = self.endpoint().catalog(sight).tool_names.get(name) {
+            return Ok(tool.clone());
+        }
+        // An agent that remembers the name from its last visit may come before the server has started.
+        let catalog = self.session.settled(sight).await;
+        catalog.tool_names.get(name).cloned().ok_or(catalog)
+    }
+
+    async fn find(&self, sight: &Sight, arguments: &Map<String, Value>) -> CallToolResult {
+        let catalog = self.session.settled(sight).await;
+        match search::find(&catalog.searched, arguments) {
+            Ok(found) => CallToolResult::structured(found),
+            Err(text) => CallToolResult::error(vec![ContentBlock::text(text)]),
+        }
+    }
+
+    /// The tool and the arguments that `call_tool` is about; else what is wrong, in words for a model.
+    async fn wanted(
+        &self,
+        sight: &Sight,
+        arguments: Map<String, Value>,
+    ) -> Result<(ToolId, Map<String, Value>), String> {
+        let (name, arguments) = search::wanted(arguments)?;
+        let tool = self.tool(sight, &name).await;
+        let tool = tool.map_err(|names| search::unknown(&name, names.tool_names.keys(), search::FIND))?;
+        Ok((tool, arguments))
     }
 
     fn begin(
         &self,
         tool: ToolId,
-        arguments: serde_json::Map<String, Value>,
+        arguments: Map<String, Value>,
+        sight: &Sight,
         context: &RequestContext<RoleServer>,
     ) -> Running {
         let (reports, progress) = mpsc::channel(REPORTS);
@@ -95,18 +139,18 @@ impl Handler {
             tool,
             arguments,
             decision: None,
-            requester: Requester { kind: RequesterKind::Agent, name: self.name(context) },
+            requester: sight.who.clone(),
             workflow: None,
             timeout: None,
             progress: context.meta.get_progress_token().map(|_| reports),
         };
-        let engine = self.endpoint.engine.clone();
+        let engine = self.endpoint().engine.clone();
         Running { work: async move { engine.call_for(wish, asker).await }.boxed(), progress, questions }
     }
 
     /// Goes on with a call that waited for an answer.
     fn resume(&self, state: &str, responses: Option<InputResponses>) -> Result<Running, McpError> {
-        let Some((running, answer)) = self.waiting.take(state) else {
+        let Some((running, answer)) = self.endpoint().waiting.take(state) else {
             return Err(ErrorData::invalid_params("this call has ended meanwhile; call the tool anew", None));
         };
         let said = responses.unwrap_or_default().remove(QUESTION);
@@ -132,7 +176,7 @@ impl Handler {
                     let Ok(params) = serde_json::from_value(question.params) else { continue };
                     let request = InputRequest::Elicitation(ElicitRequest::new(params));
                     let requests = BTreeMap::from([(QUESTION.to_owned(), request)]);
-                    let state = self.waiting.put(running, question.answer);
+                    let state = self.endpoint().waiting.put(running, question.answer)?;
                     return Ok(InputRequiredResult::new(Some(requests), Some(state)).into());
                 }
                 // Dropping the work takes the call back.

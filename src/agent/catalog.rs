@@ -9,10 +9,12 @@ use std::sync::Arc;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-use super::names;
+use super::session::Sight;
+use super::{names, search};
 use crate::config::Launch;
 use crate::engine::snapshot::{ServerView, Snapshot};
-use crate::model::{ServerName, Status, ToolId, Waiting};
+use crate::model::{Level, ServerName, Status, ToolId, Waiting};
+use crate::policy::{Ruling, View};
 use crate::text::cleaned;
 
 /// How much of each server's own instructions is passed on.
@@ -21,6 +23,7 @@ const INSTRUCTIONS: usize = 2_000;
 #[derive(Default)]
 pub struct Catalog {
     snapshot: Option<Arc<Snapshot>>,
+    view: Arc<View>,
     /// The answers to the list requests, ready to be sent.
     pub tools: Arc<Page>,
     pub resources: Arc<Page>,
@@ -31,6 +34,8 @@ pub struct Catalog {
     pub prompt_names: BTreeMap<String, (ServerName, String)>,
     /// Addresses of resources and of templates alike.
     pub uris: BTreeMap<String, (ServerName, String)>,
+    /// Every tool as it would be listed, for one who searches.
+    pub searched: Vec<Value>,
 }
 
 /// One whole list.
@@ -43,14 +48,19 @@ impl Default for Page {
 }
 
 impl Catalog {
-    pub fn new(snapshot: Arc<Snapshot>, before: &Self) -> Self {
-        let views: Vec<&Arc<ServerView>> = snapshot.servers.values().filter(|view| is_offered(view)).collect();
-        let mut catalog = Self::default();
+    pub fn new(snapshot: Arc<Snapshot>, before: &Self, sight: &Sight) -> Self {
+        let views: Vec<&Arc<ServerView>> =
+            snapshot.servers.values().filter(|view| is_offered(view, &sight.view)).collect();
+        let mut catalog = Self { view: sight.view.clone(), ..Self::default() };
         let mut tools = Vec::new();
         let mut prompts = Vec::new();
         for view in &views {
             let server = &view.definition.name;
+            let listed = |ruling: &Ruling| sight.view.narrow(ruling.clone()).level != Level::Disable;
             for offered in view.shown_tools() {
+                if !sight.view.shows(&offered.id) || !listed(&offered.ruling) {
+                    continue;
+                }
                 let name = names::insert(&mut catalog.tool_names, server, &offered.tool.name, offered.id.clone());
                 tools.push(tool(&offered.tool.raw, name));
             }
@@ -73,6 +83,10 @@ impl Catalog {
         let listed = |key: &str, addresses: Vec<Address<'_>>| -> Vec<Value> {
             addresses.into_iter().map(|address| renamed(address.raw, key, address.shown)).collect()
         };
+        if sight.search {
+            let servers: Vec<&str> = views.iter().map(|view| view.definition.name.as_str()).collect();
+            catalog.searched = std::mem::replace(&mut tools, search::tools(&servers));
+        }
         catalog.tools = page("tools", tools, &before.tools);
         catalog.prompts = page("prompts", prompts, &before.prompts);
         catalog.resources = page("resources", listed("uri", resources), &before.resources);
@@ -92,7 +106,7 @@ impl Catalog {
             return Some(found.clone());
         }
         if let Some((server, own)) = names::parse_own_uri(uri) {
-            return Some((server, own.to_owned()));
+            return self.view.shows_server(&server).then(|| (server, own.to_owned()));
         }
         let kind = |uri: &str| uri.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
         let wanted = kind(uri)?;
@@ -113,12 +127,16 @@ impl Catalog {
         if let Some(root) = root {
             text.push_str(&format!(" ({})", cleaned(root)));
         }
+        text.push_str(". A tool is named {server}__{tool}.");
+        if !self.searched.is_empty() {
+            text.push_str(" Look for tools with find_tools, and call them with call_tool.");
+        }
         text.push_str(
-            ". A tool is named {server}__{tool}. The user decides which calls run: a call may wait for an answer, and \
+            " The user decides which calls run: a call may wait for an answer, and \
              one that is refused says why; do not try to get around that.",
         );
         let servers = self.snapshot.iter().flat_map(|snapshot| snapshot.servers.values());
-        for view in servers.filter(|view| is_offered(view)) {
+        for view in servers.filter(|view| is_offered(view, &self.view)) {
             let own = view.state.peer.as_ref().and_then(|peer| peer.instructions.as_deref()).unwrap_or_default();
             let own: String = cleaned(own).trim().chars().take(INSTRUCTIONS).collect();
             let description = view.definition.spec.description.as_deref().unwrap_or_default();
@@ -135,12 +153,13 @@ impl Catalog {
 }
 
 /// Whether a server may have something to offer soon that it has not yet.
-pub fn is_coming(view: &ServerView) -> bool {
-    view.state.status == Status::Pending(Waiting::Starting) && view.switched_on && !is_ourselves(view)
+pub fn is_coming(view: &ServerView, sight: &View) -> bool {
+    let starting = view.state.status == Status::Pending(Waiting::Starting);
+    starting && view.switched_on && sight.shows_server(&view.definition.name) && !is_ourselves(view)
 }
 
-fn is_offered(view: &ServerView) -> bool {
-    view.usable().is_ok() && !is_ourselves(view)
+fn is_offered(view: &ServerView, sight: &View) -> bool {
+    view.usable().is_ok() && sight.shows_server(&view.definition.name) && !is_ourselves(view)
 }
 
 /// Our own endpoint behind ourselves would offer everything twice, without end.

@@ -1,17 +1,15 @@
 //! One agent's session: MCP in, one engine call across, MCP out.
 #![allow(deprecated, reason = "logging and subscribe are what peers before 2026-07-28 know")]
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
-    ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    Reference, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
-    UnsubscribeRequestParams,
+    DiscoverResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation,
+    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, Reference, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -20,45 +18,17 @@ use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::answer::{self, Shape};
-use super::calls::Waiting;
-use super::catalog::{Catalog, is_coming};
 use super::desk::Desk;
-use super::{Endpoint, notices};
+use super::session::{Session, Sight};
+use super::{Endpoint, Guest, notices};
 use crate::model::{Error, Result, ServerName};
 use crate::text::one_line;
 
-/// How long a list waits for servers that are just starting: many agents ask once, right after they came.
-const SETTLING: Duration = Duration::from_secs(5);
-
 pub struct Handler {
-    pub(super) endpoint: Endpoint,
-    pub(super) waiting: Waiting,
+    pub(super) session: Arc<Session>,
     desk: Desk,
-    label: Option<String>,
-    session: Arc<Session>,
     /// Tells an agent of the older era what happens, from `initialized` on.
     telling: OnceLock<AbortOnDropHandle<()>>,
-}
-
-/// What an agent has said about itself. Behind `std` locks that are private to this file and held for a moment.
-#[derive(Default)]
-pub struct Session {
-    log_level: Mutex<Option<LoggingLevel>>,
-    subscribed: Mutex<BTreeSet<(ServerName, String)>>,
-}
-
-impl Session {
-    pub fn log_level(&self) -> LoggingLevel {
-        lock(&self.log_level).unwrap_or(LoggingLevel::Info)
-    }
-
-    pub fn is_subscribed(&self, server: &ServerName, uri: &str) -> bool {
-        lock(&self.subscribed).iter().any(|(name, own)| name == server && own == uri)
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Whether this request is of the protocol that knows no session: 2026-07-28 and newer.
@@ -67,29 +37,23 @@ pub fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
 }
 
 impl Handler {
-    pub fn new(endpoint: Endpoint, desk: Desk, label: Option<String>) -> Self {
-        let (waiting, session, telling) = (Waiting::default(), Arc::default(), OnceLock::new());
-        Self { endpoint, waiting, desk, label, session, telling }
+    pub fn new(endpoint: Endpoint, desk: Desk, guest: Guest) -> Self {
+        Self { session: Arc::new(Session::new(endpoint, guest)), desk, telling: OnceLock::new() }
     }
 
-    /// Who asks: what the user calls the agent, else what it calls itself.
-    pub(super) fn name(&self, context: &RequestContext<RoleServer>) -> String {
-        let name = self.label.clone().or_else(|| context.client_info().map(|client| client.name));
-        one_line(&name.unwrap_or_default(), 80)
+    pub(super) fn endpoint(&self) -> &Endpoint {
+        &self.session.endpoint
+    }
+
+    /// Who asks, and what he sees.
+    pub(super) fn sight(&self, context: &RequestContext<RoleServer>) -> Sight {
+        self.session.sight(context.client_info().map(|agent| agent.name))
     }
 
     /// Lays a result down, in the shape that the agent's era asks for. What rmcp gets in its place is empty.
     pub(super) fn lay(&self, context: &RequestContext<RoleServer>, raw: Arc<RawValue>, shape: Shape) {
         let shape = if is_stateless(context) { shape } else { Shape::Plain };
         self.desk.lay(&context.id, shape.apply(raw));
-    }
-
-    /// What is offered, once the servers that are just starting have started.
-    pub(super) async fn settled(&self) -> Arc<Catalog> {
-        let mut pictures = self.endpoint.engine.snapshot();
-        let settled = pictures.wait_for(|snapshot| !snapshot.servers.values().any(|view| is_coming(view)));
-        tokio::time::timeout(SETTLING, settled).await.ok();
-        self.endpoint.catalog()
     }
 
     async fn request<T>(
@@ -108,25 +72,20 @@ impl Handler {
         }
     }
 
-    fn find_uri(&self, uri: &str) -> Result<(ServerName, String), ErrorData> {
+    fn find_uri(&self, sight: &Sight, uri: &str) -> Result<(ServerName, String), ErrorData> {
         let unknown = || ErrorData::resource_not_found(format!("there is no resource {}", one_line(uri, 500)), None);
-        self.endpoint.catalog().find_uri(uri).ok_or_else(unknown)
+        self.endpoint().catalog(sight).find_uri(uri).ok_or_else(unknown)
     }
 
-    fn find_prompt(&self, name: &str) -> Result<(ServerName, String), ErrorData> {
+    fn find_prompt(&self, sight: &Sight, name: &str) -> Result<(ServerName, String), ErrorData> {
         let unknown = || ErrorData::invalid_params(format!("there is no prompt `{}`", one_line(name, 200)), None);
-        self.endpoint.catalog().prompt_names.get(name).cloned().ok_or_else(unknown)
+        self.endpoint().catalog(sight).prompt_names.get(name).cloned().ok_or_else(unknown)
     }
 
-    async fn watch(&self, uri: &str, on: bool) -> Result<(), ErrorData> {
-        let (server, own) = self.find_uri(uri)?;
-        self.endpoint.engine.subscribe(&server, own.clone(), on).await.map_err(|error| answer::error(&error))?;
-        let mut subscribed = lock(&self.session.subscribed);
-        match on {
-            true => subscribed.insert((server, own)),
-            false => subscribed.remove(&(server, own)),
-        };
-        Ok(())
+    /// What stands behind this endpoint for somebody, in words for a model.
+    fn instructions(&self, sight: &Sight) -> Option<String> {
+        let root = self.endpoint().engine.folders().first().map(|folder| folder.display().to_string());
+        Some(self.endpoint().catalog(sight).instructions(root.as_deref()))
     }
 }
 
@@ -143,16 +102,30 @@ impl ServerHandler for Handler {
             .enable_tools()
             .enable_tool_list_changed()
             .build();
-        let catalog = self.endpoint.catalog();
-        let root = self.endpoint.engine.folders().first().map(|folder| folder.display().to_string());
         ServerConfig::new(capabilities)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
             .with_server_info(Implementation::new("mcp-sidecar", env!("CARGO_PKG_VERSION")).with_title("mcp-sidecar"))
-            .with_instructions(catalog.instructions(root.as_deref()))
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        result.instructions = self.instructions(&self.session.sight(Some(request.client_info.name)));
+        Ok(result)
+    }
+
+    async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let mut info = self.get_info();
+        info.instructions = self.instructions(&self.sight(&context));
+        Ok(DiscoverResult::from_server_info(self.supported_protocol_versions().into_owned(), info))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let telling = tokio::spawn(notices::tell(self.endpoint.clone(), self.session.clone(), context.peer));
+        let telling = tokio::spawn(notices::tell(self.session.clone(), context.peer));
         // The second time it is said, there is somebody already.
         self.telling.set(AbortOnDropHandle::new(telling)).ok();
     }
@@ -162,7 +135,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let catalog = self.settled().await;
+        let catalog = self.session.settled(&self.sight(&context)).await;
         self.lay(&context, catalog.tools.0.clone(), Shape::Cacheable);
         Ok(ListToolsResult::default())
     }
@@ -180,7 +153,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let catalog = self.settled().await;
+        let catalog = self.session.settled(&self.sight(&context)).await;
         self.lay(&context, catalog.resources.0.clone(), Shape::Cacheable);
         Ok(ListResourcesResult::default())
     }
@@ -190,7 +163,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let catalog = self.settled().await;
+        let catalog = self.session.settled(&self.sight(&context)).await;
         self.lay(&context, catalog.templates.0.clone(), Shape::Cacheable);
         Ok(ListResourceTemplatesResult::default())
     }
@@ -200,25 +173,34 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let (server, own) = self.find_uri(&request.uri)?;
+        let sight = self.sight(&context);
+        let (server, own) = self.find_uri(&sight, &request.uri)?;
         let read = async {
-            let raw = self.endpoint.engine.read_resource(&server, own.clone()).await?;
+            let raw = self.endpoint().engine.read_resource(&sight.who, &server, own.clone()).await?;
             Ok(if own == request.uri { raw } else { under_its_shown_uri(raw, &own, &request.uri) })
         };
         let stub = ReadResourceResult::new(Vec::new());
         self.request(&context, Shape::Cacheable, read, stub).await.map(Into::into)
     }
 
-    async fn subscribe(&self, request: SubscribeRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        self.watch(&request.uri, true).await
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let sight = self.sight(&context);
+        let (server, own) = self.find_uri(&sight, &request.uri)?;
+        self.session.watch(&sight, server, own).await.map_err(|error| answer::error(&error))
     }
 
     async fn unsubscribe(
         &self,
         request: UnsubscribeRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.watch(&request.uri, false).await
+        let (server, own) = self.find_uri(&self.sight(&context), &request.uri)?;
+        self.session.watch_no_longer(server, own);
+        Ok(())
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -226,7 +208,8 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        notices::listen(&self.endpoint, &subscription).await;
+        let sight = self.sight(subscription.request_context());
+        notices::listen(self.endpoint(), &sight, &subscription).await;
         Ok(())
     }
 
@@ -235,7 +218,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        let catalog = self.settled().await;
+        let catalog = self.session.settled(&self.sight(&context)).await;
         self.lay(&context, catalog.prompts.0.clone(), Shape::Cacheable);
         Ok(ListPromptsResult::default())
     }
@@ -245,9 +228,10 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let (server, name) = self.find_prompt(&request.name)?;
+        let sight = self.sight(&context);
+        let (server, name) = self.find_prompt(&sight, &request.name)?;
         let arguments = request.arguments.unwrap_or_default();
-        let prompt = self.endpoint.engine.get_prompt(&server, name, arguments);
+        let prompt = self.endpoint().engine.get_prompt(&sight.who, &server, name, arguments);
         self.request(&context, Shape::Typed, prompt, GetPromptResult::new(Vec::new())).await.map(Into::into)
     }
 
@@ -256,13 +240,14 @@ impl ServerHandler for Handler {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
+        let sight = self.sight(&context);
         let (server, reference) = match &request.r#ref {
             Reference::Prompt(prompt) => {
-                let (server, name) = self.find_prompt(&prompt.name)?;
+                let (server, name) = self.find_prompt(&sight, &prompt.name)?;
                 (server, json!({ "type": "ref/prompt", "name": name }))
             }
             Reference::Resource(resource) => {
-                let (server, uri) = self.find_uri(&resource.uri)?;
+                let (server, uri) = self.find_uri(&sight, &resource.uri)?;
                 (server, json!({ "type": "ref/resource", "uri": uri }))
             }
             _ => return Err(ErrorData::invalid_params("only prompts and resources can be completed", None)),
@@ -270,12 +255,12 @@ impl ServerHandler for Handler {
         let odd = |error: serde_json::Error| ErrorData::invalid_params(error.to_string(), None);
         let argument = serde_json::to_value(&request.argument).map_err(odd)?;
         let known = request.context.as_ref().map(serde_json::to_value).transpose().map_err(odd)?;
-        let completed = self.endpoint.engine.complete(&server, reference, argument, known);
+        let completed = self.endpoint().engine.complete(&sight.who, &server, reference, argument, known);
         self.request(&context, Shape::Typed, completed, CompleteResult::default()).await
     }
 
     async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        *lock(&self.session.log_level) = Some(request.level);
+        self.session.set_log_level(request.level);
         Ok(())
     }
 
@@ -286,7 +271,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = one_line(&request.method, 100);
-        tracing::warn!(agent = %self.name(&context), %method, "refused method");
+        tracing::warn!(agent = %self.sight(&context).who.name, %method, "refused method");
         if KNOWN.contains(&request.method.as_str()) {
             return Err(ErrorData::invalid_params(format!("the parameters of {method} make no sense"), None));
         }

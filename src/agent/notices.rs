@@ -11,7 +11,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::Endpoint;
 use super::catalog::Catalog;
-use super::handler::Session;
+use super::session::{Session, Sight};
 use crate::engine::Notice;
 use crate::model::{LogLine, LogSource};
 
@@ -35,10 +35,12 @@ impl Changed {
 }
 
 /// Tells an agent of the older era, until it goes.
-pub async fn tell(endpoint: Endpoint, session: Arc<Session>, peer: Peer<RoleServer>) {
+pub async fn tell(session: Arc<Session>, peer: Peer<RoleServer>) {
+    let endpoint = &session.endpoint;
+    let sight = session.sight(peer.peer_info().map(|agent| agent.client_info.name.clone()));
     let mut pictures = endpoint.engine.snapshot();
     let mut notices = endpoint.engine.notices();
-    let mut told = endpoint.catalog();
+    let mut told = endpoint.catalog(&sight);
     loop {
         // An agent that has gone does not need to be told.
         tokio::select! {
@@ -47,7 +49,7 @@ pub async fn tell(endpoint: Endpoint, session: Arc<Session>, peer: Peer<RoleServ
                     return;
                 }
                 pictures.borrow_and_update();
-                let now = endpoint.catalog();
+                let now = endpoint.catalog(&sight);
                 let changed = Changed::between(&told, &now);
                 told = now;
                 if changed.tools {
@@ -61,14 +63,14 @@ pub async fn tell(endpoint: Endpoint, session: Arc<Session>, peer: Peer<RoleServ
                 }
             }
             notice = notices.recv() => match notice {
-                Ok(Notice::Log { server, line }) => {
+                Ok(Notice::Log { server, line }) if sight.view.shows_server(&server) => {
                     if let Some(level) = wanted(&line, session.log_level()) {
                         let message = LoggingMessageNotificationParam::new(level, Value::String(line.text));
                         peer.notify_logging_message(message.with_logger(server.to_string())).await.ok();
                     }
                 }
-                Ok(Notice::ResourceUpdated { server, uri }) if session.is_subscribed(&server, &uri) => {
-                    let uri = endpoint.catalog().shown_uri(&server, &uri);
+                Ok(Notice::ResourceUpdated { server, uri }) if session.watches(&server, &uri) => {
+                    let uri = endpoint.catalog(&sight).shown_uri(&server, &uri);
                     peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await.ok();
                 }
                 Ok(_) | Err(RecvError::Lagged(_)) => {}
@@ -79,15 +81,17 @@ pub async fn tell(endpoint: Endpoint, session: Arc<Session>, peer: Peer<RoleServ
 }
 
 /// Tells an agent of the newer era what its subscription asks for. The sink itself leaves out the rest.
-pub async fn listen(endpoint: &Endpoint, subscription: &SubscriptionContext) {
+pub async fn listen(endpoint: &Endpoint, sight: &Sight, subscription: &SubscriptionContext) {
     let mut pictures = endpoint.engine.snapshot();
     let mut notices = endpoint.engine.notices();
     let sink = subscription.sink();
-    let mut told = endpoint.catalog();
+    let mut told = endpoint.catalog(sight);
     let watched = subscription.accepted().resource_subscriptions.clone().unwrap_or_default();
-    let found = watched.iter().filter_map(|uri| endpoint.catalog().find_uri(uri)).collect::<Vec<_>>();
+    let found = watched.iter().filter_map(|uri| endpoint.catalog(sight).find_uri(uri)).collect::<Vec<_>>();
+    let mut watches = Vec::new();
     for (server, uri) in &found {
-        endpoint.engine.subscribe(server, uri.clone(), true).await.ok();
+        // Over when this subscription is.
+        watches.extend(endpoint.watch(&sight.who, server, uri).await);
     }
     loop {
         tokio::select! {
@@ -97,7 +101,7 @@ pub async fn listen(endpoint: &Endpoint, subscription: &SubscriptionContext) {
                     break;
                 }
                 pictures.borrow_and_update();
-                let now = endpoint.catalog();
+                let now = endpoint.catalog(sight);
                 let changed = Changed::between(&told, &now);
                 told = now;
                 if changed.tools {
@@ -111,8 +115,8 @@ pub async fn listen(endpoint: &Endpoint, subscription: &SubscriptionContext) {
                 }
             }
             notice = notices.recv() => match notice {
-                Ok(Notice::ResourceUpdated { server, uri }) => {
-                    let uri = endpoint.catalog().shown_uri(&server, &uri);
+                Ok(Notice::ResourceUpdated { server, uri }) if sight.view.shows_server(&server) => {
+                    let uri = endpoint.catalog(sight).shown_uri(&server, &uri);
                     sink.notify_resource_updated(uri).await.ok();
                 }
                 Ok(_) | Err(RecvError::Lagged(_)) => {}

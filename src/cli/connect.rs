@@ -3,7 +3,7 @@
 use super::Status;
 use super::context::Context;
 use super::engine::with_engine;
-use crate::agent::Endpoint;
+use crate::agent::{Endpoint, Guest};
 use crate::engine::Engine;
 use crate::logging;
 use crate::lsp::{signal, streams};
@@ -15,6 +15,9 @@ pub(super) struct Arguments {
     /// What approvals and records call this agent, in place of what it calls itself
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Offer `find_tools` and `call_tool` in place of every tool, for an agent that would drown in the list
+    #[arg(long)]
+    search: bool,
     /// Run an engine of its own in this process, in place of the one that others share
     #[arg(long = "standalone")]
     alone: bool,
@@ -37,7 +40,7 @@ fn shared(arguments: Arguments, context: &Context, paths: &Paths, settings: &Set
     use crate::session::{Front, Hello, Opening, Stdio, join, join_running, leave_on_signal};
 
     let _leaving = leave_on_signal()?;
-    let hello = Hello { label: arguments.name, ..Hello::new(Front::Agent) };
+    let hello = Hello { label: arguments.name, search: arguments.search, ..Hello::new(Front::Agent) };
     let here = match &context.workspace {
         Some(_) => context.folder(settings)?.to_path_buf(),
         None => std::env::current_dir()?,
@@ -54,8 +57,9 @@ fn standalone(arguments: Arguments, context: &Context, paths: Paths, settings: S
     let folder = context.folder(&settings)?.to_path_buf();
     with_engine(context, paths, settings, async |engine: Engine| {
         let agents = Endpoint::new(engine.clone());
+        let guest = Guest { folder, label: arguments.name, search: arguments.search };
         tokio::select! {
-            () = agents.serve(streams::input(), streams::output(), folder, arguments.name) => {}
+            () = agents.serve(streams::input(), streams::output(), guest) => {}
             () = signal() => {}
         }
         engine.shutdown().await;

@@ -83,9 +83,9 @@ impl Engine {
         };
         let asked = asker.elicit(as_elicitation(&approval));
         tokio::select! {
-            answer = self.0.approvals.ask(approval, limit, most) => answer,
+            answer = self.0.approvals.ask(approval.clone(), limit, most) => answer,
             answer = asked => answer
-                .map(|answer| read(&answer))
+                .map(|answer| read(&answer, offered(&approval)))
                 .ok_or(Silence::Nobody),
         }
     }
@@ -117,18 +117,23 @@ fn as_elicitation(approval: &Approval) -> Value {
         }
     }
     let options: Vec<Value> =
-        DECISIONS.iter().map(|(decision, label)| json!({ "const": decision.as_str(), "title": label })).collect();
+        offered(approval).map(|(decision, label)| json!({ "const": decision.as_str(), "title": label })).collect();
     let decision = json!({ "type": "string", "title": "Decision", "oneOf": options });
     let schema = json!({ "type": "object", "properties": { "decision": decision }, "required": ["decision"] });
     json!({ "mode": "form", "message": message, "requestedSchema": schema })
 }
 
+/// What this question may be answered by way of an agent.
+fn offered(approval: &Approval) -> impl Iterator<Item = (Decision, &'static str)> {
+    DECISIONS.into_iter().filter(|(decision, _)| approval.options.contains(&decision.as_str()))
+}
+
 /// Anything but a clear yes is a no.
-fn read(answer: &Value) -> Answer {
+fn read(answer: &Value, mut offered: impl Iterator<Item = (Decision, &'static str)>) -> Answer {
     let accepted = answer.get("action").and_then(Value::as_str) == Some("accept");
     let said = answer.pointer("/content/decision").and_then(Value::as_str).filter(|_| accepted);
-    let known = DECISIONS.iter().map(|(decision, _)| *decision).find(|decision| Some(decision.as_str()) == said);
-    Answer::Decision { decision: known.unwrap_or(Decision::Deny), note: None }
+    let known = offered.find(|(decision, _)| Some(decision.as_str()) == said);
+    Answer::Decision { decision: known.map_or(Decision::Deny, |(decision, _)| decision), note: None }
 }
 
 #[cfg(test)]
@@ -137,7 +142,7 @@ mod tests {
 
     #[test]
     fn anything_but_a_clear_yes_is_a_no() {
-        let decided = |answer: Value| match read(&answer) {
+        let decided = |answer: Value| match read(&answer, DECISIONS.into_iter()) {
             Answer::Decision { decision, .. } => decision,
             other => panic!("{other:?}"),
         };

@@ -15,7 +15,7 @@ use super::record::Recording;
 use super::snapshot::{Offered, ServerView, Snapshot};
 use crate::model::{CallId, CallResult, Decision, Error, Level, Requester, Result, Status, ToolCall, ToolId, Waiting};
 use crate::policy::permit::{Consent, Permitted, Refusal, permit};
-use crate::policy::{Found, Ruling};
+use crate::policy::{Found, Ruling, View};
 use crate::server::connection::{CallOptions, Progress};
 
 /// How often a question is put anew because the tool or its rule changed while it waited.
@@ -56,6 +56,7 @@ impl Engine {
         let gone = CancellationToken::new();
         let passage = Passage {
             engine: self.clone(),
+            view: self.view(&wish.requester).clone(),
             call: ToolCall {
                 id: CallId::random(),
                 tool: wish.tool,
@@ -88,6 +89,8 @@ impl Engine {
 /// One call on its way through the door.
 struct Passage {
     engine: Engine,
+    /// What the one who wishes it may see and do at most.
+    view: Arc<View>,
     call: ToolCall,
     decision: Option<Decision>,
     progress: Option<mpsc::Sender<Progress>>,
@@ -120,10 +123,15 @@ impl Passage {
         for _ in 0..PATIENCE {
             let (view, offered) = self.find().await?;
             self.check(&offered)?;
-            let ruling = self.engine.rule(&view, &offered, Some(&self.call.arguments));
+            let ruling = self.view.narrow(self.engine.rule(&view, &offered, Some(&self.call.arguments)));
             let earlier = match ruling.level {
                 Level::RequireApproval => self.engine.grant_for(&view, &offered).await,
                 _ => Found::Nothing,
+            };
+            let earlier = match earlier {
+                // What the user allowed does not lift this agent over its ceiling.
+                Found::Live(grant) if !self.view.takes(grant.level()) => Found::Nothing,
+                earlier => earlier,
             };
             let consent = match (&decision, &earlier) {
                 (Some(decision), _) => Consent::Answer(*decision),
@@ -175,6 +183,9 @@ impl Passage {
     /// The server and the tool. A server that is just starting gets its time, a lazy one is started.
     async fn find(&self) -> Result<(Arc<ServerView>, Arc<Offered>)> {
         let ToolId { server, tool } = &self.call.tool;
+        if !self.view.shows(&self.call.tool) {
+            return Err(Error::NoTool { server: server.clone(), tool: tool.to_string() });
+        }
         let mut pictures = self.engine.snapshot();
         let mut woken = false;
         loop {
@@ -226,7 +237,7 @@ impl Passage {
 
     /// Puts the question to the user, and takes it back when what was shown changes.
     async fn ask(&self, view: &ServerView, offered: &Arc<Offered>, earlier: &Found) -> Asked {
-        let approval = super::prompt::tool(&self.call, view, offered, earlier);
+        let approval = super::prompt::tool(&self.call, view, offered, earlier, &self.view);
         let mut pictures = self.engine.snapshot();
         let server = &self.call.tool.server;
         let changed = async {

@@ -11,9 +11,9 @@ use super::Engine;
 use super::snapshot::{Offered, ServerView};
 use super::trust::Verdict;
 use crate::config::{Definition, layers};
-use crate::model::{CallRecord, Error, Level, Result, Scope, ServerName, Status, Timestamp, millis};
-use crate::policy::HiddenRule;
+use crate::model::{CallRecord, Error, Level, Requester, Result, Scope, ServerName, Status, Timestamp, millis};
 use crate::policy::trust::Trusted;
+use crate::policy::{HiddenRule, Ruling};
 use crate::server::Server;
 use crate::server::connection::Request;
 use crate::store::{CallQuery, ToolMetrics};
@@ -41,6 +41,17 @@ pub struct Explanation {
     pub level: Level,
     pub source: Arc<str>,
     pub hides: Vec<HiddenRule>,
+    /// Agents for which it is another.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<ForAgent>,
+}
+
+/// The level of a tool for the agents of one name.
+#[derive(Debug, Clone, Serialize)]
+pub struct ForAgent {
+    pub agent: String,
+    pub level: Level,
+    pub source: Arc<str>,
 }
 
 /// What `mcp.metrics` tells about a server.
@@ -72,36 +83,42 @@ impl ServerMetrics {
 }
 
 impl Engine {
-    pub async fn read_resource(&self, server: &ServerName, uri: String) -> Result<Arc<RawValue>> {
-        self.request(server, Request::ReadResource { uri }).await
+    pub async fn read_resource(&self, who: &Requester, server: &ServerName, uri: String) -> Result<Arc<RawValue>> {
+        self.request(who, server, Request::ReadResource { uri }).await
     }
 
     pub async fn get_prompt(
         &self,
+        who: &Requester,
         server: &ServerName,
         name: String,
         arguments: Map<String, Value>,
     ) -> Result<Arc<RawValue>> {
-        self.request(server, Request::GetPrompt { name, arguments: Some(arguments) }).await
+        self.request(who, server, Request::GetPrompt { name, arguments: Some(arguments) }).await
     }
 
     /// Has a server tell, or tell no longer, when a resource changes.
-    pub async fn subscribe(&self, server: &ServerName, uri: String, on: bool) -> Result<()> {
+    pub async fn subscribe(&self, who: &Requester, server: &ServerName, uri: String, on: bool) -> Result<()> {
         let request = if on { Request::Subscribe { uri } } else { Request::Unsubscribe { uri } };
-        self.request(server, request).await.map(drop)
+        self.request(who, server, request).await.map(drop)
     }
 
     pub async fn complete(
         &self,
+        who: &Requester,
         server: &ServerName,
         reference: Value,
         argument: Value,
         context: Option<Value>,
     ) -> Result<Arc<RawValue>> {
-        self.request(server, Request::Complete { r#ref: reference, argument, context }).await
+        self.request(who, server, Request::Complete { r#ref: reference, argument, context }).await
     }
 
-    async fn request(&self, server: &ServerName, request: Request) -> Result<Arc<RawValue>> {
+    /// Asks a server on behalf of somebody; one who does not see it is told that there is none.
+    async fn request(&self, who: &Requester, server: &ServerName, request: Request) -> Result<Arc<RawValue>> {
+        if !self.view(who).shows_server(server) {
+            return Err(Error::NoServer(server.to_string()));
+        }
         let snapshot = self.now();
         let view = snapshot.server(server)?;
         view.usable()?.request(request, self.time_limit(view, None)).await
@@ -199,7 +216,17 @@ impl Engine {
     fn explain(&self, view: &ServerView, offered: &Offered, arguments: Option<&Map<String, Value>>) -> Explanation {
         let explained = self.now().rules.explain(&offered.id.server, &offered.tool, arguments, view.standing());
         let ruling = explained.ruling.in_session(self.0.once.used(&offered.id));
-        Explanation { tool: offered.id.to_string(), level: ruling.level, source: ruling.source, hides: explained.hides }
+        let agents = self.for_agents(offered, &ruling);
+        let tool = offered.id.to_string();
+        Explanation { tool, level: ruling.level, source: ruling.source, hides: explained.hides, agents }
+    }
+
+    fn for_agents(&self, offered: &Offered, ruling: &Ruling) -> Vec<ForAgent> {
+        let other = self.0.views.named().filter_map(|view| {
+            let held = view.hidden(&offered.id).unwrap_or_else(|| view.narrow(ruling.clone()));
+            (held != *ruling).then(|| ForAgent { agent: view.agent.clone(), level: held.level, source: held.source })
+        });
+        other.collect()
     }
 
     /// The call log of this workspace, newest first.

@@ -7,16 +7,17 @@ use super::host::question;
 use super::snapshot::{Offered, ServerView};
 use crate::config::Definition;
 use crate::model::{Decision, Requester, RequesterKind, ToolCall};
-use crate::policy::Found;
 use crate::policy::trust::Summary;
+use crate::policy::{Found, View};
 use crate::text::{one_line, shell_word, visible};
 
 /// A prompt shows this much of a server's own words about a tool; the rest is counted.
 const WORDS: usize = 2_000;
 
-pub fn tool(call: &ToolCall, view: &ServerView, offered: &Offered, earlier: &Found) -> Approval {
+pub fn tool(call: &ToolCall, view: &ServerView, offered: &Offered, earlier: &Found, sight: &View) -> Approval {
     let tool = &offered.tool;
-    let options: Vec<&'static str> = Decision::ALL.into_iter().map(Decision::as_str).collect();
+    let options: Vec<&'static str> =
+        Decision::ALL.into_iter().filter(|decision| sight.offers(*decision)).map(Decision::as_str).collect();
     let name = one_line(&tool.name, 128);
     let diff = match earlier {
         Found::Suspended(grant) => grant.pin.changed(tool).map(|lines| lines.join("\n")),

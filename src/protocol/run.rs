@@ -17,10 +17,12 @@ use crate::engine::edit::{Edited, Pages};
 use crate::engine::gate::Wish;
 use crate::engine::snapshot::{Offered, ServerView};
 use crate::engine::{Action, Engine};
-use crate::model::{Error, Result, ServerName, ToolId};
+use crate::model::{Error, Requester, RequesterKind, Result, ServerName, ToolId};
 use crate::server::connection::Progress;
 use crate::store::CallQuery;
 
+/// Whoever speaks this protocol does so for the user.
+const USER: Requester = Requester { kind: RequesterKind::User, name: String::new() };
 /// How many lines are told when the asker does not say.
 const LINES: usize = 200;
 
@@ -70,13 +72,14 @@ pub async fn run(
         Command::ToolCall(params) => call(engine, params, progress).await,
         Command::Policies(params) => policies(engine, &params),
         Command::Resources(params) => resources(engine, params.server.as_ref()),
-        Command::ResourceRead(params) => parsed(&engine.read_resource(&params.server, params.uri).await?),
+        Command::ResourceRead(params) => parsed(&engine.read_resource(&USER, &params.server, params.uri).await?),
         Command::Prompts(params) => prompts(engine, params.server.as_ref()),
         Command::PromptGet(params) => {
-            parsed(&engine.get_prompt(&params.server, params.name, params.arguments.unwrap_or_default()).await?)
+            parsed(&engine.get_prompt(&USER, &params.server, params.name, params.arguments.unwrap_or_default()).await?)
         }
         Command::Complete(params) => {
-            let answer = engine.complete(&params.server, params.reference, params.argument, params.context).await?;
+            let answer =
+                engine.complete(&USER, &params.server, params.reference, params.argument, params.context).await?;
             completion(&parsed(&answer)?)
         }
         Command::Approvals(_) => wire(&json!({ "approvals": *engine.approvals().list() })),

@@ -26,6 +26,9 @@ pub struct Hello {
     /// What an agent's user calls it; its own name comes with MCP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// An agent that wants to search tools in place of having them listed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub search: bool,
     /// The session that is asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<u64>,
@@ -34,7 +37,7 @@ pub struct Hello {
 impl Hello {
     pub fn new(front: Front) -> Self {
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Self { front, version, pid: std::process::id(), label: None, session: None }
+        Self { front, version, pid: std::process::id(), label: None, search: false, session: None }
     }
 }
 

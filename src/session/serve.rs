@@ -19,7 +19,7 @@ use super::hello::{self, Front, Hello, Welcome};
 use super::join::check_peer;
 use super::lock::Lock;
 use super::place::Place;
-use crate::agent::Endpoint;
+use crate::agent::{Endpoint, Guest};
 use crate::engine::Engine;
 use crate::lsp;
 
@@ -177,7 +177,8 @@ impl Reception {
         match hello.front {
             Front::Editor => lsp::serve(read, write, self.engine.clone()).await.exit_code(),
             Front::Agent => {
-                self.agents.serve(read, write, self.root.to_path_buf(), hello.label).await;
+                let guest = Guest { folder: self.root.to_path_buf(), label: hello.label, search: hello.search };
+                self.agents.serve(read, write, guest).await;
                 0
             }
             Front::End => 0,

@@ -8,7 +8,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::table::{ALL, Kind, Setting};
-use super::{Problem, Settings, SettingsFile, units};
+use super::{Problem, Settings, SettingsFile, agents, units};
 use crate::paths::read_file;
 
 const LARGEST_FILE: usize = 1 << 20;
@@ -78,6 +78,14 @@ pub(super) fn json(settings: &mut Settings, options: &Value) -> Vec<Problem> {
             }
             let mut given = Vec::new();
             collect_json(options, &[], &mut given);
+            let count = given.len();
+            given.retain(|given| !is_about_agents(&given.path));
+            if given.len() < count {
+                let name = agents::SECTION;
+                let message =
+                    format!("`{name}` counts only in config.toml: what an editor sends may come with a project");
+                problems.push(Problem { span: None, message, help: None });
+            }
             apply(settings, given, &mut problems);
         }
         // Some editors send an empty list where they mean an empty object.
@@ -95,7 +103,7 @@ fn collect_toml(table: &DeTable<'_>, above: &[String], given: &mut Vec<Given>) {
     for (key, value) in table {
         let path: Vec<String> = above.iter().cloned().chain([key.get_ref().to_string()]).collect();
         match value.get_ref() {
-            DeValue::Table(inner) if path.len() == 1 && !inner.is_empty() => collect_toml(inner, &path, given),
+            DeValue::Table(inner) if holds_settings(&path) && !inner.is_empty() => collect_toml(inner, &path, given),
             DeValue::Table(_) if path.len() == 1 && is_section(&path) => {}
             _ => given.push(Given {
                 path,
@@ -134,6 +142,16 @@ fn toml_to_json(value: &Spanned<DeValue<'_>>) -> Value {
 
 fn apply(settings: &mut Settings, given: Vec<Given>, problems: &mut Vec<Problem>) {
     for Given { path, value, key_span, value_span } in given {
+        if is_about_agents(&path) {
+            if let Err(wrong) = agents::set(settings, &path, &value) {
+                problems.push(Problem {
+                    span: value_span,
+                    message: format!("`{}`: {wrong}", path.join(".")),
+                    help: None,
+                });
+            }
+            continue;
+        }
         let Some(setting) = ALL.iter().find(|setting| names(setting, &path)) else {
             problems.push(unknown(&path, key_span));
             continue;
@@ -159,14 +177,14 @@ fn set(settings: &mut Settings, setting: &Setting, value: &Value) -> Result<(), 
     Ok(())
 }
 
-fn word<'a>(value: &Value, words: &[&'a str]) -> Result<&'a str, String> {
+pub(super) fn word<'a>(value: &Value, words: &[&'a str]) -> Result<&'a str, String> {
     let text = value.as_str().unwrap_or_default();
     words.iter().find(|word| **word == text).copied().ok_or_else(|| {
         format!("expected {}", words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" or "))
     })
 }
 
-fn list(value: &Value) -> Result<Vec<String>, String> {
+pub(super) fn list(value: &Value) -> Result<Vec<String>, String> {
     value
         .as_array()
         .and_then(|items| items.iter().map(|item| item.as_str().map(str::to_owned)).collect())
@@ -184,6 +202,15 @@ fn files(value: &Value) -> Result<Vec<String>, String> {
         Some(file) => Err(format!("{file:?} is not a path below the workspace folder")),
         None => Ok(files),
     }
+}
+
+/// Whether a table at this path is a section: its values are the settings.
+fn holds_settings(path: &[String]) -> bool {
+    path.len() == 1 || (path.len() == 2 && is_about_agents(path))
+}
+
+fn is_about_agents(path: &[String]) -> bool {
+    path.first().is_some_and(|section| section == agents::SECTION)
 }
 
 fn names(setting: &Setting, path: &[String]) -> bool {

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Settings;
 use super::table::{ALL, Kind, Setting};
 use super::units::{write_bytes, write_duration};
+use super::{Settings, agents};
 
 const WIDTH: usize = 100;
 
@@ -29,6 +29,7 @@ pub(super) fn toml(settings: &Settings) -> String {
                 .map_or_else(|_| "\"\"".to_owned(), |value| value.to_string())
         ));
     }
+    text.push_str(&agents::to_toml(settings));
     text
 }
 
@@ -44,6 +45,7 @@ pub(super) fn json(settings: &Settings) -> Value {
             section.insert(camel(setting.key), value);
         }
     }
+    object.extend(agents::to_json(settings).map(|agents| (agents::SECTION.to_owned(), agents)));
     Value::Object(object)
 }
 
@@ -209,6 +211,18 @@ mod tests {
         [editor]
         # Code lenses to leave out because the editor shows its own, such as "status", "start" or "stop".
         hide-lenses = []
+
+        # What agents see, by the name that an agent gives itself (or that `connect --name` gives it). Such a
+        # section counts alone: nothing is taken over from another. "*" is for agents that no other section
+        # names, and other names may hold `*` as well. Without a section, an agent sees everything.
+        # [agents."claude-code"]
+        # Servers, and tools as `server__tool`: those that match; with `!` in front all but those.
+        # servers = ["github", "docs-*"]
+        # tools = ["*", "!github__delete_*"]
+        # No call runs more freely than this: deny, require-approval, allow-once, allow-session, ….
+        # ceiling = "require-approval"
+        # "list" shows every tool; "search" shows `find_tools` and `call_tool` to agents that would drown in a list.
+        # mode = "search"
         "#);
     }
 }

@@ -13,3 +13,4 @@ mod line;
 mod odd;
 #[path = "../support/mod.rs"]
 mod support;
+mod views;

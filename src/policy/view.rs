@@ -1,0 +1,191 @@
+//! What an agent sees of all that there is, and how freely its calls may run at most. A view only takes away.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{NameGlob, Ruling, is_glob};
+use crate::model::{Decision, Level, Requester, RequesterKind, ServerName, ToolId};
+use crate::settings::Agent;
+
+/// The views of all agents that the settings name.
+#[derive(Debug, Default)]
+pub struct Views {
+    /// In the order in which they are tried: plain names, then patterns, the longest first.
+    named: Vec<(NameGlob, Arc<View>)>,
+    everything: Arc<View>,
+}
+
+/// What one agent sees. The default hides nothing.
+#[derive(Debug, Default)]
+pub struct View {
+    /// As the settings name it; empty for the view that hides nothing.
+    pub agent: String,
+    servers: Option<Patterns>,
+    tools: Option<Patterns>,
+    ceiling: Option<Level>,
+    /// Whether tools are searched in place of listed.
+    pub search: bool,
+}
+
+impl Views {
+    pub fn new(agents: &BTreeMap<String, Agent>) -> Self {
+        let mut names: Vec<&String> = agents.keys().collect();
+        names.sort_by_key(|name| (is_glob(name), std::cmp::Reverse(name.len())));
+        let named = names.into_iter().filter_map(|name| {
+            let agent = agents.get(name)?;
+            Some((NameGlob::new(name), Arc::new(View::new(name, agent))))
+        });
+        Self { named: named.collect(), everything: Arc::default() }
+    }
+
+    /// The view of whoever wishes something. Users and plugins see everything.
+    pub fn of(&self, requester: &Requester) -> &Arc<View> {
+        if requester.kind != RequesterKind::Agent {
+            return &self.everything;
+        }
+        let found = self.named.iter().find(|(glob, _)| glob.is_match(&requester.name));
+        found.map_or(&self.everything, |(_, view)| view)
+    }
+
+    pub fn named(&self) -> impl Iterator<Item = &Arc<View>> {
+        self.named.iter().map(|(_, view)| view)
+    }
+}
+
+impl View {
+    fn new(name: &str, agent: &Agent) -> Self {
+        Self {
+            agent: name.to_owned(),
+            servers: agent.servers.as_deref().map(Patterns::new),
+            tools: agent.tools.as_deref().map(Patterns::new),
+            ceiling: agent.ceiling,
+            search: agent.search,
+        }
+    }
+
+    pub fn shows_server(&self, server: &ServerName) -> bool {
+        self.servers.as_ref().is_none_or(|servers| servers.admit(server.as_str()))
+    }
+
+    pub fn shows(&self, tool: &ToolId) -> bool {
+        let whole = || format!("{}__{}", tool.server, tool.tool);
+        self.shows_server(&tool.server) && self.tools.as_ref().is_none_or(|tools| tools.admit(&whole()))
+    }
+
+    /// The ruling as it holds for this agent.
+    pub fn narrow(&self, ruling: Ruling) -> Ruling {
+        match self.ceiling {
+            Some(ceiling) if ruling.level > ceiling => {
+                let source = format!("{} ({} says {})", self.source("ceiling"), ruling.source, ruling.level).into();
+                Ruling { level: ceiling, source }
+            }
+            _ => ruling,
+        }
+    }
+
+    /// Why a tool is hidden from this agent.
+    pub fn hidden(&self, tool: &ToolId) -> Option<Ruling> {
+        let key = if !self.shows_server(&tool.server) {
+            "servers"
+        } else if !self.shows(tool) {
+            "tools"
+        } else {
+            return None;
+        };
+        Some(Ruling { level: Level::Disable, source: self.source(key).into() })
+    }
+
+    /// Whether an earlier answer of the user counts for this agent.
+    pub fn takes(&self, earlier: Level) -> bool {
+        self.ceiling.is_none_or(|ceiling| earlier <= ceiling)
+    }
+
+    /// Whether this may be answered to a question of the agent: one call may always be let through, and more only up to
+    /// the ceiling.
+    pub fn offers(&self, decision: Decision) -> bool {
+        !decision.allows() || decision == Decision::AllowOnce || self.takes(decision.level())
+    }
+
+    fn source(&self, key: &str) -> String {
+        format!("config.toml agents.{}.{key}", self.agent)
+    }
+}
+
+/// Names that are meant, and names that are not: `!` stands in front of those. Where nothing else stands, all others
+/// are meant.
+#[derive(Debug)]
+struct Patterns {
+    with: Vec<NameGlob>,
+    without: Vec<NameGlob>,
+}
+
+impl Patterns {
+    fn new(patterns: &[String]) -> Self {
+        let without: Vec<_> = patterns.iter().filter_map(|text| text.strip_prefix('!')).map(NameGlob::new).collect();
+        let mut with: Vec<_> =
+            patterns.iter().filter(|text| !text.starts_with('!')).map(|text| NameGlob::new(text)).collect();
+        if with.is_empty() && !without.is_empty() {
+            with.push(NameGlob::Any);
+        }
+        Self { with, without }
+    }
+
+    fn admit(&self, name: &str) -> bool {
+        let any = |globs: &[NameGlob]| globs.iter().any(|glob| glob.is_match(name));
+        any(&self.with) && !any(&self.without)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    fn views(text: &str) -> Views {
+        let (settings, problems) = Settings::from_toml(text);
+        assert_eq!(problems, []);
+        Views::new(&settings.agents)
+    }
+
+    fn agent(name: &str) -> Requester {
+        Requester { kind: RequesterKind::Agent, name: name.to_owned() }
+    }
+
+    #[test]
+    fn the_plain_name_comes_before_the_longest_pattern_and_the_star_last() {
+        let views = views("[agents.'*']\n[agents.'cursor*']\n[agents.'cursor-v*']\n[agents.cursor-vscode]");
+        let of = |name: &str| views.of(&agent(name)).agent.clone();
+        assert_eq!(of("cursor-vscode"), "cursor-vscode");
+        assert_eq!(of("cursor-vim"), "cursor-v*");
+        assert_eq!(of("cursor"), "cursor*");
+        assert_eq!(of("other"), "*");
+        assert_eq!(views.of(&Requester::default()).agent, "", "the user is no agent");
+    }
+
+    #[test]
+    fn a_view_shows_what_matches_and_nothing_that_is_taken_away() {
+        let views = views(
+            "[agents.a]\nservers = ['git*', '!gitlab']\n[agents.b]\ntools = ['!*__delete_*']\n[agents.c]\nservers = []",
+        );
+        let shows = |name: &str, tool: &str| views.of(&agent(name)).shows(&ToolId::parse(tool).unwrap());
+        assert!(shows("a", "mcp__github__log"));
+        assert!(!shows("a", "mcp__gitlab__log") && !shows("a", "mcp__fs__log"));
+        assert!(shows("b", "mcp__fs__read") && !shows("b", "mcp__fs__delete_all"));
+        assert!(!shows("c", "mcp__fs__read"));
+        assert!(shows("d", "mcp__fs__read"));
+    }
+
+    #[test]
+    fn a_ceiling_lowers_and_never_raises() {
+        let views = views("[agents.a]\nceiling = 'require-approval'");
+        let view = views.of(&agent("a"));
+        let ruling = |level| Ruling { level, source: "mcp.json:3 tools.x".into() };
+        let lowered = view.narrow(ruling(Level::AllowAlways));
+        assert_eq!(lowered.level, Level::RequireApproval);
+        assert_eq!(&*lowered.source, "config.toml agents.a.ceiling (mcp.json:3 tools.x says allow-always)");
+        assert_eq!(view.narrow(ruling(Level::Deny)), ruling(Level::Deny));
+        assert!(!view.takes(Level::AllowSession), "an earlier answer would let it pass unasked");
+        let offered: Vec<_> = Decision::ALL.into_iter().filter(|decision| view.offers(*decision)).collect();
+        assert_eq!(offered, [Decision::AllowOnce, Decision::Deny, Decision::Disable]);
+    }
+}

@@ -1,0 +1,157 @@
+//! `[agents."NAME"]`: what an agent sees and how freely its calls may run at most, by the name of the agent.
+//!
+//! Only `config.toml` says it: an editor's settings may come with a project, and a project cannot widen anything.
+
+use serde_json::{Map, Value, json};
+
+use super::Settings;
+use crate::model::Level;
+
+pub(super) const SECTION: &str = "agents";
+
+/// What holds for the agents of one name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Agent {
+    /// Patterns for the names of servers, `!` in front to take away. `None`: all of them.
+    pub servers: Option<Vec<String>>,
+    /// The same for `{server}__{tool}`.
+    pub tools: Option<Vec<String>>,
+    /// No call of this agent runs more freely than this level lets it.
+    pub ceiling: Option<Level>,
+    /// The agent gets `find_tools` and `call_tool` in place of a long list.
+    pub search: bool,
+}
+
+const KEYS: [&str; 4] = ["servers", "tools", "ceiling", "mode"];
+
+/// What stands in `config --default`, where nothing is set.
+const EXAMPLE: &str = r#"
+# What agents see, by the name that an agent gives itself (or that `connect --name` gives it). Such a
+# section counts alone: nothing is taken over from another. "*" is for agents that no other section
+# names, and other names may hold `*` as well. Without a section, an agent sees everything.
+# [agents."claude-code"]
+# Servers, and tools as `server__tool`: those that match; with `!` in front all but those.
+# servers = ["github", "docs-*"]
+# tools = ["*", "!github__delete_*"]
+# No call runs more freely than this: deny, require-approval, allow-once, allow-session, ….
+# ceiling = "require-approval"
+# "list" shows every tool; "search" shows `find_tools` and `call_tool` to agents that would drown in a list.
+# mode = "search"
+"#;
+
+/// Puts one value of the section in its place; the message says what is wrong with it.
+pub(super) fn set(settings: &mut Settings, path: &[String], value: &Value) -> Result<(), String> {
+    match path {
+        [_, name] if value.as_object().is_some_and(Map::is_empty) => {
+            settings.agents.entry(name.clone()).or_default();
+            Ok(())
+        }
+        [_, name, key] => set_key(settings.agents.entry(name.clone()).or_default(), key, value),
+        _ => Err(format!("expected sections such as `[{SECTION}.\"claude-code\"]`")),
+    }
+}
+
+fn set_key(agent: &mut Agent, key: &str, value: &Value) -> Result<(), String> {
+    match key {
+        "servers" => agent.servers = Some(super::read::list(value)?),
+        "tools" => agent.tools = Some(super::read::list(value)?),
+        "ceiling" => agent.ceiling = Some(ceiling(value)?),
+        "mode" => agent.search = super::read::word(value, &["list", "search"])? == "search",
+        _ => return Err(format!("unknown; known are {}", KEYS.join(", "))),
+    }
+    Ok(())
+}
+
+fn ceiling(value: &Value) -> Result<Level, String> {
+    let text = value.as_str().unwrap_or_default();
+    Level::parse(text).ok_or_else(|| format!("expected a level: {}", Level::ALL.map(Level::as_str).join(", ")))
+}
+
+pub(super) fn to_toml(settings: &Settings) -> String {
+    if settings.agents.is_empty() {
+        return EXAMPLE.to_owned();
+    }
+    let mut text = String::new();
+    for (name, agent) in &settings.agents {
+        text.push_str(&format!("\n[{SECTION}.{}]\n", quoted(&json!(name))));
+        for (key, value) in fields(agent) {
+            text.push_str(&format!("{key} = {}\n", quoted(&value)));
+        }
+    }
+    text
+}
+
+pub(super) fn to_json(settings: &Settings) -> Option<Value> {
+    let object: Map<String, Value> =
+        settings.agents.iter().map(|(name, agent)| (name.clone(), Value::Object(fields(agent)))).collect();
+    (!object.is_empty()).then_some(Value::Object(object))
+}
+
+fn fields(agent: &Agent) -> Map<String, Value> {
+    let Agent { servers, tools, ceiling, search } = agent;
+    let mut fields = Map::new();
+    let mut put = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            fields.insert(key.to_owned(), value);
+        }
+    };
+    put("servers", servers.as_ref().map(|servers| json!(servers)));
+    put("tools", tools.as_ref().map(|tools| json!(tools)));
+    put("ceiling", ceiling.map(|level| json!(level.as_str())));
+    put("mode", search.then(|| json!("search")));
+    fields
+}
+
+fn quoted(value: &Value) -> String {
+    toml::Value::try_from(value).map_or_else(|_| "\"\"".to_owned(), |value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_is_set_by_its_name_and_written_back_the_same() {
+        let text = r#"
+            [agents."claude-code"]
+            servers = ["git*"]
+            tools = ["*", "!*__delete_*"]
+            ceiling = "require-approval"
+            mode = "search"
+            [agents."my \"own\" agent"]
+            [agents."*"]
+            ceiling = "deny"
+        "#;
+        let (settings, problems) = Settings::from_toml(text);
+        assert_eq!(problems, []);
+        assert_eq!(settings.agents.len(), 3);
+        assert_eq!(settings.agents["*"], Agent { ceiling: Some(Level::Deny), ..Agent::default() });
+        assert_eq!(settings.agents["my \"own\" agent"], Agent::default());
+        assert!(settings.agents["claude-code"].search);
+        assert_eq!(Settings::from_toml(&settings.to_toml()), (settings, Vec::new()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_by_its_whole_name() {
+        let text = "agents = 3\n";
+        let told = |text: &str| -> Vec<String> {
+            Settings::from_toml(text).1.into_iter().map(|problem| problem.message).collect()
+        };
+        assert_eq!(told(text), ["`agents`: expected sections such as `[agents.\"claude-code\"]`"]);
+        let text = "[agents.x]\nceiling = \"ask\"\nmode = 1\ncolour = \"red\"\nservers = \"a\"\n";
+        insta::assert_snapshot!(told(text).join("\n"), @r#"
+        `agents.x.ceiling`: expected a level: disable, deny, require-approval, allow-once, allow-session, allow-project, allow-always
+        `agents.x.mode`: expected "list" or "search"
+        `agents.x.colour`: unknown; known are servers, tools, ceiling, mode
+        `agents.x.servers`: expected a list of texts
+        "#);
+    }
+
+    #[test]
+    fn an_editor_cannot_say_it() {
+        let mut settings = Settings::default();
+        let told = settings.overlay(&json!({ "agents": { "*": { "ceiling": "allow-always" } } }));
+        assert_eq!(told, ["`agents` counts only in config.toml: what an editor sends may come with a project"]);
+        assert!(settings.agents.is_empty());
+    }
+}

@@ -1,0 +1,164 @@
+//! What an agent sees by its name, how freely its calls may run at most, and tools that are searched in place of listed.
+
+use mcp_sidecar::agent::Guest;
+use mcp_sidecar::settings::Settings;
+use serde_json::{Value, json};
+
+use crate::line::{Host, Line};
+use crate::support::desk::{demo, seat};
+
+fn host(settings: &str) -> Host {
+    let (settings, problems) = Settings::from_toml(settings);
+    assert_eq!(problems, []);
+    let all = json!({ "*": "allow-session" });
+    Host::with(json!({ "one": demo(all.clone()), "two": demo(all) }), settings)
+}
+
+fn names(answer: &Value, list: &str) -> Vec<String> {
+    let items = answer["result"][list].as_array().unwrap();
+    items.iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// What the agent is told where it waits for a text.
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn a_hidden_server_is_neither_listed_nor_found_by_name() {
+    let host = host("[agents.liner]\nservers = ['one']\n");
+    let mut agent = host.agent().await;
+    let tools = names(&agent.ask(1, "tools/list", json!({})).await, "tools");
+    assert!(tools.contains(&"one__echo".to_owned()) && !tools.iter().any(|name| name.starts_with("two")), "{tools:?}");
+    // Now that the servers have started, the instructions name them.
+    let mut late = Line::new(host.connect(1 << 20));
+    let greeting = late.initialize(json!({})).await;
+    let instructions = greeting["instructions"].as_str().unwrap();
+    assert!(instructions.contains("## one") && !instructions.contains("## two"), "{instructions}");
+    let call = agent.ask(2, "tools/call", json!({ "name": "two__echo", "arguments": { "text": "x" } })).await;
+    assert_eq!(call["error"]["code"], -32602, "{call:#}");
+    assert!(call["error"]["message"].as_str().unwrap().starts_with("unknown tool: two__echo; similar are one__echo"));
+    assert_eq!(text(&agent.call(3, "one__echo", json!({ "text": "x" })).await), "x");
+
+    assert_eq!(names(&agent.ask(4, "prompts/list", json!({})).await, "prompts"), ["one__greet"]);
+    let prompt = agent.ask(5, "prompts/get", json!({ "name": "two__greet" })).await;
+    assert_eq!(prompt["error"]["code"], -32602, "{prompt:#}");
+    let listed = agent.ask(6, "resources/list", json!({})).await;
+    assert_eq!(listed["result"]["resources"][0]["uri"], "demo://notes", "nobody else has it: {listed:#}");
+    for (id, uri) in (7..).zip(["mcp+two://demo://notes", "mcp+nobody://demo://notes"]) {
+        let read = agent.ask(id, "resources/read", json!({ "uri": uri })).await;
+        assert!(read["error"]["code"].is_number(), "{read:#}");
+    }
+}
+
+#[tokio::test]
+async fn another_agent_sees_what_its_own_section_says_and_nothing_of_the_others() {
+    let host = host("[agents.liner]\n[agents.'*']\ntools = ['two__*', '!two__take_*']\n");
+    let mut agent = host.agent().await;
+    let tools = names(&agent.ask(1, "tools/list", json!({})).await, "tools");
+    assert!(tools.contains(&"one__echo".to_owned()) && tools.contains(&"two__take_note".to_owned()), "{tools:?}");
+    let guest = Guest { label: Some("somebody".to_owned()), ..Guest::default() };
+    let mut other = Line::new(host.connect_as(guest, 1 << 20));
+    other.initialize(json!({})).await;
+    let tools = names(&other.ask(1, "tools/list", json!({})).await, "tools");
+    assert!(tools.iter().all(|name| name.starts_with("two__")), "{tools:?}");
+    assert!(!tools.contains(&"two__take_note".to_owned()), "{tools:?}");
+}
+
+#[tokio::test]
+async fn under_a_ceiling_what_the_files_allow_is_asked_about_and_no_earlier_answer_counts() {
+    let host = host("[agents.liner]\nceiling = 'require-approval'\n");
+    let mut editor = seat(&host.home, &host.engine).await;
+    editor.ignore("mcp/serverChanged");
+    let mut agent = host.agent().await;
+    agent.ask(1, "tools/list", json!({})).await;
+    let asks = |params: &Value| !params["approvals"].as_array().unwrap().is_empty();
+    for id in 2..4 {
+        agent.begin(id, "tools/call", json!({ "name": "one__echo", "arguments": { "text": "x" } })).await;
+        let asked = editor.notification_where("mcp/approvalsChanged", asks).await["approvals"][0].clone();
+        assert_eq!(asked["options"], json!(["allow-once", "deny", "disable"]), "{asked:#}");
+        let answer = |decision: &str| json!({ "id": asked["id"], "decision": decision });
+        let refused = editor.command("mcp.approval.resolve", answer("allow-always")).await.unwrap_err();
+        assert_eq!(refused["data"]["kind"], "invalid-params", "{refused:#}");
+        editor.command("mcp.approval.resolve", answer("allow-once")).await.unwrap();
+        assert_eq!(text(&agent.next().await["result"]), "x");
+        editor.notification_where("mcp/approvalsChanged", |params| !asks(params)).await;
+    }
+    // The user himself is under no ceiling.
+    let own = json!({ "tool": "mcp__one__echo", "arguments": { "text": "mine" } });
+    assert_eq!(editor.command("mcp.tool.call", own).await.unwrap()["decision"], "allow-session");
+    let explained = editor.command("mcp.policies", json!({ "server": "one", "tool": "echo" })).await.unwrap();
+    let policy = &explained["policies"][0];
+    assert_eq!(policy["level"], "allow-session");
+    assert_eq!(policy["agents"][0]["agent"], "liner", "{policy:#}");
+    assert_eq!(policy["agents"][0]["level"], "require-approval");
+    assert!(policy["agents"][0]["source"].as_str().unwrap().starts_with("config.toml agents.liner.ceiling ("));
+}
+
+#[tokio::test]
+async fn a_ceiling_of_deny_refuses_every_call_and_says_which_words_did() {
+    let host = host("[agents.liner]\nceiling = 'deny'\n");
+    let mut agent = host.agent().await;
+    agent.ask(1, "tools/list", json!({})).await;
+    let refused = agent.call(2, "one__echo", json!({ "text": "x" })).await;
+    assert_eq!(refused["isError"], true);
+    assert!(text(&refused).contains("config.toml agents.liner.ceiling"), "{refused:#}");
+}
+
+#[tokio::test]
+async fn one_who_searches_finds_tools_by_words_and_calls_them_by_name() {
+    let host = host("[agents.liner]\nmode = 'search'\ntools = ['!two__*']\n");
+    let mut agent = Line::new(host.connect(1 << 20));
+    agent.initialize(json!({})).await;
+    let listed = agent.ask(1, "tools/list", json!({})).await;
+    assert_eq!(names(&listed, "tools"), ["find_tools", "call_tool"]);
+    let found = agent.call(2, "find_tools", json!({ "query": "add two numbers" })).await;
+    let best = &found["structuredContent"]["tools"][0];
+    assert_eq!(best["name"], "one__add", "{found:#}");
+    assert!(best["inputSchema"]["properties"]["a"].is_object(), "{found:#}");
+    assert!(!text(&found).contains("two__"), "{found:#}");
+
+    let called = json!({ "name": "one__add", "arguments": { "a": 1, "b": 2 } });
+    let sum = agent.call(3, "call_tool", called).await;
+    assert_eq!(text(&sum), "3");
+    let odd = agent.call(4, "call_tool", json!({ "name": "one__add", "arguments": { "a": "x", "b": 2 } })).await;
+    assert!(odd["isError"] == true && text(&odd).contains("/a"), "{odd:#}");
+    let unknown = agent.call(5, "call_tool", json!({ "name": "one__ad", "arguments": {} })).await;
+    assert_eq!(unknown["isError"], true);
+    assert!(text(&unknown).contains("similar are one__add") && text(&unknown).contains("find_tools"), "{unknown:#}");
+    let hidden = agent.call(6, "call_tool", json!({ "name": "two__add", "arguments": { "a": 1, "b": 2 } })).await;
+    assert!(hidden["isError"] == true && text(&hidden).starts_with("unknown tool: two__add"), "{hidden:#}");
+    // The log knows the tool, not the way to it.
+    let mut editor = seat(&host.home, &host.engine).await;
+    editor.ignore("mcp/serverChanged");
+    editor.ignore("mcp/approvalsChanged");
+    let calls = editor.command("mcp.calls", json!({})).await.unwrap();
+    let tools: Vec<&Value> = calls["calls"].as_array().unwrap().iter().map(|call| &call["tool"]).collect();
+    assert_eq!(tools, ["add", "add"], "{calls:#}");
+}
+
+#[tokio::test]
+async fn a_list_of_two_tools_is_told_anew_only_when_a_server_comes_or_goes() {
+    let host = Host::new(json!({ "one": demo(json!({})) }));
+    let guest = Guest { search: true, ..Guest::default() };
+    let mut agent = Line::new(host.connect_as(guest, 1 << 20));
+    agent.initialize(json!({})).await;
+    let listed = agent.ask(1, "tools/list", json!({})).await;
+    let described = listed["result"]["tools"][0]["description"].as_str().unwrap().to_owned();
+    assert!(described.ends_with("Servers: one."), "{described}");
+    agent.notifications.clear();
+    let write = |servers: Value| {
+        std::fs::write(host.home.path("config/mcp.json"), json!({ "servers": servers }).to_string()).unwrap();
+    };
+    // A tool that goes is no longer found; that another server came is told.
+    write(json!({ "one": demo(json!({ "echo": "disable" })) }));
+    let mut id = 2;
+    while agent.call(id, "find_tools", json!({ "query": "one__echo" })).await["structuredContent"]["tools"][0]["name"]
+        == "one__echo"
+    {
+        id += 1;
+    }
+    assert!(agent.notifications.iter().all(|told| told["method"] != "notifications/tools/list_changed"));
+    write(json!({ "one": demo(json!({})), "two": demo(json!({})) }));
+    agent.notified("notifications/tools/list_changed").await;
+}
