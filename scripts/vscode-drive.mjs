@@ -32,9 +32,10 @@ const SETTINGS = {
   'git.enabled': false,
 };
 
+const cache = () => path.join(process.env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache'), 'mcp-sidecar');
+
 export function serverHome(home) {
-  const cache = process.env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache');
-  const dir = path.resolve(home || process.env.VSCODE_TEST_HOME || path.join(cache, 'mcp-sidecar', 'code-server'));
+  const dir = path.resolve(home || process.env.VSCODE_TEST_HOME || path.join(cache(), 'code-server'));
   if (!fs.existsSync(path.join(dir, 'READY'))) {
     throw new Error(`no VS Code server in ${dir}: run ${path.join(here, 'get-code-server')} ${dir}`);
   }
@@ -42,7 +43,7 @@ export function serverHome(home) {
 }
 
 export function findChromium() {
-  const names = process.env.CHROMIUM ? [process.env.CHROMIUM] : ['chromium', 'chromium-browser', 'google-chrome'];
+  const names = process.env.CHROMIUM ? [process.env.CHROMIUM] : ['chromium', 'chromium-browser', 'google-chrome', path.join(cache(), 'chromium/bin/chromium')];
   for (const name of names) {
     if (path.isAbsolute(name) && fs.existsSync(name)) return name;
     for (const dir of (process.env.PATH || '').split(path.delimiter)) {
@@ -50,7 +51,7 @@ export function findChromium() {
       if (fs.existsSync(file)) return file;
     }
   }
-  throw new Error(`no browser found (${names.join(', ')}); on Debian: apt-get install chromium; or set CHROMIUM`);
+  throw new Error(`no browser found (${names.join(', ')}); run ${path.join(here, 'get-chromium')}, or set CHROMIUM`);
 }
 
 /** Starts the server on a free loopback port. Returns { url, authority, token, log, stop }. */
@@ -75,7 +76,8 @@ export async function startServer({ home, profile, extension = [], vsix = [], tr
       throw new Error(`could not install ${file}: ${e.stdout || ''}${e.stderr || e.message}`);
     }
   }
-  if (!testMode) registerInPlace(path.join(profile, 'extensions/extensions.json'), [extension].flat());
+  // Tests run on behalf of the first extension, which VS Code loads as one in development.
+  registerInPlace(path.join(profile, 'extensions/extensions.json'), [extension].flat().slice(testMode ? 1 : 0));
   const token = randomBytes(16).toString('hex');
   const args = [main, '--host', '127.0.0.1', '--port', '0', '--connection-token', token, '--accept-server-license-terms',
     '--telemetry-level', 'off', '--disable-experiments', '--reconnection-grace-time', '1', ...dirs];
@@ -339,7 +341,8 @@ export class Workbench {
 
 /**
  * Runs mocha test files inside the real extension host, with the `vscode` module.
- * `root` is the folder whose node_modules has mocha (default: the extension).
+ * `root` is the folder whose node_modules has mocha (default: the extension). `press` names the button that a dialog of
+ * VS Code is answered with, should one come.
  * Returns { code, report, results, log, serverLog }; code 0 means all passed, and at least one ran.
  */
 export async function runExtensionTests(options) {
@@ -352,12 +355,16 @@ export async function runExtensionTests(options) {
   let opened;
   try {
     opened = await openPage({ ...options, testMode: true, env: { ...options.env, VSCODE_MOCHA: plan } }, (remote) => [
-      ...[extension].flat().map((dir) => ['extensionDevelopmentPath', remote(dir)]),
+      ['extensionDevelopmentPath', remote([extension].flat()[0])],
       ['extensionTestsPath', remote(path.join(here, 'vscode-mocha.cjs'))],
     ]);
     const { page, server } = opened;
     const log = [];
     page.on('console', (m) => log.push(`${m.type()}: ${m.text()}`));
+    if (options.press) {
+      const button = page.locator('.monaco-dialog-box').getByRole('button', { name: options.press, exact: true });
+      button.click({ timeout: 0 }).catch(() => {}); // the page has gone: nobody asked
+    }
     let code = await new Promise((ok, bad) => {
       const limit = options.limit ?? 300_000;
       const timer = setTimeout(() => bad(new Error(`the tests did not end in ${limit} ms:\n${read(report)}\n${log.slice(-20).join('\n')}`)), limit);

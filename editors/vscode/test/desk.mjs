@@ -9,8 +9,8 @@ import { fileURLToPath } from "node:url";
 export const extension = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
 const examples = path.resolve(extension, "../../examples/workspace");
 
-/** @param {(workspace: string) => void} [prepare] what the workspace has beside the example */
-export function makeDesk(prepare) {
+/** @param {{ servers?: object }} [wanted] servers of the user's own config, which need no trust */
+export function makeDesk({ servers } = {}) {
   const binary = process.env.MCP_SIDECAR_BINARY;
   if (!binary) {
     throw new Error("MCP_SIDECAR_BINARY does not name the sidecar to test; use scripts/test-vscode");
@@ -23,7 +23,9 @@ export function makeDesk(prepare) {
   }
   fs.symlinkSync(path.resolve(binary), at("bin/mcp-sidecar"));
   fs.cpSync(examples, at("workspace"), { recursive: true });
-  prepare?.(at("workspace"));
+  if (servers) {
+    fs.writeFileSync(at("config/mcp.json"), JSON.stringify({ servers }, undefined, 2));
+  }
   const env = {
     PATH: `${at("bin")}${path.delimiter}${process.env.PATH}`,
     HOME: at("home"),
@@ -58,6 +60,15 @@ export function makeDesk(prepare) {
       fs.rmSync(place, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
     },
   };
+}
+
+/** A public server that has one of everything; `scripts/get-servers` installs it. */
+export function everything() {
+  const command = process.env.MCP_SERVER_EVERYTHING;
+  if (!command) {
+    throw new Error("MCP_SERVER_EVERYTHING does not name the server; use scripts/test-vscode");
+  }
+  return { command };
 }
 
 /** Waits until no process is left, and says which ones were in the way. */

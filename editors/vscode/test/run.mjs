@@ -5,7 +5,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { build } from "esbuild";
 import { runExtensionTests } from "../../../scripts/vscode-drive.mjs";
-import { extension, makeDesk } from "./desk.mjs";
+import { everything, extension, makeDesk } from "./desk.mjs";
 
 const [first, ...rest] = process.argv.slice(2);
 const only = first === "host" || first === "ui" ? first : undefined;
@@ -36,14 +36,16 @@ async function hostTests() {
     sourcemap: "inline",
     logLevel: "warning",
   });
-  const desk = makeDesk(prepareHost);
+  const desk = makeDesk({ servers: { everything: everything() } });
   try {
     const outcome = await runExtensionTests({
       workspace: desk.workspace,
-      extension,
+      extension: [extension, path.join(extension, "test/model")],
       tests: fs.readdirSync(outdir).map(name => path.join(outdir, name)),
       env: desk.env,
-      settings: { "mcpSidecar.editorServer": true },
+      settings: { "mcpSidecar.editorServer": true, "mcpSidecar.sampling": true },
+      // VS Code asks whether we may use the model of another extension.
+      press: "Allow",
       timeout: 60_000,
       grep: words || undefined,
     });
@@ -55,10 +57,6 @@ async function hostTests() {
   } finally {
     await desk.close();
   }
-}
-
-function prepareHost(workspace) {
-  fs.writeFileSync(path.join(workspace, "broken.txt"), "text with nothing wrong in it\n");
 }
 
 function uiTests() {
