@@ -1,19 +1,13 @@
 -- Defines `:Mcp`, the <Plug> maps and three autocommands. Requires nothing until one of them is used.
-if vim.g.loaded_mcp_sidecar then
-  return
-end
+if vim.g.loaded_mcp_sidecar then return end
 vim.g.loaded_mcp_sidecar = true
 
-vim.api.nvim_create_user_command("Mcp", function(command)
-  require("mcp_sidecar.commands").run(command)
-end, {
+vim.api.nvim_create_user_command("Mcp", function(command) require("mcp_sidecar.commands").run(command) end, {
   nargs = "*",
   bang = true,
   range = true,
   desc = "MCP servers, tools and approvals",
-  complete = function(lead, line)
-    return require("mcp_sidecar.commands").complete(lead, line)
-  end,
+  complete = function(lead, line) return require("mcp_sidecar.commands").complete(lead, line) end,
 })
 
 vim.keymap.set("n", "<Plug>(mcp-dashboard)", "<Cmd>Mcp<CR>", { desc = "MCP dashboard" })
@@ -26,21 +20,15 @@ local group = vim.api.nvim_create_augroup("mcp_sidecar", {})
 vim.api.nvim_create_autocmd("BufReadCmd", {
   group = group,
   pattern = "mcp://*",
-  callback = function(event)
-    require("mcp_sidecar.resources").fill(event.buf, event.match)
-  end,
+  callback = function(event) require("mcp_sidecar.resources").fill(event.buf, event.match) end,
 })
 
 -- Loading vim.lsp costs more than everything above together, so it waits for a file of a workspace that has servers.
 vim.api.nvim_create_autocmd("FileType", {
   group = group,
   callback = function(event)
-    if vim.bo[event.buf].buftype ~= "" or vim.api.nvim_buf_get_name(event.buf) == "" then
-      return
-    end
-    if not require("mcp_sidecar.config").root(event.buf) then
-      return
-    end
+    if vim.bo[event.buf].buftype ~= "" or vim.api.nvim_buf_get_name(event.buf) == "" then return end
+    if not require("mcp_sidecar.config").root(event.buf) then return end
     vim.api.nvim_del_autocmd(event.id)
     require("mcp_sidecar.client").enable()
   end,

@@ -50,9 +50,7 @@ return {
       child:connected("demo")
       local pid = child:lua("return require('mcp_sidecar.client').picture().servers.demo.pid")
       child:quit()
-      local gone = vim.wait(10000, function()
-        return vim.uv.kill(pid, 0) ~= 0
-      end, 20)
+      local gone = vim.wait(10000, function() return vim.uv.kill(pid, 0) ~= 0 end, 20)
       assert(gone, "the server outlived the editor")
     end,
   },
@@ -81,9 +79,7 @@ return {
         child:connected("demo")
         child:lua("before = vim.lsp.get_clients({ name = 'mcp_sidecar' })[1].id")
         vim.uv.kill(child:sidecar(), "sigkill")
-        if crash < 3 then
-          child:wait("vim.lsp.get_clients({ name = 'mcp_sidecar' })[1].id ~= before")
-        end
+        if crash < 3 then child:wait("vim.lsp.get_clients({ name = 'mcp_sidecar' })[1].id ~= before") end
       end
       child:hears("three times within a minute")
       child:command("Mcp up")

@@ -29,12 +29,8 @@ function M.new(opts)
     vim.fn.mkdir(place .. "/" .. folder, "p", "0700")
   end
   vim.uv.fs_symlink(binary, place .. "/bin/mcp-sidecar")
-  if not opts.beside then
-    write(place .. "/config/mcp.json", opts.user or "{}")
-  end
-  if opts.project then
-    write(place .. "/ws/mcp.json", opts.project)
-  end
+  if not opts.beside then write(place .. "/config/mcp.json", opts.user or "{}") end
+  if opts.project then write(place .. "/ws/mcp.json", opts.project) end
   for path, text in pairs(opts.files or {}) do
     write(place .. "/ws/" .. path, text)
   end
@@ -68,22 +64,14 @@ function M.new(opts)
   return self
 end
 
-function M:request(method, ...)
-  return vim.rpcrequest(self.channel, method, ...)
-end
+function M:request(method, ...) return vim.rpcrequest(self.channel, method, ...) end
 
 ---Runs Lua in the child.
-function M:lua(code, ...)
-  return self:request("nvim_exec_lua", code, { ... })
-end
+function M:lua(code, ...) return self:request("nvim_exec_lua", code, { ... }) end
 
-function M:command(text)
-  self:request("nvim_command", text)
-end
+function M:command(text) self:request("nvim_command", text) end
 
-function M:keys(text)
-  self:request("nvim_input", text)
-end
+function M:keys(text) self:request("nvim_input", text) end
 
 ---Waits until an expression is true in the child, and gives its value.
 function M:wait(expression, what)
@@ -147,11 +135,47 @@ function M:sidecar()
   local parent = self:lua("return vim.uv.os_getpid()")
   for _, process in ipairs(vim.api.nvim_get_proc_children(parent)) do
     local info = vim.api.nvim_get_proc(process)
-    if info and info.name:find("mcp-sidecar", 1, true) then
-      return process
-    end
+    if info and info.name:find("mcp-sidecar", 1, true) then return process end
   end
   error("no sidecar runs")
+end
+
+---A child with the demo server connected, in front of the dashboard.
+function M.ready(open, opts)
+  local child = open(vim.tbl_extend("force", { user = M.user_config }, opts or {}))
+  child:command("Mcp")
+  child:connected("demo")
+  return child
+end
+
+---A call of the demo server that needs an answer, from somewhere else than the user's own form.
+function M:ask(text)
+  self:lua(
+    [[
+    require("mcp_sidecar").call("demo/take_note", { text = ... }, { requester = "chat" }, function(err, result)
+      answered = { err = err, result = result }
+    end)
+  ]],
+    text or "hello"
+  )
+end
+
+---Stands in for the picker: takes the first item whose text contains one of these words.
+function M:choose(...)
+  self:lua(
+    [[
+    local words = { ... }
+    vim.ui.select = function(items, opts, done)
+      for _, word in ipairs(words) do
+        for place, item in ipairs(items) do
+          if (opts.format_item or tostring)(item):find(word, 1, true) then return done(item, place) end
+        end
+      end
+      done(nil)
+    end
+  ]],
+    ...
+  )
 end
 
 ---Quits as a user does.
@@ -162,9 +186,7 @@ function M:quit()
 end
 
 function M:close()
-  if self.channel then
-    self:quit()
-  end
+  if self.channel then self:quit() end
   vim.fn.delete(self.place, "rf")
 end
 

@@ -4,48 +4,11 @@ local project = [[{
   "servers": { "theirs": { "command": "mcp-sidecar", "args": ["demo-server"] } }
 }]]
 
----A call of the demo server that needs an answer, from somewhere else than the user's own form.
-local function ask(child, text)
-  child:lua(
-    [[
-    require("mcp_sidecar").call("demo/take_note", { text = ... }, { requester = "chat" }, function(err, result)
-      answered = { err = err, result = result }
-    end)
-  ]],
-    text or "hello"
-  )
-end
-
-local function ready(open, opts)
-  local child = open(vim.tbl_extend("force", { user = Child.user_config }, opts or {}))
-  child:command("Mcp")
-  child:connected("demo")
-  return child
-end
-
----Stands in for the picker: takes the first item whose text contains these words.
-local function choose(child, words)
-  child:lua(
-    [[
-    local words = ...
-    vim.ui.select = function(items, opts, done)
-      for place, item in ipairs(items) do
-        if (opts.format_item or tostring)(item):find(words, 1, true) then
-          return done(item, place)
-        end
-      end
-      done(nil)
-    end
-  ]],
-    words
-  )
-end
-
 return {
   {
     "the dashboard shows servers, unfolds their tools with levels, and keeps the cursor on its row",
     function(open)
-      local child = ready(open)
+      local child = Child.ready(open)
       child:sees("9 tools")
       child:lua("vim.fn.search('demo')")
       child:keys("<Tab>")
@@ -53,7 +16,7 @@ return {
       local text = child:text()
       assert(text:find("require-approval", 1, true) and text:find("allow-session", 1, true), text)
       child:lua("vim.fn.search('echo')")
-      ask(child)
+      child:ask()
       child:sees("Waiting for you")
       local line = child:lua("return vim.fn.getbufline('mcp-dashboard://workspace', vim.fn.line('.'))[1]")
       assert(line:find("echo", 1, true), line)
@@ -62,7 +25,7 @@ return {
   {
     "stopping, starting and restarting are one key each",
     function(open)
-      local child = ready(open)
+      local child = Child.ready(open)
       child:lua("vim.fn.search('demo')")
       child:keys("s")
       child:wait("require('mcp_sidecar.client').picture().servers.demo.status == 'stopped'")
@@ -77,8 +40,8 @@ return {
   {
     "an approval is answered by a key, and the call goes on",
     function(open)
-      local child = ready(open)
-      ask(child)
+      local child = Child.ready(open)
+      child:ask()
       local prompt = child:prompt()
       assert(prompt:find("plugin chat", 1, true) and prompt:find('text: "hello"', 1, true), prompt)
       child:command("Mcp approve")
@@ -90,10 +53,10 @@ return {
   {
     "somebody who types keeps the focus, and what he types is no answer",
     function(open)
-      local child = ready(open, { files = { ["notes.md"] = "" } })
+      local child = Child.ready(open, { files = { ["notes.md"] = "" } })
       child:command("edit notes.md")
       child:keys("isaying y")
-      ask(child)
+      child:ask()
       child:prompt()
       child:keys("yyy")
       child:wait("vim.api.nvim_get_current_line():find('yyy', 1, true)")
@@ -103,8 +66,8 @@ return {
   {
     "keys are dead while the prompt is fresh, return answers nothing, and hiding leaves the question",
     function(open)
-      local child = ready(open)
-      ask(child)
+      local child = Child.ready(open)
+      child:ask()
       child:prompt()
       child:lua("require('mcp_sidecar.ui.approval').focus()")
       child:keys("y")
@@ -121,10 +84,10 @@ return {
   {
     "questions queue, and each gets its own answer",
     function(open)
-      local child = ready(open)
-      ask(child, "first")
+      local child = Child.ready(open)
+      child:ask("first")
       child:wait("#require('mcp_sidecar.client').picture().approvals == 1")
-      ask(child, "second")
+      child:ask("second")
       child:wait("#require('mcp_sidecar.client').picture().approvals == 2")
       child:command("Mcp approve")
       assert(child:prompt():find("first", 1, true))
@@ -154,7 +117,7 @@ return {
   {
     "a form made from the schema calls the tool, and its mistakes are marked",
     function(open)
-      local child = ready(open)
+      local child = Child.ready(open)
       child:command("Mcp call demo/roll_dice")
       child:wait("vim.api.nvim_buf_get_name(0) == 'mcp-call://demo/roll_dice'")
       child:sees('"count": 1')
@@ -170,7 +133,7 @@ return {
   {
     "a running call shows progress and is cancelled by ctrl-c",
     function(open)
-      local child = ready(open)
+      local child = Child.ready(open)
       child:command("Mcp call demo/countdown")
       child:sees('"from": 10')
       child:keys("<CR>")
@@ -183,7 +146,7 @@ return {
   {
     "a selection fills the first text field, and the result goes below or in its place",
     function(open)
-      local child = ready(open, { files = { ["notes.md"] = "one\ntwo\n" } })
+      local child = Child.ready(open, { files = { ["notes.md"] = "one\ntwo\n" } })
       child:command("edit notes.md")
       child:command("1,1Mcp call demo/echo")
       child:sees('"text": "one"')
@@ -199,7 +162,7 @@ return {
   {
     "a picture is kept in a file that only the user can read",
     function(open)
-      local child = ready(open)
+      local child = Child.ready(open)
       child:command("Mcp call demo/picture")
       child:sees("![image/png](")
       local path = child:text():match("%]%((.-)%)")
@@ -210,8 +173,8 @@ return {
   {
     "a resource is a read-only buffer",
     function(open)
-      local child = ready(open)
-      ask(child, "remember the milk")
+      local child = Child.ready(open)
+      child:ask("remember the milk")
       child:prompt()
       child:command("Mcp approve")
       child:answer("y")
@@ -225,9 +188,9 @@ return {
   {
     "a prompt's argument is completed by its server, and its text inserted",
     function(open)
-      local child = ready(open, { files = { ["notes.md"] = "" } })
+      local child = Child.ready(open, { files = { ["notes.md"] = "" } })
       child:command("edit notes.md")
-      choose(child, "")
+      child:choose("")
       child:command("Mcp prompts demo/greet")
       child:wait("vim.api.nvim_buf_line_count(0) > 1")
     end,
@@ -235,7 +198,7 @@ return {
   {
     "an elicitation is a form, and its answer reaches the server",
     function(open)
-      local child = ready(open)
+      local child = Child.ready(open)
       child:lua("vim.ui.input = function(_, done) done('Ada') end")
       child:command("Mcp call demo/ask_name")
       assert(child:prompt():find("demo asks you", 1, true))
@@ -288,8 +251,8 @@ return {
   {
     "calls, grants and logs have views, and a grant is revoked by a key",
     function(open)
-      local child = ready(open)
-      ask(child)
+      local child = Child.ready(open)
+      child:ask()
       child:prompt()
       child:command("Mcp approve")
       child:answer("s")
@@ -297,7 +260,7 @@ return {
       child:command("Mcp calls")
       child:sees("demo/take_note")
       child:keys("5")
-      child:sees("allow-session")
+      child:sees("x revoke")
       child:lua("vim.fn.search('take_note')")
       child:keys("x")
       child:sees("nothing: every answer was for once")
@@ -308,7 +271,7 @@ return {
   {
     "completion offers what the sidecar knows, at both levels",
     function(open)
-      local child = ready(open)
+      local child = Child.ready(open)
       local names = child:lua("return vim.fn.getcompletion('Mcp re', 'cmdline')")
       assert(vim.tbl_contains(names, "restart") and vim.tbl_contains(names, "reload"), vim.inspect(names))
       assert(vim.deep_equal(child:lua("return vim.fn.getcompletion('Mcp logs de', 'cmdline')"), { "demo" }))
@@ -319,7 +282,7 @@ return {
   {
     "the health report tells the binary, the workspace and the servers",
     function(open)
-      local child = ready(open)
+      local child = Child.ready(open)
       child:command("checkhealth mcp_sidecar")
       local report = child:text()
       assert(report:find("protocol 1", 1, true) and report:find("demo: connected", 1, true), report)
@@ -329,7 +292,7 @@ return {
   {
     "the statusline counts without loading anything",
     function(open)
-      local child = ready(open)
+      local child = Child.ready(open)
       child:wait("vim.g.mcp_sidecar_status.connected == 1")
       assert(child:lua("return require('mcp_sidecar.statusline').get()") == "mcp 1")
     end,
@@ -337,7 +300,7 @@ return {
   {
     "chat plugins get the tools, and their calls are asked about like any other",
     function(open)
-      local child = ready(open)
+      local child = Child.ready(open)
       child:lua([[
         chat = { interactions = { chat = { tools = {} } } }
         package.loaded["codecompanion.config"] = chat
@@ -359,10 +322,10 @@ return {
   {
     "with nobody typing, a question takes the focus",
     function(open)
-      local child = ready(open)
+      local child = Child.ready(open)
       child:lua("require('mcp_sidecar.ui.approval')")
       child:wait("vim.uv.now() - require('mcp_sidecar.ui.approval').state().last_key > 1000", "a second without keys")
-      ask(child)
+      child:ask()
       child:wait("vim.api.nvim_get_current_win() == require('mcp_sidecar.ui.approval').state().window")
       child:answer("y")
       child:wait("answered.result")
@@ -371,7 +334,7 @@ return {
   {
     "a question of another workspace is answered from here",
     function(open)
-      local child = ready(open, { files = { ["other/mcp.json"] = project } })
+      local child = Child.ready(open, { files = { ["other/mcp.json"] = project } })
       child:lua("require('mcp_sidecar.client').start(...)", child.workspace .. "/other")
       local prompt = child:prompt()
       assert(prompt:find("Trust theirs", 1, true), prompt)
@@ -412,7 +375,7 @@ return {
   {
     "a server in Lua may come after the sidecar has started",
     function(open)
-      local child = ready(open)
+      local child = Child.ready(open)
       child:lua([[
         require("mcp_sidecar").server("late", { tools = { now = { description = "Tells the time", run = os.date } } })
       ]])
@@ -439,7 +402,7 @@ return {
   {
     "nothing that this version calls deprecated is used",
     function(open)
-      local child = ready(open)
+      local child = Child.ready(open)
       child:command("Mcp call demo/echo")
       child:sees('"text"')
       child:keys("<CR>")
@@ -453,7 +416,7 @@ return {
   {
     "what a code lens or a code action runs leads to the plugin's own windows",
     function(open)
-      local child = ready(open, { files = { ["notes.md"] = "one\ntwo\n" } })
+      local child = Child.ready(open, { files = { ["notes.md"] = "one\ntwo\n" } })
       child:keys("q")
       child:command("edit notes.md")
       local run = [[
@@ -463,7 +426,7 @@ return {
       child:lua(run, "mcp.servers", { server = "demo" })
       child:sees("take_note")
       assert(child:lua("return vim.api.nvim_get_current_line()"):find("demo", 1, true))
-      choose(child, "demo/echo")
+      child:choose("demo/echo")
       local at = { line = 1, character = 0 }
       child:lua(
         run,
@@ -474,9 +437,9 @@ return {
     end,
   },
   {
-    "a level is set by a key where the sidecar can, and said to be out of reach where it cannot",
+    "a level is set by a key",
     function(open)
-      local child = ready(open)
+      local child = Child.ready(open)
       child:lua("vim.fn.search('demo')")
       child:keys("<Tab>")
       child:sees("take_note")
@@ -487,22 +450,13 @@ return {
         vim.fn.search("take_note")
       ]])
       child:keys("a")
-      if child:lua("return require('mcp_sidecar.client').knows('mcp.tool.policy')") then
-        child:wait("vim.api.nvim_get_current_line():find('deny', 1, true)")
-      else
-        child:hears("cannot set levels yet")
-      end
+      child:wait("vim.api.nvim_get_current_line():find('deny', 1, true)")
     end,
   },
   {
-    "servers are added to a file, switched off there and removed again, where the sidecar can",
+    "servers are added to a file, switched off there and removed again",
     function(open)
-      local child = ready(open)
-      if not child:lua("return require('mcp_sidecar.client').knows('mcp.server.add')") then
-        assert(not vim.tbl_contains(child:lua("return vim.fn.getcompletion('Mcp a', 'cmdline')"), "add"))
-        child:keys("A")
-        return child:hears("change the file itself")
-      end
+      local child = Child.ready(open)
       child:lua([[
         vim.ui.select = function(items, _, done) done(vim.tbl_contains(items, "user") and "user" or items[1]) end
         vim.ui.input = function(_, done) done("mcp-sidecar demo-server") end
@@ -520,11 +474,11 @@ return {
   {
     "two windows on one workspace see the same question, and one answer is enough",
     function(open)
-      local child = ready(open)
+      local child = Child.ready(open)
       local other = open({ beside = child })
       other:command("Mcp")
       other:connected("demo")
-      ask(child)
+      child:ask()
       child:prompt()
       assert(other:prompt():find("plugin chat", 1, true))
       other:command("Mcp approve")

@@ -12,7 +12,15 @@ M.name = "mcp_sidecar"
 M.version = "0.1.0"
 M.on = events.on
 
----@type table<integer, table<integer, fun(err: table)>> by client id, then request id
+local READY_MS = 10000
+local CANCELLED, NOT_RUNNING = -32800, -32099
+
+---@class mcp_sidecar.Error what went wrong, as the sidecar tells it
+---@field code integer
+---@field message string
+---@field data? { kind: string, server?: string, tool?: string, detail?: any }
+
+---@type table<integer, table<integer, fun(err: mcp_sidecar.Error)>> by client id, then request id
 local pending = {}
 ---@type table<string, fun(value: table)> by work done token
 local progress = {}
@@ -22,69 +30,50 @@ local ending = {}
 local latest
 local tokens = 0
 
--- Servers inside this Neovim: name → what takes their messages. `sdk.lua` fills it.
+---@type table<string, mcp_sidecar.LuaServer> servers inside this Neovim; `sdk.lua` fills it
 M.hosted = {}
 
-local function say(text, level)
-  vim.notify(text, level or vim.log.levels.INFO, { title = "mcp-sidecar" })
-end
-M.say = say
+---@param text string
+---@param level? integer
+function M.say(text, level) vim.notify(text, level or vim.log.levels.INFO, { title = "mcp-sidecar" }) end
 
----Reports an error of a command to the user, with what can be done about it.
+---@param text string
+function M.warn(text) M.say(text, vim.log.levels.WARN) end
+
+---Reports an error of a command to the user; that he cancelled it, he knows.
+---@param err? mcp_sidecar.Error|string
 function M.complain(err)
-  if err and err.code ~= -32800 then
-    say(err.message or "something went wrong", vim.log.levels.ERROR)
-  end
+  local message = type(err) == "table" and (err.code ~= CANCELLED and err.message or nil) or err
+  if type(message) == "string" then M.say(message, vim.log.levels.ERROR) end
 end
 
 -- Commands that a code lens or a code action names, and that have a window of ours.
 local takes_over = {
-  ["mcp.server.logs"] = function(params)
-    require("mcp_sidecar.ui.logs").open(params.server)
-  end,
-  ["mcp.server.test"] = function(params)
-    require("mcp_sidecar.ui.result").test(params)
-  end,
-  ["mcp.server.trust"] = function(params)
-    require("mcp_sidecar.ui.approval").trust(params.server, params.trusted)
-  end,
-  ["mcp.servers"] = function(params)
-    require("mcp_sidecar.ui.dashboard").open("servers", nil, params.server)
-  end,
+  ["mcp.server.logs"] = function(params) require("mcp_sidecar.ui.logs").open(params.server) end,
+  ["mcp.server.test"] = function(params) require("mcp_sidecar.ui.result").test(params) end,
+  ["mcp.server.trust"] = function(params) require("mcp_sidecar.ui.approval").trust(params.server, params.trusted) end,
+  ["mcp.servers"] = function(params) require("mcp_sidecar.ui.dashboard").open("servers", nil, params.server) end,
   ["mcp.tool.call"] = function(params)
-    require("mcp_sidecar.ui.form").start(params.tool, { arguments = params.arguments })
+    require("mcp_sidecar.ui.call").start(params.tool, { arguments = params.arguments })
   end,
   ["mcp.action.run"] = function(params)
-    if params.action then
-      -- The sidecar puts the result where the action says; here only a failure is told.
-      return M.command("mcp.action.run", params)
-    end
-    require("mcp_sidecar.ui.form").pick_for(params.uri, params.range)
+    -- The sidecar puts the result where the action says; here only a failure is told.
+    if params.action then return M.command("mcp.action.run", params) end
+    require("mcp_sidecar.ui.call").pick_for(params.uri, params.range)
   end,
 }
 
 -- The client ------------------------------------------------------------------------------------------------------
-
-local function hosted_names()
-  local names = vim.tbl_keys(M.hosted)
-  if not M.hosted.nvim then
-    table.insert(names, "nvim")
-  end
-  table.sort(names)
-  return names
-end
 
 local function on_exit(code, signal, client_id)
   vim.schedule(function()
     local picture, waiting = pictures.all[client_id], pending[client_id] or {}
     pictures.all[client_id], pending[client_id] = nil, nil
     for _, settle in pairs(waiting) do
-      settle({ code = -32099, message = ("the sidecar ended (exit code %d, signal %d)"):format(code, signal) })
+      settle({ code = NOT_RUNNING, message = ("the sidecar ended (exit code %d, signal %d)"):format(code, signal) })
     end
     pictures.publish()
-    if latest == client_id then
-      latest = nil
-    end
+    if latest == client_id then latest = nil end
     local wanted = ending[client_id] or (code == 0 and signal == 0)
     ending[client_id] = nil
     events.emit("exit", { client_id = client_id, crashed = not wanted, root = picture and picture.root })
@@ -92,81 +81,57 @@ local function on_exit(code, signal, client_id)
 end
 
 local function on_init(client)
-  local offered = client.server_capabilities.executeCommandProvider or {}
-  local picture = {
+  pictures.all[client.id] = {
     client_id = client.id,
     root = client.root_dir or client.config.root_dir,
     servers = {},
     approvals = {},
     busy = 0,
-    commands = {},
   }
-  for _, command in ipairs(offered.commands or {}) do
-    picture.commands[command] = true
-  end
-  pictures.all[client.id] = picture
   latest = client.id
-  M.command("mcp.servers", nil, function(_, result)
-    for _, server in ipairs(result and result.servers or {}) do
-      picture.servers[server.name] = server
-    end
-    pictures.publish()
-    events.emit("servers", {})
-  end, { client = client })
+  M.refresh(client)
   require("mcp_sidecar.revive")
   require("mcp_sidecar.sdk").connect(client)
   events.emit("ready", client.id)
 end
 
 local function on_attach(client, buffer)
-  if not config.is_config_file(vim.api.nvim_buf_get_name(buffer)) then
-    return
-  end
+  if not config.is_config_file(vim.api.nvim_buf_get_name(buffer)) then return end
   -- Config files may have comments and trailing commas, which plain JSON colours as mistakes.
   if vim.bo[buffer].filetype == "json" then
     vim.bo[buffer].syntax = "jsonc"
     vim.bo[buffer].commentstring = "// %s"
-    vim.api.nvim_buf_call(buffer, function()
-      vim.cmd("silent! syntax clear jsonTrailingCommaError")
-    end)
+    vim.api.nvim_buf_call(buffer, function() vim.cmd("silent! syntax clear jsonTrailingCommaError") end)
   end
-  if config.get().lens and client.server_capabilities.codeLensProvider then
-    compat.lenses(buffer)
-  end
+  if config.get().lens and client.server_capabilities.codeLensProvider then compat.lenses(buffer) end
 end
 
 ---The config of the LSP client, as `lsp/mcp_sidecar.lua` returns it.
 ---@return vim.lsp.Config
 function M.config()
   local cmd = config.cmd() or { "mcp-sidecar" }
-  if #cmd == 1 then
-    table.insert(cmd, "lsp")
-  end
-  local commands = {}
-  for name, run in pairs(takes_over) do
-    commands[name] = function(command)
-      run(compat.plain((command.arguments or {})[1]) or {})
-    end
-  end
+  if #cmd == 1 then table.insert(cmd, "lsp") end
   return {
     name = M.name,
     cmd = cmd,
     root_dir = function(buffer, on_dir)
       local root = config.root(buffer)
-      if root and M.may_start() then
-        on_dir(root)
-      end
+      if root and M.may_start() then on_dir(root) end
     end,
     -- 0.10 takes a partial table for the whole, so it is always the whole.
     capabilities = vim.tbl_deep_extend("force", vim.lsp.protocol.make_client_capabilities(), {
       experimental = { mcpSidecar = { version = M.version, approvals = true, elicitation = true } },
     }),
     before_init = function(params)
-      params.capabilities.experimental.mcpSidecar.sdkServers = hosted_names()
+      local names = vim.tbl_keys(vim.tbl_extend("keep", M.hosted, { nvim = true }))
+      table.sort(names)
+      params.capabilities.experimental.mcpSidecar.sdkServers = names
     end,
     init_options = config.get().settings,
     handlers = pictures.handlers,
-    commands = commands,
+    commands = vim.tbl_map(function(run)
+      return function(command) run(compat.plain((command.arguments or {})[1]) or {}) end
+    end, takes_over),
     on_init = on_init,
     on_attach = on_attach,
     on_exit = on_exit,
@@ -174,37 +139,28 @@ function M.config()
 end
 
 ---Whether there is a binary to start; says once what to do if not.
+---@return boolean
 function M.may_start()
   local _, problem = config.cmd()
   if problem then
-    vim.notify_once(problem, vim.log.levels.ERROR, { title = "mcp-sidecar" })
+    -- Later, because what is said while Neovim starts is wiped away by its first screen.
+    vim.schedule(function() vim.notify_once(problem, vim.log.levels.ERROR, { title = "mcp-sidecar" }) end)
   end
   return problem == nil
 end
 
 ---Attaches to every file of a workspace that has servers, from now on.
 function M.enable()
-  if compat.has_enable then
-    vim.lsp.enable(M.name)
-    return
-  end
+  if compat.has_enable then return vim.lsp.enable(M.name) end
   local function attach(buffer)
     local root = vim.bo[buffer].buftype == "" and config.root(buffer)
-    if root and M.may_start() then
-      M.start(root, buffer)
-    end
+    if root and M.may_start() then M.start(root, buffer) end
   end
   vim.api.nvim_create_autocmd("FileType", {
     group = vim.api.nvim_create_augroup("mcp_sidecar_attach", {}),
-    callback = function(event)
-      attach(event.buf)
-    end,
+    callback = function(event) attach(event.buf) end,
   })
-  for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
-    if vim.api.nvim_buf_is_loaded(buffer) then
-      attach(buffer)
-    end
-  end
+  vim.iter(vim.api.nvim_list_bufs()):filter(vim.api.nvim_buf_is_loaded):each(attach)
 end
 
 ---@param root string
@@ -216,10 +172,11 @@ function M.start(root, buffer)
 end
 
 ---The running sidecar that the current buffer belongs to, else the one used last.
+---@return vim.lsp.Client?
 function M.current()
-  local attached = vim.lsp.get_clients({ name = M.name, bufnr = 0 })[1]
-  local client = attached or (latest and vim.lsp.get_client_by_id(latest))
-  client = client or vim.lsp.get_clients({ name = M.name })[1]
+  local client = vim.lsp.get_clients({ name = M.name, bufnr = 0 })[1]
+    or (latest and vim.lsp.get_client_by_id(latest))
+    or vim.lsp.get_clients({ name = M.name })[1]
   if client and not compat.is_stopped(client) then
     latest = pictures.all[client.id] and client.id or latest
     return client
@@ -230,107 +187,93 @@ end
 ---@return mcp_sidecar.Picture
 function M.picture()
   local client = M.current()
-  return client and pictures.all[client.id] or { servers = {}, approvals = {}, commands = {}, busy = 0 }
-end
-
----Whether the sidecar that runs knows this command. True when none runs: asking starts one.
-function M.knows(command)
-  local client = M.current()
-  local picture = client and pictures.all[client.id]
-  return not picture or picture.commands[command] == true
+  return client and pictures.all[client.id] or { servers = {}, approvals = {}, busy = 0 }
 end
 
 ---Calls back with a sidecar that is ready, started in the current workspace if none runs.
 ---@param ready fun(client?: vim.lsp.Client, problem?: string)
 function M.ensure(ready)
   local client = M.current()
-  if client and pictures.all[client.id] then
-    return ready(client)
-  end
+  if client and pictures.all[client.id] then return ready(client) end
   local _, problem = config.cmd()
-  if problem then
-    return ready(nil, problem)
-  end
-  local id = client and client.id or M.start(config.root(0) or config.workspace())
+  local id = not problem and (client and client.id or M.start(config.root(0) or config.workspace()))
   if not id then
-    return ready(nil, "the sidecar could not be started; :checkhealth mcp_sidecar tells more")
+    return ready(nil, problem or "the sidecar could not be started; :checkhealth mcp_sidecar tells more")
   end
-  local deadline, off_ready, off_exit = assert(vim.uv.new_timer()), nil, nil
-  local function settle(problem_now)
-    if not deadline:is_closing() then
-      deadline:close()
-      off_ready()
-      off_exit()
-      ready(not problem_now and vim.lsp.get_client_by_id(id) or nil, problem_now)
-    end
+  local deadline, offs = assert(vim.uv.new_timer()), {}
+  local function settle(trouble)
+    if deadline:is_closing() then return end
+    deadline:close()
+    vim.iter(offs):each(function(off) off() end)
+    ready(not trouble and vim.lsp.get_client_by_id(id) or nil, trouble)
   end
-  off_ready = M.on("ready", function(started)
-    if started == id then
-      settle()
-    end
-  end)
-  off_exit = M.on("exit", function(ended)
-    if ended.client_id == id then
-      settle("the sidecar ended at once; `:Mcp log` and :checkhealth mcp_sidecar tell more")
-    end
-  end)
-  deadline:start(10000, 0, function()
-    vim.schedule(function()
-      settle("the sidecar did not get ready within 10 s; `:Mcp log` tells more")
-    end)
-  end)
+  offs = {
+    M.on("ready", function(started)
+      if started == id then settle() end
+    end),
+    M.on("exit", function(ended)
+      if ended.client_id == id then
+        settle("the sidecar ended at once; `:Mcp log` and :checkhealth mcp_sidecar tell more")
+      end
+    end),
+  }
+  deadline:start(
+    READY_MS,
+    0,
+    vim.schedule_wrap(
+      function() settle(("the sidecar did not get ready within %d s; `:Mcp log` tells more"):format(READY_MS / 1000)) end
+    )
+  )
+end
+
+---Counts the calls of ours that run.
+local function count(client, command, by)
+  local picture = client and pictures.all[client.id]
+  if picture and command == "mcp.tool.call" then
+    picture.busy = math.max(0, picture.busy + by)
+    pictures.publish()
+  end
 end
 
 ---Sends one command. The callback runs exactly once, whatever happens: also when the sidecar dies meanwhile.
 ---@param command string
 ---@param params? table
----@param callback? fun(err?: table, result?: table)
+---@param callback? fun(err?: mcp_sidecar.Error, result?: any)
 ---@param opts? { client?: vim.lsp.Client, progress?: fun(value: table) }
 ---@return fun() cancel
 function M.command(command, params, callback, opts)
   opts, callback = opts or {}, callback or M.complain
   local over, cancelled, client, id, token = false, false, nil, nil, nil
+  local before = require("mcp_sidecar.unsaved").now()
   local function settle(err, result)
-    if over then
-      return
-    end
+    if over then return end
     over = true
-    if id and pending[client.id] then
-      pending[client.id][id] = nil
-    end
-    if token then
-      progress[token] = nil
-    end
-    local picture = client and pictures.all[client.id]
-    if picture and command == "mcp.tool.call" then
-      picture.busy = math.max(0, picture.busy - 1)
-      pictures.publish()
-    end
-    callback(compat.plain(err), compat.plain(result))
+    if id and pending[client.id] then pending[client.id][id] = nil end
+    if token then progress[token] = nil end
+    if id then count(client, command, -1) end
+    err, result = compat.plain(err), compat.plain(result)
+    callback(err, result)
+    local left = type(result) == "table"
+      and result.unsaved
+      and require("mcp_sidecar.unsaved").save(result.unsaved, before)
+    if left then M.warn(left) end
   end
   local function send(ready, problem)
     client = ready
-    if not client or cancelled then
-      return settle({ code = cancelled and -32800 or -32099, message = cancelled and "cancelled" or problem })
-    end
+    if cancelled then return settle({ code = CANCELLED, message = "cancelled" }) end
+    if not client then return settle({ code = NOT_RUNNING, message = problem }) end
     local request = { command = command, arguments = { params and next(params) and params or vim.empty_dict() } }
     if opts.progress then
       tokens = tokens + 1
       token = "mcp-sidecar-" .. tokens
       request.workDoneToken, progress[token] = token, opts.progress
     end
-    local sent
-    sent, id = compat.request(client, "workspace/executeCommand", request, settle)
+    local sent, number = compat.request(client, "workspace/executeCommand", request, settle)
     if not sent then
-      return vim.schedule(function()
-        settle({ code = -32099, message = "the sidecar is not running" })
-      end)
+      return vim.schedule(function() settle({ code = NOT_RUNNING, message = "the sidecar is not running" }) end)
     end
-    local picture = pictures.all[client.id]
-    if picture and command == "mcp.tool.call" then
-      picture.busy = picture.busy + 1
-      pictures.publish()
-    end
+    id = number
+    count(client, command, 1)
     if not over then
       pending[client.id] = pending[client.id] or {}
       pending[client.id][id] = settle
@@ -343,10 +286,32 @@ function M.command(command, params, callback, opts)
   end
   return function()
     cancelled = true
-    if client and id and not over then
-      compat.cancel(client, id)
-    end
+    if client and id and not over then compat.cancel(client, id) end
   end
+end
+
+---Sends a command whose failure is the user's to hear, and goes on with its answer.
+---@param command string
+---@param params? table
+---@param done fun(result: any)
+function M.fetch(command, params, done)
+  M.command(command, params, function(err, result)
+    if err then return M.complain(err) end
+    done(result)
+  end)
+end
+
+---Asks for all servers anew: how fast they answer is told by nobody unasked.
+---@param client? vim.lsp.Client
+function M.refresh(client)
+  M.command("mcp.servers", nil, function(_, result)
+    local picture = client and pictures.all[client.id] or M.picture()
+    for _, server in ipairs(result and result.servers or {}) do
+      picture.servers[server.name] = server
+    end
+    pictures.publish()
+    events.emit("servers", {})
+  end, { client = client })
 end
 
 -- Ending and beginning again ------------------------------------------------------------------------------------
@@ -358,26 +323,22 @@ function M.stop()
     ending[client.id] = true
     compat.stop(client)
   end
-  return client
 end
 
 ---Ends the sidecar and starts it again, with the buffers that it had.
----@param done? fun()
+---@param done? fun(client?: vim.lsp.Client, problem?: string)
 function M.restart(done)
+  done = done or function() end
   local client = M.current()
-  if not client then
-    return M.ensure(done or function() end)
-  end
+  if not client then return M.ensure(done) end
   local root = pictures.all[client.id] and pictures.all[client.id].root or client.config.root_dir
   local buffers = vim.tbl_keys(client.attached_buffers)
   local off
   off = M.on("exit", function(ended)
-    if ended.client_id ~= client.id then
-      return
-    end
+    if ended.client_id ~= client.id then return end
     off()
     M.start_again(root, buffers)
-    M.ensure(done or function() end)
+    M.ensure(done)
   end)
   M.stop()
 end
@@ -387,13 +348,9 @@ end
 function M.start_again(root, buffers)
   local attached = false
   for _, buffer in ipairs(buffers) do
-    if vim.api.nvim_buf_is_loaded(buffer) then
-      attached = M.start(root, buffer) ~= nil or attached
-    end
+    if vim.api.nvim_buf_is_loaded(buffer) then attached = M.start(root, buffer) ~= nil or attached end
   end
-  if not attached then
-    M.start(root)
-  end
+  if not attached then M.start(root) end
 end
 
 local group = vim.api.nvim_create_augroup("mcp_sidecar_client", {})
@@ -404,9 +361,7 @@ vim.api.nvim_create_autocmd("LspRequest", {
   callback = function(event)
     local settle = (pending[event.data.client_id] or {})[event.data.request_id]
     if settle and event.data.request.type == "complete" then
-      vim.schedule(function()
-        settle({ code = -32800, message = "cancelled" })
-      end)
+      vim.schedule(function() settle({ code = CANCELLED, message = "cancelled" }) end)
     end
   end,
 })
@@ -414,11 +369,8 @@ vim.api.nvim_create_autocmd("LspRequest", {
 vim.api.nvim_create_autocmd("LspProgress", {
   group = group,
   callback = function(event)
-    local params = event.data.params or {}
-    local report = progress[params.token]
-    if report then
-      report(params.value)
-    end
+    local report = progress[event.data.params.token]
+    if report then report(event.data.params.value) end
   end,
 })
 

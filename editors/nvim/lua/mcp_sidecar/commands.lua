@@ -1,16 +1,17 @@
---- `:Mcp {what} {which}`: one table of subcommands, what each needs of the sidecar, and how it is completed.
+--- `:Mcp {what} {which}`: one table of subcommands, and how each is completed.
 
 local client = require("mcp_sidecar.client")
+local look = require("mcp_sidecar.ui.look")
 
 local M = {}
 
-local function server_names()
-  return vim.tbl_map(function(server)
-    return server.name
-  end, require("mcp_sidecar").servers())
+local function servers()
+  return vim.tbl_map(function(server) return server.name end, require("mcp_sidecar").servers())
 end
 
-local function tool_names()
+local function all_or_servers() return vim.list_extend({ "all" }, servers()) end
+
+local function tools()
   local names = {}
   for _, server in ipairs(require("mcp_sidecar").servers()) do
     for _, tool in ipairs(server.tools or {}) do
@@ -20,282 +21,158 @@ local function tool_names()
   return names
 end
 
-local function with_all(names)
-  return function()
-    return vim.list_extend({ "all" }, names())
-  end
-end
+local function programs() return require("mcp_sidecar.manage").programs end
 
 local function dashboard(view)
-  return function(_, command)
-    require("mcp_sidecar.ui.dashboard").open(view, command.smods)
-  end
-end
-
----Shows an answer that has no window of its own.
-local function show(title)
-  return function(err, result)
-    if err then
-      return client.complain(err)
-    end
-    local lines = vim.list_extend({ "```json" }, require("mcp_sidecar.json").lines(result))
-    require("mcp_sidecar.ui.look").peek(vim.list_extend(lines, { "```" }), { title = title })
-  end
+  return function(_, command) require("mcp_sidecar.ui.dashboard").open(view, command.smods) end
 end
 
 ---Asks for a server where none was named, then runs.
 local function with_server(run)
   return function(arguments)
-    if arguments[1] then
-      return run(arguments[1], arguments)
-    end
+    if arguments[1] then return run(arguments[1], arguments) end
     client.ensure(function(_, problem)
-      local names = server_names()
-      if problem or #names == 0 then
-        return client.complain({ message = problem or "no servers: describe one in mcp.json" })
-      end
-      vim.ui.select(names, { prompt = "Server: ", kind = "mcp_server" }, function(name)
-        if name then
-          run(name, arguments)
-        end
-      end)
+      local names = servers()
+      if problem or #names == 0 then return client.complain(problem or "no servers: describe one in mcp.json") end
+      look.choose(names, { prompt = "Server: ", kind = "mcp_server" }, run)
     end)
   end
 end
 
-local function on_server(name, extra)
+---Sends a command for a server, or for all.
+local function send(command, extra)
   return with_server(function(server)
     local params = server == "all" and { all = true } or { server = server }
-    client.command(name, vim.tbl_extend("force", params, extra or {}))
+    client.command(command, vim.tbl_extend("force", params, extra or {}))
   end)
 end
 
----@type table<string, { needs?: string, complete?: fun(): string[], run: fun(arguments: string[], command: table) }>
-local subcommands = {
-  start = { needs = "mcp.server.start", complete = with_all(server_names), run = on_server("mcp.server.start") },
-  stop = { needs = "mcp.server.stop", complete = with_all(server_names), run = on_server("mcp.server.stop") },
-  restart = { needs = "mcp.server.restart", complete = with_all(server_names), run = on_server("mcp.server.restart") },
-  toggle = {
-    needs = "mcp.server.toggle",
-    complete = server_names,
-    run = with_server(function(name)
-      local server = client.picture().servers[name] or {}
-      client.command("mcp.server.toggle", { server = name, enabled = server.enabled == false })
-    end),
-  },
-  trust = {
-    needs = "mcp.server.trust",
-    complete = server_names,
-    run = with_server(function(name)
-      require("mcp_sidecar.ui.approval").trust(name)
-    end),
-  },
-  distrust = {
-    needs = "mcp.server.trust",
-    complete = server_names,
-    run = on_server("mcp.server.trust", { trusted = false }),
-  },
-  auth = { needs = "mcp.server.auth", complete = server_names, run = on_server("mcp.server.auth") },
-  signout = {
-    needs = "mcp.server.auth",
-    complete = server_names,
-    run = on_server("mcp.server.auth", { signOut = true }),
-  },
-  logs = {
-    needs = "mcp.server.logs",
-    complete = server_names,
-    run = with_server(function(name)
-      require("mcp_sidecar.ui.logs").open(name)
-    end),
-  },
-  test = {
-    needs = "mcp.server.test",
-    complete = server_names,
-    run = with_server(function(name)
-      require("mcp_sidecar.ui.result").test({ server = name })
-    end),
-  },
-  tools = { needs = "mcp.tools", run = dashboard("tools") },
-  calls = { needs = "mcp.calls", run = dashboard("calls") },
-  grants = { needs = "mcp.grants", run = dashboard("grants") },
-  approvals = { needs = "mcp.approvals", run = dashboard("approvals") },
-  approve = {
-    needs = "mcp.approval.resolve",
-    run = function()
-      require("mcp_sidecar.ui.approval").focus()
-    end,
-  },
-  call = {
-    needs = "mcp.tool.call",
-    complete = tool_names,
-    run = function(arguments, command)
-      local form = require("mcp_sidecar.ui.form")
-      local opts = {}
-      if command.range > 0 then
-        opts.origin = form.origin({ command.line1, command.line2 })
-        opts.text = table.concat(vim.api.nvim_buf_get_lines(0, command.line1 - 1, command.line2, false), "\n")
-      end
-      if arguments[1] then
-        form.start(arguments[1], opts)
-      else
-        form.pick(opts)
-      end
-    end,
-  },
-  again = {
-    needs = "mcp.tool.call",
-    run = function()
-      require("mcp_sidecar.ui.form").again()
-    end,
-  },
-  policy = {
-    needs = "mcp.policies",
-    complete = tool_names,
-    run = function(arguments)
-      local server, tool = (arguments[1] or ""):match("^([^/]+)/(.+)$")
-      client.command("mcp.policies", { server = server, tool = tool }, show("why"))
-    end,
-  },
-  level = {
-    needs = "mcp.tool.policy",
-    complete = tool_names,
-    run = function(arguments)
-      local server, tool = (arguments[1] or ""):match("^([^/]+)/(.+)$")
-      if not server or not arguments[2] then
-        return client.say("usage: :Mcp level {server/tool} {level} [scope]", vim.log.levels.WARN)
-      end
-      local params = { server = server, tool = tool, level = arguments[2], scope = arguments[3] or "local" }
-      client.command("mcp.tool.policy", params)
-    end,
-  },
-  resources = {
-    needs = "mcp.resources",
-    complete = server_names,
-    run = function(arguments)
-      require("mcp_sidecar.resources").pick(arguments[1])
-    end,
-  },
-  prompts = {
-    needs = "mcp.prompts",
-    run = function(arguments)
-      require("mcp_sidecar.prompts").pick(arguments[1])
-    end,
-  },
-  metrics = {
-    needs = "mcp.metrics",
-    complete = server_names,
-    run = function(arguments)
-      client.command("mcp.metrics", { server = arguments[1] }, show("metrics"))
-    end,
-  },
-  config = {
-    needs = "mcp.config",
-    run = function()
-      client.command("mcp.config", nil, function(err, result)
-        if err then
-          return client.complain(err)
-        end
-        vim.ui.select(result.files, {
-          prompt = "Open: ",
-          format_item = function(file)
-            local state = not file.exists and "not there yet" or file.valid and "" or "has mistakes"
-            return ("%-8s %s  %s"):format(file.scope, vim.fn.fnamemodify(file.path, ":~:."), state)
-          end,
-        }, function(file)
-          if file then
-            vim.cmd.edit({ args = { file.path }, magic = { file = false } })
-          end
-        end)
-      end)
-    end,
-  },
-  reload = {
-    needs = "mcp.config.reload",
-    run = function()
-      client.command("mcp.config.reload", nil, function(err, result)
-        if err then
-          return client.complain(err)
-        end
-        client.say(
-          ("reloaded: %d added, %d changed, %d removed"):format(#result.added, #result.changed, #result.removed)
-        )
-      end)
-    end,
-  },
-  add = {
-    needs = "mcp.server.add",
-    run = function(arguments)
-      require("mcp_sidecar.manage").add(arguments[1])
-    end,
-  },
-  remove = {
-    needs = "mcp.server.remove",
-    complete = server_names,
-    run = with_server(function(name)
-      require("mcp_sidecar.manage").remove(name)
-    end),
-  },
-  enable = {
-    needs = "mcp.server.enable",
-    complete = server_names,
-    run = on_server("mcp.server.enable", { enabled = true }),
-  },
-  disable = {
-    needs = "mcp.server.enable",
-    complete = server_names,
-    run = on_server("mcp.server.enable", { enabled = false }),
-  },
-  import = {
-    needs = "mcp.config.import",
-    complete = function()
-      return { "vscode", "claude", "claude-desktop", "cursor", "windsurf", "zed", "cline", "codex", "mcphub" }
-    end,
-    run = function(arguments)
-      require("mcp_sidecar.manage").import(arguments[1])
-    end,
-  },
-  export = {
-    needs = "mcp.config.export",
-    complete = function()
-      return { "vscode", "claude", "claude-desktop", "cursor", "windsurf", "zed", "cline", "codex", "mcphub" }
-    end,
-    run = function(arguments)
-      require("mcp_sidecar.manage").export(arguments[1])
-    end,
-  },
-  doctor = {
-    run = function()
-      vim.cmd.checkhealth("mcp_sidecar")
-    end,
-  },
-  log = {
-    run = function()
-      require("mcp_sidecar.ui.logs").own()
-    end,
-  },
-  up = {
-    run = function()
-      client.restart(function(_, problem)
-        client.complain(problem and { message = problem })
-      end)
-    end,
-  },
-  down = {
-    run = function()
-      client.stop()
-    end,
-  },
-}
-
----The subcommands that the sidecar which runs can serve.
----@return string[]
-function M.names()
-  local names = {}
-  for name, subcommand in pairs(subcommands) do
-    if not subcommand.needs or client.knows(subcommand.needs) then
-      table.insert(names, name)
+---Why tools have the levels that they have.
+local function explain(policies)
+  local lines = {}
+  for _, policy in ipairs(policies) do
+    table.insert(lines, ("`%s`  **%s**  %s"):format(policy.tool, policy.level, policy.source))
+    for _, hidden in ipairs(policy.hides or {}) do
+      table.insert(
+        lines,
+        "  instead of " .. (type(hidden) == "table" and table.concat(vim.tbl_values(hidden), " ") or hidden)
+      )
     end
   end
+  look.peek(#lines > 0 and lines or { "No such tool." }, "why")
+end
+
+---How servers and their tools have done.
+local function tell_metrics(servers_now)
+  local lines, took = {}, look.duration
+  for _, server in ipairs(servers_now) do
+    local times = ("up in %s, listed in %s"):format(took(server.startMs), took(server.discoverMs))
+    table.insert(lines, ("**%s**  %s, %d restarts"):format(server.server, times, server.restarts or 0))
+    for _, tool in ipairs(server.tools) do
+      local spread = ("half within %s, 95 %% within %s"):format(took(tool.p50Ms), took(tool.p95Ms))
+      table.insert(lines, ("- `%s`  %d calls, %d errors, %s"):format(tool.tool, tool.calls, tool.errors, spread))
+    end
+  end
+  look.peek(#lines > 0 and lines or { "No server has run yet." }, "metrics")
+end
+
+local function split_tool(name) return (name or ""):match("^([^/]+)/(.+)$") end
+
+local function call(arguments, command)
+  local form, opts = require("mcp_sidecar.ui.call"), {}
+  if command.range > 0 then
+    opts.origin, opts.text = form.origin(command.line1, command.line2)
+  end
+  if arguments[1] then return form.start(arguments[1], opts) end
+  form.pick(opts)
+end
+
+local function policy(arguments)
+  local server, tool = split_tool(arguments[1])
+  client.fetch("mcp.policies", { server = server, tool = tool }, function(result) explain(result.policies) end)
+end
+
+local function level(arguments)
+  local server, tool = split_tool(arguments[1])
+  if not server or not arguments[2] then return client.warn("usage: :Mcp level {server/tool} {level} [scope]") end
+  local params = { server = server, tool = tool, level = arguments[2], scope = arguments[3] or "local" }
+  client.command("mcp.tool.policy", params)
+end
+
+local function open_config()
+  client.fetch("mcp.config", nil, function(result)
+    look.choose(result.files, {
+      prompt = "Open: ",
+      format = function(file)
+        local state = not file.exists and "not there yet" or file.valid and "" or "has mistakes"
+        return ("%-8s %s  %s"):format(file.scope, vim.fn.fnamemodify(file.path, ":~:."), state)
+      end,
+    }, function(file) vim.cmd.edit({ args = { file.path }, magic = { file = false } }) end)
+  end)
+end
+
+local function reload()
+  client.fetch("mcp.config.reload", nil, function(result)
+    local counts = { #result.added, #result.changed, #result.removed }
+    client.say(("reloaded: %d added, %d changed, %d removed"):format(unpack(counts)))
+  end)
+end
+
+local function metrics(arguments)
+  client.fetch("mcp.metrics", { server = arguments[1] }, function(result) tell_metrics(result.servers) end)
+end
+
+local function toggle(name)
+  local server = client.picture().servers[name] or {}
+  client.command("mcp.server.toggle", { server = name, enabled = server.enabled == false })
+end
+
+local function up()
+  client.restart(function(_, problem) client.complain(problem) end)
+end
+
+---What runs, and what completes its argument.
+---@type table<string, { [1]: fun(arguments: string[], command: table), [2]?: fun(): string[] }>
+local subcommands = {
+  start = { send("mcp.server.start"), all_or_servers },
+  stop = { send("mcp.server.stop"), all_or_servers },
+  restart = { send("mcp.server.restart"), all_or_servers },
+  toggle = { with_server(toggle), servers },
+  trust = { with_server(function(name) require("mcp_sidecar.ui.approval").trust(name) end), servers },
+  distrust = { send("mcp.server.trust", { trusted = false }), servers },
+  auth = { send("mcp.server.auth"), servers },
+  signout = { send("mcp.server.auth", { signOut = true }), servers },
+  enable = { send("mcp.server.enable", { enabled = true }), servers },
+  disable = { send("mcp.server.enable", { enabled = false }), servers },
+  logs = { with_server(function(name) require("mcp_sidecar.ui.logs").open(name) end), servers },
+  test = { with_server(function(name) require("mcp_sidecar.ui.result").test({ server = name }) end), servers },
+  metrics = { metrics, servers },
+  tools = { dashboard("tools") },
+  calls = { dashboard("calls") },
+  grants = { dashboard("grants") },
+  approvals = { dashboard("approvals") },
+  approve = { function() require("mcp_sidecar.ui.approval").focus() end },
+  call = { call, tools },
+  again = { function() require("mcp_sidecar.ui.call").again() end },
+  policy = { policy, tools },
+  level = { level, tools },
+  resources = { function(arguments) require("mcp_sidecar.resources").pick(arguments[1]) end, servers },
+  prompts = { function(arguments) require("mcp_sidecar.prompts").pick(arguments[1]) end },
+  config = { open_config },
+  reload = { reload },
+  add = { function(arguments) require("mcp_sidecar.manage").add(arguments[1]) end },
+  remove = { with_server(function(name) require("mcp_sidecar.manage").remove(name) end), servers },
+  import = { function(arguments) require("mcp_sidecar.manage").import(arguments[1]) end, programs },
+  export = { function(arguments) require("mcp_sidecar.manage").export(arguments[1]) end, programs },
+  doctor = { function() vim.cmd.checkhealth("mcp_sidecar") end },
+  log = { function() require("mcp_sidecar.ui.logs").own() end },
+  up = { up },
+  down = { client.stop },
+}
+
+---@return string[]
+function M.names()
+  local names = vim.tbl_keys(subcommands)
   table.sort(names)
   return names
 end
@@ -305,33 +182,18 @@ end
 ---@return string[]
 function M.complete(lead, line)
   local words = vim.split(line:gsub("^.-Mcp!?%s*", ""), "%s+")
-  local offered = {}
-  if #words <= 1 then
-    offered = M.names()
-  elseif #words == 2 and subcommands[words[1]] and subcommands[words[1]].complete then
-    offered = subcommands[words[1]].complete()
-  end
-  return vim.tbl_filter(function(name)
-    return vim.startswith(name, lead)
-  end, offered)
+  local completes = #words == 1 and M.names or #words == 2 and (subcommands[words[1]] or {})[2]
+  return vim.tbl_filter(function(name) return vim.startswith(name, lead) end, completes and completes() or {})
 end
 
 ---@param command table as nvim_create_user_command gives it
 function M.run(command)
   local name = command.fargs[1]
-  if not name then
-    return require("mcp_sidecar.ui.dashboard").open(nil, command.smods)
+  if not name then return require("mcp_sidecar.ui.dashboard").open(nil, command.smods) end
+  if not subcommands[name] then
+    return client.complain((":Mcp has no `%s`; there are %s"):format(name, table.concat(M.names(), ", ")))
   end
-  local subcommand = subcommands[name]
-  if not subcommand then
-    return client.say(
-      (":Mcp has no `%s`; there are %s"):format(name, table.concat(M.names(), ", ")),
-      vim.log.levels.ERROR
-    )
-  elseif subcommand.needs and not client.knows(subcommand.needs) then
-    return client.say(("this sidecar has no `%s`"):format(subcommand.needs), vim.log.levels.WARN)
-  end
-  subcommand.run(vim.list_slice(command.fargs, 2), command)
+  subcommands[name][1](vim.list_slice(command.fargs, 2), command)
 end
 
 return M

@@ -18,9 +18,7 @@ local foreign = {
 
 ---JSON null is `vim.NIL` from 0.12 on and nil before: here it is nil, wherever it means "absent".
 function M.plain(value)
-  if value == vim.NIL then
-    return nil
-  end
+  if value == vim.NIL then return nil end
   if type(value) == "table" then
     for key, inner in pairs(value) do
       if inner == vim.NIL and type(key) ~= "number" then
@@ -33,48 +31,25 @@ function M.plain(value)
   return value
 end
 
+---Calls a method of a client: before 0.11 they were plain functions.
+local function method(client, name, ...)
+  if has11 then return client[name](client, ...) end
+  return client[name](...)
+end
+
 ---@return boolean ok, integer? id
-function M.request(client, method, params, callback)
-  if has11 then
-    return client:request(method, params, callback)
-  end
-  return client.request(method, params, callback, 0)
-end
-
-function M.cancel(client, id)
-  if has11 then
-    client:cancel_request(id)
-  else
-    client.cancel_request(id)
-  end
-end
-
-function M.stop(client)
-  if has11 then
-    client:stop()
-  else
-    client.stop()
-  end
-end
-
-function M.is_stopped(client)
-  if has11 then
-    return client:is_stopped()
-  end
-  return client.is_stopped()
-end
+function M.request(client, name, params, callback) return method(client, "request", name, params, callback) end
+function M.cancel(client, id) method(client, "cancel_request", id) end
+function M.stop(client) method(client, "stop") end
+function M.is_stopped(client) return method(client, "is_stopped") end
 
 ---Starts a client, or finds the one that runs already for this root.
 ---@param config vim.lsp.ClientConfig
 ---@param buffer? integer to attach
 ---@return integer? client_id
 function M.start(config, buffer)
-  if buffer then
-    return vim.lsp.start(config, { bufnr = buffer })
-  end
-  if has11 then
-    return vim.lsp.start(config, { attach = false })
-  end
+  if buffer then return vim.lsp.start(config, { bufnr = buffer }) end
+  if has11 then return vim.lsp.start(config, { attach = false }) end
   return vim.lsp.start_client(config)
 end
 

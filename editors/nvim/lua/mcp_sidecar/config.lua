@@ -23,9 +23,7 @@ local files = { "mcp.json", ".mcp.json", "mcp.local.json", ".vscode/mcp.json", "
 ---@return mcp_sidecar.Config options, string[] complaints
 local function read()
   local given = vim.g.mcp_sidecar
-  if type(given) == "function" then
-    given = given()
-  end
+  if type(given) == "function" then given = given() end
   local options, complaints = vim.deepcopy(M.defaults), {}
   for key, value in pairs(type(given) == "table" and given or {}) do
     if key == "cmd" and (type(value) == "string" or (type(value) == "table" and type(value[1]) == "string")) then
@@ -60,9 +58,7 @@ function M.complaints()
 end
 
 ---Forgets what was read, after `setup()` changed it.
-function M.forget()
-  options = nil
-end
+function M.forget() options = nil end
 
 ---The command line of the sidecar, or what to do about its absence. Looked for in the user's options, in the
 ---repository that this plugin is part of, then in PATH.
@@ -72,9 +68,7 @@ function M.cmd()
   if given then
     local cmd = type(given) == "table" and vim.deepcopy(given) or { given }
     cmd[1] = vim.fs.normalize(cmd[1])
-    if vim.fn.executable(cmd[1]) == 1 then
-      return cmd
-    end
+    if vim.fn.executable(cmd[1]) == 1 then return cmd end
     return nil, ("`%s` of vim.g.mcp_sidecar.cmd cannot be executed"):format(cmd[1])
   end
   local here = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p")
@@ -84,9 +78,7 @@ function M.cmd()
     repository .. "/target/debug/mcp-sidecar",
     "mcp-sidecar",
   }) do
-    if vim.fn.executable(program) == 1 then
-      return { program }
-    end
+    if vim.fn.executable(program) == 1 then return { program } end
   end
   return nil,
     ("mcp-sidecar is not installed: run `cargo build --release` in %s, put it into PATH, or set vim.g.mcp_sidecar.cmd"):format(
@@ -104,13 +96,9 @@ end
 ---@param path string
 function M.is_config_file(path)
   path = vim.fs.normalize(path)
-  if path == M.user_file() then
-    return true
-  end
+  if path == M.user_file() then return true end
   for _, file in ipairs(files) do
-    if vim.endswith(path, "/" .. file) then
-      return true
-    end
+    if vim.endswith(path, "/" .. file) then return true end
   end
   return false
 end
@@ -123,14 +111,10 @@ function M.folder_with_config(folder)
   while folder and folder ~= "" do
     for _, file in ipairs(files) do
       local path = folder .. "/" .. file
-      if path ~= user and vim.uv.fs_stat(path) then
-        return folder
-      end
+      if path ~= user and vim.uv.fs_stat(path) then return folder end
     end
     local above = vim.fs.dirname(folder)
-    if above == folder then
-      return nil
-    end
+    if above == folder then return nil end
     folder = above
   end
 end
@@ -140,20 +124,14 @@ end
 ---@return string?
 function M.root(buffer)
   local path = vim.api.nvim_buf_get_name(buffer)
-  if path == "" or path:match("^%a[%w+.-]+:") then
-    return nil
-  end
+  if path == "" or path:match("^%a[%w+.-]+:") then return nil end
   path = vim.fs.normalize(vim.fn.fnamemodify(path, ":p"))
-  if path == M.user_file() then
-    return M.workspace()
-  end
+  if path == M.user_file() then return M.workspace() end
   local found = M.folder_with_config(vim.fs.dirname(path))
   -- A config file that is not written yet speaks for its folder all the same.
   if not found and M.is_config_file(path) then
     found = vim.fs.dirname(path)
-    if found:match("/%.vscode$") or found:match("/%.cursor$") then
-      found = vim.fs.dirname(found)
-    end
+    if found:match("/%.vscode$") or found:match("/%.cursor$") then found = vim.fs.dirname(found) end
   end
   return found
 end
@@ -162,9 +140,7 @@ end
 ---@return string
 function M.workspace()
   local here = vim.fs.normalize(vim.fn.getcwd())
-  if M.folder_with_config(here) then
-    return M.folder_with_config(here)
-  end
+  if M.folder_with_config(here) then return M.folder_with_config(here) end
   local git = vim.fs.find(".git", { path = here, upward = true })[1]
   return git and vim.fs.dirname(git) or here
 end

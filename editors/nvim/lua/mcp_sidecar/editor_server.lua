@@ -7,17 +7,13 @@ local severities = { "error", "warning", "information", "hint" }
 local function file_window()
   local windows = { vim.api.nvim_get_current_win(), vim.fn.win_getid(vim.fn.winnr("#")) }
   for _, window in ipairs(vim.list_extend(windows, vim.api.nvim_list_wins())) do
-    if window ~= 0 and vim.bo[vim.api.nvim_win_get_buf(window)].buftype == "" then
-      return window
-    end
+    if window ~= 0 and vim.bo[vim.api.nvim_win_get_buf(window)].buftype == "" then return window end
   end
   return windows[1]
 end
 
 local function find(path)
-  if not path then
-    return vim.api.nvim_win_get_buf(file_window())
-  end
+  if not path then return vim.api.nvim_win_get_buf(file_window()) end
   local wanted = vim.fs.normalize(vim.fn.fnamemodify(path, ":p"))
   for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
     if vim.api.nvim_buf_is_loaded(buffer) and vim.fs.normalize(vim.api.nvim_buf_get_name(buffer)) == wanted then

@@ -33,9 +33,7 @@ end
 function M.emit(event, data)
   for _, listener in ipairs(vim.list_slice(listeners[event] or {})) do
     local ok, problem = pcall(listener, data)
-    if not ok then
-      vim.notify(problem, vim.log.levels.ERROR, { title = "mcp-sidecar" })
-    end
+    if not ok then vim.notify(problem, vim.log.levels.ERROR, { title = "mcp-sidecar" }) end
   end
   if autocommands[event] then
     vim.api.nvim_exec_autocmds("User", { pattern = autocommands[event], modeline = false, data = data })

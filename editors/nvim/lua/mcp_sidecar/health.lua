@@ -41,18 +41,14 @@ local function ask(command)
   client.command(command, nil, function(err, result)
     over, failure, answer = true, err, result
   end)
-  vim.wait(5000, function()
-    return over
-  end, 10)
+  vim.wait(5000, function() return over end, 10)
   return answer, failure and failure.message or (not over and "no answer within 5 s") or nil
 end
 
 local function workspace()
   local client = require("mcp_sidecar.client")
   local files, problem = ask("mcp.config")
-  if not files then
-    return health.error("the sidecar does not answer: " .. problem, { "`:Mcp log` shows its log" })
-  end
+  if not files then return health.error("the sidecar does not answer: " .. problem, { "`:Mcp log` shows its log" }) end
   local running = client.current()
   local own = ((running.server_capabilities.experimental or {}).mcpSidecar or {})
   if own.protocol == 1 then
@@ -84,14 +80,12 @@ local function workspace()
       health.ok(("%s: %s, %d tools"):format(server.name, server.status, server.toolCount))
     end
   end
-  if client.knows("mcp.doctor") then
-    local report = ask("mcp.doctor")
-    for _, check in ipairs(report and report.checks or {}) do
-      if check.ok then
-        health.ok(("%s: %s"):format(check.name, check.message))
-      else
-        health.warn(("%s: %s"):format(check.name, check.message), check.fix and { check.fix } or nil)
-      end
+  local report = ask("mcp.doctor")
+  for _, check in ipairs(report and report.checks or {}) do
+    if check.ok then
+      health.ok(("%s: %s"):format(check.name, check.message))
+    else
+      health.warn(("%s: %s"):format(check.name, check.message), check.fix and { check.fix } or nil)
     end
   end
 end

@@ -68,9 +68,7 @@ end
 ---@return mcp_sidecar.Server[]
 function M.servers()
   local servers = vim.tbl_values(require("mcp_sidecar.client").picture().servers)
-  table.sort(servers, function(one, other)
-    return one.name < other.name
-  end)
+  table.sort(servers, function(one, other) return one.name < other.name end)
   return servers
 end
 
@@ -78,9 +76,11 @@ end
 ---@param callback fun(err?: table, tools?: mcp_sidecar.Tool[])
 ---@param opts? { server?: string, all?: boolean }
 function M.tools(callback, opts)
-  require("mcp_sidecar.client").command("mcp.tools", opts, function(err, result)
-    callback(err, result and result.tools)
-  end)
+  require("mcp_sidecar.client").command(
+    "mcp.tools",
+    opts,
+    function(err, result) callback(err, result and result.tools) end
+  )
 end
 
 ---The full name of a tool; `server/tool` is short for `mcp__server__tool`.
@@ -88,9 +88,7 @@ end
 ---@return string
 function M.tool_name(tool)
   local server, name = tool:match("^([^/]+)/(.+)$")
-  if server and not vim.startswith(tool, "mcp__") then
-    return ("mcp__%s__%s"):format(server, name)
-  end
+  if server and not vim.startswith(tool, "mcp__") then return ("mcp__%s__%s"):format(server, name) end
   return tool
 end
 
@@ -115,9 +113,7 @@ end
 ---@param event "servers"|"approvals"|"tools"|"call"|"log"|"reload"|"resource"|"ready"|"exit"
 ---@param listener fun(data: any)
 ---@return fun() off
-function M.on(event, listener)
-  return require("mcp_sidecar.client").on(event, listener)
-end
+function M.on(event, listener) return require("mcp_sidecar.client").on(event, listener) end
 
 ---Counts for a statusline.
 ---@return { connected: integer, failed: integer, pending: integer, approvals: integer, busy: integer }
@@ -128,8 +124,6 @@ end
 ---Hosts an MCP server in this Neovim.
 ---@param name string
 ---@param server mcp_sidecar.LuaServer
-function M.server(name, server)
-  require("mcp_sidecar.sdk").add(name, server)
-end
+function M.server(name, server) require("mcp_sidecar.sdk").add(name, server) end
 
 return M

@@ -15,9 +15,7 @@ end
 ---@return string
 function M.pretty(value, indent)
   indent = indent or ""
-  if type(value) ~= "table" then
-    return scalar(value)
-  end
+  if type(value) ~= "table" then return scalar(value) end
   local inner, parts = indent .. "  ", {}
   if vim.islist(value) and getmetatable(value) == nil then
     for _, item in ipairs(value) do
@@ -26,9 +24,7 @@ function M.pretty(value, indent)
     return #parts == 0 and "[]" or "[\n" .. table.concat(parts, ",\n") .. "\n" .. indent .. "]"
   end
   local keys = vim.tbl_keys(value)
-  table.sort(keys, function(one, other)
-    return tostring(one) < tostring(other)
-  end)
+  table.sort(keys, function(one, other) return tostring(one) < tostring(other) end)
   for _, key in ipairs(keys) do
     table.insert(parts, inner .. scalar(tostring(key)) .. ": " .. M.pretty(value[key], inner))
   end
@@ -37,8 +33,6 @@ end
 
 ---@param value any
 ---@return string[]
-function M.lines(value)
-  return vim.split(M.pretty(value), "\n")
-end
+function M.lines(value) return vim.split(M.pretty(value), "\n") end
 
 return M

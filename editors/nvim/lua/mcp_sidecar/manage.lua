@@ -1,84 +1,71 @@
 --- Changes to config files that the sidecar makes: adding, removing, taking over from other programs.
 
 local client = require("mcp_sidecar.client")
+local look = require("mcp_sidecar.ui.look")
 
 local M = {}
 
-local scopes = { "project", "local", "user" }
+---The programs whose files are understood.
+M.programs = { "vscode", "claude", "claude-desktop", "cursor", "windsurf", "zed", "cline", "codex", "mcphub" }
 
-local function scope(done)
-  vim.ui.select(scopes, { prompt = "Which file: " }, function(chosen)
-    if chosen then
-      done(chosen)
-    end
+local function pick_scope(done)
+  local where =
+    { project = "for everybody on this project", ["local"] = "for you on this project", user = "for you everywhere" }
+  look.choose({ "project", "local", "user" }, {
+    prompt = "Which file: ",
+    format = function(scope) return ("%-8s %s"):format(scope, where[scope]) end,
+  }, done)
+end
+
+---Runs with a text that was typed, if one was.
+local function type_in(prompt, default, done)
+  vim.ui.input({ prompt = prompt, default = default }, function(text)
+    text = vim.trim(text or "")
+    if text ~= "" then done(text) end
   end)
 end
 
-local function write(server, definition)
-  scope(function(chosen)
-    client.command("mcp.server.add", { server = server, config = definition, scope = chosen })
-  end)
-end
-
----Asks for a program or an address.
-local function describe(server)
-  vim.ui.input({ prompt = "Program with arguments, or address: " }, function(text)
-    local words = vim.split(vim.trim(text or ""), "%s+")
-    if words[1] == "" then
-      return
-    elseif words[1]:match("^https?://") then
-      return write(server, { url = words[1] })
-    end
-    write(server, { command = words[1], args = #words > 1 and vim.list_slice(words, 2) or nil })
-  end)
-end
-
-local function ask_name(default, done)
-  vim.ui.input({ prompt = "Name of the server: ", default = default }, function(name)
-    if name and name ~= "" then
-      done(name)
-    end
-  end)
-end
-
----Adds a server to a config file: by name, or from the templates of the sidecar where it has some.
----@param name? string
-function M.add(name)
-  if name then
-    return describe(name)
-  elseif not client.knows("mcp.templates") then
-    return ask_name(nil, describe)
-  end
-  client.command("mcp.templates", nil, function(err, result)
-    if err then
-      return client.complain(err)
-    end
-    local other = { title = "another", description = "a program or an address of your own" }
-    vim.ui.select(vim.list_extend(result.templates, { other }), {
-      prompt = "Add: ",
-      kind = "mcp_template",
-      format_item = function(template)
-        return ("%s  %s"):format(template.title, template.description or "")
-      end,
-    }, function(template)
-      if template == other then
-        ask_name(nil, describe)
-      elseif template then
-        ask_name(template.id, function(server)
-          write(server, template.config)
-        end)
+local function write(server, definition, inputs)
+  pick_scope(function(scope)
+    client.fetch("mcp.server.add", { server = server, config = definition, scope = scope }, function()
+      local ids = vim.tbl_map(function(input) return input.id end, inputs or {})
+      if #ids > 0 then
+        client.say(("added %s; it will ask you for %s when it starts"):format(server, table.concat(ids, ", ")))
+      else
+        client.say("added " .. server)
       end
     end)
   end)
 end
 
----Switches a server on or off in the file that defines it.
----@param server mcp_sidecar.Server
-function M.enable(server)
-  client.command(
-    "mcp.server.enable",
-    { server = server.name, enabled = server.status == "disabled", scope = server.scope }
-  )
+---Asks for a program or an address.
+local function describe(server)
+  type_in("Program with arguments, or address: ", nil, function(text)
+    local words = vim.split(text, "%s+")
+    if words[1]:match("^https?://") then return write(server, { url = words[1] }) end
+    write(server, { command = words[1], args = #words > 1 and vim.list_slice(words, 2) or nil })
+  end)
+end
+
+---Adds a server to a config file: from the template of this name, under this name, or from one that is picked.
+---@param name? string
+function M.add(name)
+  client.fetch("mcp.templates", nil, function(result)
+    local named = vim.iter(result.templates):find(function(template) return template.id == name end)
+    if named then return write(named.id, named.config, named.inputs) end
+    if name then return describe(name) end
+    local other = { title = "another", description = "a program or an address of your own" }
+    look.choose(vim.list_extend({ other }, result.templates), {
+      prompt = "Add: ",
+      kind = "mcp_template",
+      format = function(template) return ("%s  %s"):format(template.title, template.description or "") end,
+    }, function(template)
+      type_in("Name of the server: ", template.id, function(server)
+        if template == other then return describe(server) end
+        write(server, template.config, template.inputs)
+      end)
+    end)
+  end)
 end
 
 ---@param name string
@@ -90,33 +77,62 @@ function M.remove(name)
   end
 end
 
+---Runs with the program that was named, or one that is picked.
+local function with_program(program, prompt, done)
+  if program then return done(program) end
+  look.choose(M.programs, { prompt = prompt }, done)
+end
+
+---What was said about each server, a line each.
+local function told(list, mark)
+  local lines = {}
+  for name, reasons in pairs(list or {}) do
+    for _, reason in ipairs(type(reasons) == "table" and reasons or { reasons }) do
+      table.insert(lines, ("- %s **%s**: %s"):format(mark, name, reason))
+    end
+  end
+  table.sort(lines)
+  return lines
+end
+
+---Shows first what would be imported, then does it.
 ---@param from? string
 function M.import(from)
-  if not from then
-    return client.say("usage: :Mcp import {program}", vim.log.levels.WARN)
-  end
-  scope(function(chosen)
-    client.command("mcp.config.import", { from = from, scope = chosen }, function(err, result)
-      if err then
-        return client.complain(err)
-      end
-      client.say(("imported %d, skipped %d"):format(#result.imported, vim.tbl_count(result.skipped)))
+  with_program(from, "Import from: ", function(program)
+    pick_scope(function(scope)
+      local params = { from = program, scope = scope, dryRun = true }
+      client.fetch("mcp.config.import", params, function(plan)
+        local lines = vim.list_extend(told(plan.skipped, "skipped"), told(plan.notes, "note"))
+        if #plan.imported == 0 then
+          return look.peek(#lines > 0 and lines or { "No servers were found there." }, "import from " .. program)
+        end
+        local text = ("Import %s?\n%s"):format(table.concat(plan.imported, ", "), table.concat(lines, "\n"))
+        if vim.fn.confirm(text, "&Import\n&No", 2) ~= 1 then return end
+        params.dryRun = nil
+        client.fetch(
+          "mcp.config.import",
+          params,
+          function(result)
+            client.say(("imported %s into %s"):format(table.concat(result.imported, ", "), result.path or scope))
+          end
+        )
+      end)
     end)
   end)
 end
 
+---Shows the servers as another program writes them, in a buffer to save where it belongs.
 ---@param to? string
 function M.export(to)
-  if not to then
-    return client.say("usage: :Mcp export {program}", vim.log.levels.WARN)
-  end
-  client.command("mcp.config.export", { to = to }, function(err, result)
-    if err then
-      return client.complain(err)
-    end
-    vim.cmd.new()
-    vim.api.nvim_buf_set_lines(0, 0, -1, false, vim.split(result.text, "\n"))
-    vim.bo.filetype = "json"
+  with_program(to, "Export for: ", function(program)
+    client.fetch("mcp.config.export", { to = program }, function(result)
+      vim.cmd.new()
+      vim.api.nvim_buf_set_lines(0, 0, -1, false, vim.split(result.text, "\n"))
+      vim.bo.filetype = program == "codex" and "toml" or "jsonc"
+      vim.bo.modified = false
+      local lines = told(result.notes, "note")
+      if #lines > 0 then look.peek(lines, "export for " .. program) end
+    end)
   end)
 end
 

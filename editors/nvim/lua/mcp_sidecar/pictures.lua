@@ -11,7 +11,6 @@ local M = {}
 ---@field root string
 ---@field servers table<string, mcp_sidecar.Server>
 ---@field approvals mcp_sidecar.Approval[]
----@field commands table<string, boolean>
 ---@field busy integer calls of ours that run now
 
 ---@type table<integer, mcp_sidecar.Picture> by client id
@@ -25,9 +24,7 @@ function M.approvals()
     vim.list_extend(waiting, picture.approvals)
   end
   table.sort(waiting, function(one, other)
-    if one.createdAt ~= other.createdAt then
-      return one.createdAt < other.createdAt
-    end
+    if one.createdAt ~= other.createdAt then return one.createdAt < other.createdAt end
     return one.id < other.id
   end)
   return waiting
@@ -39,9 +36,7 @@ function M.publish()
   for _, picture in pairs(M.all) do
     for _, server in pairs(picture.servers) do
       local kind = server.status == "needs-auth" and "pending" or server.status
-      if status[kind] then
-        status[kind] = status[kind] + 1
-      end
+      if status[kind] then status[kind] = status[kind] + 1 end
     end
     status.approvals = status.approvals + #picture.approvals
     status.busy = status.busy + picture.busy
@@ -74,9 +69,7 @@ M.handlers = {
     picture.servers[params.server.name] = params.server
     compat.refresh_lenses()
   end),
-  ["mcp/serverRemoved"] = hears("servers", function(picture, params)
-    picture.servers[params.name] = nil
-  end),
+  ["mcp/serverRemoved"] = hears("servers", function(picture, params) picture.servers[params.name] = nil end),
   ["mcp/approvalsChanged"] = hears("approvals", function(picture, params)
     picture.approvals = params.approvals
     for _, approval in ipairs(params.approvals) do
@@ -91,16 +84,15 @@ M.handlers = {
   ["mcp/configReloaded"] = hears("reload", nothing),
   ["mcp/callFinished"] = hears("call", nothing),
   ["mcp/log"] = hears("log", nothing),
-  ["mcp/resourceUpdated"] = hears("resource", function(_, params)
-    require("mcp_sidecar.resources").refresh(params.server, params.uri)
-  end),
+  ["mcp/resourceUpdated"] = hears(
+    "resource",
+    function(_, params) require("mcp_sidecar.resources").refresh(params.server, params.uri) end
+  ),
   ["mcp/sdk/message"] = function(_, params, ctx)
     require("mcp_sidecar.sdk").receive(vim.lsp.get_client_by_id(ctx.client_id), params)
     return vim.empty_dict()
   end,
-  ["mcp/sdk/close"] = function()
-    return vim.empty_dict()
-  end,
+  ["mcp/sdk/close"] = function() return vim.empty_dict() end,
   ["window/showMessage"] = function(_, params)
     local levels = { vim.log.levels.ERROR, vim.log.levels.WARN, vim.log.levels.INFO, vim.log.levels.DEBUG }
     vim.notify(params.message, levels[params.type], { title = "mcp-sidecar" })

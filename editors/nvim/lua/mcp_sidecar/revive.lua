@@ -11,19 +11,18 @@ local crashes = {}
 
 ---The files of a workspace that are open.
 local function buffers_of(root)
-  return vim.tbl_filter(function(buffer)
-    return vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].buftype == "" and config.root(buffer) == root
-  end, vim.api.nvim_list_bufs())
+  return vim.tbl_filter(
+    function(buffer)
+      return vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].buftype == "" and config.root(buffer) == root
+    end,
+    vim.api.nvim_list_bufs()
+  )
 end
 
 client.on("exit", function(ended)
-  if not ended.crashed or not ended.root or vim.v.exiting ~= vim.NIL then
-    return
-  end
+  if not ended.crashed or not ended.root or vim.v.exiting ~= vim.NIL then return end
   local now = vim.uv.now()
-  crashes = vim.tbl_filter(function(time)
-    return now - time < WINDOW_MS
-  end, crashes)
+  crashes = vim.tbl_filter(function(time) return now - time < WINDOW_MS end, crashes)
   table.insert(crashes, now)
   if #crashes >= LIMIT then
     crashes = {}
@@ -35,8 +34,6 @@ client.on("exit", function(ended)
   local wait = FIRST_WAIT_MS * 4 ^ (#crashes - 1)
   client.say(("the sidecar ended unexpectedly; starting it again in %.2g s"):format(wait / 1000), vim.log.levels.WARN)
   vim.defer_fn(function()
-    if vim.v.exiting == vim.NIL and not client.current() then
-      client.start_again(ended.root, buffers_of(ended.root))
-    end
+    if vim.v.exiting == vim.NIL and not client.current() then client.start_again(ended.root, buffers_of(ended.root)) end
   end, wait)
 end)

@@ -19,9 +19,7 @@ local M = {}
 
 ---What MCP calls content: text as it is, tables as JSON, a list of content blocks as given.
 local function result_of(value)
-  if type(value) == "table" and type(value.content) == "table" then
-    return value
-  end
+  if type(value) == "table" and type(value.content) == "table" then return value end
   if type(value) == "table" then
     local text = require("mcp_sidecar.json").pretty(value)
     local structured = not vim.islist(value) and value or nil
@@ -30,9 +28,7 @@ local function result_of(value)
   return { content = { { type = "text", text = value == nil and "" or tostring(value) } } }
 end
 
-local function failure(text)
-  return { content = { { type = "text", text = tostring(text) } }, isError = true }
-end
+local function failure(text) return { content = { { type = "text", text = tostring(text) } }, isError = true } end
 
 ---@param server mcp_sidecar.LuaServer
 local function list(server)
@@ -68,9 +64,7 @@ local function answer(name, server, message, reply)
     reply(list(server))
   elseif message.method == "tools/call" then
     local tool = server.tools[params.name]
-    if not tool then
-      return reply(nil, { code = -32602, message = ("no tool named `%s`"):format(params.name) })
-    end
+    if not tool then return reply(nil, { code = -32602, message = ("no tool named `%s`"):format(params.name) }) end
     local over = false
     local function done(value, err)
       if not over then
@@ -91,9 +85,7 @@ end
 
 ---@return mcp_sidecar.LuaServer?
 local function find(name)
-  if name == "nvim" and not client.hosted.nvim then
-    client.hosted.nvim = require("mcp_sidecar.editor_server")
-  end
+  if name == "nvim" and not client.hosted.nvim then client.hosted.nvim = require("mcp_sidecar.editor_server") end
   return client.hosted[name]
 end
 
@@ -107,16 +99,12 @@ end
 ---@param params { server: string, message: table }
 function M.receive(from, params)
   local server, message = find(params.server), params.message
-  if not server or message.id == nil or message.method == nil then
-    return
-  end
+  if not server or message.id == nil or message.method == nil then return end
   local id = message.id
   -- Later, so that the sidecar has had its `{}` before the answer comes.
   vim.schedule(function()
     answer(params.server, server, message, function(result, err)
-      vim.schedule(function()
-        send(from, params.server, { id = id, result = result, error = err })
-      end)
+      vim.schedule(function() send(from, params.server, { id = id, result = result, error = err }) end)
     end)
   end)
 end
@@ -125,13 +113,9 @@ end
 local function definitions()
   local servers = {}
   for name, server in pairs(client.hosted) do
-    if server.connect ~= false then
-      servers[name] = { type = "sdk", name = name }
-    end
+    if server.connect ~= false then servers[name] = { type = "sdk", name = name } end
   end
-  if require("mcp_sidecar.config").get().editor_server then
-    servers.nvim = { type = "sdk", name = "nvim" }
-  end
+  if require("mcp_sidecar.config").get().editor_server then servers.nvim = { type = "sdk", name = "nvim" } end
   return servers
 end
 
@@ -139,9 +123,7 @@ end
 ---@param to vim.lsp.Client
 function M.connect(to)
   local servers = definitions()
-  if next(servers) then
-    client.command("mcp.servers.set", { servers = servers }, nil, { client = to })
-  end
+  if next(servers) then client.command("mcp.servers.set", { servers = servers }, nil, { client = to }) end
 end
 
 ---Hosts an MCP server. Its name is announced when a sidecar starts, so one that runs is started again.

@@ -5,9 +5,7 @@ local M = {}
 ---@return string such as `mcp 3 ✗1 ?2`, empty when there is nothing to tell
 function M.get()
   local status = vim.g.mcp_sidecar_status
-  if not status then
-    return ""
-  end
+  if not status then return "" end
   local parts = { "mcp " .. status.connected }
   for _, part in ipairs({
     { "✗", status.failed },
@@ -15,9 +13,7 @@ function M.get()
     { "?", status.approvals },
     { "⟳", status.busy },
   }) do
-    if part[2] > 0 then
-      table.insert(parts, part[1] .. part[2])
-    end
+    if part[2] > 0 then table.insert(parts, part[1] .. part[2]) end
   end
   return table.concat(parts, " ")
 end

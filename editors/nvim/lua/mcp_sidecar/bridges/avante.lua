@@ -22,9 +22,7 @@ local function fields(schema)
       fields = kind == "object" and fields(field) or nil,
     })
   end
-  table.sort(list, function(one, other)
-    return one.name < other.name
-  end)
+  table.sort(list, function(one, other) return one.name < other.name end)
   return list
 end
 
@@ -39,9 +37,7 @@ function M.tools()
         { name = "result", description = "What the tool gave", type = "string" },
         { name = "error", description = "What went wrong", type = "string", optional = true },
       },
-      func = function(input, opts)
-        tools.call(tool, input, "avante", opts.on_complete)
-      end,
+      func = function(input, opts) tools.call(tool, input, "avante", opts.on_complete) end,
     }
   end, tools.known())
 end

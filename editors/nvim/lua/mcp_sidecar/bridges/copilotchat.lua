@@ -24,14 +24,10 @@ function M.setup()
         trusted = true,
         resolve = function(input)
           local wait = require("plenary.async").wrap(function(done)
-            tools.call(tool, input, "CopilotChat", function(text, err)
-              done(text, err)
-            end)
+            tools.call(tool, input, "CopilotChat", function(text, err) done(text, err) end)
           end, 1)
           local text, err = wait()
-          if err then
-            error(err, 0)
-          end
+          if err then error(err, 0) end
           return { { uri = "mcp://" .. tool.server .. "/" .. tool.tool, mimetype = "text/plain", data = text } }
         end,
       }

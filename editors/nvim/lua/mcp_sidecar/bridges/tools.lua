@@ -33,9 +33,7 @@ end
 ---The tools as last heard.
 ---@return mcp_sidecar.Tool[]
 function M.known()
-  if not hearing then
-    M.follow(function() end)
-  end
+  if not hearing then M.follow(function() end) end
   return known
 end
 
@@ -60,9 +58,7 @@ function M.text(result)
       table.insert(parts, ("[%s %s]"):format(content.type, content.uri or content.mimeType or ""))
     end
   end
-  if #parts == 0 and result.structuredContent ~= nil then
-    parts = { vim.json.encode(result.structuredContent) }
-  end
+  if #parts == 0 and result.structuredContent ~= nil then parts = { vim.json.encode(result.structuredContent) } end
   return table.concat(parts, "\n")
 end
 

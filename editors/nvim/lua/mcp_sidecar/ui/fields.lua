@@ -1,11 +1,11 @@
 --- Asks for the fields of a flat JSON Schema, one after another. Used where there is no room for a buffer:
---- elicitations, inputs, arguments of prompts.
+--- elicitations and inputs.
 
 local M = {}
 
 ---Required fields first, then by name.
 ---@param schema table
----@return string[]
+---@return string[] names, table<string, boolean> required
 function M.order(schema)
   local properties = type(schema.properties) == "table" and schema.properties or {}
   local required, names = {}, {}
@@ -15,53 +15,91 @@ function M.order(schema)
       table.insert(names, name)
     end
   end
-  local others = vim.tbl_filter(function(name)
-    return not required[name]
-  end, vim.tbl_keys(properties))
+  local others = vim.tbl_filter(function(name) return not required[name] end, vim.tbl_keys(properties))
   table.sort(others)
   return vim.list_extend(names, others), required
 end
 
 ---@param name string
 ---@param field table
+---@param required? boolean
 local function label(name, field, required)
   local text = field.title ~= vim.NIL and field.title or name
-  if type(field.description) == "string" then
-    text = text .. " (" .. field.description .. ")"
-  end
+  if type(field.description) == "string" then text = text .. " (" .. field.description .. ")" end
   return (tostring(text):gsub("%c+", " ")) .. (required and ": " or ", optional: ")
 end
 
 ---What was typed, as the schema's type; nil and why when it does not fit.
 local function convert(text, field)
-  if field.type == "number" or field.type == "integer" then
-    local number = tonumber(text)
-    if not number or (field.type == "integer" and number % 1 ~= 0) then
-      return nil, ("`%s` is not %s"):format(text, field.type == "integer" and "a whole number" or "a number")
-    end
-    return number
-  end
-  return text
+  if field.type ~= "number" and field.type ~= "integer" then return text end
+  local number = tonumber(text)
+  if number and (field.type == "number" or number % 1 == 0) then return number end
+  return nil, ("`%s` is not %s"):format(text, field.type == "integer" and "a whole number" or "a number")
 end
 
+---The values that a field takes, each with its title; nil when anything may be typed.
+---@return { value: any, title: string }[]?
 local function values(field)
-  if field.type == "boolean" then
-    return { true, false }, { "yes", "no" }
+  if field.type == "boolean" then return { { value = true, title = "yes" }, { value = false, title = "no" } } end
+  local inner = field.type == "array" and type(field.items) == "table" and field.items or field
+  local titled = inner.oneOf or inner.anyOf
+  if type(titled) == "table" and titled[1] and titled[1].const ~= nil then
+    return vim.tbl_map(function(one) return { value = one.const, title = one.title or one.const } end, titled)
   end
-  local list = field.enum or (field.type == "array" and type(field.items) == "table" and field.items.enum) or nil
-  if type(list) == "table" then
-    return list, type(field.enumNames) == "table" and field.enumNames or list
+  if type(inner.enum) ~= "table" then return nil end
+  local list = {}
+  for place, value in ipairs(inner.enum) do
+    list[place] =
+      { value = value, title = (type(inner.enumNames) == "table" and inner.enumNames or {})[place] or value }
   end
-  for _, kind in ipairs({ "oneOf", "anyOf" }) do
-    if type(field[kind]) == "table" and field[kind][1] and field[kind][1].const then
-      local consts, titles = {}, {}
-      for _, option in ipairs(field[kind]) do
-        table.insert(consts, option.const)
-        table.insert(titles, option.title or option.const)
-      end
-      return consts, titles
-    end
+  return list
+end
+
+---Lets the user choose one after another, until that is all.
+local function several(question, options, needed, done, chosen)
+  local all = { title = "that is all" }
+  vim.ui.select(vim.list_extend(#chosen > 0 and { all } or {}, options), {
+    prompt = #chosen > 0 and ("%s%s, "):format(question, table.concat(chosen, ", ")) or question,
+    kind = "mcp_field",
+    format_item = function(option) return tostring(option.title) end,
+  }, function(option)
+    if option == nil and #chosen == 0 then return done(nil, needed) end
+    if option == nil or option == all then return done(chosen) end
+    table.insert(chosen, option.value)
+    local left = vim.tbl_filter(function(other) return other ~= option end, options)
+    if #left == 0 then return done(chosen) end
+    several(question, left, needed, done, chosen)
+  end)
+end
+
+---Asks for one field. `done(value)`; without a value it was left out; `done(nil, true)` when the user gave up.
+local function ask(question, field, needed, secret, done)
+  local options = values(field)
+  if options and field.type == "array" then return several(question, options, needed, done, {}) end
+  if options then
+    return vim.ui.select(options, {
+      prompt = question,
+      kind = "mcp_field",
+      format_item = function(option) return tostring(option.title) end,
+    }, function(option)
+      if not option then return done(nil, needed) end
+      done(option.value)
+    end)
   end
+  local function take(text)
+    if text == nil then return done(nil, true) end
+    if text == "" and not needed then return done(nil) end
+    local value, problem = convert(text, field)
+    if not problem then return done(value) end
+    vim.notify(problem, vim.log.levels.WARN, { title = "mcp-sidecar" })
+    ask(question, field, needed, secret, done)
+  end
+  if secret then
+    local ok, text = pcall(vim.fn.inputsecret, question)
+    return take(ok and text ~= "" and text or nil)
+  end
+  local default = field.default ~= nil and field.default ~= vim.NIL and tostring(field.default) or ""
+  vim.ui.input({ prompt = question, default = default }, take)
 end
 
 ---@param schema table
@@ -71,52 +109,14 @@ function M.ask(schema, done)
   local content = {}
   local function step(place)
     local name = names[place]
-    if not name then
-      return done(content)
-    end
+    if not name then return done(content) end
     local field = schema.properties[name]
-    local question = label(name, field, required[name])
-    local options, titles = values(field)
-    if options then
-      local places = {}
-      for index in ipairs(options) do
-        places[index] = index
-      end
-      return vim.ui.select(places, {
-        prompt = question,
-        kind = "mcp_field",
-        format_item = function(index)
-          return tostring(titles[index])
-        end,
-      }, function(index)
-        if index then
-          content[name] = field.type == "array" and { options[index] } or options[index]
-        elseif required[name] then
-          return done(nil)
-        end
-        step(place + 1)
-      end)
-    end
-    local default = field.default ~= nil and field.default ~= vim.NIL and tostring(field.default) or ""
-    local function take(text)
-      if text == nil then
-        return done(nil)
-      elseif text == "" and not required[name] then
-        return step(place + 1)
-      end
-      local value, problem = convert(text, field)
-      if problem then
-        vim.notify(problem, vim.log.levels.WARN, { title = "mcp-sidecar" })
-        return step(place)
-      end
+    local secret = schema.password == true or field.format == "password"
+    ask(label(name, field, required[name]), field, required[name], secret, function(value, gave_up)
+      if gave_up then return done(nil) end
       content[name] = value
       step(place + 1)
-    end
-    if schema.password == true or field.format == "password" then
-      local ok, secret = pcall(vim.fn.inputsecret, question)
-      return take(ok and secret ~= "" and secret or nil)
-    end
-    vim.ui.input({ prompt = question, default = default }, take)
+    end)
   end
   step(1)
 end

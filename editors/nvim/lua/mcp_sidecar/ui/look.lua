@@ -46,13 +46,12 @@ local icons = {
   folded = { "▸", "+" },
   unfolded = { "▾", "-" },
   ok = { "✓", "v" },
-  warning = { "▲", "!" },
   cut = { "…", "~" },
 }
 
-function M.icon(name)
-  return icons[name][config.get().icons and 1 or 2]
-end
+---@param name string
+---@return string
+function M.icon(name) return icons[name][config.get().icons and 1 or 2] end
 
 M.status_groups = {
   connected = "McpConnected",
@@ -63,10 +62,10 @@ M.status_groups = {
   disabled = "McpDisabled",
 }
 
+---@param level string
+---@return string group
 function M.level_group(level)
-  if level == "deny" or level == "disable" then
-    return "McpDenied"
-  end
+  if level == "deny" or level == "disable" then return "McpDenied" end
   return level == "require-approval" and "McpAsks" or "McpAllowed"
 end
 
@@ -74,83 +73,89 @@ end
 ---@return string word, string group
 function M.manner(annotations)
   annotations = annotations or {}
-  if annotations.readOnly then
-    return "reads", "McpMuted"
-  elseif annotations.destructive then
-    return "destroys", "McpDanger"
-  elseif annotations.readOnly == false then
-    return "writes", "McpAsks"
-  end
+  if annotations.readOnly then return "reads", "McpMuted" end
+  if annotations.destructive then return "destroys", "McpDanger" end
+  if annotations.readOnly == false then return "writes", "McpAsks" end
   return "", "McpMuted"
 end
 
+-- Text ------------------------------------------------------------------------------------------------------------
+
 ---Cut to a width on the screen, on one line.
+---@param text any
+---@param width integer
+---@return string
 function M.fit(text, width)
-  text = tostring(text or ""):gsub("[%c]+", " ")
-  if vim.api.nvim_strwidth(text) <= width then
-    return text
-  end
-  local cut = M.icon("cut")
+  text = tostring(text or ""):gsub("%c+", " ")
+  if vim.api.nvim_strwidth(text) <= width then return text end
   while text ~= "" and vim.api.nvim_strwidth(text) > width - 1 do
     text = vim.fn.strcharpart(text, 0, vim.fn.strchars(text) - 1)
   end
-  return text .. cut
+  return text .. M.icon("cut")
 end
 
 ---Cut, or filled up with blanks.
+---@return string
 function M.pad(text, width)
   text = M.fit(text, width)
   return text .. (" "):rep(width - vim.api.nvim_strwidth(text))
 end
 
----Safe in a statusline, winbar or title: nothing in it is a command.
-function M.literal(text)
-  return (tostring(text):gsub("%%", "%%%%"):gsub("[%c]+", " "))
+---Broken into lines of a width, at blanks where there are some.
+---@param text string
+---@param width integer
+---@return string[]
+function M.wrap(text, width)
+  local lines = {}
+  for paragraph in vim.gsplit(text, "\n") do
+    while vim.api.nvim_strwidth(paragraph) > width do
+      local head = vim.fn.strcharpart(paragraph, 0, width)
+      head = head:match("^(.*%S)%s") or head
+      table.insert(lines, head)
+      paragraph = vim.trim(paragraph:sub(#head + 1))
+    end
+    table.insert(lines, paragraph)
+  end
+  return lines
 end
 
+---Safe in a statusline, winbar or title: nothing in it is a command.
+function M.literal(text) return (tostring(text):gsub("%%", "%%%%"):gsub("%c+", " ")) end
+
 ---A number of milliseconds as a person says it.
+---@param ms? number
 function M.duration(ms)
-  if not ms then
-    return ""
-  elseif ms < 10 then
-    return ("%.1f ms"):format(ms)
-  elseif ms < 1000 then
-    return ("%d ms"):format(ms)
-  end
-  return ("%.1f s"):format(ms / 1000)
+  if not ms then return "" end
+  if ms >= 1000 then return ("%.1f s"):format(ms / 1000) end
+  return (ms < 10 and "%.1f ms" or "%d ms"):format(ms)
 end
 
 ---The time of day here, of a time in RFC 3339 and UTC.
+---@param time? string
 function M.clock(time)
   local year, month, day, hour, minute, second = (time or ""):match("(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)")
-  if not year then
-    return ""
-  end
+  if not year then return time or "" end
   local utc = os.time({ year = year, month = month, day = day, hour = hour, min = minute, sec = second, isdst = false })
   local now = os.time()
   local offset = os.difftime(now, os.time(os.date("!*t", now) --[[@as osdateparam]]))
   return os.date("%H:%M:%S", utc + offset) --[[@as string]]
 end
 
+-- Buffers and windows ---------------------------------------------------------------------------------------------
+
 ---The buffer with exactly this name: `bufnr()` would take it for a pattern.
 ---@param name string
 ---@return integer?
 function M.find(name)
-  for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
-    if vim.api.nvim_buf_get_name(buffer) == name then
-      return buffer
-    end
-  end
+  return vim.iter(vim.api.nvim_list_bufs()):find(function(buffer) return vim.api.nvim_buf_get_name(buffer) == name end)
 end
 
 ---Closes the current window; the last one gets an empty buffer instead.
 function M.close()
-  if not pcall(vim.api.nvim_win_close, 0, true) then
-    vim.cmd.enew()
-  end
+  if not pcall(vim.api.nvim_win_close, 0, true) then vim.cmd.enew() end
 end
 
----A buffer of ours: no file, no modelines, gone when it is not shown.
+---A buffer of ours: no file, no modelines, gone when it is not shown, `q` closes it.
 ---@param name string
 ---@param filetype string
 ---@return integer buffer
@@ -159,93 +164,181 @@ function M.buffer(name, filetype)
   if not buffer then
     buffer = vim.api.nvim_create_buf(false, true)
     vim.api.nvim_buf_set_name(buffer, name)
+    M.map(buffer, "n", "q", M.close, "close")
   end
-  vim.bo[buffer].buftype = "nofile"
-  vim.bo[buffer].bufhidden = "wipe"
-  vim.bo[buffer].swapfile = false
-  vim.bo[buffer].modeline = false
-  if vim.bo[buffer].filetype ~= filetype then
-    vim.bo[buffer].filetype = filetype
+  for option, value in pairs({ buftype = "nofile", bufhidden = "wipe", swapfile = false, modeline = false }) do
+    vim.bo[buffer][option] = value
   end
+  if vim.bo[buffer].filetype ~= filetype then vim.bo[buffer].filetype = filetype end
   return buffer
 end
 
----Shows a buffer in the window that has it, or in a new one below.
+local plain_window = {
+  number = false,
+  relativenumber = false,
+  signcolumn = "no",
+  foldcolumn = "0",
+  list = false,
+  spell = false,
+  wrap = false,
+  fillchars = "eob: ",
+}
+
+---The window of this buffer, or of another of its kind: a second form takes the place of the first.
 ---@param buffer integer
----@param mods? table as nvim_create_user_command gives them
----@return integer window
-function M.show(buffer, mods)
+---@return integer?
+local function window_of(buffer)
   local window = vim.fn.bufwinid(buffer)
-  if window == -1 then
-    mods = mods or {}
+  if window ~= -1 then return window end
+  local kind = vim.api.nvim_buf_get_name(buffer):match("^mcp%-%l+://")
+  return kind
+    and vim.iter(vim.api.nvim_tabpage_list_wins(0)):find(function(other)
+      local float = vim.api.nvim_win_get_config(other).relative ~= ""
+      return not float and vim.startswith(vim.api.nvim_buf_get_name(vim.api.nvim_win_get_buf(other)), kind)
+    end)
+end
+
+---Shows a buffer in a window that is there for it, or in a new one below.
+---@param buffer integer
+---@param opts? { mods?: table, winbar?: string, wrap?: boolean } mods: as nvim_create_user_command gives them
+---@return integer window
+function M.show(buffer, opts)
+  opts = opts or {}
+  local mods = opts.mods or {}
+  local window = window_of(buffer)
+  if not window then
     -- A float cannot be split.
-    if vim.api.nvim_win_get_config(0).relative ~= "" then
-      vim.cmd.wincmd("t")
-    end
+    if vim.api.nvim_win_get_config(0).relative ~= "" then vim.cmd.wincmd("t") end
     local placed = mods.vertical or (mods.tab or -1) >= 0 or (mods.split or "") ~= ""
     vim.cmd.split({ mods = placed and mods or { split = "botright" } })
     window = vim.api.nvim_get_current_win()
+    if not placed then vim.api.nvim_win_set_height(window, math.max(10, math.floor(vim.o.lines * 0.6))) end
+  end
+  vim.api.nvim_set_current_win(window)
+  if vim.api.nvim_win_get_buf(window) ~= buffer then
     vim.api.nvim_win_set_buf(window, buffer)
-    if not placed then
-      vim.api.nvim_win_set_height(window, math.max(10, math.floor(vim.o.lines * 0.6)))
-    end
-    for option, value in pairs({
-      number = false,
-      relativenumber = false,
-      signcolumn = "no",
-      foldcolumn = "0",
-      list = false,
-      spell = false,
-      fillchars = "eob: ",
-    }) do
+    for option, value in pairs(plain_window) do
       vim.api.nvim_set_option_value(option, value, { scope = "local", win = window })
     end
   end
-  vim.api.nvim_set_current_win(window)
+  if opts.wrap ~= nil then vim.wo[window].wrap = opts.wrap end
+  if opts.winbar then vim.wo[window].winbar = opts.winbar end
   return window
 end
 
 ---Replaces a buffer's lines, touching only those that differ, so that nothing flickers.
+---@param buffer integer
+---@param lines string[]
 function M.set_lines(buffer, lines)
   local old = vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
   local first, last = 1, 0
   while first <= #lines and first <= #old and lines[first] == old[first] do
     first = first + 1
   end
-  while last < #lines - first + 1 and last < #old - first + 1 and lines[#lines - last] == old[#old - last] do
+  local empty = #old == 1 and old[1] == ""
+  while
+    not empty
+    and last < #lines - first + 1
+    and last < #old - first + 1
+    and lines[#lines - last] == old[#old - last]
+  do
     last = last + 1
   end
-  if first > #lines and #lines == #old then
-    return
-  end
+  if first > #lines and #lines == #old then return end
   vim.bo[buffer].modifiable = true
   vim.api.nvim_buf_set_lines(buffer, first - 1, #old - last, false, vim.list_slice(lines, first, #lines - last))
   vim.bo[buffer].modifiable = false
   vim.bo[buffer].modified = false
 end
 
----The keys that a window names in its winbar: all where there is room, else the last, which is help.
+---Colours parts of lines anew: line and columns from 0, and the group; without columns all of the line.
+---@param buffer integer
+---@param namespace integer
+---@param marks { [1]: integer, [2]: string, [3]?: integer, [4]?: integer }[]
+function M.colour(buffer, namespace, marks)
+  vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
+  for _, mark in ipairs(marks) do
+    local length = #vim.api.nvim_buf_get_lines(buffer, mark[1], mark[1] + 1, false)[1]
+    vim.api.nvim_buf_set_extmark(buffer, namespace, mark[1], math.min(mark[3] or 0, length), {
+      end_col = math.min(mark[4] or length, length),
+      hl_group = mark[2],
+    })
+  end
+end
+
+---A line above a window: what it shows on the left, and its keys on the right: all where there is room, else the first
+---and the last, which is help.
+---@param chunks { [1]: string, [2]: string }[] text and highlight group
 ---@param keys { [1]: string, [2]: string }[]
-function M.hints(keys)
-  local shown = vim.tbl_map(function(key)
-    return ("%%#McpKey#%s%%#McpMuted# %s "):format(key[1], key[2])
-  end, keys)
-  return ("%%{%%winwidth(0) >= 80 ? '%s' : '%s'%%}"):format(table.concat(shown), shown[#shown])
+---@return string
+function M.winbar(chunks, keys)
+  local left, right, width = {}, {}, 1
+  for _, chunk in ipairs(chunks) do
+    table.insert(left, ("%%#%s#%s"):format(chunk[2], M.literal(chunk[1])))
+    width = width + vim.api.nvim_strwidth(chunk[1])
+  end
+  for _, key in ipairs(keys) do
+    table.insert(right, ("%%#McpKey# %s%%#McpMuted# %s"):format(key[1], key[2]))
+    width = width + #key[1] + #key[2] + 2
+  end
+  local few = #right > 2 and right[1] .. right[#right] or ""
+  local hints = ("%%{%%winwidth(0) > %d ? '%s' : '%s'%%}"):format(width, table.concat(right), few)
+  return table.concat(left) .. "%#McpMuted#%<%=" .. hints .. " "
 end
 
 ---@param buffer integer
 ---@param mode string|string[]
 ---@param keys string
----@param run function
+---@param run string|function
 ---@param desc string
 function M.map(buffer, mode, keys, run, desc)
   vim.keymap.set(mode, keys, run, { buffer = buffer, nowait = true, silent = true, desc = desc })
 end
 
+---Maps a list of keys, and `g?` to a list of them.
+---@param buffer integer
+---@param title string
+---@param keys { [1]: string, [2]: string|function, [3]: string, mode?: string|string[] }[] names parted by a blank
+function M.keys(buffer, title, keys)
+  local lines = {}
+  for _, key in ipairs(keys) do
+    local names = vim.split(key[1], " ")
+    for _, name in ipairs(names) do
+      M.map(buffer, key.mode or "n", name, key[2], key[3])
+    end
+    table.insert(lines, ("`%s`  %s"):format(table.concat(names, "` `"), key[3]))
+  end
+  table.insert(lines, "`q`  close")
+  M.map(buffer, "n", "g?", function() M.peek(lines, title) end, "help")
+end
+
+---Puts text into the registers that a person pastes from.
+function M.yank(text)
+  vim.fn.setreg('"', text)
+  pcall(vim.fn.setreg, "+", text)
+end
+
+---Lets the user choose, and goes on only if he does.
+---@generic T
+---@param items T[]
+---@param opts { prompt: string, kind?: string, format?: fun(item: T): string }
+---@param done fun(item: T)
+function M.choose(items, opts, done)
+  local format = opts.format or tostring
+  local select = {
+    prompt = opts.prompt,
+    kind = opts.kind,
+    format_item = function(item) return M.fit(format(item), vim.o.columns - 6) end,
+  }
+  vim.ui.select(items, select, function(item)
+    if item ~= nil then done(item) end
+  end)
+end
+
 ---A float with markdown in the middle of the screen, for help and details. Leaving it closes it.
 ---@param lines string[]
----@param opts { title: string }
-function M.peek(lines, opts)
+---@param title string
+function M.peek(lines, title)
   local width, height = 20, 0
   for _, line in ipairs(lines) do
     width = math.max(width, vim.api.nvim_strwidth(line) + 2)
@@ -264,29 +357,39 @@ function M.peek(lines, opts)
   local window = vim.api.nvim_open_win(buffer, true, {
     relative = "editor",
     row = math.max(0, math.floor((vim.o.lines - height) / 2) - 2),
-    col = math.floor((vim.o.columns - width) / 2) - 1,
+    col = math.max(0, math.floor((vim.o.columns - width) / 2) - 1),
     width = width,
     height = height,
     border = "rounded",
     style = "minimal",
-    title = " " .. opts.title:gsub("%c+", " ") .. " ",
+    title = " " .. M.fit(title, width - 4) .. " ",
   })
   pcall(vim.treesitter.start, buffer, "markdown")
-  vim.wo[window].conceallevel = 2
-  vim.wo[window].concealcursor = "n"
-  vim.wo[window].wrap = true
-  vim.wo[window].linebreak = true
-  vim.wo[window].winhighlight = "NormalFloat:Normal,FloatBorder:McpMuted,FloatTitle:McpTitle"
+  for option, value in pairs({
+    conceallevel = 2,
+    concealcursor = "n",
+    wrap = true,
+    linebreak = true,
+    winhighlight = "NormalFloat:Normal,FloatBorder:McpMuted,FloatTitle:McpTitle",
+  }) do
+    vim.wo[window][option] = value
+  end
   for _, key in ipairs({ "q", "<Esc>", "<CR>" }) do
     M.map(buffer, "n", key, M.close, "close")
   end
   vim.api.nvim_create_autocmd("WinLeave", {
     buffer = buffer,
     once = true,
-    callback = function()
-      pcall(vim.api.nvim_win_close, window, true)
-    end,
+    callback = function() pcall(vim.api.nvim_win_close, window, true) end,
   })
+end
+
+---The same with a value as JSON.
+---@param value any
+---@param title string
+function M.peek_json(value, title)
+  local lines = vim.list_extend({ "```json" }, require("mcp_sidecar.json").lines(value))
+  M.peek(vim.list_extend(lines, { "```" }), title)
 end
 
 return M

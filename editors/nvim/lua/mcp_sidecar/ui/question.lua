@@ -22,83 +22,85 @@ M.answers = {
 ---The answers that this question takes.
 ---@param approval mcp_sidecar.Approval
 function M.choices(approval)
-  return vim.tbl_filter(function(answer)
-    return vim.tbl_contains(approval.options, answer.decision)
-  end, M.answers)
+  return vim.tbl_filter(function(answer) return vim.tbl_contains(approval.options, answer.decision) end, M.answers)
+end
+
+---Who asks, for which tool, and what it says that it does.
+local function facts(approval, add)
+  local who = approval.requester or {}
+  local name = who.kind == "user" and "you" or ((who.kind or "?") .. " " .. (who.name or ""))
+  add(("%s › %s   asked by %s"):format(approval.server, approval.tool or "", name), "McpServer")
+  local manner, group = look.manner(approval.annotations)
+  local outside = (approval.annotations or {}).openWorld and ", reaches the outside world" or ""
+  local unknown = manner == ""
+  add((unknown and "does not say whether it writes" or manner) .. outside, unknown and "McpAsks" or group)
+end
+
+---One argument on each line, those of several lines in full.
+local function arguments(given, add, marks, lines)
+  add("")
+  add("with", "McpMuted")
+  local names = vim.tbl_keys(given)
+  table.sort(names)
+  if #names == 0 then add("  no arguments") end
+  for _, name in ipairs(names) do
+    local value = given[name]
+    if type(value) == "string" and value:find("\n") then
+      add("  " .. name .. ":", "McpKey")
+      add("    " .. value:gsub("\n", "\n    "))
+    else
+      local row = #lines
+      add(("  %s: %s"):format(name, json.pretty(value, "  ")))
+      table.insert(marks, { row, "McpKey", 1, 4 + #name })
+    end
+  end
 end
 
 ---@param approval mcp_sidecar.Approval
----@return string[] lines, { [1]: integer, [2]: string, [3]?: integer, [4]?: integer }[] marks by line from 0
-function M.draw(approval)
+---@param root? string the workspace that it belongs to
+---@return string[] lines, { [1]: integer, [2]: string, [3]?: integer, [4]?: integer }[] marks as `look.colour` takes them
+function M.draw(approval, root)
   local lines, marks = {}, {}
   local function add(text, group)
     for _, line in ipairs(vim.split(text, "\n")) do
       table.insert(lines, " " .. line)
-      if group then
-        table.insert(marks, { #lines - 1, group })
-      end
+      if group then table.insert(marks, { #lines - 1, group }) end
+    end
+  end
+  local function diff(label, changes)
+    add("")
+    add(label, "McpMuted")
+    for _, line in ipairs(changes) do
+      local group = ({ ["+"] = "McpAdded", ["-"] = "McpRemoved", ["@"] = "McpMuted" })[line:sub(1, 1)]
+      add(line, group)
     end
   end
   add(approval.title, "McpTitle")
-  local who = approval.requester or {}
-  local facts = {}
-  if approval.kind == "tool" then
-    table.insert(facts, approval.server .. " › " .. (approval.tool or ""))
-    table.insert(facts, "asked by " .. (who.kind == "user" and "you" or ((who.kind or "?") .. " " .. (who.name or ""))))
-    add(table.concat(facts, "   "), "McpServer")
-    local manner, group = look.manner(approval.annotations)
-    local hints = { manner ~= "" and manner or "does not say whether it writes" }
-    if (approval.annotations or {}).openWorld then
-      table.insert(hints, "reaches the outside world")
-    end
-    add(table.concat(hints, ", "), manner ~= "" and group or "McpAsks")
-  end
+  if approval.kind == "tool" then facts(approval, add) end
+  local changes, path = require("mcp_sidecar.ui.change").of(approval, root)
+  if changes then diff("would change " .. path, changes) end
+  if type(approval.arguments) == "table" then arguments(approval.arguments, add, marks, lines) end
   if approval.detail ~= "" then
     add("")
     for line in vim.gsplit(approval.detail, "\n") do
-      add(line, approval.kind == "trust" and line:match("^runs ") and "McpDanger" or nil)
+      -- What a tool says about itself comes last; what would be run is what trust is about.
+      add(line, approval.kind == "tool" and "McpMuted" or line:match("^runs ") and "McpDanger" or nil)
     end
   end
   if approval.url then
     add("")
     add("opens  " .. approval.url, "McpDanger")
   end
-  if type(approval.arguments) == "table" then
-    add("")
-    add("with", "McpMuted")
-    if next(approval.arguments) == nil then
-      add("  no arguments")
-    end
-    local keys = vim.tbl_keys(approval.arguments)
-    table.sort(keys)
-    for _, key in ipairs(keys) do
-      local value = approval.arguments[key]
-      if type(value) == "string" and value:find("\n") then
-        add("  " .. key .. ":", "McpKey")
-        add("    " .. value:gsub("\n", "\n    "))
-      else
-        add(("  %s: %s"):format(key, (json.pretty(value, "  "))))
-        table.insert(marks, { #lines - 1, "McpKey", 1, 4 + #key })
-      end
-    end
-  end
-  if approval.diff then
-    add("")
-    add("what changed", "McpMuted")
-    for line in vim.gsplit(approval.diff, "\n") do
-      local first = line:sub(1, 1)
-      add(line, first == "+" and "McpAdded" or first == "-" and "McpRemoved" or nil)
-    end
-  end
+  if approval.diff then diff("what changed", vim.split(approval.diff, "\n")) end
   return lines, marks
 end
 
 ---The keys, as they stand at the foot of the window.
+---@param approval mcp_sidecar.Approval
 function M.footer(approval)
   local chunks = {}
   local function key(name, label)
-    table.insert(chunks, { " " .. name, "McpKey" })
-    table.insert(chunks, { " " .. label .. " ", "McpMuted" })
+    vim.list_extend(chunks, { { " " .. name, "McpKey" }, { " " .. label .. " ", "McpMuted" } })
   end
   for _, answer in ipairs(M.choices(approval)) do
     if answer.decision == "accept" and approval.schema then

@@ -6,6 +6,8 @@ local look = require("mcp_sidecar.ui.look")
 
 local M = {}
 
+local namespace = vim.api.nvim_create_namespace("mcp_sidecar_result")
+
 local endings = {
   ["image/png"] = "png",
   ["image/jpeg"] = "jpg",
@@ -18,68 +20,54 @@ local endings = {
   ["application/pdf"] = "pdf",
 }
 
----Keeps bytes in the cache, readable by the user alone.
+local function cache()
+  return vim.fs.normalize(vim.fn.stdpath("cache") --[[@as string]]) .. "/mcp_sidecar"
+end
+
+---Bytes as lines: text as it is, everything else kept in the cache, readable by the user alone, and named as markdown
+---does: plugins that can draw pictures in a terminal find them there.
 ---@param data string base64
 ---@param mime? string
----@return string path
+---@return string[]
 function M.keep(data, mime)
-  local folder = vim.fn.stdpath("cache") .. "/mcp_sidecar"
-  vim.fn.mkdir(folder, "p", "0700")
+  if vim.startswith(mime or "", "text/") then return vim.split(vim.base64.decode(data), "\r?\n") end
+  vim.fn.mkdir(cache(), "p", "0700")
   -- The name comes from the contents: a server has no say in it.
-  local path = ("%s/%s.%s"):format(folder, vim.fn.sha256(data):sub(1, 16), endings[mime or ""] or "bin")
+  local path = ("%s/%s.%s"):format(cache(), vim.fn.sha256(data):sub(1, 16), endings[mime or ""] or "bin")
   local file = assert(vim.uv.fs_open(path, "w", tonumber("600", 8)))
   vim.uv.fs_write(file, vim.base64.decode(data))
   vim.uv.fs_close(file)
-  return path
-end
-
-local function address(server, uri)
-  return ("mcp://%s/%s"):format(server, uri)
+  return { ("![%s](%s)"):format(mime or "data", path) }
 end
 
 ---One block of content as lines of markdown.
+---@return string[]
 local function block(server, content)
-  local kind = content.type
-  if kind == "text" then
-    return vim.split(content.text or "", "\r?\n")
-  elseif kind == "image" or kind == "audio" then
-    return { ("![%s](%s)"):format(content.mimeType or kind, M.keep(content.data, content.mimeType)) }
-  elseif kind == "resource_link" then
-    local name = content.title or content.name or content.uri
-    local lines = { ("[%s](%s)"):format(name, address(server, content.uri)) }
-    if content.description then
-      table.insert(lines, content.description)
-    end
-    return lines
-  elseif kind == "resource" and content.resource then
-    local resource = content.resource
-    local lines = { ("[%s](%s)"):format(resource.uri, address(server, resource.uri)), "" }
-    if resource.text then
-      return vim.list_extend(lines, vim.split(resource.text, "\r?\n"))
-    elseif resource.blob then
-      table.insert(lines, ("![%s](%s)"):format(resource.mimeType or "data", M.keep(resource.blob, resource.mimeType)))
-    end
-    return lines
+  local kind, resource = content.type, content.resource or {}
+  local function link(name, uri) return ("[%s](mcp://%s/%s)"):format(name, server, uri) end
+  if kind == "text" then return vim.split(content.text or "", "\r?\n") end
+  if kind == "image" or kind == "audio" then return M.keep(content.data, content.mimeType) end
+  if kind == "resource_link" then
+    return { link(content.title or content.name or content.uri, content.uri), content.description }
   end
-  return json.lines(content)
+  if kind ~= "resource" then return json.lines(content) end
+  local lines = { link(resource.uri, resource.uri), "" }
+  if resource.blob then return vim.list_extend(lines, M.keep(resource.blob, resource.mimeType)) end
+  return vim.list_extend(lines, vim.split(resource.text or "", "\r?\n"))
 end
 
----@param result mcp_sidecar.Result
+---@param result { server: string, content: table[], structuredContent?: any }
 ---@return string[] lines, "markdown"|"json" filetype
 function M.render(result)
   local only = #result.content == 1 and result.content[1].type == "text" and result.content[1].text or nil
   local ok, parsed = pcall(vim.json.decode, only or "")
-  if ok and type(parsed) == "table" then
-    return json.lines(parsed), "json"
-  end
+  if ok and type(parsed) == "table" then return json.lines(parsed), "json" end
   if #result.content == 0 and result.structuredContent ~= nil then
     return json.lines(result.structuredContent), "json"
   end
   local lines = {}
   for place, content in ipairs(result.content) do
-    if place > 1 then
-      table.insert(lines, "")
-    end
+    if place > 1 then table.insert(lines, "") end
     vim.list_extend(lines, block(result.server, content))
   end
   if result.structuredContent ~= nil then
@@ -90,45 +78,38 @@ function M.render(result)
   return lines, "markdown"
 end
 
----Opens the link or file on the cursor's line.
+---Opens the link on the cursor's line: a resource, a page, or a file that was kept. Nothing else that a server names.
 local function follow()
   local line = vim.api.nvim_get_current_line()
-  local target = line:match("%]%((mcp://[^%s]+)%)") or line:match("%]%(([^%s]+)%)") or line:match("mcp://%S+")
-  if not target then
-    return client.say("no link on this line")
-  elseif vim.startswith(target, "mcp://") then
-    require("mcp_sidecar.resources").open(target)
-  else
-    vim.ui.open(target)
-  end
+  local target = line:match("%]%((mcp://[^%s]+)%)") or line:match("%]%(([^%s]+)%)") or line:match("%a+://[^%s)>\"']+")
+  if not target then return client.say("no link on this line") end
+  if vim.startswith(target, "mcp://") then return require("mcp_sidecar.resources").open(target) end
+  if target:match("^https?://") or vim.startswith(target, cache() .. "/") then return vim.ui.open(target) end
+  client.warn(("`%s` is neither a page nor a resource: not opened"):format(target))
 end
 
 ---@param origin mcp_sidecar.Origin
 ---@param lines string[]
+---@param replace boolean
 local function put(origin, lines, replace)
   if not vim.api.nvim_buf_is_valid(origin.buffer) or not vim.bo[origin.buffer].modifiable then
-    return client.say("the buffer that this call came from cannot be changed", vim.log.levels.WARN)
+    return client.warn("the buffer that this call came from cannot be changed")
   end
-  if replace and origin.first then
-    vim.api.nvim_buf_set_lines(origin.buffer, origin.first - 1, origin.last, false, lines)
+  local range = origin.range
+  if replace and range and origin.exact then
+    pcall(vim.api.nvim_buf_set_text, origin.buffer, range[1], range[2], range[3], range[4], lines)
+    local last = #lines == 1 and range[2] + #lines[1] or #lines[#lines]
+    origin.range = { range[1], range[2], range[1] + #lines - 1, last }
+  elseif replace and range then
+    vim.api.nvim_buf_set_lines(origin.buffer, range[1], range[3] + 1, false, lines)
+    origin.range = { range[1], 0, range[1] + #lines - 1, #lines[#lines] }
   else
-    local row = origin.last or vim.api.nvim_buf_line_count(origin.buffer)
-    if not origin.last and vim.api.nvim_win_is_valid(origin.window) then
-      row = vim.api.nvim_win_get_cursor(origin.window)[1]
-    end
+    local there = not range and vim.api.nvim_win_is_valid(origin.window)
+    local row = there and vim.api.nvim_win_get_cursor(origin.window)[1]
+      or range and range[3] + 1
+      or vim.api.nvim_buf_line_count(origin.buffer)
     vim.api.nvim_buf_set_lines(origin.buffer, row, row, false, lines)
   end
-end
-
-local function help()
-  look.peek({
-    "`Y`  yank all of it",
-    "`I`  insert it where the call came from",
-    "`R`  put it in place of the lines that the call was made with",
-    "`.`  call again",
-    "`gf` `gx` `<CR>`  open the link or file on this line",
-    "`q`  close",
-  }, { title = "result" })
 end
 
 ---@param result mcp_sidecar.Result
@@ -137,63 +118,63 @@ function M.show(result, origin)
   local lines, filetype = M.render(result)
   local buffer = look.buffer(("mcp-result://%s/%s"):format(result.server, result.tool), filetype)
   look.set_lines(buffer, lines)
-  if filetype == "markdown" then
-    pcall(vim.treesitter.start, buffer, "markdown")
+  if filetype == "markdown" then pcall(vim.treesitter.start, buffer, "markdown") end
+  vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
+  for row, line in ipairs(filetype == "markdown" and lines or {}) do
+    if line:match("^!?%[.*%]%(%S+%)$") then
+      local hint = { { "  <CR>", "McpKey" }, { " opens it", "McpMuted" } }
+      vim.api.nvim_buf_set_extmark(buffer, namespace, row - 1, 0, { virt_text = hint })
+    end
   end
-  look.map(buffer, "n", "q", look.close, "close")
-  look.map(buffer, "n", "gf", follow, "open the link")
-  look.map(buffer, "n", "gx", follow, "open the link")
-  look.map(buffer, "n", "<CR>", follow, "open the link")
-  look.map(buffer, "n", "Y", function()
-    vim.fn.setreg('"', lines, "l")
-    pcall(vim.fn.setreg, "+", lines, "l")
-    client.say("yanked")
-  end, "yank all")
-  look.map(buffer, "n", "I", function()
-    put(origin, lines, false)
-  end, "insert where the call came from")
-  look.map(buffer, "n", "R", function()
-    put(origin, lines, true)
-  end, "replace what the call was made with")
-  look.map(buffer, "n", ".", function()
-    require("mcp_sidecar.ui.form").again()
-  end, "call again")
-  look.map(buffer, "n", "g?", help, "help")
+  look.keys(buffer, "result", {
+    {
+      "Y",
+      function()
+        look.yank(lines)
+        client.say("yanked")
+      end,
+      "yank all of it",
+    },
+    { "I", function() put(origin, lines, false) end, "insert it where the call came from" },
+    { "R", function() put(origin, lines, true) end, "put it in place of the text that the call was made with" },
+    { ".", function() require("mcp_sidecar.ui.call").again() end, "call again" },
+    { "gf gx <CR>", follow, "open the link on this line" },
+  })
   -- Beside a form there is room; anywhere else below.
-  local form = vim.fn.bufwinid(look.find(("mcp-call://%s/%s"):format(result.server, result.tool)) or -1)
-  if vim.fn.bufwinid(buffer) == -1 and form ~= -1 then
+  local form, mods = vim.fn.bufwinid(look.find(("mcp-call://%s/%s"):format(result.server, result.tool)) or -1), nil
+  if form ~= -1 then
     vim.api.nvim_set_current_win(form)
-    look.show(buffer, vim.o.columns >= 100 and { vertical = true, split = "belowright" } or { split = "belowright" })
-  else
-    look.show(buffer)
+    mods = { vertical = vim.o.columns >= 100, split = "belowright" }
   end
-  vim.wo.wrap = true
-  vim.wo.conceallevel = filetype == "markdown" and 2 or 0
-  local hints = { { "Y", "yank" }, { "I", "insert" }, { "R", "replace" }, { ".", "again" }, { "g?", "help" } }
-  vim.wo.winbar = ("%%#%s# %s %%#McpTool#%s  %%#McpMuted#%s  %s%%=%s"):format(
-    result.isError and "McpFailed" or "McpConnected",
-    result.isError and look.icon("failed") .. " error from" or look.icon("ok"),
-    look.literal(result.tool),
-    look.duration(result.durationMs),
-    look.literal(result.decision),
-    look.hints(hints)
-  )
+  local failed = result.isError
+  local bar = look.winbar({
+    {
+      failed and " " .. look.icon("failed") .. " error from " or " " .. look.icon("ok") .. " ",
+      failed and "McpFailed" or "McpConnected",
+    },
+    { result.tool, "McpTool" },
+    { ("  %s  %s"):format(look.duration(result.durationMs), result.decision), "McpMuted" },
+  }, { { "Y", "yank" }, { "I", "insert" }, { "R", "replace" }, { ".", "again" }, { "g?", "help" } })
+  local window = look.show(buffer, { mods = mods, winbar = bar, wrap = true })
+  vim.wo[window].conceallevel = filetype == "markdown" and 2 or 0
+  -- Long JSON begins folded, short JSON is read at a glance.
+  vim.wo[window].foldmethod = filetype == "json" and "indent" or "manual"
+  vim.wo[window].foldlevel = #lines > vim.api.nvim_win_get_height(window) and 2 or 99
+  vim.bo[buffer].shiftwidth = 2
 end
 
 ---Tries a server out and tells what it has.
 ---@param params { server?: string, config?: table }
 function M.test(params)
-  client.command("mcp.server.test", params, function(err, result)
-    if err then
-      return client.complain(err)
-    end
-    local lines = { ("%s  %s"):format(look.icon(result.success and "ok" or "failed"), result.message) }
+  client.fetch("mcp.server.test", params, function(result)
+    local lines = { ("%s  %s"):format(look.icon(result.success and "ok" or "failed"), result.message), "" }
     for _, part in ipairs({ "tools", "resources", "prompts" }) do
       for _, item in ipairs(result[part] or {}) do
-        table.insert(lines, ("- %s `%s` %s"):format(part:sub(1, -2), item.name or item.uri, item.description or ""))
+        local text = look.fit(item.description, math.max(20, vim.o.columns - 40))
+        table.insert(lines, ("- %s `%s` %s"):format(part:sub(1, -2), item.name or item.uri, text))
       end
     end
-    look.peek(vim.split(table.concat(lines, "\n"), "\n"), { title = params.server or "test" })
+    look.peek(vim.split(table.concat(lines, "\n"), "\n"), params.server or "test")
   end)
 end
 

@@ -9,323 +9,290 @@ local M = {}
 ---@field text string
 ---@field spans { [1]: integer, [2]: integer, [3]: string }[] from, to, highlight group
 ---@field id? string the same thing has the same id in the next picture
----@field kind? "server"|"tool"|"approval"|"call"|"grant"
+---@field kind? "server"|"tool"|"approval"|"call"|"grant"|"log"
 ---@field item? table
 
----@param chunks { [1]: string, [2]?: string }[]
+---@class mcp_sidecar.Known what the rows are made from
+---@field running boolean
+---@field servers table<string, mcp_sidecar.Server>
+---@field approvals mcp_sidecar.Approval[]
+---@field unfolded table<string, boolean>
+---@field tools table<string, mcp_sidecar.Tool[]>
+---@field calls table[]
+---@field grants table[]
+---@field log table[]
+
+---@param chunks { [1]: string, [2]?: string }[] text and highlight group
 ---@return mcp_sidecar.Row
 local function row(chunks, id, kind, item)
   local text, spans = "", {}
   for _, chunk in ipairs(chunks) do
     local from = #text
     text = text .. chunk[1]
-    if chunk[2] and chunk[1] ~= "" then
-      table.insert(spans, { from, #text, chunk[2] })
-    end
+    if chunk[2] and chunk[1] ~= "" then table.insert(spans, { from, #text, chunk[2] }) end
   end
   return { text = (text:gsub("%s+$", "")), spans = spans, id = id, kind = kind, item = item }
 end
 
-local function title(text)
-  return row({ { " " .. text, "McpTitle" } }, "title:" .. text)
+local function title(text) return row({ { " " .. text, "McpTitle" } }, "title:" .. text) end
+local function blank(id) return row({}, "blank:" .. id) end
+local function note(text, id) return row({ { "   " .. text, "McpMuted" } }, id or "none") end
+
+---The widest of some texts, within bounds.
+local function widest(items, text, least, most)
+  for _, item in ipairs(items) do
+    least = math.min(most, math.max(least, vim.api.nvim_strwidth(text(item) or "")))
+  end
+  return least
 end
 
-local function blank(id)
-  return row({}, "blank:" .. id)
-end
-
-local function note(text, id)
-  return row({ { "   " .. text, "McpMuted" } }, id or text)
-end
-
-local function plural(count, word)
-  return ("%d %s%s"):format(count, word, count == 1 and "" or "s")
-end
-
+---What to say about a server beside its name: why it is not connected, or what it has.
 ---@param server mcp_sidecar.Server
-local function counts(server)
+---@return string text, string? group
+local function story(server)
+  if server.status == "disabled" then return "switched off in its file", "McpMuted" end
+  if server.status == "failed" then return server.error or "failed", "McpFailed" end
+  if server.status == "needs-auth" then return "needs you to sign in: i", "McpNeedsAuth" end
+  if server.needsTrust or server.reason == "awaiting-trust" then
+    return server.trustDiff and "changed since you trusted it: t" or "waits until you trust it: t", "McpPending"
+  end
+  if server.status == "pending" then return server.reason or "starting", "McpPending" end
+  if server.status ~= "connected" then return (server.config or {}).description or "", "McpMuted" end
   local parts = {}
-  for _, part in ipairs({
-    { server.toolCount, "tool" },
-    { server.resourceCount, "resource" },
-    { server.promptCount, "prompt" },
-  }) do
-    if (part[1] or 0) > 0 then
-      table.insert(parts, plural(part[1], part[2]))
-    end
+  for _, part in ipairs({ "tool", "resource", "prompt" }) do
+    local count = server[part .. "Count"] or 0
+    if count > 0 then table.insert(parts, ("%d %s%s"):format(count, part, count == 1 and "" or "s")) end
   end
   return table.concat(parts, "  ")
 end
 
----What to say about a server beside its name: why it is not connected, or what it has.
-local function story(server)
-  if server.status == "disabled" then
-    return "switched off in its file", "McpMuted"
-  elseif server.status == "failed" then
-    return server.error or "failed", "McpFailed"
-  elseif server.status == "needs-auth" then
-    return "needs you to sign in: i", "McpNeedsAuth"
-  elseif server.needsTrust or server.reason == "awaiting-trust" then
-    return server.trustDiff and "changed since you trusted it: t" or "waits until you trust it: t", "McpPending"
-  elseif server.status == "pending" then
-    return server.reason or "starting", "McpPending"
-  elseif server.status == "connected" then
-    return counts(server), nil
-  end
-  return (server.config or {}).description or "", "McpMuted"
-end
-
----@param tool mcp_sidecar.Tool
-local function tool_row(tool, widths, indent, width)
-  local manner, group = look.manner(tool.annotations)
-  local room = width - indent - widths.tool - widths.level - widths.manner - 8
-  local source = room > 50 and 2 + widths.source or 0
-  local words = tool.changed and "changed since you allowed it" or tool.description
-  return row({
-    { (" "):rep(indent) },
-    { look.pad(tool.tool, widths.tool), "McpTool" },
-    { "  " .. look.pad(tool.level, widths.level), look.level_group(tool.level) },
-    { "  " .. look.pad(manner, widths.manner), group },
-    { "  " .. look.pad(words, math.max(8, room - source)), tool.changed and "McpAsks" or nil },
-    { source > 0 and "  " .. look.fit(tool.source, widths.source) or "", "McpMuted" },
-  }, "tool:" .. tool.name, "tool", tool)
-end
-
-local function tool_widths(tools)
-  local widths = { tool = 8, level = 12, manner = 0, source = 0 }
+---@param tools mcp_sidecar.Tool[]
+local function add_tools(rows, tools, indent, width)
+  local name = widest(tools, function(tool) return tool.tool end, 8, 28)
+  local level = widest(tools, function(tool) return tool.level end, 12, 20)
+  local manner = widest(tools, function(tool) return (look.manner(tool.annotations)) end, 0, 10)
+  local room = width - indent - name - level - manner - 8
+  local source = room > 50 and widest(tools, function(tool) return tool.source end, 0, 28) or 0
+  if source > 0 then room = room - source - 2 end
   for _, tool in ipairs(tools) do
-    widths.tool = math.min(28, math.max(widths.tool, vim.api.nvim_strwidth(tool.tool)))
-    widths.level = math.max(widths.level, #tool.level)
-    widths.manner = math.max(widths.manner, #look.manner(tool.annotations))
-    widths.source = math.min(28, math.max(widths.source, vim.api.nvim_strwidth(tool.source or "")))
-  end
-  return widths
-end
-
-local function add_approvals(rows, approvals, width)
-  for _, approval in ipairs(approvals) do
-    local mark = approval.kind == "trust" and approval.diff and "changed" or approval.kind
-    table.insert(
-      rows,
-      row({
-        { "   " .. look.icon("ask") .. " ", "McpAsks" },
-        { look.pad(approval.title, math.max(20, width - 34)) },
-        { "  " .. look.pad(mark, 11), "McpMuted" },
-        { " <CR>", "McpKey" },
-        { " answer", "McpMuted" },
-      }, "approval:" .. approval.id, "approval", approval)
-    )
+    local word, group = look.manner(tool.annotations)
+    local words = tool.changed and "changed since you allowed it" or tool.description
+    local shown = row({
+      { (" "):rep(indent) },
+      { look.pad(tool.tool, name), "McpTool" },
+      { "  " .. look.pad(tool.level, level), look.level_group(tool.level) },
+      { "  " .. look.pad(word, manner), group },
+      { "  " .. look.pad(words, math.max(8, room)), tool.changed and "McpAsks" or nil },
+      { source > 0 and "  " .. look.fit(tool.source, source) or "", "McpMuted" },
+    }, "tool:" .. tool.name, "tool", tool)
+    table.insert(rows, shown)
   end
 end
 
-local function sorted(servers)
-  local list = vim.tbl_values(servers)
-  table.sort(list, function(one, other)
-    return one.name < other.name
-  end)
-  return list
+---@param approval mcp_sidecar.Approval
+local function approval_row(approval, width)
+  return row({
+    { "   " .. look.icon("ask") .. " ", "McpAsks" },
+    { look.pad(approval.title, math.max(20, width - 34)) },
+    { "  " .. look.pad(approval.kind == "trust" and approval.diff and "changed" or approval.kind, 11), "McpMuted" },
+    { " <CR>", "McpKey" },
+    { " answer", "McpMuted" },
+  }, "approval:" .. approval.id, "approval", approval)
 end
 
-local function add_details(rows, server, data, width)
+---@param server mcp_sidecar.Server
+---@param known mcp_sidecar.Known
+local function add_details(rows, server, known, width)
   local function detail(label, text, group)
-    if text and text ~= "" then
-      for place, line in ipairs(vim.split(text, "\n")) do
-        local shown = row({
-          { "       " .. look.pad(place == 1 and label or "", 9), "McpMuted" },
-          { look.fit(line, width - 18), group },
-        }, ("detail:%s:%s:%d"):format(server.name, label, place), "server", server)
-        table.insert(rows, shown)
-      end
+    for place, line in ipairs(text and text ~= "" and look.wrap(text, width - 18) or {}) do
+      local id = ("detail:%s:%s:%d"):format(server.name, label, place)
+      local chunks = { { "       " .. look.pad(place == 1 and label or "", 9), "McpMuted" }, { line, group } }
+      table.insert(rows, row(chunks, id, "server", server))
     end
   end
   detail("error", server.error, "McpFailed")
   detail("changed", server.trustDiff, "McpPending")
-  for place, warning in ipairs(server.warnings or {}) do
-    detail(place == 1 and "warning" or "", warning, "McpPending")
-  end
-  local tools = data.tools[server.name]
-  if server.toolCount > 0 and not tools then
-    table.insert(rows, note("    …", "loading:" .. server.name))
-  end
-  local widths = tool_widths(tools or {})
-  for _, tool in ipairs(tools or {}) do
-    table.insert(rows, tool_row(tool, widths, 7, width))
-  end
+  detail("warning", table.concat(server.warnings or {}, "\n"), "McpPending")
+  local tools, definition = known.tools[server.name], server.config or {}
+  if server.toolCount > 0 and not tools then table.insert(rows, note("    …", "loading:" .. server.name)) end
+  add_tools(rows, tools or {}, 7, width)
   if server.status ~= "connected" or #(tools or {}) == 0 then
-    local command = (server.config or {}).command or (server.config or {}).url
-    local words = { type(command) == "table" and table.concat(command, " ") or command }
-    vim.list_extend(words, (server.config or {}).args or {})
-    detail("runs", table.concat(vim.tbl_map(tostring, words), " "))
+    local words = vim.iter({ definition.command or definition.url or {}, definition.args or {} }):flatten(2)
+    detail("runs", words:map(tostring):join(" "))
   end
-  detail(
-    "from",
-    server.file and vim.fn.fnamemodify(server.file, ":~:.") .. (server.line and ":" .. server.line + 1 or "")
-  )
+  local place = server.file and vim.fn.fnamemodify(server.file, ":~:.")
+  detail("from", place and place .. (server.line and ":" .. server.line + 1 or ""))
 end
 
+---How it is reached, where there is room to say so, and where it comes from.
+local function tail(server, width)
+  return width >= 100 and ("%s  %s"):format(server.transport, server.scope) or server.scope
+end
+
+---@param server mcp_sidecar.Server
+---@param widths { all: integer, name: integer, latency: integer, tail: integer }
+local function server_row(server, unfolded, widths)
+  local group = look.status_groups[server.status]
+  local text, text_group = story(server)
+  local word = (server.enabled or server.status == "disabled") and server.status or server.status .. " off"
+  local room = widths.all - widths.name - widths.latency - widths.tail - 26
+  return row({
+    { " " .. look.icon(unfolded and "unfolded" or "folded") .. " ", "McpMuted" },
+    { look.icon(server.status) .. " ", group },
+    { look.pad(server.name, widths.name), server.enabled and "McpServer" or "McpMuted" },
+    { "  " .. look.pad(word, 13), group },
+    { "  " .. look.pad(text, math.max(10, room)), text_group },
+    { look.pad(" " .. look.duration(server.latencyMs), widths.latency), "McpMuted" },
+    { "  " .. tail(server, widths.all), "McpMuted" },
+  }, "server:" .. server.name, "server", server)
+end
+
+---A title, a row for each item, or a word about their absence.
+local function list(name, items, none, each)
+  local rows = { title(name) }
+  for place, item in ipairs(items) do
+    table.insert(rows, each(item, place))
+  end
+  if #items == 0 then table.insert(rows, note(none)) end
+  return rows
+end
+
+local function sorted(servers)
+  local found = vim.tbl_values(servers)
+  table.sort(found, function(one, other) return one.name < other.name end)
+  return found
+end
+
+---@type table<string, fun(known: mcp_sidecar.Known, width: integer): mcp_sidecar.Row[]>
 local views = {}
 
-function views.servers(data, width)
-  local rows = {}
-  if #data.approvals > 0 then
-    table.insert(rows, title("Waiting for you"))
-    add_approvals(rows, data.approvals, width)
+function views.servers(known, width)
+  local rows, servers = {}, sorted(known.servers)
+  if #known.approvals > 0 then
+    vim.list_extend(rows, views.approvals(known, width))
     table.insert(rows, blank("approvals"))
   end
-  local servers = sorted(data.servers)
-  local names = 8
-  for _, server in ipairs(servers) do
-    names = math.min(28, math.max(names, vim.api.nvim_strwidth(server.name)))
-  end
+  local widths = {
+    all = width,
+    name = widest(servers, function(server) return server.name end, 8, 28),
+    tail = widest(servers, function(server) return tail(server, width) end, 0, 30),
+    latency = widest(servers, function(server) return look.duration(server.latencyMs) end, -1, 8) + 1,
+  }
   table.insert(rows, title("Servers"))
   if #servers == 0 then
-    table.insert(
-      rows,
-      note(
-        data.running and "no servers yet: describe one in mcp.json" or "the sidecar is not running: u starts it",
-        "none"
-      )
-    )
+    local running = "no servers yet: A adds one, or describe one in mcp.json"
+    table.insert(rows, note(known.running and running or "the sidecar is not running: u starts it"))
   end
   for _, server in ipairs(servers) do
-    local group = look.status_groups[server.status]
-    local text, text_group = story(server)
-    local word = (server.enabled or server.status == "disabled") and server.status or server.status .. " off"
-    local wide = width >= 100
-    local tail = wide and ("%s  %s"):format(server.transport, server.scope) or server.scope
-    local latency = server.latencyMs and look.duration(server.latencyMs) or ""
-    local room = width - names - 2 - 20 - #tail - 3 - 9
-    table.insert(
-      rows,
-      row({
-        { " " .. look.icon(data.unfolded[server.name] and "unfolded" or "folded") .. " ", "McpMuted" },
-        { look.icon(server.status) .. " ", group },
-        { look.pad(server.name, names), server.enabled and "McpServer" or "McpMuted" },
-        { "  " .. look.pad(word, 13), group },
-        { "  " .. look.pad(text, math.max(10, room)), text_group },
-        { " " .. look.pad(latency, 7), "McpMuted" },
-        { "  " .. tail, "McpMuted" },
-      }, "server:" .. server.name, "server", server)
-    )
-    if data.unfolded[server.name] then
-      add_details(rows, server, data, width)
-    end
+    local unfolded = known.unfolded[server.name]
+    table.insert(rows, server_row(server, unfolded, widths))
+    if unfolded then add_details(rows, server, known, width) end
   end
   return rows
 end
 
-function views.tools(data, width)
+function views.tools(known, width)
   local rows = {}
-  for _, server in ipairs(sorted(data.servers)) do
-    local tools = data.tools[server.name] or {}
+  for _, server in ipairs(sorted(known.servers)) do
+    local tools = known.tools[server.name] or {}
     if #tools > 0 then
       table.insert(rows, title(server.name))
-      local widths = tool_widths(tools)
-      for _, tool in ipairs(tools) do
-        table.insert(rows, tool_row(tool, widths, 3, width))
-      end
+      add_tools(rows, tools, 3, width)
       table.insert(rows, blank(server.name))
     end
   end
-  if #rows == 0 then
-    table.insert(rows, note("no tools: no server is connected yet", "none"))
-  end
-  return rows
+  return #rows > 0 and rows or { note("no tools: no server is connected yet") }
 end
 
-function views.approvals(data, width)
-  local rows = { title("Waiting for you") }
-  add_approvals(rows, data.approvals, width)
-  if #data.approvals == 0 then
-    table.insert(rows, note("nothing waits for an answer", "none"))
-  end
-  return rows
+function views.approvals(known, width)
+  return list(
+    "Waiting for you",
+    known.approvals,
+    "nothing waits for an answer",
+    function(approval) return approval_row(approval, width) end
+  )
 end
 
-function views.calls(data, width)
-  local rows = { title("Calls") }
-  for _, call in ipairs(data.calls) do
+function views.calls(known, width)
+  local names = widest(known.calls, function(call) return call.server .. "/" .. call.tool end, 12, 28)
+  return list("Calls", known.calls, "no tool was called yet", function(call)
     local who = (call.requester or {}).name or (call.requester or {}).kind or ""
     local told = call.error or ("%s by %s"):format(call.decision, call.decidedBy)
-    table.insert(
-      rows,
-      row({
-        { "   " .. look.clock(call.time) .. " ", "McpMuted" },
-        { look.icon(call.success and "ok" or "failed") .. " ", call.success and "McpConnected" or "McpFailed" },
-        { look.pad(call.server .. "/" .. call.tool, 28), "McpTool" },
-        { " " .. look.pad(look.duration(call.durationMs), 8), "McpMuted" },
-        { " " .. look.pad(who, 10) },
-        { " " .. look.fit(told, math.max(10, width - 66)), call.error and "McpFailed" or "McpMuted" },
-      }, "call:" .. call.callId, "call", call)
-    )
-  end
-  if #data.calls == 0 then
-    table.insert(rows, note("no tool was called yet", "none"))
-  end
-  return rows
+    return row({
+      { "   " .. look.clock(call.time) .. " ", "McpMuted" },
+      { look.icon(call.success and "ok" or "failed") .. " ", call.success and "McpConnected" or "McpFailed" },
+      { look.pad(call.server .. "/" .. call.tool, names), "McpTool" },
+      { " " .. look.pad(look.duration(call.durationMs), 8), "McpMuted" },
+      { " " .. look.pad(who, 10) },
+      { " " .. look.fit(told, math.max(10, width - names - 36)), call.error and "McpFailed" or "McpMuted" },
+    }, "call:" .. call.callId, "call", call)
+  end)
 end
 
-function views.grants(data)
-  local rows = { title("What you have allowed") }
-  for _, grant in ipairs(data.grants) do
-    table.insert(
-      rows,
-      row({
-        { "   " .. look.pad(grant.server .. "/" .. grant.tool, 36), "McpTool" },
+function views.grants(known)
+  local names = widest(known.grants, function(grant) return grant.server .. "/" .. grant.tool end, 12, 36)
+  return list(
+    "What you have allowed",
+    known.grants,
+    "nothing: every answer was for once",
+    function(grant)
+      return row({
+        { "   " .. look.pad(grant.server .. "/" .. grant.tool, names), "McpTool" },
         { "  " .. look.pad(grant.level, 16), look.level_group(grant.level) },
         { "  " .. look.pad(grant.scope, 9) },
         { "  since " .. (grant.since or ""):sub(1, 10), "McpMuted" },
         { "  x", "McpKey" },
         { " revoke", "McpMuted" },
       }, "grant:" .. grant.id, "grant", grant)
-    )
-  end
-  if #data.grants == 0 then
-    table.insert(rows, note("nothing: every answer was for once", "none"))
-  end
-  return rows
+    end
+  )
 end
 
-function views.log(data, width)
-  local rows = { title("Log") }
-  for place, line in ipairs(data.log) do
-    table.insert(rows, row({ { " " .. look.fit(logs.line(line), width - 2), logs.group(line) } }, "log:" .. place))
-  end
-  if #data.log == 0 then
-    table.insert(rows, note("nothing logged yet", "none"))
-  end
-  return rows
+function views.log(known, width)
+  return list(
+    "Log",
+    known.log,
+    "nothing logged yet",
+    function(line, place)
+      return row({ { " " .. look.fit(logs.line(line), width - 2), logs.group(line) } }, "log:" .. place, "log", line)
+    end
+  )
 end
 
 M.views = { "servers", "tools", "approvals", "calls", "grants", "log" }
 
+---@param view string
+---@param known mcp_sidecar.Known
+---@param width integer
 ---@return mcp_sidecar.Row[]
-function M.build(view, data, width)
-  return views[view](data, width)
-end
+function M.build(view, known, width) return views[view](known, width) end
 
 ---The line above: how things stand, and the views.
-function M.winbar(view, data, width)
-  local count = { connected = 0, failed = 0, pending = 0, ["needs-auth"] = 0 }
-  for _, server in pairs(data.servers) do
+---@param view string
+---@param known mcp_sidecar.Known
+---@param width integer
+---@return string
+function M.winbar(view, known, width)
+  local count, parts = {}, { width >= 90 and "%#McpTitle# MCP " or "" }
+  for _, server in pairs(known.servers) do
     count[server.status] = (count[server.status] or 0) + 1
   end
-  local text = "%#McpTitle# MCP "
   for _, status in ipairs({ "connected", "failed", "needs-auth", "pending" }) do
-    if count[status] > 0 then
+    if count[status] then
       local word = width >= 110 and " " .. status or ""
-      text = text .. ("%%#%s# %s %d%s"):format(look.status_groups[status], look.icon(status), count[status], word)
+      local part = ("%%#%s# %s %d%s"):format(look.status_groups[status], look.icon(status), count[status], word)
+      table.insert(parts, part)
     end
   end
-  if #data.approvals > 0 then
-    text = text .. ("%%#McpAsks#  ? %d%s"):format(#data.approvals, width >= 110 and " waiting" or "")
+  if #known.approvals > 0 then
+    table.insert(parts, ("%%#McpAsks#  ? %d%s"):format(#known.approvals, width >= 110 and " waiting" or ""))
   end
-  text = text .. "%="
+  table.insert(parts, "%=")
   for place, name in ipairs(M.views) do
     local label = name:sub(1, 1):upper() .. name:sub(2)
-    text = text .. ("%%#McpKey# %d%%#%s# %s"):format(place, name == view and "McpTitle" or "McpMuted", label)
+    table.insert(parts, ("%%#McpKey# %d%%#%s# %s"):format(place, name == view and "McpTitle" or "McpMuted", label))
   end
-  return text .. "%#McpKey#  g?%#McpMuted# help "
+  return table.concat(parts) .. "%#McpKey#  g?%#McpMuted# " .. (width >= 90 and "help " or "")
 end
 
 return M

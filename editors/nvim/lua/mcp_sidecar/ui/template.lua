@@ -5,68 +5,73 @@ local json = require("mcp_sidecar.json")
 
 local M = {}
 
----A value to begin with.
+local empty = { string = "", number = 0, integer = 0, boolean = false, array = {} }
+
+local function kind_of(field) return type(field.type) == "table" and field.type[1] or field.type end
+
+---A value to begin with; an object has what it requires.
+---@param field table
 function M.example(field)
-  if field.default ~= nil and field.default ~= vim.NIL then
-    return field.default
-  elseif field.const ~= nil then
-    return field.const
-  elseif type(field.enum) == "table" then
-    return field.enum[1]
+  if field.default ~= nil and field.default ~= vim.NIL then return field.default end
+  if field.const ~= nil then return field.const end
+  if type(field.enum) == "table" then return field.enum[1] end
+  local kind = kind_of(field)
+  if kind == "object" then
+    local value, names, required = vim.empty_dict(), fields.order(field)
+    for _, name in ipairs(names) do
+      if required[name] then value[name] = M.example(field.properties[name]) end
+    end
+    return value
   end
-  local kind = type(field.type) == "table" and field.type[1] or field.type
-  local empty = { string = "", number = 0, integer = 0, boolean = false, array = {}, object = vim.empty_dict() }
-  if (kind == "number" or kind == "integer") and type(field.minimum) == "number" and field.minimum > 0 then
-    return field.minimum
-  end
+  local least = type(field.minimum) == "number" and field.minimum or 0
+  if (kind == "number" or kind == "integer") and least > 0 then return least end
   return empty[kind] == nil and "" or empty[kind]
 end
 
 ---The lines of a new form: what is required, and what has a default.
+---@param schema table
+---@param given table
+---@return string[]
 function M.lines(schema, given)
   local names, required = fields.order(schema)
   local lines = {}
   for _, name in ipairs(names) do
-    local field = schema.properties[name]
-    local has_default = field.default ~= nil and field.default ~= vim.NIL
-    if given[name] ~= nil or required[name] or has_default then
-      local value = given[name]
-      if value == nil then
-        value = M.example(field)
-      end
-      table.insert(lines, ("  %s: %s"):format(vim.json.encode(name), json.pretty(value, "  ")))
-    end
+    local field, value = schema.properties[name], given[name]
+    local wanted = required[name] or (field.default ~= nil and field.default ~= vim.NIL)
+    if value == nil and wanted then value = M.example(field) end
+    if value ~= nil then table.insert(lines, ("  %s: %s"):format(vim.json.encode(name), json.pretty(value, "  "))) end
   end
-  local text = "{\n" .. table.concat(lines, ",\n") .. "\n}"
-  return vim.split(#lines == 0 and "{\n}" or text, "\n")
+  return vim.split(#lines == 0 and "{\n}" or "{\n" .. table.concat(lines, ",\n") .. "\n}", "\n")
 end
 
+local limits = {
+  { "minimum", "≥ %s" },
+  { "maximum", "≤ %s" },
+  { "minLength", "at least %s long" },
+  { "maxLength", "at most %s long" },
+  { "pattern", "like %s" },
+}
+
 ---What a value has to be, in a few words.
+---@param field table
+---@return string
 function M.constraint(field)
   local parts = { type(field.type) == "table" and table.concat(field.type, " or ") or field.type }
-  if type(field.enum) == "table" then
-    parts = { table.concat(vim.tbl_map(vim.json.encode, field.enum), " ") }
-  end
-  for key, text in pairs({
-    minimum = "≥ %s",
-    maximum = "≤ %s",
-    minLength = "at least %s long",
-    maxLength = "at most %s long",
-    pattern = "like %s",
-  }) do
-    if type(field[key]) == "number" or type(field[key]) == "string" then
-      table.insert(parts, text:format(field[key]))
-    end
+  if type(field.enum) == "table" then parts = { table.concat(vim.tbl_map(vim.json.encode, field.enum), " ") } end
+  for _, limit in ipairs(limits) do
+    local value = field[limit[1]]
+    if type(value) == "number" or type(value) == "string" then table.insert(parts, limit[2]:format(value)) end
   end
   return table.concat(parts, ", ")
 end
 
 ---Fills the first text field that is free.
+---@param tool mcp_sidecar.Tool
+---@param text string
+---@return table
 function M.with_text(tool, text)
   for _, name in ipairs((fields.order(tool.inputSchema))) do
-    if tool.inputSchema.properties[name].type == "string" then
-      return { [name] = text }
-    end
+    if tool.inputSchema.properties[name].type == "string" then return { [name] = text } end
   end
   return {}
 end

@@ -14,9 +14,12 @@ local function definition(tool, name)
     },
     cmds = {
       function(_, arguments, opts)
-        tools.call(tool, arguments or {}, "CodeCompanion", function(text, err)
-          opts.output_cb({ status = err and "error" or "success", data = err or text })
-        end)
+        tools.call(
+          tool,
+          arguments or {},
+          "CodeCompanion",
+          function(text, err) opts.output_cb({ status = err and "error" or "success", data = err or text }) end
+        )
       end,
     },
     output = {
@@ -53,9 +56,7 @@ function M.setup()
         visible = true,
         -- The sidecar asks where it has to.
         opts = { require_approval_before = false },
-        callback = function()
-          return definition(tool, name)
-        end,
+        callback = function() return definition(tool, name) end,
       }
       groups[tool.server] = groups[tool.server] or {}
       table.insert(groups[tool.server], name)

@@ -1,0 +1,134 @@
+--- Calling tools: which one, from where, and what comes of it. The form for the arguments is in `form`.
+
+local client = require("mcp_sidecar.client")
+local fields = require("mcp_sidecar.ui.fields")
+local json = require("mcp_sidecar.json")
+local look = require("mcp_sidecar.ui.look")
+
+local M = {}
+
+---@class mcp_sidecar.Origin where a call comes from, and where its result may be put
+---@field buffer integer
+---@field window integer
+---@field range? integer[] first line and column, last line and column (exclusive), all from 0
+---@field exact? boolean the range is a selection within lines, not whole lines
+
+---@type { tool: mcp_sidecar.Tool, arguments: table }?
+local last_call
+
+---The current place; with lines, or the exact selection when they are the ones of it.
+---@param first? integer
+---@param last? integer
+---@return mcp_sidecar.Origin origin, string? text
+function M.origin(first, last)
+  local origin = { buffer = vim.api.nvim_get_current_buf(), window = vim.api.nvim_get_current_win() }
+  if not (first and last) then return origin end
+  local from, to = vim.fn.getpos("'<"), vim.fn.getpos("'>")
+  local lines = vim.api.nvim_buf_get_lines(0, first - 1, last, false)
+  origin.range = { first - 1, 0, last - 1, #lines[#lines] }
+  if vim.fn.visualmode() == "v" and from[2] == first and to[2] == last then
+    local width = #vim.fn.matchstr(lines[#lines], "\\%" .. to[3] .. "c.")
+    origin.exact = true
+    origin.range = { first - 1, from[3] - 1, last - 1, math.min(#lines[#lines], to[3] - 1 + math.max(1, width)) }
+  end
+  return origin, M.text(origin)
+end
+
+---The text of the place that a call comes from: the selection, or nil.
+---@param origin mcp_sidecar.Origin
+---@return string?
+function M.text(origin)
+  if not origin.range or not vim.api.nvim_buf_is_valid(origin.buffer) then return end
+  local ok, lines =
+    pcall(vim.api.nvim_buf_get_text, origin.buffer, unpack(vim.list_extend(vim.list_slice(origin.range), { {} })))
+  return ok and table.concat(lines, "\n") or nil
+end
+
+---Sends a call and shows what comes of it.
+---@param tool mcp_sidecar.Tool
+---@param arguments table
+---@param origin mcp_sidecar.Origin
+---@param opts? { decision?: string, progress?: fun(text: string), done?: fun(err?: mcp_sidecar.Error): boolean? }
+---@return fun() cancel
+function M.send(tool, arguments, origin, opts)
+  opts = opts or {}
+  last_call = { tool = tool, arguments = arguments }
+  return client.command("mcp.tool.call", {
+    tool = tool.name,
+    arguments = next(arguments) and arguments or nil,
+    decision = opts.decision,
+  }, function(err, result)
+    local handled = opts.done and opts.done(err)
+    if err and err.code == -32800 then
+      client.say(("%s was cancelled"):format(tool.tool))
+    elseif err and not handled then
+      client.complain(err)
+    elseif result then
+      require("mcp_sidecar.ui.result").show(result, origin)
+    end
+  end, {
+    progress = function(value)
+      if opts.progress and value.kind ~= "end" then
+        local percent = value.percentage and (" %d %%"):format(value.percentage) or ""
+        opts.progress(("running%s %s"):format(percent, value.message or ""))
+      end
+    end,
+  })
+end
+
+---What a tool says about itself, and what it takes.
+---@param tool mcp_sidecar.Tool
+function M.describe(tool)
+  local lines = vim.split(tool.description or "", "\n")
+  vim.list_extend(lines, { "", ("level `%s` from %s"):format(tool.level, tool.source), "", "```json" })
+  vim.list_extend(lines, json.lines(tool.inputSchema))
+  look.peek(vim.list_extend(lines, { "```" }), tool.name)
+end
+
+---Opens the form of a tool, or calls one that takes no arguments.
+---@param name string
+---@param opts? { arguments?: table, origin?: mcp_sidecar.Origin, text?: string }
+function M.start(name, opts)
+  opts = opts or {}
+  local origin = opts.origin or M.origin()
+  name = require("mcp_sidecar").tool_name(name)
+  client.fetch("mcp.tools", { all = true }, function(result)
+    local tool = vim.iter(result.tools):find(function(each) return each.name == name end)
+    if not tool then return client.complain(("no tool named `%s`; is its server connected?"):format(name)) end
+    if #fields.order(tool.inputSchema) == 0 then return M.send(tool, vim.empty_dict(), origin) end
+    local text = opts.text and require("mcp_sidecar.ui.template").with_text(tool, opts.text)
+    require("mcp_sidecar.ui.form").open(tool, opts.arguments or text or {}, origin)
+  end)
+end
+
+---Lets the user pick a tool.
+---@param opts? { origin?: mcp_sidecar.Origin, text?: string, server?: string }
+function M.pick(opts)
+  opts = vim.tbl_extend("keep", opts or {}, { origin = (M.origin()) })
+  client.fetch("mcp.tools", { server = opts.server }, function(result)
+    if #result.tools == 0 then return client.complain("no tools: no server is connected yet") end
+    look.choose(result.tools, {
+      prompt = "Call: ",
+      kind = "mcp_tool",
+      format = function(tool) return ("%s/%s  %s"):format(tool.server, tool.tool, look.fit(tool.description, 60)) end,
+    }, function(tool) M.start(tool.name, opts) end)
+  end)
+end
+
+---Lets the user pick a tool for a place in a file, as a code action names it: its text, or else its line.
+---@param uri string
+---@param range lsp.Range
+function M.pick_for(uri, range)
+  local origin = { buffer = vim.uri_to_bufnr(uri), window = vim.api.nvim_get_current_win() }
+  local last = vim.api.nvim_buf_get_lines(origin.buffer, range["end"].line, range["end"].line + 1, false)[1] or ""
+  origin.range = { range.start.line, 0, range["end"].line, #last }
+  M.pick({ origin = origin, text = M.text(origin) })
+end
+
+---The last call again, with the same arguments; the policy is asked anew.
+function M.again()
+  if not last_call then return client.say("no tool was called yet") end
+  M.send(last_call.tool, last_call.arguments, (M.origin()))
+end
+
+return M

@@ -1,0 +1,83 @@
+local Child = require("child")
+
+local function read(path) return table.concat(vim.fn.readfile(path), "\n") end
+
+return {
+  {
+    "a config file that is open is changed in its buffer and saved, so that undo works and the change counts",
+    function(open)
+      local project = '{\n  // mine\n  "servers": {}\n}'
+      local child = Child.ready(open, { project = project })
+      child:keys("q")
+      child:command("edit mcp.json")
+      child:wait("#vim.lsp.get_clients({ bufnr = 0, name = 'mcp_sidecar' }) == 1")
+      child:choose("project")
+      child:lua("vim.ui.input = function(_, done) done('mcp-sidecar demo-server') end")
+      child:command("Mcp add second")
+      child:wait("require('mcp_sidecar.client').picture().servers.second ~= nil", "the server is known")
+      child:wait("not vim.bo.modified")
+      local text = read(child.workspace .. "/mcp.json")
+      assert(text:find("second", 1, true) and text:find("// mine", 1, true), text)
+      child:command("silent undo")
+      assert(not child:text():find("second", 1, true), child:text())
+    end,
+  },
+  {
+    "other changes of the user are not saved along: he is told what is left to do",
+    function(open)
+      local child = Child.ready(open, { project = '{\n  "servers": {}\n}' })
+      child:keys("q")
+      child:command("edit mcp.json")
+      child:wait("#vim.lsp.get_clients({ bufnr = 0, name = 'mcp_sidecar' }) == 1")
+      child:lua("vim.api.nvim_buf_set_lines(0, 0, 0, false, { '// not yet' })")
+      child:choose("project")
+      child:lua("vim.ui.input = function(_, done) done('mcp-sidecar demo-server') end")
+      child:command("Mcp add second")
+      child:hears("changed but not saved")
+      child:sees("second")
+      assert(child:lua("return vim.bo.modified"))
+      assert(not read(child.workspace .. "/mcp.json"):find("second", 1, true))
+    end,
+  },
+  {
+    "servers of another program are imported after they were shown, and exported to look at",
+    function(open)
+      local cursor = '{ "mcpServers": { "theirs": { "command": "mcp-sidecar", "args": ["demo-server"] } } }'
+      local child = Child.ready(open, { files = { [".cursor/mcp.json"] = cursor } })
+      child:choose("local")
+      child:lua("vim.fn.confirm = function(text) asked = text return 1 end")
+      child:command("Mcp import cursor")
+      child:hears("imported theirs")
+      assert(child:lua("return asked"):find("theirs", 1, true))
+      assert(read(child.workspace .. "/mcp.local.json"):find("demo-server", 1, true))
+      child:command("Mcp export codex")
+      child:sees("[mcp_servers.theirs]")
+      assert(child:lua("return vim.bo.filetype") == "toml")
+    end,
+  },
+  {
+    "a template is added by its name",
+    function(open)
+      local child = Child.ready(open)
+      child:lua("vim.fn.confirm = function() return 1 end")
+      child:command("Mcp remove demo")
+      child:wait("require('mcp_sidecar.client').picture().servers.demo == nil", "it is gone")
+      child:choose("user")
+      child:command("Mcp add demo")
+      child:connected("demo")
+    end,
+  },
+  {
+    "what explains and what counts is told in words",
+    function(open)
+      local child = Child.ready(open)
+      child:command("Mcp policy demo/echo")
+      child:sees("allow-session")
+      child:keys("q")
+      child:command("Mcp call demo/picture")
+      child:sees("image/png")
+      child:command("Mcp metrics demo")
+      child:sees("1 calls, 0 errors")
+    end,
+  },
+}

@@ -1,0 +1,161 @@
+local Child = require("child")
+
+---A server in Lua whose tool would write a file, so that no program is needed for it.
+local writer = [[
+  require("mcp_sidecar").server("files", { tools = {
+    write_file = {
+      description = "Writes",
+      annotations = { readOnlyHint = false },
+      input = {
+        type = "object",
+        required = { "path", "mode" },
+        properties = {
+          path = { type = "string" },
+          content = { type = "string" },
+          mode = { enum = { "append", "replace" } },
+          backup = { type = "boolean" },
+          owner = { type = "object", required = { "name" }, properties = { name = { type = "string" } } },
+        },
+      },
+      run = function() return "done" end,
+    },
+  } })
+]]
+
+local function with_writer(open)
+  local child = open({ files = { ["notes.md"] = "milk\nbread\n", ["src/main.rs"] = "" } })
+  child:lua(writer)
+  child:command("Mcp")
+  child:connected("files")
+  return child
+end
+
+---What completion offers where the cursor is, with this line typed so far.
+local function offered(child, line)
+  return child:lua(
+    [[
+    local line = ...
+    vim.api.nvim_set_current_line(line)
+    vim.api.nvim_win_set_cursor(0, { vim.fn.line("."), #line })
+    -- In insert mode the cursor is behind the last character; here it is asked as if.
+    local complete = require("mcp_sidecar.ui.complete")
+    local at = #line
+    vim.api.nvim_win_get_cursor = function() return { vim.fn.line("."), at } end
+    local from = complete.omni(1, "")
+    return vim.tbl_map(function(item) return item.word end, complete.omni(0, line:sub(from + 1)))
+  ]],
+    line
+  )
+end
+
+return {
+  {
+    "a call that would write a file of the workspace shows what would change",
+    function(open)
+      local child = with_writer(open)
+      child:lua([[
+        local arguments = { path = "notes.md", content = "milk\nbutter\n", mode = "replace" }
+        require("mcp_sidecar").call("files/write_file", arguments, nil, function() end)
+      ]])
+      local prompt = child:prompt()
+      assert(prompt:find("would change notes.md", 1, true), prompt)
+      assert(prompt:find("\n -bread\n", 1, true) and prompt:find("\n +butter", 1, true), prompt)
+    end,
+  },
+  {
+    "nothing is claimed about files outside of the workspace, or changes that cannot be told",
+    function(open)
+      local child = with_writer(open)
+      child:command("edit " .. child.workspace .. "/notes.md")
+      local shown = child:lua([[
+        local change = require("mcp_sidecar.ui.change")
+        local function of(arguments) return change.of({ arguments = arguments, annotations = {} }, vim.fn.getcwd()) ~= nil end
+        return {
+          of({ path = "../elsewhere.md", content = "x" }),
+          of({ path = "/etc/hostname", content = "x" }),
+          of({ path = "notes.md", edits = { { oldText = "not there", newText = "x" } } }),
+          of({ path = "notes.md", edits = { { oldText = "bread", newText = "butter" } } }),
+          of({ path = "new.md", content = "x" }),
+        }
+      ]])
+      assert(vim.deep_equal(shown, { false, false, false, true, true }), vim.inspect(shown))
+    end,
+  },
+  {
+    "completion in a form offers fields, values of the schema, and files",
+    function(open)
+      local child = with_writer(open)
+      child:command("Mcp call files/write_file")
+      child:sees('"mode": "append"')
+      assert(child:lua("return vim.bo.omnifunc"):find("complete", 1, true))
+      child:lua("vim.api.nvim_buf_set_lines(0, 1, 1, false, { '' }) vim.api.nvim_win_set_cursor(0, { 2, 0 })")
+      local fields = offered(child, '  "')
+      assert(
+        vim.deep_equal(fields, { '"backup": false', '"content": ""', '"owner": {"name":""}' }),
+        vim.inspect(fields)
+      )
+      assert(vim.deep_equal(offered(child, '  "mode": "r'), { '"replace"' }))
+      assert(vim.deep_equal(offered(child, '  "backup": '), { "true", "false" }))
+      assert(vim.deep_equal(offered(child, '  "path": "src/'), { '"src/main.rs"' }))
+    end,
+  },
+  {
+    "a field takes the selection or the file that the form was opened from",
+    function(open)
+      local child = with_writer(open)
+      child:command("edit notes.md")
+      child:command("Mcp call files/write_file")
+      child:sees('"path": ""')
+      child:choose("the file's name")
+      child:lua("vim.fn.search('path')")
+      child:keys("<Tab>")
+      child:sees('notes.md",')
+    end,
+  },
+  {
+    "a selection within a line is taken and replaced exactly",
+    function(open)
+      local child = Child.ready(open, { files = { ["notes.md"] = "say one thing\n" } })
+      child:command("edit notes.md")
+      child:keys("wve<Esc>")
+      child:command("'<,'>Mcp call demo/echo")
+      child:sees('"text": "one"')
+      child:lua('vim.fn.setline(2, \'  "text": "another"\')')
+      child:keys("<CR>")
+      child:wait("vim.api.nvim_buf_get_name(0) == 'mcp-result://demo/echo'")
+      child:keys("R")
+      child:wait("vim.fn.getbufline('notes.md', 1)[1] == 'say another thing'")
+    end,
+  },
+  {
+    "a second form takes the place of the first",
+    function(open)
+      local child = Child.ready(open)
+      child:command("Mcp call demo/echo")
+      child:sees('"text"')
+      local windows = child:lua("return #vim.api.nvim_list_wins()")
+      child:command("Mcp call demo/roll_dice")
+      child:sees('"count"')
+      assert(child:lua("return #vim.api.nvim_list_wins()") == windows)
+    end,
+  },
+  {
+    "a question that comes while somebody types does not lie over his line",
+    function(open)
+      local child = Child.ready(open, { files = { ["notes.md"] = ("line\n"):rep(60) } })
+      child:command("edit notes.md")
+      child:command("only")
+      child:keys("Gzbimore")
+      child:wait("vim.api.nvim_get_mode().mode == 'i' and vim.fn.getline('.'):find('more', 1, true)")
+      child:ask()
+      child:prompt()
+      local apart = child:lua([[
+        local float = vim.api.nvim_win_get_config(require("mcp_sidecar.ui.approval").state().window)
+        local row = vim.fn.screenpos(0, vim.fn.line("."), 1).row - 1
+        return row < float.row or row > float.row + float.height + 1
+      ]])
+      assert(apart)
+      assert(child:lua("return require('mcp_sidecar.statusline').get()"):find("?1", 1, true))
+    end,
+  },
+}
