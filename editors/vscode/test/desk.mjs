@@ -5,16 +5,14 @@ import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
+import { openVSCode } from "../../../scripts/vscode-drive.mjs";
 
 export const extension = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
 const examples = path.resolve(extension, "../../examples/workspace");
 
 /** @param {{ servers?: object }} [wanted] servers of the user's own config, which need no trust */
 export function makeDesk({ servers } = {}) {
-  const binary = process.env.MCP_SIDECAR_BINARY;
-  if (!binary) {
-    throw new Error("MCP_SIDECAR_BINARY does not name the sidecar to test; use scripts/test-vscode");
-  }
+  const binary = prepared("MCP_SIDECAR_BINARY");
   // Short, since the path of a socket may be no longer than 107 bytes.
   const place = fs.mkdtempSync(path.join(os.tmpdir(), "mcp-vscode-"));
   const at = name => path.join(place, name);
@@ -64,11 +62,21 @@ export function makeDesk({ servers } = {}) {
 
 /** A public server that has one of everything; `scripts/get-servers` installs it. */
 export function everything() {
-  const command = process.env.MCP_SERVER_EVERYTHING;
-  if (!command) {
-    throw new Error("MCP_SERVER_EVERYTHING does not name the server; use scripts/test-vscode");
+  return { command: prepared("MCP_SERVER_EVERYTHING") };
+}
+
+function prepared(name) {
+  const value = process.env[name];
+  if (!value) {
+    throw new Error(`${name} is not set; use scripts/test-vscode, which prepares what the tests need`);
   }
-  return { command };
+  return value;
+}
+
+/** A window on the desk's workspace, with the extension as a user installs it: packed, the sidecar inside. */
+export function openWindow(desk, options = {}) {
+  const env = { ...desk.env, MCP_SIDECAR_BINARY: undefined };
+  return openVSCode({ workspace: desk.workspace, vsix: prepared("MCP_SIDECAR_VSIX"), env, ...options });
 }
 
 /** Waits until no process is left, and says which ones were in the way. */

@@ -1,21 +1,14 @@
 // A workspace that VS Code does not trust: nothing of it starts, whatever its files say, until the user trusts it.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { openVSCode } from "../../../../scripts/vscode-drive.mjs";
-import { extension, gone, makeDesk } from "../desk.mjs";
+import { gone, makeDesk, openWindow } from "../desk.mjs";
 
 let desk;
 let vs;
 
 before(async () => {
   desk = makeDesk();
-  vs = await openVSCode({
-    workspace: desk.workspace,
-    extension,
-    files: ["mcp.json"],
-    env: desk.env,
-    trust: false,
-  });
+  vs = await openWindow(desk, { files: ["mcp.json"], trust: false });
 });
 after(async () => {
   await vs?.close();
