@@ -1,0 +1,81 @@
+/** A question as a page: everything that decides whether it is answered with yes, and a button for each answer. Pure. */
+
+import type { Approval } from "../protocol";
+import { diff, type Html, html } from "../web/html";
+import { answer, no, traits, who, yes } from "./words";
+import { writeOf } from "./writes";
+
+export function approvalPage(approval: Approval, others: number): Html {
+  return html`<h1>${approval.title}</h1>
+<p class="soft">${subtitle(approval)}${others > 0 && html` · <a href="#" data-send="next">${others} more waiting</a>`}</p>
+${approval.kind === "tool" && chips(approval)}
+${approval.detail && html`<p class="text">${approval.detail}</p>`}
+${approval.url && html`<h2>Opens</h2><pre class="bad">${approval.url}</pre>`}
+${approval.arguments && given(approval.arguments)}
+${approval.kind === "tool" && file(approval)}
+${approval.diff && html`<h2>What changed</h2>${diff(approval.diff)}`}
+${approval.schema && form(approval)}
+${buttons(approval)}`;
+}
+
+function subtitle(approval: Approval): string {
+  const subject = approval.tool ? `${approval.server} › ${approval.tool}` : approval.server;
+  const asked = approval.kind === "tool" ? ` · asked by ${who(approval)}` : "";
+  return `${subject}${asked} · until ${clock(approval.expiresAt)}`;
+}
+
+export function clock(time: string): string {
+  const date = new Date(time);
+  const two = (number: number) => String(number).padStart(2, "0");
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
+
+function chips(approval: Approval): Html {
+  return html`<div class="chips">${traits(approval.annotations).map(
+    ([text, mood]) => html`<span class="chip ${mood}">${text}</span>`,
+  )}</div>`;
+}
+
+function given(values: Record<string, unknown>): Html {
+  const names = Object.keys(values);
+  if (names.length === 0) {
+    return html`<h2>Arguments</h2><p class="soft">none</p>`;
+  }
+  const value = (name: string) => {
+    const one = values[name];
+    return typeof one === "string" ? one : JSON.stringify(one, undefined, 2);
+  };
+  return html`<h2>Arguments</h2><dl>${names.map(name => html`<dt>${name}</dt><dd><pre>${value(name)}</pre></dd>`)}</dl>`;
+}
+
+function file(approval: Approval): Html | false {
+  const write = writeOf(approval.arguments);
+  if (!write) {
+    return false;
+  }
+  const lines = (text: string, sign: string) => text.split("\n").map(line => `${sign}${line}`);
+  const pieces = (write.edits ?? []).map(edit =>
+    diff([...lines(edit.before, "-"), ...lines(edit.after, "+")].join("\n")),
+  );
+  return html`<h2>Would change ${write.path}</h2>${pieces}
+<div class="actions"><button data-send="compare">Compare with the file…</button></div>`;
+}
+
+function form(approval: Approval): Html {
+  const names = Object.entries(approval.schema?.properties ?? {});
+  return html`<h2>Wants to know</h2><dl>${names.map(
+    ([name, field]) => html`<dt>${field.title ?? name}</dt><dd>${field.description ?? field.type}</dd>`,
+  )}</dl>`;
+}
+
+function buttons(approval: Approval): Html {
+  const [plainYes, plainNo] = [yes(approval), no(approval)];
+  const button = (option: string) =>
+    html`<button class="${option === plainYes ? "main" : ""}" data-send="answer" data-id="${approval.id}"
+data-decision="${option}">${answer(approval, option)}</button>`;
+  const refusals = ["deny", "disable", "decline", "cancel"];
+  const note = html`<input type="text" name="note" size="28" placeholder="why not (the agent reads it)">`;
+  return html`<div class="actions bar">${approval.options.filter(option => !refusals.includes(option)).map(button)}
+<span class="spread"></span>${plainNo === "deny" && approval.kind === "tool" && note}
+${approval.options.filter(option => refusals.includes(option)).map(button)}</div>`;
+}

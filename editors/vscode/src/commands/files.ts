@@ -1,0 +1,208 @@
+/** Commands about config files: servers added, changed, moved and removed, taken over from other programs, and health. */
+
+import { commands, Uri, window } from "vscode";
+import { showText } from "../documents";
+import type { ConfigFile, Reload, Scope } from "../protocol";
+import { plural, sentence } from "../say";
+import { confirm, type Kit, register, type ServerArgument, serverOf } from "./kit";
+import { FILE_SCOPES } from "./servers";
+
+const PROGRAMS = ["vscode", "claude", "claude-desktop", "cursor", "windsurf", "zed", "cline", "codex", "mcphub"];
+const ABOUT: Partial<Record<Scope, string>> = {
+  project: "for everybody who works on this project",
+  local: "for you, in this project",
+  user: "for you, everywhere",
+  session: "in memory, until the sidecar ends",
+};
+
+interface Template {
+  id: string;
+  title: string;
+  description: string;
+  config: object;
+}
+
+export function fileCommands(kit: Kit): void {
+  const { sidecar } = kit;
+  register(kit, "mcpSidecar.server.add", () => add(kit));
+
+  register(kit, "mcpSidecar.server.remove", async (given: ServerArgument) => {
+    const name = await serverOf(kit, given, "Remove which server from its file?", one => one.file !== undefined);
+    const server = name ? sidecar.picture.server(name) : undefined;
+    if (
+      server &&
+      (await confirm(`Remove ${server.name}?`, `From ${server.file ?? `scope ${server.scope}`}`, "Remove"))
+    ) {
+      unsaved(await sidecar.command("mcp.server.remove", { server: server.name, scope: server.scope }));
+    }
+  });
+
+  register(kit, "mcpSidecar.server.move", async (given: ServerArgument) => {
+    const name = await serverOf(kit, given, "Move which server to another file?", one => one.file !== undefined);
+    const server = name ? sidecar.picture.server(name) : undefined;
+    const to = server && (await scope(`Move ${server.name} to`, one => one !== server.scope));
+    if (to) {
+      unsaved(await sidecar.command("mcp.server.move", { server: server.name, from: server.scope, to }));
+    }
+  });
+
+  register(kit, "mcpSidecar.config.reload", async () => {
+    const reload = await sidecar.command<Reload>("mcp.config.reload");
+    window.setStatusBarMessage(`$(check) ${reloadText(reload)}`, 5_000);
+  });
+
+  register(kit, "mcpSidecar.config.open", async () => {
+    const { files } = await sidecar.command<{ files: ConfigFile[] }>("mcp.config");
+    const items = files
+      .filter(file => file.scope !== "managed" || file.exists)
+      .map(file => ({
+        label: `$(${file.exists ? (file.valid ? "json" : "error") : "new-file"}) ${file.path}`,
+        description: file.scope,
+        detail: file.exists ? file.servers.join(", ") || "no servers" : "does not exist yet",
+        file,
+      }));
+    const chosen = await window.showQuickPick(items, { placeHolder: "Open which config file?" });
+    if (chosen) {
+      const uri = Uri.file(chosen.file.path);
+      await window.showTextDocument(chosen.file.exists ? uri : uri.with({ scheme: "untitled" }));
+    }
+  });
+
+  register(kit, "mcpSidecar.config.import", () => take(kit));
+
+  register(kit, "mcpSidecar.config.export", async () => {
+    const to = await window.showQuickPick(PROGRAMS, { placeHolder: "Write the servers the way of which program?" });
+    if (to) {
+      const { text } = await sidecar.command<{ text: string }>("mcp.config.export", { to });
+      await showText(to === "codex" ? "config.toml" : `${to}.json`, text);
+    }
+  });
+
+  register(kit, "mcpSidecar.doctor", async () => {
+    const { checks } = await sidecar.command<{ checks: Check[] }>("mcp.doctor");
+    await showText("MCP Sidecar: doctor.md", doctorText(checks), { language: "markdown" });
+    await commands.executeCommand("markdown.showPreview").then(undefined, () => {});
+  });
+}
+
+async function add(kit: Kit): Promise<void> {
+  const { templates } = await kit.sidecar.command<{ templates: Template[] }>("mcp.templates");
+  const own = {
+    label: "$(edit) A program or an address of your own…",
+    description: "",
+    detail: "",
+    template: undefined,
+  };
+  const items = templates.map(template => ({
+    label: template.title,
+    description: template.id,
+    detail: template.description,
+    template: template as Template | undefined,
+  }));
+  const chosen = await window.showQuickPick([own, ...items], { placeHolder: "Add which server?", matchOnDetail: true });
+  if (!chosen) {
+    return;
+  }
+  const config = chosen.template?.config ?? (await describe());
+  const server = config && (await askName(chosen.template?.id ?? ""));
+  const into = server && (await scope(`Write ${server} into which file?`));
+  if (into) {
+    unsaved(await kit.sidecar.command("mcp.server.add", { server, config, scope: into }));
+    await commands.executeCommand("mcpSidecar.server.reveal", { server });
+  }
+}
+
+function askName(value: string): Thenable<string | undefined> {
+  return window.showInputBox({
+    title: "Add a server",
+    prompt: "Its name",
+    value,
+    validateInput: text =>
+      /^[\w-]{1,64}$/.test(text) && !text.includes("__") ? undefined : "letters, digits, - and _",
+  });
+}
+
+async function describe(): Promise<object | undefined> {
+  const text = await window.showInputBox({
+    title: "Add a server",
+    prompt: "A program with its arguments, or an address",
+    placeHolder: "npx -y @modelcontextprotocol/server-filesystem .",
+  });
+  return text ? definition(text) : undefined;
+}
+
+/** What was typed, as an entry of `mcp.json`. Quotes hold words together, as in a shell. */
+export function definition(text: string): object | undefined {
+  const words = [...text.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(found => found[1] ?? found[2] ?? found[3] ?? "");
+  const [command, ...args] = words;
+  if (!command) {
+    return undefined;
+  }
+  return /^https?:\/\//.test(command) ? { url: command } : { command, ...(args.length > 0 && { args }) };
+}
+
+/** A file, by its scope. */
+export async function scope(question: string, fits: (scope: Scope) => boolean = () => true, more: Scope[] = []) {
+  const items = [...more, ...FILE_SCOPES].filter(fits).map(one => ({ label: one, description: ABOUT[one] ?? "" }));
+  return (await window.showQuickPick(items, { placeHolder: question }))?.label as Scope | undefined;
+}
+
+interface Imported {
+  imported: string[];
+  skipped: Record<string, string>;
+  notes?: Record<string, string[]>;
+}
+
+async function take(kit: Kit): Promise<void> {
+  const from = await window.showQuickPick(PROGRAMS, { placeHolder: "Take servers over from which program?" });
+  const into = from && (await scope("Into which file?"));
+  if (!into) {
+    return;
+  }
+  const plan = await kit.sidecar.command<Imported>("mcp.config.import", { from, scope: into, dryRun: true });
+  if (plan.imported.length === 0) {
+    const why = Object.entries(plan.skipped).map(([name, reason]) => `${name}: ${reason}`);
+    window.showInformationMessage(`Nothing to take over from ${from}. ${why.join("; ")}`);
+    return;
+  }
+  const notes = Object.entries(plan.notes ?? {}).flatMap(([name, lines]) => lines.map(line => `${name}: ${line}`));
+  const question = `Take over ${plural(plan.imported.length, "server")} from ${from}?`;
+  if (await confirm(question, [plan.imported.join(", "), ...notes].join("\n\n"), "Take over")) {
+    unsaved(await kit.sidecar.command("mcp.config.import", { from, scope: into }));
+  }
+}
+
+/** A file that is open here is changed here, and counts when it is saved. */
+export function unsaved(answer: unknown): void {
+  const files = (answer as { unsaved?: string[] } | undefined)?.unsaved;
+  if (files && files.length > 0) {
+    window.setStatusBarMessage(`$(save) counts when you save ${files.join(", ")}`, 8_000);
+  }
+}
+
+export function reloadText(reload: Reload): string {
+  const parts = [
+    reload.added.length > 0 && `added ${reload.added.join(", ")}`,
+    reload.removed.length > 0 && `removed ${reload.removed.join(", ")}`,
+    reload.changed.length > 0 && `restarted ${reload.changed.join(", ")}`,
+    reload.policyOnly.length > 0 && `other levels for ${reload.policyOnly.join(", ")}`,
+  ].filter(Boolean);
+  return parts.length > 0 ? parts.join("; ") : "nothing has changed";
+}
+
+interface Check {
+  name: string;
+  ok: boolean;
+  message: string;
+  fix?: string;
+}
+
+export function doctorText(checks: readonly Check[]): string {
+  const bad = checks.filter(check => !check.ok).length;
+  const rows = checks.map(({ name, ok, message, fix }) => {
+    const cell = (text: string) => text.replaceAll("|", "\\|").replace(/\s+/g, " ");
+    return `| ${ok ? "✓" : "✗"} | ${cell(name)} | ${cell(message)}${fix ? ` **${sentence(cell(fix))}**` : ""} |`;
+  });
+  const head = bad > 0 ? `${plural(bad, "thing")} to look at` : "Everything is fine";
+  return `# MCP Sidecar: doctor\n\n${head}.\n\n| | what | |\n|---|---|---|\n${rows.join("\n")}\n`;
+}

@@ -1,0 +1,105 @@
+/** The dashboard: how often tools ran and how long they took, and the level of every tool, to be set in bulk. Pure. */
+
+import { LEVELS, type Level, type ServerStatus, type ToolInfo } from "../protocol";
+import { duration } from "../results/page";
+import { manner } from "../views/serverRows";
+import { type Html, html } from "../web/html";
+
+export interface Metrics {
+  server: string;
+  startMs?: number;
+  discoverMs?: number;
+  restarts: number;
+  uptimeMs?: number;
+  tools: { tool: string; calls: number; errors: number; p50Ms: number; p95Ms: number; p99Ms: number }[];
+}
+
+export interface Picture {
+  servers: readonly ServerStatus[];
+  tools: readonly ToolInfo[];
+  metrics: readonly Metrics[];
+  approvals: number;
+}
+
+export function dashboardPage(picture: Picture): Html {
+  return html`<h1>MCP Sidecar</h1>${cards(picture)}${matrix(picture)}${metricsTable(picture.metrics)}`;
+}
+
+function cards({ servers, tools, metrics, approvals }: Picture): Html {
+  const connected = servers.filter(server => server.status === "connected").length;
+  const failed = servers.filter(server => server.status === "failed").length;
+  const rows = metrics.flatMap(one => one.tools);
+  const calls = rows.reduce((sum, row) => sum + row.calls, 0);
+  const errors = rows.reduce((sum, row) => sum + row.errors, 0);
+  const card = (value: string | number, text: string, mood = "") =>
+    html`<div class="card"><b class="${mood}">${value}</b>${text}</div>`;
+  return html`<div class="cards">
+${card(`${connected}/${servers.length}`, "servers connected", failed > 0 ? "bad" : "good")}
+${card(tools.filter(tool => tool.level !== "disable").length, "tools offered")}
+${card(approvals, "questions waiting", approvals > 0 ? "warn" : "")}
+${card(calls, "calls")}
+${card(errors, "failed calls", errors > 0 ? "bad" : "")}</div>`;
+}
+
+function levels(selected?: Level): Html[] {
+  return LEVELS.map(level =>
+    level === selected ? html`<option selected>${level}</option>` : html`<option>${level}</option>`,
+  );
+}
+
+function matrix({ servers, tools }: Picture): Html {
+  if (tools.length === 0) {
+    return html`<h2>Policy</h2><p class="soft">No server is connected yet.</p>`;
+  }
+  const named = servers.map(server => server.name).filter(name => tools.some(tool => tool.server === name));
+  return html`<h2>Policy</h2>
+<div class="actions"><label>Set what is ticked to <select name="level">${levels("require-approval")}</select></label>
+<select name="scope"><option value="session">for this session</option><option value="file">in the server's file</option></select>
+<button class="main" data-send="bulk">Apply</button><span class="spread"></span><button data-send="refresh">Refresh</button></div>
+<table><thead><tr><th></th><th>Tool</th><th>Says of itself</th><th>Level</th><th>Decided by</th></tr></thead>
+<tbody>${named.map(name => group(name, tools))}</tbody></table>`;
+}
+
+function group(server: string, tools: readonly ToolInfo[]): Html {
+  const own = tools.filter(tool => tool.server === server);
+  return html`<tr class="server"><td><input type="checkbox" data-all="${server}" aria-label="all of ${server}"></td>
+<td colspan="4">${server}</td></tr>${own.map(row)}`;
+}
+
+function row(tool: ToolInfo): Html {
+  return html`<tr><td><input type="checkbox" data-item="${tool.name}" data-group="${tool.server}" aria-label="${tool.tool}"></td>
+<td class="name" title="${tool.description}">${tool.tool}</td>
+<td class="${tool.annotations.destructive && !tool.annotations.readOnly ? "bad" : "soft"}">${manner(tool.annotations)}</td>
+<td><select data-send="level" data-tool="${tool.name}" aria-label="level of ${tool.tool}">${levels(tool.level)}</select></td>
+<td class="soft">${tool.changed ? html`<span class="warn">changed since you allowed it</span>` : tool.source}</td></tr>`;
+}
+
+function metricsTable(metrics: readonly Metrics[]): Html {
+  const rows = metrics.flatMap(one => one.tools.map(tool => ({ server: one.server, ...tool })));
+  const times = metrics.filter(one => one.startMs !== undefined);
+  const row = (
+    one: (typeof rows)[number],
+  ) => html`<tr><td class="name">${one.server}</td><td class="name">${one.tool}</td>
+<td class="number">${one.calls}</td><td class="number ${one.errors > 0 ? "bad" : ""}">${one.errors}</td>
+<td class="number">${duration(one.p50Ms)}</td><td class="number">${duration(one.p95Ms)}</td>
+<td class="number">${duration(one.p99Ms)}</td></tr>`;
+  const start = (one: Metrics) => html`<tr><td class="name">${one.server}</td>
+<td class="number">${duration(one.startMs ?? 0)}</td><td class="number">${duration(one.discoverMs ?? 0)}</td>
+<td class="number">${one.restarts}</td><td class="number">${uptime(one.uptimeMs)}</td></tr>`;
+  return html`<h2>Calls</h2>${
+    rows.length === 0
+      ? html`<p class="soft">No tool has been called yet.</p>`
+      : html`<table><thead><tr><th>Server</th><th>Tool</th><th class="number">Calls</th><th class="number">Failed</th>
+<th class="number">p50</th><th class="number">p95</th><th class="number">p99</th></tr></thead><tbody>${rows.map(row)}</tbody></table>`
+  }
+<h2>Servers</h2><table><thead><tr><th>Server</th><th class="number">Started in</th><th class="number">Listed in</th>
+<th class="number">Restarts</th><th class="number">Up for</th></tr></thead><tbody>${times.map(start)}</tbody></table>`;
+}
+
+export function uptime(ms: number | undefined): string {
+  if (ms === undefined) {
+    return "–";
+  }
+  const minutes = Math.floor(ms / 60_000);
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}

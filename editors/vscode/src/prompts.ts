@@ -1,0 +1,75 @@
+/** Prompts of servers: their arguments asked for with the server's own completion, what they say put into the editor. */
+
+import { window } from "vscode";
+import type { Content, PromptInfo } from "./protocol";
+import { plainText } from "./results/page";
+import type { Sidecar } from "./sidecar";
+
+export type PromptAnswer = {
+  description?: string;
+  messages: { role: string; content: Content | Content[] }[];
+};
+
+/** What a prompt says, once its arguments are known; nothing when the user gave up. */
+export async function getPrompt(sidecar: Sidecar, prompt: PromptInfo): Promise<string | undefined> {
+  const given: Record<string, string> = {};
+  for (const argument of prompt.arguments ?? []) {
+    const value = await ask(sidecar, prompt, argument, given);
+    if (value === undefined) {
+      return undefined;
+    }
+    if (value !== "") {
+      given[argument.name] = value;
+    }
+  }
+  const params = { server: prompt.server, name: prompt.name, arguments: given };
+  return promptText(await sidecar.command<PromptAnswer>("mcp.prompt.get", params));
+}
+
+/** The messages one after another; who speaks is told only where more than the user does. */
+export function promptText({ messages }: PromptAnswer): string {
+  const both = messages.some(message => message.role !== "user");
+  const text = ({ role, content }: PromptAnswer["messages"][number]) =>
+    `${both ? `**${role}:** ` : ""}${plainText({ content: [content].flat() })}`;
+  return messages.map(text).join("\n\n");
+}
+
+type Argument = NonNullable<PromptInfo["arguments"]>[number];
+
+async function ask(sidecar: Sidecar, prompt: PromptInfo, argument: Argument, given: Record<string, string>) {
+  const title = prompt.title ?? prompt.name;
+  const about = `${argument.name}${argument.required ? "" : ", optional"}`;
+  const placeHolder = argument.description ? `${about}: ${argument.description}` : about;
+  const values = await offered(sidecar, prompt, argument.name, given);
+  if (values.length === 0) {
+    return window.showInputBox({
+      title,
+      prompt: placeHolder,
+      ignoreFocusOut: true,
+      validateInput: text => (argument.required && text === "" ? "required" : undefined),
+    });
+  }
+  const other = "$(edit) something else…";
+  const none = "$(circle-slash) leave it out";
+  const items = [...values, other, ...(argument.required ? [] : [none])];
+  const chosen = await window.showQuickPick(items, { title, placeHolder, ignoreFocusOut: true });
+  if (chosen === other) {
+    return window.showInputBox({ title, prompt: placeHolder, ignoreFocusOut: true });
+  }
+  return chosen === none ? "" : chosen;
+}
+
+/** Values that the server offers; most offer none. */
+async function offered(sidecar: Sidecar, prompt: PromptInfo, name: string, given: Record<string, string>) {
+  const params = {
+    server: prompt.server,
+    ref: { type: "ref/prompt", name: prompt.name },
+    argument: { name, value: "" },
+    ...(Object.keys(given).length > 0 && { context: { arguments: given } }),
+  };
+  try {
+    return (await sidecar.command<{ values: string[] }>("mcp.complete", params)).values;
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,100 @@
+/** Resources of servers as read-only documents, `mcp://server/uri`, read again when their server says that they changed. */
+
+import { type Disposable, EventEmitter, languages, Uri, window, workspace } from "vscode";
+import type { ResourceContents, ResourceInfo } from "./protocol";
+import type { Sidecar } from "./sidecar";
+
+export const SCHEME = "mcp";
+
+/** A server names the type of its text; only these choose a language here. */
+const LANGUAGES: Record<string, string> = {
+  "text/markdown": "markdown",
+  "application/json": "json",
+  "text/html": "html",
+  "text/css": "css",
+  "text/x-python": "python",
+  "text/x-rust": "rust",
+  "text/javascript": "javascript",
+  "application/xml": "xml",
+  "text/xml": "xml",
+  "application/yaml": "yaml",
+};
+
+export function resourceUri(server: string, uri: string): Uri {
+  return Uri.from({ scheme: SCHEME, authority: server, path: `/${uri}` });
+}
+
+/** Which server, and which resource of it. VS Code writes the server's name in small letters. */
+export function resourceOf(uri: Uri, servers: readonly string[] = []): { server: string; uri: string } {
+  const named = uri.authority;
+  const server =
+    servers.find(name => name === named) ?? servers.find(name => name.toLowerCase() === named.toLowerCase());
+  return { server: server ?? named, uri: uri.path.slice(1) };
+}
+
+export function languageOf(mimeType: string | undefined): string | undefined {
+  return LANGUAGES[(mimeType ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? ""];
+}
+
+/** Texts as they are; what is no text is named. */
+export function textOf(contents: readonly ResourceContents[]): string {
+  const part = ({ text, blob, mimeType }: ResourceContents) =>
+    text ?? `(${mimeType ?? "data"}, ${Math.floor(((blob ?? "").length * 3) / 4)} bytes)`;
+  return contents.map(part).join("\n");
+}
+
+type Read = { contents: ResourceContents[] };
+
+/** Opens a resource: text as a document, a picture as what it is. */
+export async function openResource(sidecar: Sidecar, server: string, uri: string, show: ShowContents): Promise<void> {
+  const { contents } = await sidecar.command<Read>("mcp.resource.read", { server, uri });
+  if (contents.some(content => content.text === undefined && content.blob)) {
+    show(server, uri, contents);
+    return;
+  }
+  const document = await workspace.openTextDocument(resourceUri(server, uri));
+  const language = languageOf(contents[0]?.mimeType);
+  if (language) {
+    await languages.setTextDocumentLanguage(document, language);
+  }
+  await window.showTextDocument(document, { preview: true });
+}
+
+export type ShowContents = (server: string, uri: string, contents: ResourceContents[]) => void;
+
+/** Fills in the variables of an address, one after another. */
+export async function expand(resource: ResourceInfo): Promise<string | undefined> {
+  let uri = resource.uri ?? resource.uriTemplate ?? "";
+  for (const variable of variables(uri)) {
+    const value = await window.showInputBox({ title: resource.title ?? resource.name, prompt: variable.name });
+    if (value === undefined) {
+      return undefined;
+    }
+    uri = uri.replace(variable.written, encodeURIComponent(value));
+  }
+  return uri;
+}
+
+/** What stands in braces in the template of an address. */
+export function variables(template: string): { written: string; name: string }[] {
+  return [...template.matchAll(/\{[+#./;?&]?([\w.]+)[^}]*\}/g)].map(found => ({
+    written: found[0],
+    name: found[1] ?? "",
+  }));
+}
+
+export function registerResources(sidecar: Sidecar): Disposable[] {
+  const changed = new EventEmitter<Uri>();
+  return [
+    changed,
+    sidecar.picture.onResource(({ server, uri }) => changed.fire(resourceUri(server, uri))),
+    workspace.registerTextDocumentContentProvider(SCHEME, {
+      onDidChange: changed.event,
+      provideTextDocumentContent: async (address, token) => {
+        const names = sidecar.picture.servers.map(server => server.name);
+        const { contents } = await sidecar.command<Read>("mcp.resource.read", resourceOf(address, names), token);
+        return textOf(contents);
+      },
+    }),
+  ];
+}

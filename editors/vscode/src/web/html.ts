@@ -1,0 +1,33 @@
+/** HTML written as a template in which every value is text, unless it is HTML itself. Pure. */
+
+export class Html {
+  constructor(readonly text: string) {}
+}
+
+type Value = Html | string | number | boolean | undefined | null | readonly Value[];
+
+/** `html\`<b>${name}</b>\``: values are escaped, lists joined, and nothing stands for `undefined`, `null` and `false`. */
+export function html(parts: TemplateStringsArray, ...values: Value[]): Html {
+  return new Html(parts.map((part, place) => part + (place < values.length ? render(values[place]) : "")).join(""));
+}
+
+function render(value: Value): string {
+  if (value instanceof Html) {
+    return value.text;
+  }
+  if (Array.isArray(value)) {
+    return value.map(render).join("");
+  }
+  return value === undefined || value === null || value === false ? "" : escaped(String(value));
+}
+
+export function escaped(text: string): string {
+  const names: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+  return text.replace(/[&<>"']/g, found => names[found] ?? found);
+}
+
+/** Lines of a difference, coloured by how they begin. */
+export function diff(text: string): Html {
+  const kind = (line: string) => (line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : "same");
+  return html`<pre class="diff">${text.split("\n").map(line => html`<span class="${kind(line)}">${line}\n</span>`)}</pre>`;
+}
