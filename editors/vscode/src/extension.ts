@@ -33,6 +33,7 @@ const DRAW_MS = 250;
 /** For tests, and for extensions that want to call a tool. */
 export interface Api {
   sidecar: Sidecar;
+  servers: ServersView;
   kit: Kit;
   /** Settles when the first start has, well or not. */
   ready: Promise<unknown>;
@@ -56,7 +57,7 @@ export function activate(context: ExtensionContext): Api {
   const ready = startIfWanted(sidecar).catch(error => complain(error, sidecar));
   const activationMs = performance.now() - began;
   log.info(`activated in ${activationMs.toFixed(1)} ms`);
-  return { sidecar, kit, ready, activationMs };
+  return { sidecar, servers: kit.servers, kit, ready, activationMs };
 }
 
 /** A folder without servers costs nothing but this look. */
