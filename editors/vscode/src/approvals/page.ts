@@ -9,7 +9,7 @@ export function approvalPage(approval: Approval, others: number): Html {
   return html`<h1>${approval.title}</h1>
 <p class="soft">${subtitle(approval)}${others > 0 && html` · <a href="#" data-send="next">${others} more waiting</a>`}</p>
 ${approval.kind === "tool" && chips(approval)}
-${approval.detail && html`<p class="text">${approval.detail}</p>`}
+${approval.detail && (approval.kind === "trust" ? definition(approval.detail) : html`<p class="text">${approval.detail}</p>`)}
 ${approval.url && html`<h2>Opens</h2><pre class="bad">${approval.url}</pre>`}
 ${approval.arguments && given(approval.arguments)}
 ${approval.kind === "tool" && file(approval)}
@@ -28,6 +28,19 @@ export function clock(time: string): string {
   const date = new Date(time);
   const two = (number: number) => String(number).padStart(2, "0");
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
+
+/** The sidecar writes a definition as lines of a word, in a column of nine, and a value. */
+function definition(detail: string): Html {
+  const line = (text: string) => {
+    const [word, value] = [text.slice(0, 9).trim(), text.slice(10)];
+    if (!value || text[9] !== " ") {
+      return html`<dt></dt><dd class="soft">${text}</dd>`;
+    }
+    const mood = word === "beware" ? "bad" : word === "allows" ? "warn" : "";
+    return html`<dt>${word}</dt><dd><pre class="${mood}">${value}</pre></dd>`;
+  };
+  return html`<h2>What it is</h2><dl>${detail.split("\n").map(line)}</dl>`;
 }
 
 function chips(approval: Approval): Html {
