@@ -15,10 +15,15 @@ import { approvalPage } from "./page";
 import { answer } from "./words";
 import { after, writeOf } from "./writes";
 
+/** VS Code shows a notification for so long at most, before it goes behind the bell. */
+const SEEN_MS = 15_000;
+
 export class Desk implements Disposable {
   private readonly panel: Panel;
   /** The question on the page. */
   private shown: string | undefined;
+  /** When a notification last called for attention. */
+  private called = 0;
   private readonly disposables: Disposable[];
 
   constructor(
@@ -45,6 +50,7 @@ export class Desk implements Disposable {
     }
     this.shown = approval.id;
     this.panel.show("Approval", this.page(approval));
+    this.hideNotifications();
   }
 
   /** The question about a server's definition, when one waits. */
@@ -110,9 +116,19 @@ export class Desk implements Disposable {
         this.panel.close();
       }
     }
+    if (approvals.length === 0) {
+      this.hideNotifications();
+    }
     const fresh = approvals.filter(approval => before.every(old => old.id !== approval.id));
     if (fresh.length > 0) {
       void this.callAttention(fresh);
+    }
+  }
+
+  /** VS Code lets nobody take a notification back; but what has been answered need not stand in the way. */
+  private hideNotifications(): void {
+    if (Date.now() - this.called < SEEN_MS) {
+      commands.executeCommand("notifications.hideToasts").then(undefined, () => {});
     }
   }
 
@@ -130,6 +146,7 @@ export class Desk implements Disposable {
     const quick = others.length === 0 && only.kind !== "tool" && only.kind !== "trust";
     const [first, second] = [quick ? answer(only, "accept") : "Review…", others.length === 0 ? "Deny" : undefined];
     const buttons = quick ? [first, "Review…"] : second ? [first, second] : [first];
+    this.called = Date.now();
     const chosen = await window.showWarningMessage(text, ...buttons);
     if (chosen === "Deny") {
       await this.resolve(only, "deny");

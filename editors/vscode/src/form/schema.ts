@@ -98,7 +98,7 @@ function rule(schema: Schema, choices: Choice[]): string {
   if (schema.pattern) {
     parts.push(`like ${schema.pattern}`);
   }
-  if (schema.format && schema.format !== "password") {
+  if (schema.format && /^(date|time|date-time|email|uri|uuid|hostname|ipv4|ipv6)$/.test(schema.format)) {
     parts.push(schema.format);
   }
   return parts.filter(Boolean).join(", ");
