@@ -189,6 +189,7 @@ local function show(approval, focus)
       vim.wo[prompt.window][option] = true
     end
     vim.wo[prompt.window].winhighlight = "NormalFloat:Normal,FloatBorder:McpAsks,FloatTitle:McpTitle"
+    vim.wo[prompt.window].fillchars = "eob: ,lastline: "
   else
     if prompt.shown ~= approval.id then vim.api.nvim_win_set_cursor(prompt.window, { 1, 0 }) end
     vim.api.nvim_win_set_config(prompt.window, float)

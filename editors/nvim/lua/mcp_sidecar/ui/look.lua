@@ -259,10 +259,9 @@ function M.colour(buffer, namespace, marks)
   vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
   for _, mark in ipairs(marks) do
     local length = #vim.api.nvim_buf_get_lines(buffer, mark[1], mark[1] + 1, false)[1]
-    vim.api.nvim_buf_set_extmark(buffer, namespace, mark[1], math.min(mark[3] or 0, length), {
-      end_col = math.min(mark[4] or length, length),
-      hl_group = mark[2],
-    })
+    local part = mark[3] and { end_col = math.min(mark[4], length) } or { end_row = mark[1] + 1, hl_eol = true }
+    local extmark = vim.tbl_extend("force", part, { hl_group = mark[2], strict = false })
+    vim.api.nvim_buf_set_extmark(buffer, namespace, mark[1], math.min(mark[3] or 0, length), extmark)
   end
 end
 
