@@ -17,7 +17,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const WAIT = Number(process.env.VSCODE_DRIVE_TIMEOUT_MS || 60_000);
+const WAIT = Number(process.env.VSCODE_DRIVE_TIMEOUT_MS || 120_000);
 
 const SETTINGS = {
   'workbench.startupEditor': 'none',
@@ -244,7 +244,7 @@ export class Workbench {
     await input.waitFor({ state: 'visible' });
     await input.fill(name);
     await this.page.locator('.quick-input-list .monaco-list-row', { hasText: path.basename(name) }).first().click();
-    await this.page.locator('.tab.active', { hasText: path.basename(name) }).waitFor();
+    await this.page.locator('.editor-group-container.active .tab.active', { hasText: path.basename(name) }).waitFor();
   }
 
   lens(text) {
@@ -314,6 +314,25 @@ export class Workbench {
   /** Locator inside the (single, visible) webview. */
   webview() {
     return this.page.frameLocator('iframe.webview.ready').frameLocator('#active-frame');
+  }
+
+  /** The page of the webview that shows this text; there may be several side by side. */
+  async webviewWith(text) {
+    for (const until = Date.now() + WAIT; Date.now() < until;) {
+      for (const frame of this.page.frames()) {
+        // A frame may go while it is looked at.
+        const found = frame.parentFrame() && await frame.getByText(text).first().isVisible().catch(() => false);
+        if (found) return frame;
+      }
+      await this.page.waitForTimeout(100);
+    }
+    throw new Error(`no webview shows "${text}" after ${WAIT} ms`);
+  }
+
+  /** Text of the editor that has the focus, as far as it is in sight. */
+  async editorText() {
+    const lines = this.page.locator('.editor-group-container.active .view-lines').first();
+    return (await lines.innerText()).replaceAll('\u00a0', ' ');
   }
 
   /** Texts of the Problems view. */
