@@ -4,7 +4,7 @@ import { commands, type ExtensionContext, window, workspace } from "vscode";
 import { Desk } from "./approvals/desk";
 import { approvalRow } from "./approvals/words";
 import { fileCommands } from "./commands/files";
-import type { Kit } from "./commands/kit";
+import type { CallFilter, Kit } from "./commands/kit";
 import { policyCommands } from "./commands/policy";
 import { questionCommands } from "./commands/questions";
 import { serverCommands } from "./commands/servers";
@@ -41,6 +41,16 @@ export interface Api {
 }
 
 export function activate(context: ExtensionContext): Api {
+  try {
+    return start(context);
+  } catch (error) {
+    // VS Code itself says nothing when an extension does not come up.
+    window.showErrorMessage(`MCP Sidecar could not be activated: ${error instanceof Error ? error.message : error}`);
+    throw error;
+  }
+}
+
+function start(context: ExtensionContext): Api {
   const began = performance.now();
   const log = window.createOutputChannel("MCP Sidecar", { log: true });
   const sidecar = new Sidecar(context.extensionPath, String(context.extension.packageJSON.version), log);
@@ -74,6 +84,8 @@ function makeKit(context: ExtensionContext, sidecar: Sidecar): Kit {
     async () =>
       sidecar.life === "running" ? ((await sidecar.command<Record<string, T[]>>(command, params))[key] ?? []) : [];
   const many = { canSelectMany: true };
+  const filter: CallFilter = {};
+  const calls = () => list<Call>("mcp.calls", { limit: CALLS, ...filter }, "calls")();
   return {
     context,
     sidecar,
@@ -81,7 +93,8 @@ function makeKit(context: ExtensionContext, sidecar: Sidecar): Kit {
     results: new Results(context.extensionUri),
     servers: new ServersView(sidecar),
     approvals: new ListView("mcpSidecar.approvals", () => sidecar.picture.approvals, approvalRow, many),
-    calls: new ListView("mcpSidecar.calls", list<Call>("mcp.calls", { limit: CALLS }, "calls"), callRow),
+    calls: new ListView("mcpSidecar.calls", calls, callRow),
+    filter,
     grants: new ListView("mcpSidecar.grants", list<Grant>("mcp.grants", {}, "grants"), grantRow, many),
   };
 }

@@ -10,6 +10,13 @@ import type { ListView } from "../views/list";
 import { serverRow } from "../views/serverRows";
 import type { ServersView } from "../views/servers";
 
+/** As `mcp.calls` takes it. */
+export interface CallFilter {
+  server?: string;
+  failed?: boolean;
+  since?: string;
+}
+
 export interface Kit {
   context: ExtensionContext;
   sidecar: Sidecar;
@@ -18,6 +25,8 @@ export interface Kit {
   servers: ServersView;
   approvals: ListView<Approval>;
   calls: ListView<Call>;
+  /** Which calls are shown. */
+  filter: CallFilter;
   grants: ListView<Grant>;
 }
 

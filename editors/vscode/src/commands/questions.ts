@@ -4,7 +4,7 @@ import { commands, window } from "vscode";
 import { answer, approvalRow } from "../approvals/words";
 import type { Approval, Call, Grant } from "../protocol";
 import { plural } from "../say";
-import { confirm, type Kit, register } from "./kit";
+import { type CallFilter, confirm, type Kit, register } from "./kit";
 
 /** Answers that have a command of their own, for menus and keys. */
 const DECISIONS: Record<string, string> = {
@@ -95,6 +95,26 @@ function callCommands(kit: Kit): void {
     }
   });
   register(kit, "mcpSidecar.calls.refresh", () => kit.calls.refresh());
+  register(kit, "mcpSidecar.calls.filter", () => filterCalls(kit));
+}
+
+async function filterCalls({ sidecar, calls, filter }: Kit): Promise<void> {
+  const today = new Date();
+  today.setHours(0, 0, 0, 0);
+  const items: { label: string; filter: CallFilter }[] = [
+    { label: "$(list-flat) all calls", filter: {} },
+    { label: "$(error) failed calls", filter: { failed: true } },
+    { label: "$(calendar) calls of today", filter: { since: today.toISOString() } },
+    ...sidecar.picture.servers.map(({ name }) => ({ label: `$(server) calls of ${name}`, filter: { server: name } })),
+  ];
+  const chosen = await window.showQuickPick(items, { placeHolder: "Show which calls?" });
+  if (chosen) {
+    const { server, failed, since } = chosen.filter;
+    Object.assign(filter, { server, failed, since });
+    const everything = Object.keys(chosen.filter).length === 0;
+    calls.view.description = everything ? "" : chosen.label.replace(/^\$\(.*?\) /, "");
+    calls.refresh();
+  }
 }
 
 function grantCommands(kit: Kit): void {
