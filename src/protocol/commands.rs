@@ -183,6 +183,7 @@ pub struct Policies {
 pub struct ResourceRead {
     pub server: ServerName,
     pub uri: String,
+    pub subscribe: Option<bool>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -72,7 +72,7 @@ pub async fn run(
         Command::ToolCall(params) => call(engine, params, progress).await,
         Command::Policies(params) => policies(engine, &params),
         Command::Resources(params) => resources(engine, params.server.as_ref()),
-        Command::ResourceRead(params) => parsed(&engine.read_resource(&USER, &params.server, params.uri).await?),
+        Command::ResourceRead(params) => read_resource(engine, params).await,
         Command::Prompts(params) => prompts(engine, params.server.as_ref()),
         Command::PromptGet(params) => {
             parsed(&engine.get_prompt(&USER, &params.server, params.name, params.arguments.unwrap_or_default()).await?)
@@ -241,6 +241,15 @@ fn statuses(views: Vec<&Arc<ServerView>>) -> Vec<ServerStatus> {
 
 fn one(view: Arc<ServerView>) -> Result<Value> {
     wire(&json!({ "server": ServerStatus::from(&*view) }))
+}
+
+/// An editor that shows a resource hears of its changes for as long as the server runs: there is no end to it, because
+/// an agent may watch the same one. A server that cannot tell is read all the same.
+async fn read_resource(engine: &Engine, params: commands::ResourceRead) -> Result<Value> {
+    if params.subscribe == Some(true) {
+        engine.subscribe(&USER, &params.server, params.uri.clone(), true).await.ok();
+    }
+    parsed(&engine.read_resource(&USER, &params.server, params.uri).await?)
 }
 
 fn parsed(raw: &RawValue) -> Result<Value> {

@@ -158,4 +158,44 @@ return {
       assert(child:lua("return require('mcp_sidecar.statusline').get()"):find("?1", 1, true))
     end,
   },
+  {
+    "a server that asks for many things is answered in a form",
+    function(open)
+      local child = open()
+      child:command("Mcp")
+      child:wait("require('mcp_sidecar.client').current() ~= nil")
+      child:lua([[
+        local client, pictures = require("mcp_sidecar.client"), require("mcp_sidecar.pictures")
+        local command = client.command
+        client.command = function(name, params, callback, opts)
+          if name ~= "mcp.approval.resolve" then return command(name, params, callback, opts) end
+          sent = params
+          callback(nil, {})
+        end
+        local text = { type = "string" }
+        local fish = { type = "array", items = { anyOf = { { const = "cod", title = "Cod" }, { const = "eel", title = "Eel" } } } }
+        local properties = { name = text, town = text, fish = fish }
+        local approval = {
+          id = "1", kind = "elicitation", server = "harbour", title = "harbour asks you", detail = "For the list.",
+          options = { "accept", "decline", "cancel" }, createdAt = "", requester = { kind = "user" },
+          schema = { type = "object", required = { "name", "fish" }, properties = properties },
+        }
+        pictures.handlers["mcp/approvalsChanged"](nil, { approvals = { approval } }, { client_id = client.current().id })
+      ]])
+      child:prompt()
+      child:command("Mcp approve")
+      child:answer("f")
+      child:wait("vim.api.nvim_buf_get_name(0) == 'mcp-answer://1'")
+      child:choose("Eel")
+      child:lua("vim.fn.search('fish')")
+      child:keys("<Tab>")
+      child:sees('"eel"')
+      child:lua([[vim.cmd('%s/"name": ""/"name": "Ada"/')]])
+      child:keys("<CR>")
+      child:wait("sent and sent.decision == 'accept'")
+      local content = child:lua("return sent.content")
+      assert(vim.deep_equal(content, { name = "Ada", fish = { "eel" } }), vim.inspect(content))
+      child:wait("vim.fn.bufnr('mcp-answer://1') == -1", "the form is closed")
+    end,
+  },
 }

@@ -171,7 +171,7 @@ return {
     end,
   },
   {
-    "a resource is a read-only buffer",
+    "a resource is a read-only buffer that follows its changes",
     function(open)
       local child = Child.ready(open)
       child:ask("remember the milk")
@@ -183,6 +183,16 @@ return {
       child:command("edit mcp://demo/demo://notes")
       child:sees("remember the milk")
       assert(child:lua("return not vim.bo.modifiable and vim.bo.buftype == 'nofile'"))
+      child:lua("answered = nil")
+      child:ask("and the bread")
+      child:prompt()
+      child:command("Mcp approve")
+      child:answer("y")
+      child:wait("answered")
+      child:command("wincmd p")
+      child:wait(
+        "table.concat(vim.fn.getbufline(vim.fn.bufnr('mcp://demo/demo://notes'), 1, '$')):find('the bread', 1, true)"
+      )
     end,
   },
   {
@@ -295,28 +305,6 @@ return {
       local child = Child.ready(open)
       child:wait("vim.g.mcp_sidecar_status.connected == 1")
       assert(child:lua("return require('mcp_sidecar.statusline').get()") == "mcp 1")
-    end,
-  },
-  {
-    "chat plugins get the tools, and their calls are asked about like any other",
-    function(open)
-      local child = Child.ready(open)
-      child:lua([[
-        chat = { interactions = { chat = { tools = {} } } }
-        package.loaded["codecompanion.config"] = chat
-        require("codecompanion._extensions.mcp_sidecar").setup()
-        require("mcp_sidecar.bridges.avante").tools()
-      ]])
-      child:wait("chat.interactions.chat.tools.mcp__demo__take_note ~= nil")
-      child:wait("#require('mcp_sidecar.bridges.avante').tools() == 9")
-      child:lua([[
-        local tool = chat.interactions.chat.tools.mcp__demo__take_note.callback()
-        tool.cmds[1](tool, { text = "from a chat" }, { output_cb = function(output) answered = output end })
-      ]])
-      assert(child:prompt():find("CodeCompanion", 1, true))
-      child:command("Mcp approve")
-      child:answer("y")
-      child:wait("answered.status == 'success'")
     end,
   },
   {

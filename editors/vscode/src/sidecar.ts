@@ -52,7 +52,9 @@ export class Sidecar implements Disposable {
   /** Starts the sidecar unless it runs; settles when it is ready, and tells why when it cannot be. */
   start(): Promise<void> {
     return this.next(async () => {
-      if (!this.client) {
+      // One that crashed too often is still there, and does not run.
+      if (!this.client || this.client.needsStart()) {
+        await this.end();
         await this.begin();
       }
     });

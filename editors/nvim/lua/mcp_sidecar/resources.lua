@@ -45,7 +45,7 @@ function M.fill(buffer, name)
     vim.bo[buffer][option] = value
   end
   if not server then return client.complain("a resource is named mcp://server/uri") end
-  client.command("mcp.resource.read", { server = server, uri = uri }, function(err, result)
+  client.command("mcp.resource.read", { server = server, uri = uri, subscribe = true }, function(err, result)
     if not vim.api.nvim_buf_is_valid(buffer) then return end
     if err then look.set_lines(buffer, vim.split(err.message, "\n")) end
     if err then return client.complain(err) end

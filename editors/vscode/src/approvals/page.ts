@@ -8,6 +8,7 @@ import { writeOf } from "./writes";
 export function approvalPage(approval: Approval, others: number): Html {
   return html`<h1>${approval.title}</h1>
 <p class="soft">${subtitle(approval)}${others > 0 && html` · <a href="#" data-send="next">${others} more waiting</a>`}</p>
+${buttons(approval)}
 ${approval.kind === "tool" && chips(approval)}
 ${approval.detail && (approval.kind === "trust" ? definition(approval.detail) : html`<p class="text">${approval.detail}</p>`)}
 ${approval.url && html`<h2>Opens</h2><pre class="bad">${approval.url}</pre>`}
@@ -15,7 +16,7 @@ ${approval.arguments && given(approval.arguments)}
 ${approval.kind === "tool" && file(approval)}
 ${approval.diff && html`<h2>What changed</h2>${diff(approval.diff)}`}
 ${approval.schema && form(approval)}
-${buttons(approval)}`;
+`;
 }
 
 function subtitle(approval: Approval): string {

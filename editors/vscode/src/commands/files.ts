@@ -1,7 +1,7 @@
 /** Commands about config files: servers added, changed, moved and removed, taken over from other programs, and health. */
 
 import { commands, Uri, window } from "vscode";
-import { showText } from "../documents";
+import { showText, textUri } from "../documents";
 import type { ConfigFile, Reload, Scope } from "../protocol";
 import { plural, sentence } from "../say";
 import { confirm, type Kit, register, type ServerArgument, serverOf } from "./kit";
@@ -80,8 +80,8 @@ export function fileCommands(kit: Kit): void {
 
   register(kit, "mcpSidecar.doctor", async () => {
     const { checks } = await sidecar.command<{ checks: Check[] }>("mcp.doctor");
-    await showText("MCP Sidecar: doctor.md", doctorText(checks), { language: "markdown" });
-    await commands.executeCommand("markdown.showPreview").then(undefined, () => {});
+    const page = textUri("MCP Sidecar: doctor.md", doctorText(checks));
+    await commands.executeCommand("markdown.showPreview", page);
   });
 }
 

@@ -1,6 +1,6 @@
 /** Shows results, calls of the log and resources that are no text, each in the one panel beside the editor. */
 
-import { commands, type Disposable, env, type Uri, ViewColumn, window } from "vscode";
+import { commands, type Disposable, env, type TextEditor, type Uri, ViewColumn, window, workspace } from "vscode";
 import { showText } from "../documents";
 import type { Call, Content, ResourceContents, ToolResult } from "../protocol";
 import { Html, html } from "../web/html";
@@ -75,14 +75,15 @@ export class Results implements Disposable {
   }
 }
 
-/** Puts a text at the cursor of the editor that is in sight. */
+/** Puts a text at the cursor of an editor that can take it, else into a new document. */
 export async function insert(text: string): Promise<void> {
-  const editor = window.activeTextEditor ?? window.visibleTextEditors.find(one => one.document.uri.scheme === "file");
-  if (!editor) {
-    await showText("text.md", text, { language: "markdown" });
+  const writable = (editor: TextEditor | undefined) => /^(file|untitled)$/.test(editor?.document.uri.scheme ?? "");
+  const editor = [window.activeTextEditor, ...window.visibleTextEditors].find(writable);
+  if (editor && (await editor.edit(edit => edit.replace(editor.selection, text)))) {
+    await window.showTextDocument(editor.document, editor.viewColumn);
     return;
   }
-  await editor.edit(edit => edit.replace(editor.selection, text));
+  await window.showTextDocument(await workspace.openTextDocument({ content: text, language: "markdown" }));
 }
 
 /** By VS Code's own markdown; where it is switched off, as plain text. */

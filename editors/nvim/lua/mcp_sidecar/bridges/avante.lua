@@ -37,7 +37,10 @@ function M.tools()
         { name = "result", description = "What the tool gave", type = "string" },
         { name = "error", description = "What went wrong", type = "string", optional = true },
       },
-      func = function(input, opts) tools.call(tool, input, "avante", opts.on_complete) end,
+      -- The callback is in the options; before mid-2025 it was the third argument.
+      func = function(input, opts, callback)
+        tools.call(tool, input, "avante", type(opts) == "table" and opts.on_complete or callback)
+      end,
     }
   end, tools.known())
 end

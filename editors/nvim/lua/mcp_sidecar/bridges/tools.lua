@@ -30,6 +30,23 @@ function M.follow(listener)
   load()
 end
 
+---Keeps a table of a chat plugin in step with the tools: an entry for each, by name. Other entries stay.
+---@param into table<string, any>
+---@param make fun(tool: mcp_sidecar.Tool, name: string): any
+function M.keep(into, make)
+  local ours = {}
+  M.follow(function(list)
+    for name in pairs(ours) do
+      into[name] = nil
+    end
+    ours = {}
+    for _, tool in ipairs(list) do
+      local name = M.name(tool)
+      ours[name], into[name] = true, make(tool, name)
+    end
+  end)
+end
+
 ---The tools as last heard.
 ---@return mcp_sidecar.Tool[]
 function M.known()

@@ -16,6 +16,8 @@ local M = {}
 local DEAD_MS = 400
 -- Somebody whose last key is younger than this is typing.
 local TYPING_MS = 1000
+-- More fields than this are a form.
+local FEW = 2
 
 local namespace = vim.api.nvim_create_namespace("mcp_sidecar_approval")
 local prompt = { window = nil, buffer = nil, shown = nil, armed = 0, hidden = {}, last_key = vim.uv.now() }
@@ -39,19 +41,47 @@ end
 local function arm() prompt.armed = vim.uv.now() + DEAD_MS end
 
 ---@param approval mcp_sidecar.Approval
-local function send(approval, decision, extra)
+---@param done? fun(err?: mcp_sidecar.Error)
+local function send(approval, decision, extra, done)
   answered[approval.id] = true
   local params = vim.tbl_extend("force", { id = approval.id, decision = decision }, extra or {})
   client.command("mcp.approval.resolve", params, function(err)
     if err then answered[approval.id] = nil end
+    if done then return done(err) end
     client.complain(err)
   end, { client = vim.lsp.get_client_by_id(approval.client_id) })
 end
 
----Asks for the fields of a form, one after another, and sends them together.
+---What a server asks for as a form in a window. Closing it answers nothing.
+---@param approval mcp_sidecar.Approval
+local function open_form(approval)
+  prompt.hidden[approval.id] = true
+  close()
+  local name = "mcp-answer://" .. approval.id
+  require("mcp_sidecar.ui.form").open({
+    name = name,
+    schema = approval.schema,
+    title = { { " " .. approval.title, "McpTitle" } },
+    note = look.fit(approval.detail, 60),
+    verb = "send",
+    origin = (require("mcp_sidecar.ui.call").origin()),
+    about = function() look.peek(vim.split(approval.detail, "\n"), approval.title) end,
+    send = function(content, report)
+      send(approval, "accept", { content = content }, function(err)
+        if not report.done(err) then client.complain(err) end
+        local window = vim.fn.bufwinid(look.find(name) or -1)
+        if not err and window ~= -1 then vim.api.nvim_win_close(window, true) end
+      end)
+    end,
+  }, {})
+end
+
+---Asks for what a server wants to know: a few fields one after another, more of them in a form.
 ---@param approval mcp_sidecar.Approval
 local function fill(approval)
-  require("mcp_sidecar.ui.fields").ask(approval.schema, function(content)
+  local fields = require("mcp_sidecar.ui.fields")
+  if #fields.order(approval.schema) > FEW and not fields.is_secret(approval.schema) then return open_form(approval) end
+  fields.ask(approval.schema, function(content)
     if content then send(approval, "accept", { content = next(content) and content or vim.empty_dict() }) end
   end)
 end
@@ -189,6 +219,7 @@ local function show(approval, focus)
       vim.wo[prompt.window][option] = true
     end
     vim.wo[prompt.window].winhighlight = "NormalFloat:Normal,FloatBorder:McpAsks,FloatTitle:McpTitle"
+    vim.wo[prompt.window].fillchars = "eob: ,lastline: "
   else
     if prompt.shown ~= approval.id then vim.api.nvim_win_set_cursor(prompt.window, { 1, 0 }) end
     vim.api.nvim_win_set_config(prompt.window, float)

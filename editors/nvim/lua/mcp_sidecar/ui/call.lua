@@ -85,6 +85,30 @@ function M.describe(tool)
   look.peek(vim.list_extend(lines, { "```" }), tool.name)
 end
 
+---@param tool mcp_sidecar.Tool
+---@param arguments table
+---@param origin mcp_sidecar.Origin
+local function fill_in(tool, arguments, origin)
+  local manner, group = look.manner(tool.annotations)
+  require("mcp_sidecar.ui.form").open({
+    name = ("mcp-call://%s/%s"):format(tool.server, tool.tool),
+    schema = tool.inputSchema,
+    title = {
+      { " " .. tool.server, "McpServer" },
+      { " › ", "McpMuted" },
+      { tool.tool, "McpTool" },
+      { "  " .. manner, group },
+    },
+    note = tool.level,
+    verb = "call",
+    origin = origin,
+    about = function() M.describe(tool) end,
+    send = function(values, report)
+      return M.send(tool, values, origin, vim.tbl_extend("error", { decision = "allow-once" }, report))
+    end,
+  }, arguments)
+end
+
 ---Opens the form of a tool, or calls one that takes no arguments.
 ---@param name string
 ---@param opts? { arguments?: table, origin?: mcp_sidecar.Origin, text?: string }
@@ -97,7 +121,7 @@ function M.start(name, opts)
     if not tool then return client.complain(("no tool named `%s`; is its server connected?"):format(name)) end
     if #fields.order(tool.inputSchema) == 0 then return M.send(tool, vim.empty_dict(), origin) end
     local text = opts.text and require("mcp_sidecar.ui.template").with_text(tool, opts.text)
-    require("mcp_sidecar.ui.form").open(tool, opts.arguments or text or {}, origin)
+    fill_in(tool, opts.arguments or text or {}, origin)
   end)
 end
 

@@ -13,17 +13,13 @@ local PATHS = { "path", "file", "dir", "folder", "uri" }
 local function values(name, field, typed)
   local found = {}
   local function offer(value, menu) table.insert(found, { word = vim.json.encode(value):gsub("\\/", "/"), menu = menu }) end
-  if field.type == "boolean" then
-    offer(true)
-    offer(false)
-  end
-  for _, value in ipairs(type(field.enum) == "table" and field.enum or {}) do
-    offer(value)
+  for _, option in ipairs(fields.values(field) or {}) do
+    offer(option.value, option.title ~= option.value and tostring(option.title) or nil)
   end
   if field.default ~= nil and field.default ~= vim.NIL then offer(field.default, "default") end
   local text = typed:match('^"(.*)$')
   local is_path = vim.iter(PATHS):any(function(word) return name:lower():find(word, 1, true) ~= nil end)
-  if field.type == "string" and not field.enum and (is_path or (text or ""):find("/", 1, true)) then
+  if field.type == "string" and not fields.values(field) and (is_path or (text or ""):find("/", 1, true)) then
     for _, path in ipairs(vim.fn.getcompletion(text or "", "file")) do
       offer(path, "file")
     end
@@ -56,7 +52,7 @@ function M.omni(first, base)
   if first == 1 then return #(line:match('^(%s*"[^"]+"%s*:%s*)') or line:match("^%s*")) end
   local here = form.of(vim.api.nvim_get_current_buf())
   if not here then return {} end
-  local schema = here.tool.inputSchema
+  local schema = here.schema
   local name = line:match('^%s*"([^"]+)"%s*:')
   local field = name and (schema.properties or {})[name]
   local list = field and values(name, field, base) or not name and names(schema, form.places(0)) or {}

@@ -38,8 +38,9 @@ local function convert(text, field)
 end
 
 ---The values that a field takes, each with its title; nil when anything may be typed.
+---@param field table
 ---@return { value: any, title: string }[]?
-local function values(field)
+function M.values(field)
   if field.type == "boolean" then return { { value = true, title = "yes" }, { value = false, title = "no" } } end
   local inner = field.type == "array" and type(field.items) == "table" and field.items or field
   local titled = inner.oneOf or inner.anyOf
@@ -74,7 +75,7 @@ end
 
 ---Asks for one field. `done(value)`; without a value it was left out; `done(nil, true)` when the user gave up.
 local function ask(question, field, needed, secret, done)
-  local options = values(field)
+  local options = M.values(field)
   if options and field.type == "array" then return several(question, options, needed, done, {}) end
   if options then
     return vim.ui.select(options, {
@@ -102,6 +103,16 @@ local function ask(question, field, needed, secret, done)
   vim.ui.input({ prompt = question, default = default }, take)
 end
 
+---Whether a field, or any field, must not be seen while it is typed.
+---@param schema table
+---@param field? table
+---@return boolean
+function M.is_secret(schema, field)
+  if schema.password == true then return true end
+  local all = field and { field } or vim.tbl_values(schema.properties or {})
+  return vim.iter(all):any(function(one) return one.format == "password" end)
+end
+
 ---@param schema table
 ---@param done fun(content?: table) nil when the user gave up
 function M.ask(schema, done)
@@ -111,7 +122,7 @@ function M.ask(schema, done)
     local name = names[place]
     if not name then return done(content) end
     local field = schema.properties[name]
-    local secret = schema.password == true or field.format == "password"
+    local secret = M.is_secret(schema, field)
     ask(label(name, field, required[name]), field, required[name], secret, function(value, gave_up)
       if gave_up then return done(nil) end
       content[name] = value

@@ -1,4 +1,4 @@
---- Arguments of a tool as a JSON buffer made from its schema.
+--- A JSON buffer made from a schema: the arguments of a tool, or what a server asks of the user.
 --- What is valid is the sidecar's to say; its complaints land on their lines as diagnostics.
 
 local call = require("mcp_sidecar.ui.call")
@@ -13,13 +13,23 @@ local namespace = vim.api.nvim_create_namespace("mcp_sidecar_form")
 local problems = vim.api.nvim_create_namespace("mcp_sidecar_form_problems")
 
 ---@class mcp_sidecar.Form
----@field tool mcp_sidecar.Tool
+---@field name string of the buffer
+---@field schema table
+---@field title { [1]: string, [2]: string }[] text and highlight group
+---@field note string what stands behind the title
+---@field verb string what <CR> does
 ---@field origin mcp_sidecar.Origin
----@field cancel? fun() while a call runs
+---@field send fun(values: table, report: mcp_sidecar.Report): fun()? returns what cancels it
+---@field about fun() tells all about it
+---@field cancel? fun() while it is under way
+
+---@class mcp_sidecar.Report what a form is told about what it sent
+---@field progress fun(text: string)
+---@field done fun(err?: mcp_sidecar.Error): boolean? true when the form shows the error itself
 
 ---@type table<integer, mcp_sidecar.Form> by buffer
 local forms = {}
----@type table<string, string[]> the last arguments of each tool, as they were written
+---@type table<string, string[]> what was sent last from each form, as it was written
 local history = {}
 
 ---@param buffer integer
@@ -40,7 +50,7 @@ end
 
 ---What the schema says, as text that is not part of the buffer.
 local function annotate(buffer)
-  local schema = forms[buffer].tool.inputSchema
+  local schema = forms[buffer].schema
   local names, required = fields.order(schema)
   local found, missing = M.places(buffer), {}
   vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
@@ -64,22 +74,13 @@ local function annotate(buffer)
   vim.api.nvim_buf_set_extmark(buffer, namespace, vim.api.nvim_buf_line_count(buffer) - 1, 0, { virt_lines = below })
 end
 
----@param state? string what the call that runs is doing
+---@param state? string what is under way
 local function header(buffer, state)
-  local window, tool = vim.fn.bufwinid(buffer), forms[buffer].tool
+  local window, form = vim.fn.bufwinid(buffer), forms[buffer]
   if window == -1 then return end
-  local manner, group = look.manner(tool.annotations)
-  vim.wo[window].winbar = look.winbar(
-    {
-      { " " .. tool.server, "McpServer" },
-      { " › ", "McpMuted" },
-      { tool.tool, "McpTool" },
-      { "  " .. manner, group },
-      { "  " .. (state or tool.level), "McpMuted" },
-    },
-    state and { { "<C-c>", "cancel" } }
-      or { { "<CR>", "call" }, { "<Tab>", "choose" }, { "+", "add" }, { "g?", "help" } }
-  )
+  local chunks = vim.list_extend(vim.list_slice(form.title), { { "  " .. (state or form.note), "McpMuted" } })
+  local keys = { { "<CR>", form.verb }, { "<Tab>", "choose" }, { "+", "add" }, { "g?", "help" } }
+  vim.wo[window].winbar = look.winbar(chunks, state and { { "<C-c>", "cancel" } } or keys)
 end
 
 ---@param list { row: integer, message: string }[]
@@ -94,7 +95,7 @@ local function mark(buffer, list)
   )
 end
 
----The arguments as written, or nil with a mark at the place where they stop being JSON.
+---The values as written, or nil with a mark at the place where they stop being JSON.
 ---@return table?
 local function read(buffer)
   local text = table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), "\n")
@@ -104,7 +105,7 @@ local function read(buffer)
   end
   local at = not ok and tonumber(tostring(value):match("at character (%d+)")) or 1
   local row = select(2, text:sub(1, at - 1):gsub("\n", ""))
-  local why = ok and "the arguments must be an object" or "not JSON: " .. tostring(value):gsub("^.-: ", "")
+  local why = ok and "the whole must be an object" or "not JSON: " .. tostring(value):gsub("^.-: ", "")
   mark(buffer, { { row = row, message = why } })
 end
 
@@ -120,18 +121,17 @@ local function complain(buffer, err)
   mark(buffer, #list > 0 and list or { { row = 0, message = err.message } })
 end
 
----Calls the tool with what the form says. The user has just read it, so it needs no second question.
+---Sends what the form says. The user has just read it, so it needs no second question.
 local function submit(buffer)
   local form = forms[buffer]
-  if form.cancel then return client.say("this call is still running; <C-c> cancels it") end
+  if form.cancel then return client.say("this is still under way; <C-c> cancels it") end
   vim.diagnostic.reset(problems, buffer)
-  local arguments = read(buffer)
-  if not arguments then return end
+  local values = read(buffer)
+  if not values then return end
   vim.bo[buffer].modified = false
-  history[form.tool.name] = vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
+  history[form.name] = vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
   header(buffer, "running…")
-  form.cancel = call.send(form.tool, arguments, form.origin, {
-    decision = "allow-once",
+  form.cancel = form.send(values, {
     progress = function(text)
       if vim.api.nvim_buf_is_valid(buffer) then header(buffer, text) end
     end,
@@ -148,51 +148,60 @@ local function submit(buffer)
 end
 
 ---What may stand in a field: what its schema says, else what the user was looking at.
----@return { label: string, value: any }[]
+---@return { title: string, value: any }[]
 local function offers(field, origin)
-  local function offer(value) return { label = tostring(value), value = value } end
-  if field.type == "boolean" then return { offer(true), offer(false) } end
-  if type(field.enum) == "table" then return vim.tbl_map(offer, field.enum) end
-  if field.type ~= "string" or not vim.api.nvim_buf_is_valid(origin.buffer) then return {} end
-  local list, text = {}, call.text(origin)
+  local list = fields.values(field)
+  if list or field.type ~= "string" or not vim.api.nvim_buf_is_valid(origin.buffer) then return list or {} end
+  local text = call.text(origin)
   local path = vim.bo[origin.buffer].buftype == "" and vim.api.nvim_buf_get_name(origin.buffer) or ""
-  if text then table.insert(list, { label = "the selection: " .. look.fit(text, 50), value = text }) end
+  list = text and { { title = "the selection: " .. text, value = text } } or {}
   if path ~= "" then
     local all = table.concat(vim.api.nvim_buf_get_lines(origin.buffer, 0, -1, false), "\n")
-    table.insert(list, { label = "the file's name: " .. vim.fn.fnamemodify(path, ":~:."), value = path })
-    table.insert(list, { label = "the file's text: " .. look.fit(all, 50), value = all })
+    table.insert(list, { title = "the file's name: " .. vim.fn.fnamemodify(path, ":~:."), value = path })
+    table.insert(list, { title = "the file's text: " .. all, value = all })
   end
   return list
 end
 
----Sets the value of the field under the cursor to one that is offered.
+---Writes a value into the form, and goes there.
+local function set(buffer, name, value)
+  local values, schema = read(buffer), forms[buffer].schema
+  if not values then return end
+  local several = schema.properties[name].type == "array" and type(value) ~= "table"
+  local before = type(values[name]) == "table" and values[name] or {}
+  if several and vim.tbl_contains(before, value) then return end
+  values[name] = several and vim.list_extend(vim.list_slice(before), { value }) or value
+  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, template.lines(schema, values))
+  annotate(buffer)
+  vim.api.nvim_win_set_cursor(0, { (M.places(buffer)[name] or 0) + 1, 0 })
+end
+
+---Sets the field under the cursor to a value that is offered; to a list, it is added.
 local function choose(buffer)
   local row, form = vim.api.nvim_win_get_cursor(0)[1] - 1, forms[buffer]
-  local name = vim.iter(pairs(M.places(buffer))):find(function(_, place) return place == row end)
-  local field = name and form.tool.inputSchema.properties[name]
+  local name, above = nil, -1
+  for each, place in pairs(M.places(buffer)) do
+    if place <= row and place > above then
+      name, above = each, place
+    end
+  end
+  local field = name and form.schema.properties[name]
   local list = field and offers(field, form.origin) or {}
   if #list == 0 then return client.say("nothing to choose from for this field") end
-  local opts = { prompt = name .. ": ", kind = "mcp_value", format = function(item) return item.label end }
-  look.choose(list, opts, function(item)
-    local line = vim.api.nvim_buf_get_lines(buffer, row, row + 1, false)[1]
-    local head, comma = line:match('^(%s*"[^"]+"%s*:%s*)'), line:match(",%s*$") or ""
-    vim.api.nvim_buf_set_lines(buffer, row, row + 1, false, { head .. vim.json.encode(item.value) .. comma })
-  end)
+  local opts = { prompt = name .. ": ", kind = "mcp_value", format = function(item) return tostring(item.title) end }
+  look.choose(list, opts, function(item) set(buffer, name, item.value) end)
 end
 
 ---Adds a field that the form has left out.
 local function add(buffer)
-  local schema, found = forms[buffer].tool.inputSchema, M.places(buffer)
+  local schema, found = forms[buffer].schema, M.places(buffer)
   local missing = vim.tbl_filter(function(name) return not found[name] end, (fields.order(schema)))
   if #missing == 0 then return client.say("every field is there") end
-  look.choose(missing, { prompt = "Add a field: ", kind = "mcp_field" }, function(name)
-    local arguments = read(buffer)
-    if not arguments then return end
-    arguments[name] = template.example(schema.properties[name])
-    vim.api.nvim_buf_set_lines(buffer, 0, -1, false, template.lines(schema, arguments))
-    annotate(buffer)
-    vim.api.nvim_win_set_cursor(0, { (M.places(buffer)[name] or 0) + 1, 0 })
-  end)
+  look.choose(
+    missing,
+    { prompt = "Add a field: ", kind = "mcp_field" },
+    function(name) set(buffer, name, template.example(schema.properties[name])) end
+  )
 end
 
 local function cancel(buffer)
@@ -201,13 +210,14 @@ local function cancel(buffer)
 end
 
 local function recall(buffer)
-  local lines = history[forms[buffer].tool.name]
+  local lines = history[forms[buffer].name]
   if lines then vim.api.nvim_buf_set_lines(buffer, 0, -1, false, lines) end
 end
 
----A buffer for one tool, with what its keys and events do.
-local function make_buffer(tool)
-  local buffer = look.buffer(("mcp-call://%s/%s"):format(tool.server, tool.tool), "json")
+---A buffer for a form, with what its keys and events do.
+---@param form mcp_sidecar.Form
+local function make_buffer(form)
+  local buffer = look.buffer(form.name, "json")
   vim.bo[buffer].buftype = "acwrite"
   vim.bo[buffer].omnifunc = "v:lua.require'mcp_sidecar.ui.complete'.omni"
   vim.bo[buffer].modifiable = true
@@ -219,24 +229,23 @@ local function make_buffer(tool)
   on("BufWriteCmd", submit)
   on({ "TextChanged", "TextChangedI" }, annotate)
   on("BufWipeout", function() forms[buffer] = nil end)
-  look.keys(buffer, "call a tool", {
-    { "<CR>", here(submit), "(or `:w`) call the tool with what stands here" },
+  look.keys(buffer, form.verb, {
+    { "<CR>", here(submit), ("(or `:w`) %s with what stands here"):format(form.verb) },
     { "<Tab>", here(choose), "choose a value: from the schema, the selection, the file" },
     { "+", here(add), "add a field that was left out" },
-    { "<C-c>", here(cancel), "cancel the call that runs", mode = { "n", "i" } },
-    { "K", function() call.describe(forms[buffer].tool) end, "what the tool says about itself" },
-    { "H", here(recall), "the arguments of the last call" },
+    { "<C-c>", here(cancel), "cancel what is under way", mode = { "n", "i" } },
+    { "K", function() forms[buffer].about() end, "all about it" },
+    { "H", here(recall), "what was sent last" },
   })
   return buffer
 end
 
----@param tool mcp_sidecar.Tool
----@param arguments table to begin with
----@param origin mcp_sidecar.Origin
-function M.open(tool, arguments, origin)
-  local buffer = make_buffer(tool)
-  forms[buffer] = { tool = tool, origin = origin }
-  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, template.lines(tool.inputSchema, arguments))
+---@param form mcp_sidecar.Form
+---@param values table to begin with
+function M.open(form, values)
+  local buffer = make_buffer(form)
+  forms[buffer] = form
+  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, template.lines(form.schema, values))
   vim.bo[buffer].modified = false
   local window = look.show(buffer, { wrap = true })
   vim.wo[window].conceallevel = 0

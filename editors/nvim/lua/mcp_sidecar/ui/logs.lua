@@ -9,9 +9,10 @@ local namespace = vim.api.nvim_create_namespace("mcp_sidecar_logs")
 local groups = { error = "McpFailed", critical = "McpFailed", warning = "McpPending", warn = "McpPending" }
 
 ---@param line { time: string, source: string, level: string, text: string, server?: string }
+---@param width? integer of the server's name, where it is told
 ---@return string
-function M.line(line)
-  local from, text = line.server and line.server .. " " or "", (line.text or ""):gsub("%c+", " ")
+function M.line(line, width)
+  local from, text = width and look.pad(line.server, width) .. " " or "", (line.text or ""):gsub("%c+", " ")
   return ("%s %s%-7s %s"):format(look.clock(line.time), from, line.level or line.source or "", text)
 end
 

@@ -259,31 +259,33 @@ function M.colour(buffer, namespace, marks)
   vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
   for _, mark in ipairs(marks) do
     local length = #vim.api.nvim_buf_get_lines(buffer, mark[1], mark[1] + 1, false)[1]
-    vim.api.nvim_buf_set_extmark(buffer, namespace, mark[1], math.min(mark[3] or 0, length), {
-      end_col = math.min(mark[4] or length, length),
-      hl_group = mark[2],
-    })
+    local part = mark[3] and { end_col = math.min(mark[4], length) } or { end_row = mark[1] + 1, hl_eol = true }
+    local extmark = vim.tbl_extend("force", part, { hl_group = mark[2], strict = false })
+    vim.api.nvim_buf_set_extmark(buffer, namespace, mark[1], math.min(mark[3] or 0, length), extmark)
   end
 end
 
----A line above a window: what it shows on the left, and its keys on the right: all where there is room, else the first
----and the last, which is help.
+---A line above a window: what it shows on the left, and its keys on the right, as many as there is room for: all, the
+---first and the last, which is help, or none.
 ---@param chunks { [1]: string, [2]: string }[] text and highlight group
 ---@param keys { [1]: string, [2]: string }[]
 ---@return string
 function M.winbar(chunks, keys)
-  local left, right, width = {}, {}, 1
+  local left, width = {}, 2
   for _, chunk in ipairs(chunks) do
     table.insert(left, ("%%#%s#%s"):format(chunk[2], M.literal(chunk[1])))
     width = width + vim.api.nvim_strwidth(chunk[1])
   end
-  for _, key in ipairs(keys) do
-    table.insert(right, ("%%#McpKey# %s%%#McpMuted# %s"):format(key[1], key[2]))
-    width = width + #key[1] + #key[2] + 2
+  local function hints(list)
+    local text, room = "", width
+    for _, key in ipairs(list) do
+      text = text .. ("%%#McpKey# %s%%#McpMuted# %s"):format(key[1], key[2])
+      room = room + #key[1] + #key[2] + 2
+    end
+    return ("winwidth(0) >= %d ? '%s'"):format(room, text)
   end
-  local few = #right > 2 and right[1] .. right[#right] or ""
-  local hints = ("%%{%%winwidth(0) > %d ? '%s' : '%s'%%}"):format(width, table.concat(right), few)
-  return table.concat(left) .. "%#McpMuted#%<%=" .. hints .. " "
+  local choice = hints(keys) .. " : " .. hints({ keys[1], #keys > 1 and keys[#keys] or nil }) .. " : ''"
+  return table.concat(left) .. "%#McpMuted#%<%=%{%" .. choice .. "%} "
 end
 
 ---@param buffer integer

@@ -36,16 +36,20 @@ local function facts(approval, add)
   add((unknown and "does not say whether it writes" or manner) .. outside, unknown and "McpAsks" or group)
 end
 
----One argument on each line, those of several lines in full.
+---One argument on each line, then those of several lines in full.
 local function arguments(given, add, marks, lines)
   add("")
   add("with", "McpMuted")
   local names = vim.tbl_keys(given)
-  table.sort(names)
+  local function long(name) return type(given[name]) == "string" and given[name]:find("\n") ~= nil end
+  table.sort(names, function(one, other)
+    if long(one) ~= long(other) then return long(other) end
+    return one < other
+  end)
   if #names == 0 then add("  no arguments") end
   for _, name in ipairs(names) do
     local value = given[name]
-    if type(value) == "string" and value:find("\n") then
+    if long(name) then
       add("  " .. name .. ":", "McpKey")
       add("    " .. value:gsub("\n", "\n    "))
     else

@@ -67,12 +67,13 @@ local function story(server)
 end
 
 ---@param tools mcp_sidecar.Tool[]
-local function add_tools(rows, tools, indent, width)
-  local name = widest(tools, function(tool) return tool.tool end, 8, 28)
-  local level = widest(tools, function(tool) return tool.level end, 12, 20)
-  local manner = widest(tools, function(tool) return (look.manner(tool.annotations)) end, 0, 10)
+---@param among? mcp_sidecar.Tool[] with which they share their columns
+local function add_tools(rows, tools, indent, width, among)
+  local name = widest(among or tools, function(tool) return tool.tool end, 8, 28)
+  local level = widest(among or tools, function(tool) return tool.level end, 12, 20)
+  local manner = widest(among or tools, function(tool) return (look.manner(tool.annotations)) end, 0, 10)
   local room = width - indent - name - level - manner - 8
-  local source = room > 50 and widest(tools, function(tool) return tool.source end, 0, 28) or 0
+  local source = room > 50 and widest(among or tools, function(tool) return tool.source end, 0, 28) or 0
   if source > 0 then room = room - source - 2 end
   for _, tool in ipairs(tools) do
     local word, group = look.manner(tool.annotations)
@@ -192,12 +193,12 @@ function views.servers(known, width)
 end
 
 function views.tools(known, width)
-  local rows = {}
+  local rows, all = {}, vim.iter(vim.tbl_values(known.tools)):flatten():totable()
   for _, server in ipairs(sorted(known.servers)) do
     local tools = known.tools[server.name] or {}
     if #tools > 0 then
       table.insert(rows, title(server.name))
-      add_tools(rows, tools, 3, width)
+      add_tools(rows, tools, 3, width, all)
       table.insert(rows, blank(server.name))
     end
   end
@@ -249,14 +250,11 @@ function views.grants(known)
 end
 
 function views.log(known, width)
-  return list(
-    "Log",
-    known.log,
-    "nothing logged yet",
-    function(line, place)
-      return row({ { " " .. look.fit(logs.line(line), width - 2), logs.group(line) } }, "log:" .. place, "log", line)
-    end
-  )
+  local names = widest(known.log, function(line) return line.server end, 4, 20)
+  return list("Log", known.log, "nothing logged yet", function(line, place)
+    local text = look.fit(logs.line(line, names), width - 2)
+    return row({ { " " .. text, logs.group(line) } }, "log:" .. place, "log", line)
+  end)
 end
 
 M.views = { "servers", "tools", "approvals", "calls", "grants", "log" }

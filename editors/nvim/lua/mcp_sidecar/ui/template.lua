@@ -57,7 +57,11 @@ local limits = {
 ---@return string
 function M.constraint(field)
   local parts = { type(field.type) == "table" and table.concat(field.type, " or ") or field.type }
-  if type(field.enum) == "table" then parts = { table.concat(vim.tbl_map(vim.json.encode, field.enum), " ") } end
+  local options = field.type ~= "boolean" and fields.values(field)
+  if options then
+    local words = vim.tbl_map(function(option) return vim.json.encode(option.value) end, options)
+    parts = { (field.type == "array" and "some of " or "") .. table.concat(words, " ") }
+  end
   for _, limit in ipairs(limits) do
     local value = field[limit[1]]
     if type(value) == "number" or type(value) == "string" then table.insert(parts, limit[2]:format(value)) end

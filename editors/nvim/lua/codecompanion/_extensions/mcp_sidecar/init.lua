@@ -1,10 +1,20 @@
---- Extension of CodeCompanion (v19): `extensions = { mcp_sidecar = {} }`. Each server is a group of tools.
+--- Extension of CodeCompanion (v18 and later): `extensions = { mcp_sidecar = {} }`. Each server is a group of tools.
 
 local tools = require("mcp_sidecar.bridges.tools")
 
 local M = { exports = {} }
 
+---Gives a result to the chat. The arguments are (self, output, meta) from v19 on, (self, tools, command, output) before.
+local function report(prefix)
+  return function(self, first, second, third)
+    local is_new = type(second) == "table" and second.tools ~= nil
+    local chat, output = (is_new and second.tools or first).chat, is_new and first or third
+    chat:add_tool_output(self, prefix .. table.concat(vim.iter({ output }):flatten(math.huge):totable(), "\n"))
+  end
+end
+
 ---@param tool mcp_sidecar.Tool
+---@param name string
 local function definition(tool, name)
   return {
     name = name,
@@ -13,24 +23,18 @@ local function definition(tool, name)
       ["function"] = { name = name, description = tool.description, parameters = tool.inputSchema },
     },
     cmds = {
-      function(_, arguments, opts)
+      -- The callback is in the options from v19 on, and an argument of its own before.
+      function(_, arguments, opts, callback)
+        local done = type(opts) == "table" and opts.output_cb or callback
         tools.call(
           tool,
           arguments or {},
           "CodeCompanion",
-          function(text, err) opts.output_cb({ status = err and "error" or "success", data = err or text }) end
+          function(text, err) done({ status = err and "error" or "success", data = err or text }) end
         )
       end,
     },
-    output = {
-      success = function(self, output, meta)
-        meta.tools.chat:add_tool_output(self, table.concat(vim.iter({ output }):flatten(math.huge):totable(), "\n"))
-      end,
-      error = function(self, output, meta)
-        local text = table.concat(vim.iter({ output }):flatten(math.huge):totable(), "\n")
-        meta.tools.chat:add_tool_output(self, "error: " .. text)
-      end,
-    },
+    output = { success = report(""), error = report("error: ") },
   }
 end
 
@@ -41,33 +45,30 @@ function M.setup()
     vim.notify("the extension mcp_sidecar needs CodeCompanion v18 or later", vim.log.levels.WARN)
     return
   end
+  tools.keep(chat.tools, function(tool, name)
+    return {
+      description = tool.description,
+      visible = true,
+      -- The sidecar asks where it has to.
+      opts = { require_approval_before = false },
+      callback = function() return definition(tool, name) end,
+    }
+  end)
+  chat.tools.groups = chat.tools.groups or {}
   local ours = {}
   tools.follow(function(list)
     for name in pairs(ours) do
-      chat.tools[name] = nil
+      chat.tools.groups[name] = nil
     end
     ours = {}
-    local groups = {}
     for _, tool in ipairs(list) do
-      local name = tools.name(tool)
-      ours[name] = true
-      chat.tools[name] = {
-        description = tool.description,
-        visible = true,
-        -- The sidecar asks where it has to.
-        opts = { require_approval_before = false },
-        callback = function() return definition(tool, name) end,
-      }
-      groups[tool.server] = groups[tool.server] or {}
-      table.insert(groups[tool.server], name)
+      local name = "mcp_" .. tool.server
+      ours[name] = ours[name]
+        or { description = "Tools of the MCP server " .. tool.server, tools = {}, opts = { collapse_tools = true } }
+      table.insert(ours[name].tools, tools.name(tool))
     end
-    chat.tools.groups = chat.tools.groups or {}
-    for server, names in pairs(groups) do
-      chat.tools.groups["mcp_" .. server] = {
-        description = "Tools of the MCP server " .. server,
-        tools = names,
-        opts = { collapse_tools = true },
-      }
+    for name, group in pairs(ours) do
+      chat.tools.groups[name] = group
     end
   end)
 end

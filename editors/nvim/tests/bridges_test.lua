@@ -1,0 +1,111 @@
+-- The chat plugins come from no package registry, so these are stand-ins with the interfaces that their sources have.
+
+local Child = require("child")
+
+local codecompanion = [[
+  chat = { interactions = { chat = { tools = { mine = { description = "not of ours" } } } } }
+  package.loaded["codecompanion.config"] = chat
+  require("codecompanion._extensions.mcp_sidecar").setup()
+  log = { add_tool_output = function(_, _, text) told = text end }
+]]
+
+local function allow(child, requester)
+  local prompt = child:prompt()
+  assert(prompt:find(requester, 1, true), prompt)
+  child:command("Mcp approve")
+  child:answer("y")
+end
+
+return {
+  {
+    "CodeCompanion gets the tools, and its calls are asked about like any other",
+    function(open)
+      local child = Child.ready(open)
+      child:lua(codecompanion)
+      child:wait("chat.interactions.chat.tools.mcp__demo__take_note ~= nil")
+      child:wait("#chat.interactions.chat.tools.groups.mcp_demo.tools == 9")
+      child:lua([[
+        local tool = chat.interactions.chat.tools.mcp__demo__take_note.callback()
+        tool.cmds[1]({}, { text = "from a chat" }, { output_cb = function(output)
+          answered = output
+          tool.output[output.status](tool, { output.data }, { tools = { chat = log } })
+        end })
+      ]])
+      allow(child, "CodeCompanion")
+      child:wait("answered.status == 'success' and told:find('1', 1, true)")
+    end,
+  },
+  {
+    "CodeCompanion of the version before passes its arguments in another order",
+    function(open)
+      local child = Child.ready(open)
+      child:lua(codecompanion)
+      child:wait("chat.interactions.chat.tools.mcp__demo__echo ~= nil")
+      child:lua([[
+        local tool = chat.interactions.chat.tools.mcp__demo__echo.callback()
+        tool.cmds[1]({}, { text = "hey" }, nil, function(output)
+          tool.output[output.status](tool, { chat = log }, {}, { output.data })
+        end)
+      ]])
+      child:wait("told == 'hey'")
+    end,
+  },
+  {
+    "tools of a server that is gone leave the chat, and the chat's own stay",
+    function(open)
+      local child = Child.ready(open)
+      child:lua(codecompanion)
+      child:wait("chat.interactions.chat.tools.mcp__demo__echo ~= nil")
+      child:command("Mcp stop demo")
+      child:wait("chat.interactions.chat.tools.mcp__demo__echo == nil", "the tool is gone")
+      child:wait("chat.interactions.chat.tools.groups.mcp_demo == nil", "the group is gone")
+      assert(child:lua("return chat.interactions.chat.tools.mine.description") == "not of ours")
+    end,
+  },
+  {
+    "avante gets the tools as it describes them, and a failure as an error",
+    function(open)
+      local child = Child.ready(open)
+      child:wait("#require('mcp_sidecar.bridges.avante').tools() == 9")
+      child:lua([[
+        for _, tool in ipairs(require("mcp_sidecar.bridges.avante").tools()) do
+          if tool.name == "mcp__demo__take_note" then
+            field = tool.param.fields[1]
+            tool.func({ text = "from avante" }, { on_complete = function(text, err) answered = { text, err } end })
+          end
+        end
+      ]])
+      local field = child:lua("return field")
+      assert(field.name == "text" and field.type == "string" and not field.optional, vim.inspect(field))
+      assert(child:prompt():find("avante", 1, true))
+      child:command("Mcp approve")
+      child:answer("n")
+      child:wait("answered[2]:find('denied', 1, true)")
+    end,
+  },
+  {
+    "CopilotChat gets the tools as functions that wait for their result",
+    function(open)
+      local child = Child.ready(open)
+      child:lua([[
+        functions = {}
+        package.loaded["CopilotChat"] = { config = { functions = functions } }
+        -- What plenary does: a function whose last argument is a callback becomes one that waits in a coroutine.
+        package.loaded["plenary.async"] = { wrap = function(run)
+          return function()
+            local thread = coroutine.running()
+            run(function(...) coroutine.resume(thread, ...) end)
+            return coroutine.yield()
+          end
+        end }
+        require("mcp_sidecar.bridges.copilotchat").setup()
+      ]])
+      child:wait("functions.mcp__demo__take_note ~= nil")
+      child:lua([[
+        coroutine.wrap(function() answered = functions.mcp__demo__take_note.resolve({ text = "from a chat" }) end)()
+      ]])
+      allow(child, "CopilotChat")
+      child:wait("answered[1].uri == nil and answered[1].data:find('1', 1, true)")
+    end,
+  },
+}
