@@ -24,6 +24,48 @@ return {
     end,
   },
   {
+    "lenses stand above each server, and one is run where the cursor is",
+    function(open)
+      local child = open({ user = Child.user_config, args = { "../config/mcp.json" } })
+      child:connected("demo")
+      child:wait(
+        [[(function()
+          local shown = {}
+          for _, namespace in pairs(vim.api.nvim_get_namespaces()) do
+            table.insert(shown, vim.api.nvim_buf_get_extmarks(0, namespace, 0, -1, { details = true }))
+          end
+          local text = vim.inspect(shown)
+          return text:find("9 tools", 1, true) and text:find("Restart", 1, true)
+        end)()]],
+        "the lenses of the server"
+      )
+      local pid = child:lua("return require('mcp_sidecar.client').picture().servers.demo.pid")
+      child:choose("Restart")
+      child:lua("vim.fn.search('demo')")
+      child:lua("vim.lsp.codelens.run()")
+      child:wait(("(require('mcp_sidecar.client').picture().servers.demo.pid or %d) ~= %d"):format(pid, pid))
+    end,
+  },
+  {
+    "a code action of the workspace calls its tool with the selection, and asks first",
+    function(open)
+      local actions = [[{
+        "actions": [{ "title": "Keep this", "tool": "mcp__demo__take_note", "arguments": { "text": "${selection}" } }]
+      }]]
+      local child = open({
+        user = Child.user_config,
+        project = actions,
+        files = { ["notes.md"] = "milk and bread\n" },
+        args = { "notes.md" },
+      })
+      child:connected("demo")
+      child:choose("Keep this")
+      child:lua("vim.lsp.buf.code_action({ range = { start = { 1, 0 }, ['end'] = { 1, 4 } } })")
+      local prompt = child:prompt()
+      assert(prompt:find("take_note", 1, true) and prompt:find("milk", 1, true), prompt)
+    end,
+  },
+  {
     "starting loads nothing of the plugin",
     function(open)
       local child = open()

@@ -240,6 +240,11 @@ local function refresh()
   end
   for id in pairs(prompt.hidden) do
     prompt.hidden[id] = waiting[id]
+    local form = not waiting[id] and not answered[id] and look.find("mcp-answer://" .. id)
+    if form then
+      vim.api.nvim_buf_delete(form, { force = true })
+      client.say("answered elsewhere, or no longer asked")
+    end
   end
   local next_one = current()
     or vim
