@@ -159,6 +159,21 @@ return {
     end,
   },
   {
+    "a question goes along to another tab page",
+    function(open)
+      local child = Child.ready(open)
+      child:ask()
+      child:prompt()
+      child:command("tabnew")
+      child:wait(
+        "vim.api.nvim_win_get_tabpage(require('mcp_sidecar.ui.approval').state().window) == vim.api.nvim_get_current_tabpage()"
+      )
+      child:command("Mcp approve")
+      child:answer("y")
+      child:wait("answered.result")
+    end,
+  },
+  {
     "a server that asks for many things is answered in a form",
     function(open)
       local child = open()

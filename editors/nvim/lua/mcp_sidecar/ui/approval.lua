@@ -206,7 +206,7 @@ local function show(approval, focus)
   if cut then table.insert(title, "scroll to see all, v for a whole window") end
   local float = vim.tbl_extend("force", place, {
     title = " " .. table.concat(title, " · ") .. " ",
-    footer = question.footer(approval),
+    footer = question.footer(approval, place.width),
     border = "rounded",
     style = "minimal",
     zindex = 200,
@@ -290,10 +290,16 @@ client.on("approvals", vim.schedule_wrap(refresh))
 client.on("exit", refresh)
 
 local group = vim.api.nvim_create_augroup("mcp_sidecar_approval", {})
-vim.api.nvim_create_autocmd("VimResized", {
+-- A float belongs to one tab page: the question goes along to the one that is looked at.
+vim.api.nvim_create_autocmd({ "VimResized", "TabEnter" }, {
   group = group,
   callback = function()
-    if is_open() then refresh() end
+    if not is_open() then return end
+    if vim.api.nvim_win_get_tabpage(prompt.window) ~= vim.api.nvim_get_current_tabpage() then
+      vim.api.nvim_win_close(prompt.window, true)
+      prompt.window = nil
+    end
+    refresh()
   end,
 })
 vim.api.nvim_create_autocmd("WinEnter", {

@@ -146,15 +146,15 @@ keys.attach({
   redraw = redraw,
 })
 
----Two columns, so that all of it fits a small screen.
+---Two columns where they fit, so that all of it is seen on a small screen.
 local function help()
   local entries, selectable = {}, {}
   for _, key in ipairs(keys.keys) do
     table.insert(entries, ("`%s`%s %s"):format(key[1], (" "):rep(6 - #key[1]), key[3]))
     if key.x then table.insert(selectable, "`" .. key[1] .. "`") end
   end
-  local half, lines = math.ceil(#entries / 2), {}
-  for place = 1, half do
+  local half, lines = math.ceil(#entries / 2), vim.o.columns < 76 and entries or {}
+  for place = 1, #lines == 0 and half or 0 do
     -- The ticks are not seen, but they count.
     table.insert(lines, look.pad(entries[place], 38) .. "  " .. (entries[place + half] or ""))
   end

@@ -364,6 +364,8 @@ function M.peek(lines, title)
     height = height,
     border = "rounded",
     style = "minimal",
+    -- Above a question: help about it is of no use beneath.
+    zindex = 250,
     title = " " .. M.fit(title, width - 4) .. " ",
   })
   pcall(vim.treesitter.start, buffer, "markdown")

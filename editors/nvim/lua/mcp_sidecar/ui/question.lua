@@ -99,23 +99,31 @@ function M.draw(approval, root)
   return lines, marks
 end
 
----The keys, as they stand at the foot of the window.
+---The keys, as they stand at the foot of the window; where it is narrow, not those between yes and no.
 ---@param approval mcp_sidecar.Approval
-function M.footer(approval)
-  local chunks = {}
-  local function key(name, label)
-    vim.list_extend(chunks, { { " " .. name, "McpKey" }, { " " .. label .. " ", "McpMuted" } })
-  end
-  for _, answer in ipairs(M.choices(approval)) do
-    if answer.decision == "accept" and approval.schema then
-      key("f", "fill in")
-    elseif not answer.note then
-      key(answer.key, answer.label)
+---@param width integer
+---@return { [1]: string, [2]: string }[]
+function M.footer(approval, width)
+  local function chunks(is_shown)
+    local list, room = {}, 0
+    local function key(name, label)
+      vim.list_extend(list, { { " " .. name, "McpKey" }, { " " .. label .. " ", "McpMuted" } })
+      room = room + #name + #label + 3
     end
+    for place, answer in ipairs(M.choices(approval)) do
+      if answer.decision == "accept" and approval.schema then
+        key("f", "fill in")
+      elseif not answer.note and is_shown(place, answer) then
+        key(answer.key, answer.label)
+      end
+    end
+    key("q", "later")
+    key("?", "more")
+    return list, room
   end
-  key("q", "later")
-  key("?", "more")
-  return chunks
+  local list, room = chunks(function() return true end)
+  if room <= width then return list end
+  return (chunks(function(place, answer) return place == 1 or answer.key == "n" end))
 end
 
 return M

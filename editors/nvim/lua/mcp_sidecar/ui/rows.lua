@@ -287,8 +287,8 @@ function M.winbar(view, known, width)
   end
   table.insert(parts, "%=")
   for place, name in ipairs(M.views) do
-    local label = name:sub(1, 1):upper() .. name:sub(2)
-    table.insert(parts, ("%%#McpKey# %d%%#%s# %s"):format(place, name == view and "McpTitle" or "McpMuted", label))
+    local label = (width >= 76 or name == view) and " " .. name:sub(1, 1):upper() .. name:sub(2) or ""
+    table.insert(parts, ("%%#McpKey# %d%%#%s#%s"):format(place, name == view and "McpTitle" or "McpMuted", label))
   end
   return table.concat(parts) .. "%#McpKey#  g?%#McpMuted# " .. (width >= 90 and "help " or "")
 end
