@@ -92,7 +92,8 @@ export function registerResources(sidecar: Sidecar): Disposable[] {
       onDidChange: changed.event,
       provideTextDocumentContent: async (address, token) => {
         const names = sidecar.picture.servers.map(server => server.name);
-        const { contents } = await sidecar.command<Read>("mcp.resource.read", resourceOf(address, names), token);
+        const params = { ...resourceOf(address, names), subscribe: true };
+        const { contents } = await sidecar.command<Read>("mcp.resource.read", params, token);
         return textOf(contents);
       },
     }),
