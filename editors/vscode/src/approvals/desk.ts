@@ -13,7 +13,7 @@ import type { Sidecar } from "../sidecar";
 import { Panel } from "../web/panel";
 import { approvalPage } from "./page";
 import { answer } from "./words";
-import { after, writeOf } from "./writes";
+import { writeOf, written } from "./writes";
 
 /** VS Code shows a notification for so long at most, before it goes behind the bell. */
 const SEEN_MS = 15_000;
@@ -172,5 +172,5 @@ async function compare(approval: Approval): Promise<void> {
   );
   const name = path.basename(write.path);
   const left = present === "" ? textUri(name, "") : uri;
-  await commands.executeCommand("vscode.diff", left, textUri(name, after(write, present)), `${name}: after the call`);
+  await commands.executeCommand("vscode.diff", left, textUri(name, written(write, present)), `${name}: after the call`);
 }

@@ -37,7 +37,7 @@ function first(given: Given | undefined, names: readonly string[]): string | und
 }
 
 /** The file's text after the call, as far as can be told. */
-export function after(write: Write, present: string): string {
+export function written(write: Write, present: string): string {
   return (write.edits ?? []).reduce(
     // A function, because a text may hold what `replace` would take for a pattern.
     (text, edit) => text.replace(edit.before, () => edit.after),

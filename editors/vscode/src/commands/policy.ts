@@ -11,6 +11,8 @@ interface Policy {
   level: Level;
   source: string;
   hides: { level?: Level; source?: string }[];
+  /** For whom it is another, and why. */
+  agents?: { agent: string; level: Level; source: string }[];
 }
 
 export function policyCommands(kit: Kit): void {
@@ -41,7 +43,8 @@ export function policyCommands(kit: Kit): void {
 
 async function explain(kit: Kit, tool: ToolInfo, policy: Policy | undefined): Promise<void> {
   const hidden = (policy?.hides ?? []).map(one => `hides ${one.level ?? ""} by ${one.source ?? "another rule"}`);
-  const detail = [`${LEVEL_WORDS[tool.level]}, says ${policy?.source ?? tool.source}`, ...hidden].join("\n");
+  const agents = (policy?.agents ?? []).map(({ agent, level, source }) => `for ${agent}: ${level}, says ${source}`);
+  const detail = [`${LEVEL_WORDS[tool.level]}, says ${policy?.source ?? tool.source}`, ...hidden, ...agents].join("\n");
   const change = "Set Level…";
   const chosen = await window.showInformationMessage(`${tool.tool}: ${tool.level}`, { modal: true, detail }, change);
   if (chosen === change) {
