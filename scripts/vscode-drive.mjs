@@ -343,6 +343,23 @@ export class Workbench {
     return (await rows.allInnerTexts()).map((s) => s.replace(/\s+/g, ' ').trim());
   }
 
+  /** Goes to a complaint in the Problems view and opens the quick fixes for it; `fix` chooses one by its title. */
+  async quickFix(complaint, fix) {
+    const rows = this.page.locator('.action-widget .monaco-list-row');
+    for (const until = Date.now() + WAIT; ;) {
+      await this.page.locator('.markers-panel .monaco-list-row', { hasText: complaint }).first().dblclick();
+      await this.page.locator('.editor-group-container.active .monaco-editor.focused').first().waitFor();
+      await this.page.keyboard.press('Control+.');
+      try {
+        await rows.first().waitFor({ timeout: 5000 });
+        break;
+      } catch (e) { // asked before the editor knew of the complaint
+        if (Date.now() > until) throw e;
+      }
+    }
+    if (fix) await rows.filter({ hasText: fix }).first().click();
+  }
+
   /** Text of the Output view (what is scrolled into sight). */
   async output() {
     const lines = this.page.locator('.output-view .view-lines');

@@ -65,6 +65,12 @@ export function everything() {
   return { command: prepared("MCP_SERVER_EVERYTHING") };
 }
 
+/** The public server for files, let into the workspace. */
+export function filesystem() {
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the sidecar expands it.
+  return { command: prepared("MCP_SERVER_FILESYSTEM"), args: ["${workspaceFolder}"] };
+}
+
 function prepared(name) {
   const value = process.env[name];
   if (!value) {

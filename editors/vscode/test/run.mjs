@@ -1,5 +1,5 @@
-// node test/run.mjs [host|ui] [WORDS]...: the tests in the real extension host, then those that look at the window. With
-// WORDS only tests whose name contains them. `scripts/test-vscode` prepares what this needs.
+// node test/run.mjs [host|ui|pictures] [WORDS]...: the tests in the real extension host, then those that look at the
+// window. With WORDS only tests whose name contains them. `scripts/test-vscode` prepares what this needs.
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -13,6 +13,11 @@ const words = (only ? rest : [first, ...rest].filter(Boolean)).join(" ");
 const tests = kind => fs.readdirSync(path.join(extension, "test", kind)).filter(name => /\.test\.m?[jt]s$/.test(name));
 
 let failed = false;
+if (first === "pictures") {
+  const { makePictures } = await import("./pictures.mjs");
+  await makePictures(rest);
+  process.exit();
+}
 if (only !== "ui") {
   failed = !(await hostTests());
 }

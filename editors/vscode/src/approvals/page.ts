@@ -5,6 +5,8 @@ import { diff, type Html, html } from "../web/html";
 import { answer, no, traits, who, yes } from "./words";
 import { writeOf } from "./writes";
 
+const DAY_MS = 24 * 3_600_000;
+
 export function approvalPage(approval: Approval, others: number): Html {
   return html`<h1>${approval.title}</h1>
 <p class="soft">${subtitle(approval)}${others > 0 && html` · <a href="#" data-send="next">${others} more waiting</a>`}</p>
@@ -22,7 +24,9 @@ ${approval.schema && form(approval)}
 function subtitle(approval: Approval): string {
   const subject = approval.tool ? `${approval.server} › ${approval.tool}` : approval.server;
   const asked = approval.kind === "tool" ? ` · asked by ${who(approval)}` : "";
-  return `${subject}${asked} · until ${clock(approval.expiresAt)}`;
+  // What may wait for days does so for as long as anybody cares to know.
+  const brief = Date.parse(approval.expiresAt) - Date.parse(approval.createdAt) < DAY_MS;
+  return `${subject}${asked}${brief ? ` · until ${clock(approval.expiresAt)}` : ""}`;
 }
 
 export function clock(time: string): string {

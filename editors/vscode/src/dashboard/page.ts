@@ -27,6 +27,7 @@ export function dashboardPage(picture: Picture): Html {
 
 function cards({ servers, tools, metrics, approvals }: Picture): Html {
   const connected = servers.filter(server => server.status === "connected").length;
+  const wanted = servers.filter(server => server.status !== "disabled").length;
   const failed = servers.filter(server => server.status === "failed").length;
   const rows = metrics.flatMap(one => one.tools);
   const calls = rows.reduce((sum, row) => sum + row.calls, 0);
@@ -34,7 +35,7 @@ function cards({ servers, tools, metrics, approvals }: Picture): Html {
   const card = (value: string | number, text: string, mood = "") =>
     html`<div class="card"><b class="${mood}">${value}</b>${text}</div>`;
   return html`<div class="cards">
-${card(`${connected}/${servers.length}`, "servers connected", failed > 0 ? "bad" : "good")}
+${card(`${connected}/${wanted}`, "servers connected", failed > 0 ? "bad" : "good")}
 ${card(tools.filter(tool => tool.level !== "disable").length, "tools offered")}
 ${card(approvals, "questions waiting", approvals > 0 ? "warn" : "")}
 ${card(calls, "calls")}

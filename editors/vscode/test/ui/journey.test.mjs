@@ -108,9 +108,7 @@ step("complaints stand in the file, and a quick fix mends one", async () => {
     problems.some(problem => problem.includes("comand")),
     problems.join("\n"),
   );
-  await vs.page.locator(".markers-panel .monaco-list-row", { hasText: "comand" }).first().dblclick();
-  await vs.page.keyboard.press("Control+.");
-  await vs.page.locator(".action-widget .monaco-list-row", { hasText: "command" }).first().click();
+  await vs.quickFix("comand", "command");
   await vs.page
     .locator(".markers-panel .monaco-list-row", { hasText: "comand" })
     .first()
