@@ -8,6 +8,7 @@ mod calls;
 mod check;
 mod completions;
 mod config;
+mod conformance;
 mod connect;
 mod content;
 mod context;
@@ -142,6 +143,9 @@ enum Command {
     /// Run the engine of a workspace for all its windows and agents; they start it by themselves
     #[command(hide = true)]
     Engine,
+    /// Play a scenario of the official conformance suite, which starts this itself
+    #[command(hide = true)]
+    Conformance(conformance::Arguments),
     /// Show it at work on a copy of the example workspace
     Demo,
     /// Serve the built-in demo MCP server on stdin and stdout
@@ -240,6 +244,7 @@ impl Command {
             Self::Setup(arguments) => setup::run(arguments, context),
             Self::Completions(arguments) => completions::run(arguments),
             Self::Engine => engine::run(context),
+            Self::Conformance(arguments) => conformance::run(arguments, context),
             Self::Demo => {
                 context.runtime()?.block_on(demo::run())?;
                 Ok(Status::Ok)

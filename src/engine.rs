@@ -107,15 +107,23 @@ struct Inner {
 impl Engine {
     /// Starts an engine without workspace folders; the front says them when it knows.
     pub fn start(paths: Paths, settings: Settings) -> Self {
-        Self::with(paths, settings, Wake::AtOnce)
+        let keyring = Keyring::open(&paths);
+        Self::with(paths, settings, Wake::AtOnce, keyring)
+    }
+
+    /// The same, but nothing goes into the user's keyring: for places that are gone when the engine is.
+    pub fn start_apart(paths: Paths, settings: Settings) -> Self {
+        let keyring = Keyring::apart(&paths);
+        Self::with(paths, settings, Wake::AtOnce, keyring)
     }
 
     /// The same, but each server starts at its first use: for a front that wants one of them, or only to look things up.
     pub fn start_on_demand(paths: Paths, settings: Settings) -> Self {
-        Self::with(paths, settings, Wake::OnDemand)
+        let keyring = Keyring::open(&paths);
+        Self::with(paths, settings, Wake::OnDemand, keyring)
     }
 
-    fn with(paths: Paths, settings: Settings, wake: Wake) -> Self {
+    fn with(paths: Paths, settings: Settings, wake: Wake, keyring: Keyring) -> Self {
         let (wishes, heard_wishes) = mpsc::channel(QUEUE);
         let (events, heard_events) = mpsc::channel(QUEUE);
         let (notices, _) = broadcast::channel(NOTICES);
@@ -127,7 +135,7 @@ impl Engine {
         let approvals = Approvals::default();
         let editors = Editors::default();
         let askers = asking::Askers::default();
-        let vault = Vault::new(Keyring::open(&paths));
+        let vault = Vault::new(keyring);
         vault.keyring().allow_file(settings.secrets.file);
         let memory = Arc::new(LongMemory::new(store.clone()));
         let judge = Arc::new(trust::Judge::new(store.clone(), approvals.clone(), watcher.subscribe()));

@@ -92,6 +92,13 @@ pub fn references(launch: &Launch) -> Vec<Reference> {
     found
 }
 
+/// The same for one text.
+pub fn references_in(text: &str) -> Vec<Reference> {
+    let mut found = Vec::new();
+    collect(text, 0, &mut found);
+    found
+}
+
 /// The file that `envFile` names, for the caller to read before [`expand`].
 pub fn env_file(launch: &Launch, values: &Values) -> Result<Option<PathBuf>, ExpandError> {
     let Launch::Stdio(Stdio { env_file: Some(written), .. }) = launch else { return Ok(None) };

@@ -135,7 +135,10 @@ pub struct Remote {
 /// What a file says about signing in, where the server itself does not.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OAuth {
+    /// Given to us, or the address of a document about us, for servers that take such an address.
     pub client_id: Option<String>,
+    /// As it is written; expanded when the user signs in.
+    pub client_secret: Option<String>,
     pub scopes: Vec<String>,
     pub callback_port: Option<u16>,
 }

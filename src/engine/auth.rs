@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::snapshot::ServerView;
-use crate::config::expand::{self, Expanded, Values};
-use crate::config::spec::Launch;
+use crate::config::expand::{self, Expanded, Reference, Values};
+use crate::config::spec::{Launch, OAuth};
 use crate::model::{Error, Result, ServerName};
 use crate::server::oauth::{self, Hints};
 use crate::text::Secret;
@@ -21,7 +21,8 @@ impl Engine {
             Error::NeedsAuth(_) => view.server.as_ref().ok_or(Error::NeedsTrust(server.clone())),
             error => Err(error),
         })?;
-        let (url, hints) = self.address(&view)?;
+        let (url, oauth, values) = self.address(&view)?;
+        let hints = self.hints(&view, oauth.unwrap_or_default(), values).await?;
         let host = &self.0.context.host;
         oauth::sign_in(&server, url.reveal(), hints, host.tokens(), host.clone()).await?;
         self.act(super::Action::Restart, Some(server.clone())).await?;
@@ -31,7 +32,7 @@ impl Engine {
     /// Forgets the token, and the connection that was made with it.
     pub async fn sign_out(&self, server: ServerName) -> Result<Arc<ServerView>> {
         let view = self.now().server(&server)?.clone();
-        let (url, _) = self.address(&view)?;
+        let (url, ..) = self.address(&view)?;
         oauth::sign_out(url.reveal(), self.0.context.host.tokens()).await?;
         if view.server.is_some() {
             self.act(super::Action::Restart, Some(server.clone())).await?;
@@ -40,7 +41,7 @@ impl Engine {
     }
 
     /// Where a server is, and what its definition says about signing in there.
-    fn address(&self, view: &ServerView) -> Result<(Secret, Hints)> {
+    fn address(&self, view: &ServerView) -> Result<(Secret, Option<OAuth>, Values)> {
         let definition = &view.definition;
         let local = || Error::InvalidParams(format!("`{}` is no server that one signs in at", definition.name));
         let (Launch::Http(remote) | Launch::Sse(remote) | Launch::ClaudeAiProxy { remote, .. }) =
@@ -57,6 +58,34 @@ impl Engine {
         let expanded =
             expand::expand(&Launch::Http(bare), &values, None).map_err(|error| Error::Io(error.to_string()))?;
         let Expanded::Http(endpoint) = expanded else { return Err(local()) };
-        Ok((endpoint.url, endpoint.oauth.map(Hints::from).unwrap_or_default()))
+        Ok((endpoint.url, endpoint.oauth, values))
+    }
+
+    /// What the definition knows about signing in. Its secret is looked up only now: a start does not need it.
+    async fn hints(&self, view: &ServerView, oauth: OAuth, mut values: Values) -> Result<Hints> {
+        let Some(written) = oauth.client_secret.clone() else { return Ok(Hints::new(oauth, None)) };
+        let host = &self.0.context.host;
+        let definition = &view.definition;
+        for reference in expand::references_in(&written) {
+            match reference {
+                Reference::Input(id) => {
+                    let inputs = self.loaded().borrow().config.inputs.clone();
+                    let found = inputs.iter().filter(|input| input.id == id);
+                    let own = found.clone().find(|input| input.file == definition.file);
+                    let Some(input) = own.or_else(|| found.clone().next()) else { continue };
+                    if let Some(answer) = host.input(definition.name.clone(), input.clone()).await {
+                        values.inputs.insert(id, answer);
+                    }
+                }
+                Reference::Keyring(name) => {
+                    if let Some(secret) = host.keyring(name.clone()).await {
+                        values.keyring.insert(name, secret);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let secret = expand::text(&written, &values).map_err(|error| Error::Io(format!("`clientSecret`: {error}")))?;
+        Ok(Hints::new(oauth, Some(Secret::new(secret))))
     }
 }

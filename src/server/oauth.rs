@@ -46,9 +46,16 @@ pub struct Hints {
     pub callback_port: Option<u16>,
 }
 
-impl From<spec::OAuth> for Hints {
-    fn from(oauth: spec::OAuth) -> Self {
-        Self { client_id: oauth.client_id, scopes: oauth.scopes, callback_port: oauth.callback_port, ..Self::default() }
+impl Hints {
+    /// What a definition says. Its secret is a reference that whoever signs in has followed.
+    pub fn new(oauth: spec::OAuth, client_secret: Option<Secret>) -> Self {
+        let spec::OAuth { client_id, scopes, callback_port, .. } = oauth;
+        // An address is the id of those whom the server does not know yet, and it must be able to fetch it.
+        let (client_metadata_url, client_id) = match client_id {
+            Some(id) if id.starts_with("https://") => (Some(id), None),
+            id => (None, id),
+        };
+        Self { client_id, client_secret, client_metadata_url, scopes, callback_port }
     }
 }
 
@@ -257,5 +264,19 @@ fn explain(error: AuthError) -> String {
         }
         AuthError::NoAuthorizationSupport => "the server says nothing about how to sign in".to_owned(),
         error => one_line(&mask(&error.to_string()), 300),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_that_is_an_address_is_used_where_the_server_takes_addresses() {
+        let hints = |id: &str| Hints::new(spec::OAuth { client_id: Some(id.to_owned()), ..Default::default() }, None);
+        assert_eq!(hints("abc").client_id.as_deref(), Some("abc"));
+        let address = "https://me.example.test/client.json";
+        assert_eq!(hints(address).client_metadata_url.as_deref(), Some(address));
+        assert_eq!(hints(address).client_id, None);
     }
 }

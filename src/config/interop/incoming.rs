@@ -213,7 +213,10 @@ fn oauth(fields: &mut Fields<'_>) -> Option<OAuth> {
     }
     let secret = ["clientSecret", "client_secret"].iter().any(|key| written.contains_key(*key));
     if secret {
-        fields.notes.add("the secret of the OAuth client is left behind: signing in here needs none");
+        fields.notes.add(
+            "the secret of the OAuth client is left behind; `mcp-sidecar secret set NAME` keeps it, and \
+             \"clientSecret\": \"${keyring:NAME}\" names it",
+        );
     }
     let text = |keys: [&str; 2]| keys.iter().find_map(|key| written.get(*key)).and_then(text_of);
     let scopes = match written.get("scopes") {
@@ -222,7 +225,7 @@ fn oauth(fields: &mut Fields<'_>) -> Option<OAuth> {
         _ => Vec::new(),
     };
     let port = text(["callbackPort", "callback_port"]).and_then(|port| port.parse().ok()).filter(|port| *port > 0);
-    let oauth = OAuth { client_id: text(["clientId", "client_id"]), scopes, callback_port: port };
+    let oauth = OAuth { client_id: text(["clientId", "client_id"]), client_secret: None, scopes, callback_port: port };
     (oauth != OAuth::default()).then_some(oauth)
 }
 

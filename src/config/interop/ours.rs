@@ -90,10 +90,13 @@ fn remote(remote: &Remote) -> Map<String, Value> {
     if !remote.headers.is_empty() {
         entry.insert("headers".to_owned(), json!(remote.headers));
     }
-    if let Some(OAuth { client_id, scopes, callback_port }) = &remote.oauth {
+    if let Some(OAuth { client_id, client_secret, scopes, callback_port }) = &remote.oauth {
         let mut oauth = Map::new();
         if let Some(id) = client_id {
             oauth.insert("clientId".to_owned(), json!(id));
+        }
+        if let Some(secret) = client_secret {
+            oauth.insert("clientSecret".to_owned(), json!(secret));
         }
         if !scopes.is_empty() {
             oauth.insert("scopes".to_owned(), json!(scopes));

@@ -151,7 +151,7 @@ impl Writer<'_> {
     }
 
     fn oauth(&mut self, oauth: &OAuth) {
-        let OAuth { client_id, scopes, callback_port } = oauth;
+        let OAuth { client_id, client_secret, scopes, callback_port } = oauth;
         let mut written = Map::new();
         let (id_key, port_key, scopes_key) = match self.dialect {
             Dialect::VsCode => (Some("clientId"), None, None),
@@ -161,6 +161,7 @@ impl Writer<'_> {
             Dialect::Codex => (Some("client_id"), Some("callback_port"), None),
             _ => (None, None, None),
         };
+        let secret = client_secret.as_deref().map(|secret| self.words(secret));
         let mut say = |key: Option<&str>, ours: &str, value: Value, left_out: &mut Vec<String>| match key {
             Some(key) => {
                 written.insert(key.to_owned(), value);
@@ -169,6 +170,10 @@ impl Writer<'_> {
         };
         if let Some(id) = client_id {
             say(id_key, "clientId", json!(id), &mut self.left_out);
+        }
+        if let Some(secret) = secret {
+            let key = (self.dialect == Dialect::Cursor).then_some("CLIENT_SECRET");
+            say(key, "clientSecret", json!(secret), &mut self.left_out);
         }
         if let Some(port) = callback_port {
             say(port_key, "callbackPort", json!(port), &mut self.left_out);

@@ -259,13 +259,18 @@ pub static FALLBACK: Table = Table {
 pub static OAUTH: Table = Table {
     noun: "oauth",
     keys: &[
-        own("clientId", Of::Text, ALL, "The client id registered for you."),
+        own(
+            "clientId",
+            Of::Text,
+            ALL,
+            "The client id registered for you, or the address of your client metadata document.",
+        ),
         alias("client_id", Of::Text, "clientId", "The same as `clientId`."),
+        own("clientSecret", Of::Text, ALL, "The secret that was given with it: a reference such as `${keyring:NAME}`."),
+        alias("client_secret", Of::Text, "clientSecret", "The same as `clientSecret`."),
         own("scopes", Of::TextOrTexts, ALL, "The scopes to ask for: a list, or one string with blanks between."),
         own("callbackPort", Of::Port, ALL, "The loopback port for the answer; a free one when absent."),
         alias("callback_port", Of::Port, "callbackPort", "The same as `callbackPort`."),
-        ignored("clientSecret", "secrets of clients are not read from files"),
-        ignored("client_secret", "secrets of clients are not read from files"),
         foreign("enterpriseManaged", "VS Code: managed sign-in."),
         foreign("authServerMetadataUrl", "Claude Code: where the metadata is."),
     ],

@@ -314,7 +314,7 @@ fn remote(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, kind: &str) -> Option<
         remote.headers = reader.in_key(member, |reader| headers(reader, entry.name, &member.value)).unwrap_or_default();
     }
     if let Some(member) = entry.fields.get("oauth") {
-        remote.oauth = reader.in_key(member, |reader| oauth(reader, &member.value));
+        remote.oauth = reader.in_key(member, |reader| oauth(reader, entry.name, &member.value));
     }
     let member = member?;
     remote.url = reader.in_key(member, |reader| {
@@ -357,11 +357,21 @@ fn headers(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<BTreeMa
     Some(headers)
 }
 
-fn oauth(reader: &mut Reader<'_>, node: &Node) -> Option<OAuth> {
+fn oauth(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<OAuth> {
     let fields = reader.object(node, &OAUTH)?;
     let mut oauth = OAuth::default();
     if let Some(member) = fields.get("clientId") {
         oauth.client_id = reader.in_key(member, |reader| reader.text(&member.value).map(str::to_owned));
+    }
+    if let Some(member) = fields.get("clientSecret") {
+        oauth.client_secret = reader.in_key(member, |reader| {
+            let value = expandable(reader, &member.value)?;
+            if let Some(span) = secrets::find(Some("clientSecret"), &value) {
+                let variable = secrets::variable_name(server, "clientSecret");
+                checks::raw_secret(reader, &member.value.span, &value, span, &variable);
+            }
+            Some(value)
+        });
     }
     if let Some(member) = fields.get("scopes") {
         let scopes = reader.in_key(member, |reader| reader.text_or_texts(&member.value)).unwrap_or_default();

@@ -244,6 +244,10 @@ fn every_spelling_of_every_host_is_read() {
         oauth(r#"{ "url": "https://x.test", "oauth": { "client_id": "c", "scopes": ["a"] } }"#).client_id.as_deref(),
         Some("c")
     );
+    let secret = |text: &str| format!(r#"{{ "url": "https://x.test", "oauth": {{ "clientSecret": "{text}" }} }}"#);
+    assert_eq!(oauth(&secret("${keyring:x}")).client_secret.as_deref(), Some("${keyring:x}"));
+    assert_eq!(server(&secret("${keyring:x}")), "");
+    insta::assert_snapshot!(server(&secret("s3cr3t-value-of-x")), @"2:55-74 warning raw-secret: `servers.s.oauth.clientSecret` holds a secret as plain text");
 }
 
 #[test]

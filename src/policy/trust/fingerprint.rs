@@ -201,6 +201,9 @@ fn remote(lines: &mut Lines, prefix: &str, remote: &Remote) {
         let id = oauth.client_id.as_deref().unwrap_or("(registered)");
         let port = oauth.callback_port.map_or(String::new(), |port| format!(" port {port}"));
         lines.add(format!("{prefix}oauth"), format!("client {id} scopes {}{port}", oauth.scopes.join(" ")));
+        if let Some(secret) = &oauth.client_secret {
+            lines.add_value(format!("{prefix}oauth.clientSecret"), secret);
+        }
     }
 }
 

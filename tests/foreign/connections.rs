@@ -1,0 +1,23 @@
+//! Our connections to servers, as the official suite judges them.
+
+use futures::StreamExt;
+
+use crate::suite::{Outcomes, Side, Suite, judge};
+
+/// Each scenario is two programs that mostly wait for each other.
+const AT_ONCE: usize = 3;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_connections_pass_the_client_scenarios_of_the_official_suite() {
+    let Some(suite) = Suite::find() else { return };
+    let command = format!("{} conformance", env!("CARGO_BIN_EXE_mcp-sidecar"));
+    let played = suite.scenarios(Side::Client).await.into_iter().map(|scenario| {
+        let (suite, command) = (&suite, &command);
+        async move {
+            let outcome = suite.play(Side::Client, &scenario, &["--command", command]).await;
+            (scenario, outcome)
+        }
+    });
+    let outcomes: Outcomes = futures::stream::iter(played).buffer_unordered(AT_ONCE).collect().await;
+    judge(Side::Client, &outcomes);
+}
