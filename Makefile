@@ -4,7 +4,7 @@
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mcp-sidecar
 BIN   := $(or $(CARGO_TARGET_DIR),target)/debug/mcp-sidecar
 
-.PHONY: help run nvim vscode test test-nvim test-vscode test-vscode-oldest check check-vscode fmt bench servers
+.PHONY: help run nvim vscode conformance test test-nvim test-vscode test-vscode-oldest check check-vscode fmt bench servers
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -54,9 +54,13 @@ fmt: ## format the code
 bench: ## what the sidecar adds to a call, as ratios to a bare pipe (a release build)
 	cargo bench --bench overhead
 
-servers: ## install the public MCP servers that tests run against
+conformance: servers ## the official conformance suite, and clients that others wrote
+	cargo test --test foreign
+
+servers: ## install the public MCP servers and clients that tests run against
 ifeq ($(MCP_SIDECAR_SKIP_SERVERS),)
 	@scripts/get-servers
+	@scripts/get-clients
 else
 	@echo "leaving out the tests that need public MCP servers (MCP_SIDECAR_SKIP_SERVERS is set)"
 endif

@@ -1,0 +1,171 @@
+//! MCP clients that others wrote, driving `mcp-sidecar connect` beside an editor: each lists, calls, is asked, is
+//! denied, is cancelled. And with nobody but the agent to ask, the question comes to the agent.
+
+mod agent;
+mod inspector;
+mod library;
+
+use serde_json::{Value, json};
+
+use crate::support::{Home, StdioEditor, TestEditor};
+use agent::Agent;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-sidecar");
+
+/// A user with the built-in server, which needs his word for notes and nothing else that is used here.
+fn home() -> Home {
+    let home = Home::new();
+    let tools = json!({ "echo": "allow-session", "countdown": "allow-session", "take_note": "require-approval" });
+    let demo = json!({ "command": PROGRAM, "args": ["demo-server"], "tools": tools });
+    std::fs::write(home.path("config/mcp.json"), json!({ "servers": { "demo": demo } }).to_string()).unwrap();
+    home
+}
+
+/// A window of the project whose user answers questions.
+async fn window(home: &Home) -> StdioEditor {
+    let mut window = StdioEditor::start(home, &[]);
+    for noise in ["mcp/serverChanged", "mcp/toolsChanged", "mcp/configReloaded", "mcp/callFinished"] {
+        window.editor.ignore(noise);
+    }
+    let ours = json!({ "version": "1", "approvals": true, "elicitation": true });
+    let more = json!({ "capabilities": { "experimental": { "mcpSidecar": ours } } });
+    window.editor.initialize(&[&home.project()], more).await;
+    window
+}
+
+/// The question that comes next.
+async fn asked(editor: &mut TestEditor) -> Value {
+    let asks = |params: &Value| params["approvals"].as_array().is_some_and(|list| !list.is_empty());
+    editor.notification_where("mcp/approvalsChanged", asks).await["approvals"][0].clone()
+}
+
+async fn no_more_questions(editor: &mut TestEditor) {
+    editor.notification_where("mcp/approvalsChanged", |params| params["approvals"] == json!([])).await;
+}
+
+async fn resolve(editor: &mut TestEditor, approval: &Value, decision: &str, note: Option<&str>) {
+    let params = json!({ "id": approval["id"], "decision": decision, "note": note });
+    editor.command("mcp.approval.resolve", params).await.unwrap();
+    no_more_questions(editor).await;
+}
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text: {result:#}"))
+}
+
+/// The whole play, beside an editor. `name` is what the agent calls itself.
+async fn plays(home: Home, mut agent: Agent, name: &str) {
+    let mut window = window(&home).await;
+    let editor = &mut window.editor;
+
+    let tools = agent.list().await;
+    for tool in ["demo__echo", "demo__take_note"] {
+        assert!(tools.iter().any(|name| name == tool), "{tools:?}");
+    }
+
+    agent.begin("demo__echo", json!({ "text": "hello" }));
+    assert_eq!(text(&agent.result().await), "hello");
+
+    agent.begin("demo__take_note", json!({ "text": "milk" }));
+    let approval = asked(editor).await;
+    assert_eq!(approval["requester"], json!({ "kind": "agent", "name": name }));
+    assert_eq!((&approval["tool"], &approval["arguments"]), (&json!("take_note"), &json!({ "text": "milk" })));
+    resolve(editor, &approval, "allow-once", None).await;
+    let result = agent.result().await;
+    assert!(text(&result).starts_with("kept as note 1"), "{result:#}");
+
+    agent.begin("demo__take_note", json!({ "text": "eggs" }));
+    let approval = asked(editor).await;
+    resolve(editor, &approval, "deny", Some("we have eggs")).await;
+    let result = agent.result().await;
+    assert_eq!(result["isError"], true, "{result:#}");
+    assert!(text(&result).contains("we have eggs"), "{result:#}");
+
+    // While the question waits.
+    agent.begin("demo__take_note", json!({ "text": "flour" }));
+    asked(editor).await;
+    agent.cancel();
+    agent.refusal().await;
+    no_more_questions(editor).await;
+
+    // While the tool runs, as far as the agent tells when it does: the server hears it.
+    if agent.tells_progress {
+        agent.begin("demo__countdown", json!({ "from": 100, "interval": 300 }));
+        agent.progress().await;
+        agent.cancel();
+        agent.refusal().await;
+        let stopped = |params: &Value| params["text"].as_str().is_some_and(|text| text.contains("countdown stopped"));
+        editor.notification_where("mcp/log", stopped).await;
+    }
+    editor.ignore("mcp/log");
+
+    agent.leave().await;
+    assert!(window.quit().await.success());
+}
+
+/// Without an editor, the user is asked by way of the agent.
+async fn is_asked_itself(mut agent: Agent) {
+    agent.begin("demo__take_note", json!({ "text": "milk" }));
+    let question = agent.question().await;
+    assert!(question.contains("take_note") && question.contains("milk"), "{question}");
+    let result = agent.result().await;
+    assert!(text(&result).starts_with("kept as note 1"), "{result:#}");
+    agent.leave().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_typescript_sdk_works_in_both_its_versions() {
+    for version in ["v1", "v2"] {
+        let home = home();
+        let Some(agent) = Agent::typescript(&home, version) else { return };
+        plays(home, agent, &format!("typescript-{version}")).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_typescript_sdk_is_asked_where_there_is_no_editor() {
+    for version in ["v1", "v2"] {
+        let home = home();
+        let Some(agent) = Agent::typescript(&home, version) else { return };
+        is_asked_itself(agent).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_python_sdk_works_in_both_its_versions() {
+    for version in ["v1", "v2"] {
+        let home = home();
+        let Some(agent) = Agent::python(&home, version) else { return };
+        plays(home, agent, &format!("python-{version}")).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_python_sdk_is_asked_where_there_is_no_editor() {
+    for version in ["v1", "v2"] {
+        let home = home();
+        let Some(agent) = Agent::python(&home, version) else { return };
+        is_asked_itself(agent).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_inspectors_command_line_works() {
+    let home = home();
+    let Some(agent) = inspector::agent(&home) else { return };
+    plays(home, agent, "inspector-cli").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rust_sdk_works() {
+    let home = home();
+    let agent = library::agent(&home).await;
+    plays(home, agent, "rmcp").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rust_sdk_is_asked_where_there_is_no_editor() {
+    let home = home();
+    let agent = library::agent(&home).await;
+    is_asked_itself(agent).await;
+}

@@ -1,0 +1,94 @@
+//! An agent made with `rmcp`, the official Rust SDK.
+
+use std::process::Stdio;
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, ElicitRequestParams,
+    ElicitResult, ElicitationAction, ElicitationCapability, ErrorData, FormElicitationCapability, Implementation,
+    ProgressNotificationParam, ProtocolVersion,
+};
+use rmcp::service::{NotificationContext, Peer, PeerRequestOptions, RequestContext};
+use rmcp::{ClientHandler, RoleClient, ServiceExt};
+use serde_json::{Value, json};
+use tokio::process::Command;
+use tokio_util::sync::CancellationToken;
+
+use super::PROGRAM;
+use super::agent::{Agent, Voice};
+use crate::support::Home;
+
+struct Handler {
+    voice: Voice,
+}
+
+impl ClientHandler for Handler {
+    fn get_info(&self) -> ClientConfig {
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation = Some(ElicitationCapability::new().with_form(FormElicitationCapability::new()));
+        ClientConfig::new(capabilities, Implementation::new("rmcp", "1"))
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let ElicitRequestParams::FormElicitationParams { message, .. } = params else { panic!("a form was wanted") };
+        self.voice.send(json!({ "asked": message })).ok();
+        let mut result = ElicitResult::new(ElicitationAction::Accept);
+        result.content = Some(json!({ "decision": "allow-once" }));
+        Ok(result)
+    }
+
+    async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.voice.send(json!({ "progress": progress.progress })).ok();
+    }
+}
+
+pub async fn agent(home: &Home) -> Agent {
+    let mut command = Command::new(PROGRAM);
+    command.arg("connect").envs(home.variables()).current_dir(home.project()).kill_on_drop(true);
+    let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let streams = (process.stdout.take().unwrap(), process.stdin.take().unwrap());
+    Agent::new(|mut wishes, voice| async move {
+        let service = Handler { voice: voice.clone() }.serve(streams).await.unwrap();
+        let mut running = CancellationToken::new();
+        while let Some(wish) = wishes.recv().await {
+            match wish["do"].as_str().unwrap() {
+                "list" => {
+                    let tools = service.list_all_tools().await.unwrap();
+                    let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
+                    voice.send(json!({ "tools": names })).ok();
+                }
+                "cancel" => running.cancel(),
+                _ => {
+                    running = CancellationToken::new();
+                    tokio::spawn(call(service.peer().clone(), wish, running.clone(), voice.clone()));
+                }
+            }
+        }
+        service.cancel().await.unwrap();
+        voice.send(json!({ "left": process.wait().await.unwrap().success() })).ok();
+    })
+}
+
+async fn call(peer: Peer<RoleClient>, wish: Value, stop: CancellationToken, voice: Voice) {
+    let params = CallToolRequestParams::new(wish["tool"].as_str().unwrap().to_owned())
+        .with_arguments(wish["arguments"].as_object().unwrap().clone());
+    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    let mut handle = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.unwrap();
+    tokio::select! {
+        answer = &mut handle.rx => {
+            let told = match answer.unwrap() {
+                Ok(result) => json!({ "result": result }),
+                Err(error) => json!({ "error": error.to_string() }),
+            };
+            voice.send(told).ok();
+        }
+        () = stop.cancelled() => {
+            handle.cancel(Some("changed its mind".to_owned())).await.unwrap();
+            voice.send(json!({ "error": "cancelled" })).ok();
+        }
+    }
+}
