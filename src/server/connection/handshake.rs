@@ -169,11 +169,13 @@ fn trouble(error: ClientInitializeError, era: Era, ledger: &Ledger) -> Trouble {
     })
 }
 
-/// Codes by which servers say that they do not know the method or the version. Anything else is a trouble of its own.
+/// Codes by which servers say that they do not know the method or the version, or miss the headers that only the newer
+/// era has. Anything else is a trouble of its own.
 fn is_other_era(code: ErrorCode) -> bool {
     matches!(
         code,
         ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
+            | ErrorCode::HEADER_MISMATCH
             | ErrorCode::METHOD_NOT_FOUND
             | ErrorCode::INVALID_REQUEST
             | ErrorCode::INVALID_PARAMS

@@ -165,6 +165,20 @@ async fn where_initialize_is_unknown_discover_follows_on_the_same_wire() {
 }
 
 #[tokio::test]
+async fn a_server_that_misses_the_headers_of_the_newer_era_is_of_that_era() {
+    let (wire, mut fake) = Fake::wired(64 << 10);
+    let (opening, _happenings) = opening();
+    let server = async {
+        let request = fake.expect("initialize").await;
+        fake.refuse(&request, -32020, "Missing MCP-Protocol-Version header").await;
+        let request = fake.expect("server/discover").await;
+        fake.reply(&request, discovered()).await;
+    };
+    let (opened, ()) = tokio::join!(Connection::open(wire, opening), server);
+    assert_eq!(opened.unwrap().era(), Era::Discover);
+}
+
+#[tokio::test]
 async fn what_is_remembered_is_tried_first_and_forgiven() {
     let (wire, mut fake) = Fake::wired(64 << 10);
     let (mut opening, _happenings) = opening();
