@@ -52,12 +52,21 @@ struct Script {
     known: Known,
 }
 
-/// What is known beforehand about signing in.
+/// What the suite tells beforehand.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Known {
     client_id: Option<String>,
     client_secret: Option<String>,
+    /// The calls to make, where the suite wants others than the plainest ones.
+    #[serde(rename = "toolCalls")]
+    tool_calls: Vec<ToolCall>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ToolCall {
+    name: String,
+    arguments: Value,
 }
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
@@ -116,6 +125,13 @@ impl Scene {
         ensure!(set.get("errors") == Some(&json!({})), "the server could not be entered: {set}");
         self.enter().await?;
         if script.scenario == "initialize" {
+            return Ok(());
+        }
+        for ToolCall { name, arguments } in &known.tool_calls {
+            let tool = format!("mcp__{SERVER}__{name}");
+            self.call(json!({ "tool": tool, "arguments": arguments })).await.with_context(|| name.clone())?;
+        }
+        if !known.tool_calls.is_empty() {
             return Ok(());
         }
         let tools = self.run("mcp.tools", json!({ "server": SERVER })).await?;
