@@ -97,7 +97,7 @@ pub fn error(error: &Error) -> ErrorData {
         Error::InvalidParams(_) | Error::InvalidArguments { .. } | Error::NoServer(_) | Error::NoTool { .. } => {
             ErrorData::invalid_params(text, None)
         }
-        Error::NotFound(_) => ErrorData::resource_not_found(text, None),
+        Error::NotFound(_) | Error::Missing { .. } => ErrorData::resource_not_found(text, None),
         _ => ErrorData::internal_error(text, None),
     }
 }

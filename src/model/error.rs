@@ -29,6 +29,9 @@ pub enum Error {
     NoTool { server: ServerName, tool: String },
     #[error("{0}")]
     NotFound(String),
+    /// Something of a server that is not there: an entry, a resource, a prompt.
+    #[error("{message}")]
+    Missing { server: ServerName, message: String },
     #[error("{0}")]
     Conflict(String),
     #[error("server `{server}` is switched off; {hint}")]
@@ -51,6 +54,9 @@ pub enum Error {
     Protocol { server: ServerName, message: String },
     #[error("{0}")]
     Io(String),
+    /// Any of the above, in the course of a call.
+    #[error("{cause}")]
+    InCall { tool: ToolId, cause: Box<Error> },
 }
 
 impl Error {
@@ -59,7 +65,7 @@ impl Error {
         match self {
             Self::InvalidParams(_) => "invalid-params",
             Self::InvalidArguments { .. } => "invalid-arguments",
-            Self::NoServer(_) | Self::NoTool { .. } | Self::NotFound(_) => "not-found",
+            Self::NoServer(_) | Self::NoTool { .. } | Self::NotFound(_) | Self::Missing { .. } => "not-found",
             Self::Conflict(_) => "conflict",
             Self::Disabled { .. } => "disabled",
             Self::Denied { .. } => "denied",
@@ -71,14 +77,26 @@ impl Error {
             Self::Process { .. } => "process-failed",
             Self::Protocol { .. } => "protocol-error",
             Self::Io(_) => "io",
+            Self::InCall { cause, .. } => cause.kind(),
+        }
+    }
+
+    /// The same error, which now tells the tool whose call it ended.
+    pub fn in_call(self, tool: &ToolId) -> Self {
+        match self.tool() {
+            Some(_) => self,
+            None => Self::InCall { tool: tool.clone(), cause: Box::new(self) },
         }
     }
 
     pub fn server(&self) -> Option<&str> {
         match self {
             Self::NoServer(name) => Some(name),
-            Self::InvalidArguments { tool, .. } | Self::Denied { tool, .. } => Some(tool.server.as_str()),
+            Self::InvalidArguments { tool, .. } | Self::Denied { tool, .. } | Self::InCall { tool, .. } => {
+                Some(tool.server.as_str())
+            }
             Self::NoTool { server, .. }
+            | Self::Missing { server, .. }
             | Self::Disabled { server, .. }
             | Self::NeedsTrust(server)
             | Self::NeedsAuth(server)
@@ -92,7 +110,9 @@ impl Error {
 
     pub fn tool(&self) -> Option<&str> {
         match self {
-            Self::InvalidArguments { tool, .. } | Self::Denied { tool, .. } => Some(&tool.tool),
+            Self::InvalidArguments { tool, .. } | Self::Denied { tool, .. } | Self::InCall { tool, .. } => {
+                Some(&tool.tool)
+            }
             Self::NoTool { tool, .. } => Some(tool),
             _ => None,
         }

@@ -21,10 +21,10 @@ pub fn wire(error: &Error) -> (i64, Value) {
 }
 
 fn code(error: &Error) -> i64 {
-    match error {
-        Error::InvalidParams(_) | Error::InvalidArguments { .. } => -32602,
+    match error.kind() {
+        "invalid-params" | "invalid-arguments" => -32602,
         // As LSP has it for a request that its sender took back.
-        Error::Cancelled => -32800,
+        "cancelled" => -32800,
         _ => -32001,
     }
 }

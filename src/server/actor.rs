@@ -322,7 +322,7 @@ impl Actor {
     }
 
     fn stopped(&self) -> Error {
-        let message = "it is stopped; start it first".to_owned();
+        let message = "it is stopped; `mcp.server.start` starts it".to_owned();
         Error::Connection { server: self.definition.name.clone(), message }
     }
 

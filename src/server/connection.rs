@@ -159,7 +159,11 @@ impl Connection {
         let what = request.method();
         let mut input = Input::default();
         for _ in 0..ROUNDS {
-            let raw = self.ask(request.to_message(&mut input), what, &patience, None).await?;
+            let answer = self.exchange(request.to_message(&mut input), what, &patience, None).await;
+            let raw = answer.map_err(|failure| match &request {
+                Request::ReadResource { .. } => self.unread(failure),
+                _ => self.failed(failure),
+            })?;
             match Answer::of(raw) {
                 Answer::Complete { raw, .. } => return Ok(raw),
                 Answer::NeedsInput(needed) => input = needed.ask(&self.0.questions).await,
@@ -179,7 +183,7 @@ impl Connection {
             // The newer era has no ping; this is the cheapest question that every server answers.
             Era::Discover => ClientRequest::DiscoverRequest(DiscoverRequest::new(DiscoverRequestParams {})),
         };
-        let patience = Patience { idle: timeout, most: timeout, setting: "ping_interval" };
+        let patience = Patience { idle: timeout, most: timeout, setting: "servers.ping-interval" };
         match self.ask(request, "a ping", &patience, None).await {
             // A server that does not know `ping` has shown that it lives.
             Ok(_) | Err(Error::Protocol { .. }) => Ok(started.elapsed()),

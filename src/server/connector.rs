@@ -67,8 +67,9 @@ async fn open(errand: Errand) -> Result<Way, OpenError> {
         }
         Expanded::Tcp { host, port } => {
             if !net::allowed_host(host, &errand.settings.servers.tcp_hosts) {
-                let message =
-                    format!("`tcp` reaches only this machine; to allow `{host}`, add it to `tcp_hosts` in config.toml");
+                let message = format!(
+                    "`tcp` reaches only this machine; to allow `{host}`, add it to `servers.tcp-hosts` in config.toml"
+                );
                 return Err(OpenError::Refused { message });
             }
             tcp::dial(host, *port, errand.limit).await.map(way)

@@ -100,7 +100,7 @@ async fn a_lazy_server_sleeps_until_its_first_use() {
     assert_eq!(stage.tried(), 1);
     stage.server.stop().await.unwrap();
     let error = run(&stage.server, "read").await.unwrap_err();
-    assert_eq!(error.to_string(), "server `it`: it is stopped; start it first");
+    assert_eq!(error.to_string(), "server `it`: it is stopped; `mcp.server.start` starts it");
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::{Connection, Inner, OpenError, Progress};
 use crate::model::{Error, Result};
+use crate::server::transport::Era;
 use crate::server::transport::ledger::Slot;
 use crate::text::{mask, one_line};
 
@@ -101,7 +102,7 @@ impl Connection {
             );
             return Error::Connection { server: self.0.name.clone(), message };
         }
-        let setting = if limit > patience.idle { "max_timeout" } else { patience.setting };
+        let setting = if limit > patience.idle { "servers.max-timeout" } else { patience.setting };
         Error::Timeout { server: self.0.name.clone(), what: what.to_owned(), limit, setting }
     }
 
@@ -124,7 +125,25 @@ impl Connection {
         self.failed(failure)
     }
 
-    fn failed(&self, failure: Failure) -> Error {
+    /// Why a resource could not be read; that there is none of this name is told apart.
+    pub(super) fn unread(&self, failure: Failure) -> Error {
+        let absent = match &failure {
+            Failure::Theirs(ServiceError::McpError(error)) => {
+                error.code == ErrorCode::RESOURCE_NOT_FOUND
+                    || (error.code == ErrorCode::INVALID_PARAMS && self.0.era == Era::Discover)
+            }
+            _ => false,
+        };
+        match self.failed(failure) {
+            Error::Protocol { server, message } if absent => {
+                let message = format!("server `{server}`: {message}");
+                Error::Missing { server, message }
+            }
+            error => error,
+        }
+    }
+
+    pub(super) fn failed(&self, failure: Failure) -> Error {
         let server = self.0.name.clone();
         let closed = || self.0.ledger.close_reason().unwrap_or_else(|| "the server closed the connection".to_owned());
         let error = match failure {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{Connection, Listed, Patience};
 use crate::model::{Annotations, Error, Prompt, Resource, ResourceTemplate, Result, Tool};
 use crate::server::transport::ledger::size;
-use crate::text::{mask, one_line};
+use crate::text::{hides_something, mask, one_line};
 
 /// Everything that a server offers.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -112,6 +112,11 @@ impl Kind {
         }
     }
 
+    fn all_known(self, items: &[Value], names: &HashSet<String>) -> bool {
+        let (_, key) = self.entry();
+        items.iter().all(|item| item.get(key).and_then(Value::as_str).is_some_and(|name| names.contains(name)))
+    }
+
     fn request(self, cursor: Option<String>) -> ClientRequest {
         let mut params = PaginatedRequestParams::default();
         params.cursor = cursor;
@@ -155,10 +160,13 @@ async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
     let patience = Patience { idle: connection.0.timeout, most: connection.0.timeout, setting: "timeout" };
     let mut names = HashSet::new();
     let mut cursors = HashSet::new();
-    let mut cursor = None;
+    let mut cursor: Option<String> = None;
     for page in 0..connection.0.limits.pages {
+        // An empty cursor names a page like any other, but many servers mean the end by it.
+        let blank = cursor.as_deref() == Some("");
         let raw = match connection.ask(kind.request(cursor.take()), method, &patience, None).await {
             Ok(raw) => raw,
+            Err(_) if blank => return Ok(entries),
             Err(error) if page > 0 => {
                 entries.warnings.push(format!("a page of {method} failed, those before it are kept: {error}"));
                 return Ok(entries);
@@ -174,6 +182,8 @@ async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
         };
         let mut page: Map<String, Value> = serde_json::from_str(raw.get()).unwrap_or_default();
         match page.remove(field) {
+            // What was meant as the end, not as the name of a page, brings the first page again.
+            Some(Value::Array(items)) if blank && kind.all_known(&items, &names) => return Ok(entries),
             Some(Value::Array(items)) => {
                 if !entries.add(items, &mut names, connection.0.limits.tools) {
                     return Ok(entries);
@@ -182,7 +192,7 @@ async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
             _ => entries.warnings.push(format!("the answer to {method} has no list `{field}`")),
         }
         match page.remove("nextCursor") {
-            Some(Value::String(next)) if !next.is_empty() => {
+            Some(Value::String(next)) => {
                 if !cursors.insert(next.clone()) {
                     entries
                         .warnings
@@ -191,7 +201,7 @@ async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
                 }
                 cursor = Some(next);
             }
-            None | Some(Value::Null | Value::String(_)) => return Ok(entries),
+            None | Some(Value::Null) => return Ok(entries),
             Some(_) => {
                 entries.warnings.push(format!("{method} names a next page that is no text: it was not asked for"));
                 return Ok(entries);
@@ -222,6 +232,12 @@ impl Entries {
                     continue;
                 }
             };
+            // A name that reads like another one's would be chosen, allowed or denied by mistake.
+            if self.kind == Kind::Tools && hides_something(&name) {
+                let shown = one_line(&mask(&name), 80);
+                self.warnings.push(format!("tool {shown} is left out: its name holds characters that cannot be seen"));
+                continue;
+            }
             if names.contains(&name) {
                 self.warnings.push(format!("duplicate {entry} {}: the first one counts", one_line(&mask(&name), 80)));
                 continue;
@@ -262,7 +278,7 @@ fn tool(entry: Entry, most: usize, warnings: &mut Vec<String>) -> Tool {
         description.truncate(description.floor_char_boundary(most));
         description.push('…');
         warnings.push(format!(
-            "the description of tool {} is cut at {} (`limits.description_bytes` sets this limit)",
+            "the description of tool {} is cut at {} (`limits.description-bytes` sets this limit)",
             one_line(&mask(&name), 80),
             size(most)
         ));

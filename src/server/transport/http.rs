@@ -47,6 +47,8 @@ struct Line {
     /// The exchanges under way, so that each can be cancelled. Locked for a moment only.
     running: Mutex<HashMap<RequestId, CancellationToken>>,
     closed: CancellationToken,
+    /// There is no background stream, and there will be none.
+    deaf: CancellationToken,
 }
 
 /// A connection to be: nothing is sent before the first message.
@@ -71,6 +73,7 @@ fn within(
         tools: Mutex::default(),
         running: Mutex::default(),
         closed: closed.clone(),
+        deaf: CancellationToken::new(),
     });
     Ok(HttpTransport { line, inbox, _closing: closed.drop_guard() })
 }

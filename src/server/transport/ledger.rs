@@ -177,7 +177,7 @@ impl Ledger {
                 state.close(id);
             }
         }
-        let message = format!("answer is larger than {} (`limits.message_bytes` sets this limit)", size(self.0.limit));
+        let message = format!("answer is larger than {} (`limits.message-bytes` sets this limit)", size(self.0.limit));
         let error =
             |id| JsonRpcMessage::error(ErrorData::new(ErrorCode::INTERNAL_ERROR, message.clone(), None), Some(id));
         failed.into_iter().map(error).collect()

@@ -163,6 +163,11 @@ impl<'a> Envelope<'a> {
             (Some(id), Some(error), _) => Some(Incoming::Reply { id, outcome: Err(error_data(error)) }),
             (Some(id), None, Some(result)) => Some(Incoming::Reply { id, outcome: shallow(result) }),
             (None, Some(error), _) => Some(Incoming::Stray(error_data(error))),
+            // Who waits for it learns at once that nothing will come.
+            (Some(id), None, None) if self.version => {
+                let empty = ErrorData::parse_error("answer has neither a result nor an error", None);
+                Some(Incoming::Reply { id, outcome: Err(empty) })
+            }
             (Some(_), None, None) | (None, None, _) => None,
         }
     }

@@ -165,7 +165,7 @@ async fn an_answer_over_the_limit_is_refused_by_name() {
     let client = connect(&server.url).await.unwrap();
     assert_eq!(
         client.read("t").await.unwrap_err(),
-        "the answer is larger than 1 MiB (`limits.message_bytes` sets this limit)"
+        "the answer is larger than 1 MiB (`limits.message-bytes` sets this limit)"
     );
 }
 

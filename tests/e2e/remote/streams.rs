@@ -135,6 +135,31 @@ async fn a_background_stream_that_ends_is_asked_for_again_from_where_it_was() {
 }
 
 #[tokio::test]
+async fn a_server_without_sessions_may_have_a_background_stream_too() {
+    let (heard, mut asked) = tokio::sync::mpsc::channel(4);
+    let server = Mock::start(move |request| match (request.method.as_str(), request.rpc()) {
+        ("GET", _) => {
+            heard.try_send(()).ok();
+            stream(futures::stream::pending())
+        }
+        ("POST", "initialize") => answer(200, "application/json", greeting(&request)),
+        _ => answer(202, "", ""),
+    })
+    .await;
+    let client = connect(&server.url).await.unwrap();
+    asked.recv().await.unwrap();
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_request_that_is_taken_without_an_answer_fails_at_once_where_no_stream_could_bring_one() {
+    let server = Mock::mcp(|_| answer(202, "", "")).await;
+    let client = connect(&server.url).await.unwrap();
+    let said = client.read_within("t", Duration::from_secs(60)).await.unwrap_err();
+    assert_eq!(said, "expected JSON or event stream, got HTTP 202 and no answer (captive portal?)");
+}
+
+#[tokio::test]
 async fn a_call_that_is_given_up_lets_go_of_its_stream() {
     let open = Arc::new(AtomicBool::new(false));
     let (gone, mut closed) = tokio::sync::mpsc::channel::<()>(1);

@@ -70,7 +70,7 @@ async fn progress_arrives_in_order_and_gives_a_call_more_time_up_to_a_limit() {
     let (result, ()) = tokio::join!(calling, server);
     assert_eq!(
         shown(result),
-        "timeout: server `fake` did not answer `slow` within 600 s (`max_timeout` sets this limit)"
+        "timeout: server `fake` did not answer `slow` within 600 s (`servers.max-timeout` sets this limit)"
     );
     let mut steps = Vec::new();
     while let Ok(step) = heard.try_recv() {

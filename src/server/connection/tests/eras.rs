@@ -126,7 +126,7 @@ async fn a_flood_in_place_of_the_first_answer_names_the_limit() {
             fake.write.write_all(&[b'x'; 32 << 10]).await.ok();
         }
     });
-    let limit = "the server refused initialize: answer is larger than 64 KiB (`limits.message_bytes` sets this limit) (error -32603)";
+    let limit = "the server refused initialize: answer is larger than 64 KiB (`limits.message-bytes` sets this limit) (error -32603)";
     assert_eq!(error.await.to_string(), limit);
 }
 

@@ -69,7 +69,7 @@ async fn an_answer_that_cannot_be_passed_on_says_why() {
 #[tokio::test]
 async fn an_answer_over_the_limit_fails_its_call_and_no_other() {
     let long = "x".repeat(80 << 10);
-    let limit = "protocol-error: server `fake`: answer is larger than 64 KiB (`limits.message_bytes` sets this limit) (error -32603)";
+    let limit = "protocol-error: server `fake`: answer is larger than 64 KiB (`limits.message-bytes` sets this limit) (error -32603)";
     let id_first = format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{{"content":["{long}"]}}}}"#);
     let id_last = format!(r#"{{"result":{{"content":["{long}"]}},"jsonrpc":"2.0","id":ID}}"#);
     let without_end = format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{{"content":["{long}"#);

@@ -35,11 +35,27 @@ async fn every_page_is_asked_for_with_the_cursor_of_the_one_before() {
         fake.reply(&request, json!({ "tools": [named("a")], "nextCursor": "two" })).await;
         let request = fake.expect("tools/list").await;
         assert_eq!(request["params"]["cursor"], "two");
-        fake.reply(&request, json!({ "tools": [named("b")], "nextCursor": "" })).await;
+        fake.reply(&request, json!({ "tools": [named("b")], "nextCursor": null })).await;
     };
     let (lists, ()) = tokio::join!(connection.lists(), server);
     let lists = lists.unwrap();
     assert_eq!((names(&lists).as_str(), lists.warnings.len()), ("a b", 0));
+}
+
+#[tokio::test]
+async fn an_empty_cursor_names_a_page_like_any_other() {
+    let page = |name: &str, next: Value| json!({ "tools": [named(name)], "nextCursor": next });
+    let lists = listed([page("a", json!("")), page("b", json!("c")), page("d", json!(null))]).await;
+    assert_eq!((names(&lists).as_str(), lists.warnings.len()), ("a b d", 0), "{:?}", lists.warnings);
+}
+
+#[tokio::test]
+async fn an_empty_cursor_that_was_meant_as_the_end_costs_nothing_but_a_question() {
+    let page = |name: &str| json!({ "tools": [named(name)], "nextCursor": "" });
+    for answer in [page("a"), json!({ "tools": [] }), json!("no such page")] {
+        let lists = listed([page("a"), answer]).await;
+        assert_eq!((names(&lists).as_str(), lists.warnings.len()), ("a", 0), "{:?}", lists.warnings);
+    }
 }
 
 #[tokio::test]
@@ -118,7 +134,7 @@ async fn limits_leave_the_rest_out_and_say_so() {
     assert_eq!(lists.tools[0].description.chars().count(), (16 << 10) + 1);
     assert_eq!(
         lists.warnings,
-        ["the description of tool long is cut at 32 KiB (`limits.description_bytes` sets this limit)"]
+        ["the description of tool long is cut at 32 KiB (`limits.description-bytes` sets this limit)"]
     );
 }
 

@@ -52,8 +52,15 @@ impl Line {
         let status = answer.status();
         match content_type(&answer).as_str() {
             _ if status == StatusCode::NOT_FOUND && has_session => Err(RemoteError::SessionLost),
-            // The answer comes on the background stream, or the call runs into its limit.
-            _ if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => Ok(()),
+            // The answer comes on the background stream, or the call runs into its limit. Without one, none will come.
+            _ if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => {
+                let alone =
+                    asked.version.is_some() || tokio::time::timeout(self.head, self.deaf.cancelled()).await.is_ok();
+                match alone {
+                    true => Err(RemoteError::NotMcp(format!("HTTP {} and no answer", status.as_u16()))),
+                    false => Ok(()),
+                }
+            }
             kind if !status.is_success() => self.refused(answer, kind == JSON, &asked, has_session, report).await,
             JSON => {
                 let body = self.origin.read(answer).await?;

@@ -82,7 +82,7 @@ impl Line {
     pub(super) fn listen(self: Arc<Self>) {
         {
             let session = lock(&self.session);
-            if session.id.is_none() || !session.has_sessions() {
+            if !session.has_sessions() {
                 return;
             }
         }
@@ -91,7 +91,7 @@ impl Line {
             tokio::select! {
                 () = closed.cancelled() => {}
                 () = self.outlet.lost.ended() => {}
-                () = self.background() => {}
+                () = self.background() => self.deaf.cancel(),
             }
         });
     }

@@ -40,7 +40,7 @@ pub enum RemoteError {
     StreamEnded,
     #[error("the server has forgotten this session; connecting anew")]
     SessionLost,
-    #[error("the answer is larger than {} MiB (`limits.message_bytes` sets this limit)", .0 >> 20)]
+    #[error("the answer is larger than {} MiB (`limits.message-bytes` sets this limit)", .0 >> 20)]
     TooLarge(usize),
     #[error("the head of the answer is larger than 64 KiB")]
     LargeHead,
