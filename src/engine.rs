@@ -44,7 +44,7 @@ use crate::policy::{Rules, SessionLevels, View, Views};
 use crate::secrets::Keyring;
 use crate::server::Context;
 use crate::settings::Settings;
-use crate::store::{Options, Store};
+use crate::store::{Health, Options, Store};
 use approvals::Approvals;
 use editors::Editors;
 pub use hub::Action;
@@ -227,6 +227,11 @@ impl Engine {
         self.0.notices.subscribe()
     }
 
+    /// Whether what is decided and called can be kept.
+    pub fn health(&self) -> watch::Receiver<Health> {
+        self.0.store.health()
+    }
+
     pub fn approvals(&self) -> &Approvals {
         &self.0.approvals
     }
@@ -302,6 +307,7 @@ impl Engine {
         if tokio::time::timeout(FAREWELL, ended).await.is_err() {
             tracing::warn!("servers did not leave in time; the guardian ends them");
         }
+        crate::server::process::end_strays().await;
         self.0.store.flush().await;
     }
 

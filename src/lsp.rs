@@ -19,6 +19,7 @@ mod frames;
 mod front;
 mod greeting;
 mod guard;
+mod health;
 mod look;
 mod message;
 mod pages;

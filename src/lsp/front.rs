@@ -22,7 +22,7 @@ use super::editor::Editor;
 use super::greeting::Greeting;
 use super::guard::{self, Reply};
 use super::seat::Seat;
-use super::{ask, commands, convert, diagnostics, publish, refresh, sdk};
+use super::{ask, commands, convert, diagnostics, health, publish, refresh, sdk};
 use crate::engine::Engine;
 use crate::engine::editors::Attachment;
 
@@ -131,6 +131,7 @@ impl Front {
         if abilities.plugin {
             self.tasks.spawn(publish::publish(engine.clone(), editor.clone()));
         }
+        self.tasks.spawn(health::tell(engine.clone(), editor.clone()));
         if !abilities.approvals {
             self.tasks.spawn(ask::ask(engine.clone(), editor.clone()));
         }

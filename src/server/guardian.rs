@@ -55,6 +55,11 @@ pub fn install_program(program: PathBuf) {
     }
 }
 
+/// Whether this process is an engine and nothing else.
+pub(super) fn is_installed() -> bool {
+    POST.lock().is_ok_and(|post| post.program.is_some())
+}
+
 /// Sees to it that a guardian runs, before the first child can run away.
 pub(super) fn stand_by() {
     if let Ok(mut post) = POST.lock()

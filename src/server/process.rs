@@ -151,6 +151,23 @@ impl Process {
     }
 }
 
+/// Ends the daemons that servers have left behind without a mark, once no server is left that might still want them.
+/// Only where the engine has its process to itself: elsewhere an orphan may be somebody else's.
+pub async fn end_strays() {
+    if !guardian::is_installed() {
+        return;
+    }
+    let strays = reaper::strays();
+    if strays.is_empty() {
+        return;
+    }
+    let mut family = Family::new(mark_of_this_engine().to_owned());
+    for stray in strays {
+        family.adopt(stray.pid, stray.started);
+    }
+    sweep(&mut family).await;
+}
+
 /// Makes room for many servers: the soft limit of open files becomes the hard one. Called once, by `main`.
 pub fn raise_limits() {
     #[cfg(unix)]

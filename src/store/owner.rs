@@ -13,8 +13,9 @@ use super::database::{self, is_broken, reason};
 use super::decisions::{Change, Decisions};
 use super::{FinishedCall, Saved, Shared, WAITING_RECORDS};
 
-/// Records that arrive within this time are written together.
-const WINDOW: Duration = Duration::from_millis(50);
+/// Records that arrive within this time after a write are written together; the first one after a pause at once. What
+/// is killed loses no more than this.
+const WINDOW: Duration = Duration::from_millis(5);
 /// After a failure, the next try comes by itself after this long, doubling up to the longest.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
@@ -36,6 +37,8 @@ pub struct Owner {
     unsaved: Vec<Change>,
     unwritten: Vec<FinishedCall>,
     retry: Duration,
+    /// When a batch was last written.
+    written: Instant,
     /// Whether the write-ahead log must be there, because we have written to it.
     wrote: bool,
     /// When old records are looked for next.
@@ -50,6 +53,7 @@ impl Owner {
             unsaved: Vec::new(),
             unwritten: Vec::new(),
             retry: FIRST_RETRY,
+            written: Instant::now(),
             wrote: false,
             next_sweep: Instant::now(),
         }
@@ -76,7 +80,10 @@ impl Owner {
                     },
                 };
                 match job {
-                    Some(Job::Records) => due = due.or(Some(Instant::now() + WINDOW)),
+                    Some(Job::Records) => {
+                        let at = due.unwrap_or(self.written + WINDOW);
+                        due = if at <= Instant::now() { self.write_batch() } else { Some(at) };
+                    }
                     Some(Job::Run(work)) => {
                         // What was recorded before is there for a query that comes after.
                         let retry = self.write_batch();
@@ -178,6 +185,7 @@ impl Owner {
         self.save_all().ok();
         let records = std::mem::take(&mut self.unwritten);
         if !records.is_empty() {
+            self.written = Instant::now();
             let options = self.shared.options();
             let written = self.write("NORMAL", |transaction| {
                 records.iter().try_for_each(|call| super::calls::insert(transaction, &options, call, true).map(drop))

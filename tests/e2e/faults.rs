@@ -293,3 +293,13 @@ async fn a_server_inside_the_editor_that_never_answers_is_late_and_one_that_the_
     assert_eq!(kind(&error), "connection-failed");
     workspace.quit().await;
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_daemon_that_gave_up_its_environment_ends_with_the_engine() {
+    let (mut workspace, faulty) = with_fault(&["scrub"], json!({})).await;
+    workspace.connected("bad").await;
+    let family = pids(&faulty.file);
+    assert_eq!(family.iter().filter(|pid| alive(**pid)).count(), 2);
+    faulty.end(workspace).await;
+}

@@ -32,6 +32,11 @@ impl Family {
         }
     }
 
+    /// Counts a single process as a member.
+    pub fn adopt(&mut self, pid: u32, started: u64) {
+        self.seen.insert(pid, started);
+    }
+
     pub fn remove(&mut self, leader: u32) {
         self.groups.remove(&leader);
     }

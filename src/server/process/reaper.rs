@@ -41,6 +41,24 @@ pub fn forget(pid: u32) {
 pub fn reap() {}
 
 #[cfg(not(target_os = "linux"))]
+pub fn strays() -> Vec<super::census::Entry> {
+    Vec::new()
+}
+
+/// Orphans that were taken in and live: daemons of a server that has left them. One that gave up its environment
+/// carries no mark, and whose it was nobody can tell any more.
+#[cfg(target_os = "linux")]
+pub fn strays() -> Vec<super::census::Entry> {
+    let Some(me) = super::census::look_up(std::process::id()) else { return Vec::new() };
+    let Ok(waited_for) = WAITED_FOR.lock() else { return Vec::new() };
+    let mut census = super::census::take();
+    census.retain(|entry| {
+        !entry.zombie && entry.parent == me.pid && entry.session != me.session && !waited_for.contains(&entry.pid)
+    });
+    census
+}
+
+#[cfg(not(target_os = "linux"))]
 fn adopt() {}
 
 /// Takes note of dead orphans: children of ours that nobody waits for, born into a server's group or a daemon's session.
