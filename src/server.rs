@@ -176,6 +176,11 @@ impl Server {
         }
     }
 
+    /// Lazy and not used yet: its first use wakes it.
+    pub fn is_asleep(&self) -> bool {
+        matches!(*self.0.live.borrow(), Live::Asleep)
+    }
+
     /// The last lines of its log, oldest first.
     pub fn logs(&self, limit: usize) -> Vec<LogLine> {
         self.0.logs.last(limit)

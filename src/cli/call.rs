@@ -113,7 +113,7 @@ async fn perform(
 
 /// A refusal for want of somebody to ask says how to allow the call.
 fn advise(mut failure: Failure, attended: bool) -> Failure {
-    if failure.kind == "denied" && !attended && failure.message.contains("nobody could be asked") {
+    if failure.kind == "denied" && !attended && failure.message.contains("there is no editor to ask") {
         failure.message.push_str("; or run it in a terminal to be asked, or pass --yes to allow it this once");
     }
     failure

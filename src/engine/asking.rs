@@ -98,7 +98,7 @@ impl Engine {
         };
         let tool = visible(&offered.tool.name, 200);
         format!(
-            "it needs the user's approval, and nobody could be asked. To allow it, open this workspace in an editor \
+            "it needs the user's approval, and there is no editor to ask. To allow it, open this workspace in an editor \
              with mcp-sidecar and call again, or write \"tools\": {{ \"{tool}\": \"allow-session\" }} into the \
              definition of `{}` in {file}",
             view.definition.name

@@ -87,8 +87,8 @@ impl Engine {
         Ok(())
     }
 
-    pub async fn changes(&self) -> Changes {
-        Changes { grants: self.0.store.grants().await, project: self.project() }
+    pub async fn granted(&self) -> Granted {
+        Granted { grants: self.0.store.grants().await, project: self.project() }
     }
 
     pub async fn grants(&self) -> Vec<GrantInfo> {
@@ -133,18 +133,18 @@ impl Engine {
     }
 }
 
-/// Which tools have changed since the user allowed them for more than once.
-pub struct Changes {
+/// The user's earlier answers, to be held against many tools.
+pub struct Granted {
     grants: Vec<Arc<Grant>>,
     project: PathBuf,
 }
 
-impl Changes {
-    pub fn concern(&self, view: &ServerView, offered: &Offered) -> bool {
+impl Granted {
+    pub fn find(&self, view: &ServerView, offered: &Offered) -> Found {
         // Pinning costs a digest: only what was granted once is looked at.
         let granted =
             self.grants.iter().any(|grant| grant.server == offered.id.server && *grant.tool == *offered.id.tool);
-        granted && matches!(grants::find(&self.grants, &asked(view, offered, &self.project)), Found::Suspended(_))
+        if granted { grants::find(&self.grants, &asked(view, offered, &self.project)) } else { Found::Nothing }
     }
 }
 

@@ -358,10 +358,11 @@ impl Engine {
             return Error::InvalidParams("the managed config is not changed from here".to_owned());
         }
         match self.now().server(server) {
-            Ok(view) => Error::NotFound(format!(
-                "scope `{scope}` defines no server `{server}`; it comes from scope `{}`",
-                view.definition.scope
-            )),
+            Ok(view) => {
+                let scope_of = view.definition.scope;
+                let message = format!("scope `{scope}` defines no server `{server}`; it comes from scope `{scope_of}`");
+                Error::Missing { server: server.clone(), message }
+            }
             Err(error) => error,
         }
     }

@@ -15,7 +15,7 @@ use super::record::Recording;
 use super::snapshot::{Offered, ServerView, Snapshot};
 use crate::model::{CallId, CallResult, Decision, Error, Level, Requester, Result, Status, ToolCall, ToolId, Waiting};
 use crate::policy::permit::{Consent, Permitted, Refusal, permit};
-use crate::policy::{Found, Ruling, View};
+use crate::policy::{Found, Pin, Ruling, View};
 use crate::server::connection::{CallOptions, Progress};
 
 /// How often a question is put anew because the tool or its rule changed while it waited.
@@ -120,6 +120,7 @@ impl Passage {
 
     async fn walk(&self, recording: &mut Recording) -> Result<(CallResult, &'static str)> {
         let mut decision = self.decision;
+        let mut shown: Option<Arc<Offered>> = None;
         for _ in 0..PATIENCE {
             let (view, offered) = self.find().await?;
             self.check(&offered)?;
@@ -152,7 +153,8 @@ impl Passage {
                 }
                 Err(Refusal::Ask(_)) => {}
             }
-            match self.ask(&view, &offered, &earlier).await {
+            let before = shown.as_ref().map(|shown| shown.pin());
+            match self.ask(&view, &offered, &earlier, before).await {
                 Asked::Answered(Answer::Decision { decision: answer, note }) => {
                     if !answer.allows() {
                         recording.refused(answer.as_str(), "user");
@@ -172,7 +174,10 @@ impl Passage {
                     }));
                 }
                 // What was shown is no longer what would run: look again, and ask again where that is needed.
-                Asked::Changed => decision = None,
+                Asked::Changed => {
+                    decision = None;
+                    shown = Some(offered);
+                }
             }
         }
         let reason = "the tool or its rules kept changing while the question waited".to_owned();
@@ -206,7 +211,8 @@ impl Passage {
                     // Bounded by the start's own limit: it ends in another status.
                     pictures.changed().await.map_err(|_| Error::Cancelled)?;
                 }
-                Status::Stopped if !woken && handle.is_ok() => {
+                // One that somebody has stopped stays so: only who may start servers may start it again.
+                Status::Stopped if !woken && handle.as_ref().is_ok_and(|server| server.is_asleep()) => {
                     handle?.start().await?;
                     self.engine.refresh().await?;
                     woken = true;
@@ -236,8 +242,8 @@ impl Passage {
     }
 
     /// Puts the question to the user, and takes it back when what was shown changes.
-    async fn ask(&self, view: &ServerView, offered: &Arc<Offered>, earlier: &Found) -> Asked {
-        let approval = super::prompt::tool(&self.call, view, offered, earlier, &self.view);
+    async fn ask(&self, view: &ServerView, offered: &Arc<Offered>, earlier: &Found, before: Option<&Pin>) -> Asked {
+        let approval = super::prompt::tool(&self.call, view, offered, earlier, before, &self.view);
         let mut pictures = self.engine.snapshot();
         let server = &self.call.tool.server;
         let changed = async {

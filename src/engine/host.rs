@@ -162,12 +162,15 @@ impl EngineHost {
         if let Some(known) = self.vault.get(&name).await {
             return Some(known);
         }
-        let property = match &input.kind {
-            InputKind::Prompt => json!({ "type": "string", "title": input.description, "default": input.default }),
-            InputKind::Pick(options) => json!({ "type": "string", "title": input.description, "default": input.default,
+        let mut property = match &input.kind {
+            InputKind::Prompt => json!({ "type": "string", "title": input.description }),
+            InputKind::Pick(options) => json!({ "type": "string", "title": input.description,
                 "enum": options.iter().map(|(_, value)| value).collect::<Vec<_>>(),
                 "enumNames": options.iter().map(|(label, _)| label).collect::<Vec<_>>() }),
         };
+        if let (Some(default), Some(fields)) = (&input.default, property.as_object_mut()) {
+            fields.insert("default".to_owned(), json!(default));
+        }
         let approval = Approval {
             detail: visible(&input.description, WORDS),
             schema: Some(json!({ "type": "object", "required": ["value"], "properties": { "value": property },
@@ -181,7 +184,7 @@ impl EngineHost {
         };
         let Some(Answer::Accept(content)) = self.ask(approval).await else { return None };
         // A form answers an object, a plain prompt a string.
-        let value = content.get("value").unwrap_or(&content).as_str()?.to_owned();
+        let value = content.get("value").or_else(|| content.get(&input.id)).unwrap_or(&content).as_str()?.to_owned();
         let secret = Secret::new(value);
         self.vault.set(&name, &secret).await;
         Some(secret)

@@ -296,7 +296,8 @@ impl Hub {
     fn hear(&mut self, (name, generation, event): (ServerName, u64, Event)) {
         let Some(slot) = self.slots.get_mut(&name).filter(|slot| slot.generation == generation) else { return };
         match event {
-            Event::State(state) => slot.state = state,
+            // What the server says now; the last words of one that had to leave are not its successor's.
+            Event::State(_) => slot.refresh(),
             Event::Log(line) => {
                 self.notices.send(Notice::Log { server: name, line }).ok();
             }

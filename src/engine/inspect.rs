@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::Engine;
+use super::consent::Granted;
 use super::snapshot::{Offered, ServerView};
 use super::trust::Verdict;
 use crate::config::{Definition, layers};
@@ -17,6 +18,7 @@ use crate::policy::{HiddenRule, Ruling};
 use crate::server::Server;
 use crate::server::connection::Request;
 use crate::store::{CallQuery, ToolMetrics};
+use crate::text::one_line;
 
 /// What a trial run of a definition found. Nothing stays running.
 #[derive(Debug, Clone, Serialize)]
@@ -94,7 +96,14 @@ impl Engine {
         name: String,
         arguments: Map<String, Value>,
     ) -> Result<Arc<RawValue>> {
-        self.request(who, server, Request::GetPrompt { name, arguments: Some(arguments) }).await
+        let request = Request::GetPrompt { name: name.clone(), arguments: Some(arguments) };
+        match self.request(who, server, request).await {
+            Err(Error::Protocol { message, .. }) if !self.now().server(server)?.has_prompt(&name) => {
+                let message = format!("server `{server}` has no prompt `{}`: {message}", one_line(&name, 80));
+                Err(Error::Missing { server: server.clone(), message })
+            }
+            answer => answer,
+        }
     }
 
     /// Has a server tell, or tell no longer, when a resource changes.
@@ -195,17 +204,18 @@ impl Engine {
     }
 
     /// Why each tool has the level that it has; no call is made.
-    pub fn policies(
+    pub async fn policies(
         &self,
         server: Option<&ServerName>,
         tool: Option<&str>,
         arguments: Option<&Map<String, Value>>,
     ) -> Result<Vec<Explanation>> {
+        let granted = self.granted().await;
         let snapshot = self.now();
         let mut explained = Vec::new();
         for view in snapshot.select(server)? {
             let chosen = view.tools.values().filter(|offered| tool.is_none_or(|tool| &*offered.tool.name == tool));
-            explained.extend(chosen.map(|offered| self.explain(view, offered, arguments)));
+            explained.extend(chosen.map(|offered| self.explain(view, offered, arguments, &granted)));
         }
         match (explained.is_empty(), server, tool) {
             (true, Some(server), Some(tool)) => Err(Error::NoTool { server: server.clone(), tool: tool.to_owned() }),
@@ -213,12 +223,22 @@ impl Engine {
         }
     }
 
-    fn explain(&self, view: &ServerView, offered: &Offered, arguments: Option<&Map<String, Value>>) -> Explanation {
+    fn explain(
+        &self,
+        view: &ServerView,
+        offered: &Offered,
+        arguments: Option<&Map<String, Value>>,
+        granted: &Granted,
+    ) -> Explanation {
         let explained = self.now().rules.explain(&offered.id.server, &offered.tool, arguments, view.standing());
-        let ruling = explained.ruling.in_session(self.0.once.used(&offered.id));
-        let agents = self.for_agents(offered, &ruling);
-        let tool = offered.id.to_string();
-        Explanation { tool, level: ruling.level, source: ruling.source, hides: explained.hides, agents }
+        let rule = explained.ruling.in_session(self.0.once.used(&offered.id));
+        let ruling = rule.clone().raised_by(&granted.find(view, offered));
+        let agents = self.for_agents(offered, &rule);
+        let mut hides = explained.hides;
+        if ruling != rule {
+            hides.insert(0, HiddenRule { level: rule.level, source: rule.source, reason: None });
+        }
+        Explanation { tool: offered.id.to_string(), level: ruling.level, source: ruling.source, hides, agents }
     }
 
     fn for_agents(&self, offered: &Offered, ruling: &Ruling) -> Vec<ForAgent> {

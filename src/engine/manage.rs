@@ -10,7 +10,7 @@ use super::Engine;
 use super::hub::{Action, Wish};
 use super::snapshot::ServerView;
 use crate::config::layers;
-use crate::model::{LogLine, Result, ServerName};
+use crate::model::{LogLine, Result, ServerName, Status};
 
 /// What `mcp.servers.set` changed.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -26,6 +26,13 @@ impl Engine {
     pub async fn act(&self, action: Action, server: Option<ServerName>) -> Result<Vec<Arc<ServerView>>> {
         let chosen = server.clone();
         self.wish(|done| Wish::Act { action, server: chosen, done }).await??;
+        for view in self.now().select(server.as_ref())? {
+            // It may have failed because what it starts is no longer what the user trusted: then it waits for that.
+            if view.state.status == Status::Failed && view.definition.scope.needs_trust() {
+                let name = view.definition.name.clone();
+                self.wish(|done| Wish::Consider { server: name, done }).await.ok();
+            }
+        }
         Ok(self.now().select(server.as_ref())?.into_iter().cloned().collect())
     }
 

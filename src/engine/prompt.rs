@@ -8,28 +8,37 @@ use super::snapshot::{Offered, ServerView};
 use crate::config::Definition;
 use crate::model::{Decision, Requester, RequesterKind, ToolCall};
 use crate::policy::trust::Summary;
-use crate::policy::{Found, View};
+use crate::policy::{Found, Pin, View};
 use crate::text::{one_line, shell_word, visible};
 
 /// A prompt shows this much of a server's own words about a tool; the rest is counted.
 const WORDS: usize = 2_000;
 
-pub fn tool(call: &ToolCall, view: &ServerView, offered: &Offered, earlier: &Found, sight: &View) -> Approval {
+/// `before` is the tool as an earlier question about this very call has shown it.
+pub fn tool(
+    call: &ToolCall,
+    view: &ServerView,
+    offered: &Offered,
+    earlier: &Found,
+    before: Option<&Pin>,
+    sight: &View,
+) -> Approval {
     let tool = &offered.tool;
     let options: Vec<&'static str> =
         Decision::ALL.into_iter().filter(|decision| sight.offers(*decision)).map(Decision::as_str).collect();
     let name = one_line(&tool.name, 128);
-    let diff = match earlier {
-        Found::Suspended(grant) => grant.pin.changed(tool).map(|lines| lines.join("\n")),
-        Found::Live(_) | Found::Nothing => None,
+    let (known, since) = match earlier {
+        Found::Suspended(grant) => (Some(&grant.pin), "since you allowed it"),
+        Found::Live(_) | Found::Nothing => (before, "while you were asked"),
     };
+    let diff = known.and_then(|pin| pin.changed(tool)).map(|lines| lines.join("\n"));
     let title = match call.requester.kind {
         RequesterKind::User => format!("Run {name} of {}?", call.tool.server),
         _ => format!("{} wants to run {name} of {}", who(&call.requester), call.tool.server),
     };
     let mut detail = visible(&tool.description, WORDS);
     if diff.is_some() {
-        detail.push_str("\nThis tool has changed since you allowed it; the difference is below.");
+        detail.push_str(&format!("\nThis tool has changed {since}; the difference is below."));
     }
     if let Some(file) = &view.definition.file {
         detail.push_str(&format!("\nThe server comes from {} ({}).", file.display(), view.definition.scope));

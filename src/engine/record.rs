@@ -29,9 +29,9 @@ impl Recording {
                 tool: call.tool.tool.to_string(),
                 requester: call.requester.clone(),
                 workflow: call.workflow.clone(),
-                // Until somebody decides: the call may end before it gets that far.
-                decision: "none".to_owned(),
-                decided_by: "nobody".to_owned(),
+                // Until somebody decides; a call that ends before it gets that far was refused by what ended it.
+                decision: String::new(),
+                decided_by: String::new(),
                 success: false,
                 error: None,
                 duration_ms: 0.0,
@@ -67,7 +67,12 @@ impl Recording {
                 self.row.success = !outcome.result.is_error;
                 self.row.error = outcome.result.is_error.then(|| "the tool reported an error".to_owned());
             }
-            Err(error) => self.row.error = Some(error.to_string()),
+            Err(error) => {
+                self.row.error = Some(error.to_string());
+                if self.row.decision.is_empty() {
+                    self.refused("deny", error.kind());
+                }
+            }
         }
         self.engine.0.notices.send(Notice::CallFinished(Arc::new(self.row.clone()))).ok();
         let result = outcome.as_ref().ok().map(|outcome| outcome.result.raw.clone());

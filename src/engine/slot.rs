@@ -47,6 +47,11 @@ impl Slot {
             true if definition.scope.needs_trust() => Status::Pending(Waiting::Trust),
             true => Status::Pending(Waiting::Starting),
         };
+        // The user's own definitions never need trust, also not in the moment before they are judged.
+        let trust = match definition.scope.needs_trust() {
+            true => Trust::Needed { difference: None, refused: false },
+            false => Trust::Given,
+        };
         Self {
             definition,
             generation,
@@ -55,7 +60,7 @@ impl Slot {
             server: None,
             leaving: None,
             fingerprint: None,
-            trust: Trust::Needed { difference: None, refused: false },
+            trust,
             judged: false,
             round: 0,
             made_from: None,

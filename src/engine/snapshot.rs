@@ -11,6 +11,7 @@ use crate::model::{
 use crate::policy::trust::Fingerprint;
 use crate::policy::{Pin, Rules, Ruling, SessionLevels, Standing};
 use crate::server::Server;
+use crate::server::transport::remote;
 
 /// All servers of the workspace and what they offer.
 #[derive(Clone)]
@@ -130,8 +131,19 @@ impl ServerView {
         if self.switched_on { &self.state.prompts } else { &[] }
     }
 
+    pub fn has_prompt(&self, name: &str) -> bool {
+        self.prompts().iter().any(|prompt| prompt.name == name)
+    }
+
     pub fn warnings(&self) -> Vec<String> {
-        self.state.warnings.iter().chain(&self.remarks).cloned().collect()
+        let mut warnings = remote::remarks(&self.definition.spec.launch);
+        for warning in self.state.warnings.iter().chain(&self.remarks) {
+            // What its address gives rise to is said again by a server that has connected.
+            if !warnings.contains(warning) {
+                warnings.push(warning.clone());
+            }
+        }
+        warnings
     }
 
     /// The handle through which something may be asked of this server now, or why not.
@@ -151,7 +163,11 @@ impl ServerView {
         }
         self.server.as_ref().ok_or_else(|| Error::Connection {
             server: name.clone(),
-            message: "not started yet; `mcp.server.start` starts it".to_owned(),
+            // One that may not start says why.
+            message: match &self.state.error {
+                Some(error) => error.clone(),
+                None => "not started yet; `mcp.server.start` starts it".to_owned(),
+            },
         })
     }
 }

@@ -10,8 +10,8 @@ use super::editor::Editor;
 use crate::engine::Engine;
 use crate::engine::approvals::{Approval, Kind};
 
-/// Runs until the editor has gone. A message that is closed without an answer is no answer: the question goes on
-/// waiting for somebody else, or for its end.
+/// Runs until the editor has gone. Closing the message of a call is a no to that call, unless another editor shows the
+/// question in a prompt of its own; trust that is not given now may be given later.
 pub async fn ask(engine: Engine, editor: Editor) {
     let mut approvals = engine.approvals().subscribe();
     approvals.mark_changed();
@@ -58,9 +58,16 @@ async fn show(engine: Engine, editor: Editor, approval: Approval) {
         message: text(&approval),
         actions: Some(approval.options.iter().map(|option| title(option)).collect()),
     };
-    let Ok(Some(chosen)) = editor.request::<ShowMessageRequest>(&params).await else { return };
-    let Some(option) = approval.options.iter().find(|option| label(option) == chosen.title) else { return };
-    if let Err(error) = engine.resolve(&approval.id, option, None, None) {
+    let Ok(chosen) = editor.request::<ShowMessageRequest>(&params).await else { return };
+    let (option, note) = match chosen {
+        Some(chosen) => (approval.options.iter().copied().find(|option| label(option) == chosen.title), None),
+        None if approval.kind == Kind::Tool && engine.editors().any(|able| able.approvals).is_none() => {
+            (Some("deny"), Some("the question was closed".to_owned()))
+        }
+        None => (None, None),
+    };
+    let Some(option) = option else { return };
+    if let Err(error) = engine.resolve(&approval.id, option, note, None) {
         tracing::debug!(%error, "answered elsewhere first");
     }
 }

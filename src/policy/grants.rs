@@ -111,6 +111,11 @@ impl Grant {
         }
     }
 
+    /// How a record or an explanation names it.
+    pub fn source(&self) -> Arc<str> {
+        format!("grant {}", self.id).into()
+    }
+
     /// Whether both speak about the same tool in the same reach, so that the newer replaces the older.
     pub fn replaces(&self, older: &Self) -> bool {
         self.server == older.server

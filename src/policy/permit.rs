@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Grant, Ruling};
+use super::{Found, Grant, Ruling};
 use crate::model::{Decision, Error, Level, ToolCall};
 
 /// A call that policy and, where needed, the user have let pass. Only this module makes one, and `Server::call` takes
@@ -82,10 +82,7 @@ pub fn permit(call: ToolCall, ruling: &Ruling, consent: Consent<'_>) -> Result<P
 fn with_consent(call: ToolCall, consent: Consent<'_>) -> Result<Permitted, Refusal> {
     match consent {
         Consent::None => Err(Refusal::Ask(Box::new(call))),
-        Consent::Grant(grant) => {
-            let decided_by = format!("grant {}", grant.id).into();
-            Ok(Permitted { call, decision: grant.level().as_str(), decided_by })
-        }
+        Consent::Grant(grant) => Ok(Permitted { call, decision: grant.level().as_str(), decided_by: grant.source() }),
         Consent::Answer(decision) if decision.allows() => {
             Ok(Permitted { call, decision: decision.as_str(), decided_by: "user".into() })
         }
@@ -119,6 +116,14 @@ impl Ruling {
             (Level::AllowOnce, OnceUsed::Yes) => {
                 Self { level: Level::RequireApproval, source: format!("{} (used in this session)", self.source).into() }
             }
+            _ => self,
+        }
+    }
+
+    /// The ruling with an earlier answer of the user taken in, which raises `require-approval` and nothing else.
+    pub fn raised_by(self, found: &Found) -> Self {
+        match (self.level, found) {
+            (Level::RequireApproval, Found::Live(grant)) => Self { level: grant.level(), source: grant.source() },
             _ => self,
         }
     }

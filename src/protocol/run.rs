@@ -70,7 +70,7 @@ pub async fn run(
         Command::ServersSet(params) => wire(&engine.set_session(params.servers).await?),
         Command::Tools(params) => tools(engine, &params).await,
         Command::ToolCall(params) => call(engine, params, progress).await,
-        Command::Policies(params) => policies(engine, &params),
+        Command::Policies(params) => policies(engine, params).await,
         Command::Resources(params) => resources(engine, params.server.as_ref()),
         Command::ResourceRead(params) => read_resource(engine, params).await,
         Command::Prompts(params) => prompts(engine, params.server.as_ref()),
@@ -103,15 +103,22 @@ pub async fn run(
         Command::ConfigExport(params) => wire(&engine.export(params.to, params.servers, params.path).await?),
         Command::Templates(_) => wire(&json!({ "templates": crate::config::templates::templates() })),
         Command::Calls(params) => {
+            let (server, tool) = one_tool(params.server, params.tool);
             let query = CallQuery {
-                server: params.server.map(String::from),
-                tool: params.tool,
+                server: server.map(String::from),
+                tool,
                 workflow: params.workflow,
                 since: params.since,
                 failed: params.failed.then_some(true),
                 limit: params.limit,
             };
-            wire(&json!({ "calls": engine.calls(query).await? }))
+            let mut calls = engine.calls(query).await?;
+            for call in &mut calls {
+                // A call that brought nothing has a result that says so.
+                call.result.get_or_insert(Value::Null);
+                call.arguments.get_or_insert(Value::Null);
+            }
+            wire(&json!({ "calls": calls }))
         }
         Command::Metrics(params) => wire(&json!({ "servers": engine.metrics(params.server.as_ref()).await? })),
         Command::Doctor(_) => wire(&json!({ "checks": engine.doctor().await })),
@@ -120,9 +127,8 @@ pub async fn run(
 
 async fn policy(engine: &Engine, pages: &dyn Pages, params: commands::ToolPolicy) -> Result<Value> {
     let edited = engine.set_level(pages, params.server, &params.tool, params.level, params.scope).await?;
-    let changes = engine.changes().await;
-    let info =
-        |(view, offered): &(Arc<ServerView>, Arc<Offered>)| ToolInfo::new(offered, changes.concern(view, offered));
+    let granted = engine.granted().await;
+    let info = |(view, offered): &(Arc<ServerView>, Arc<Offered>)| ToolInfo::new(offered, &granted.find(view, offered));
     let tools: Vec<ToolInfo> = edited.answer.iter().map(info).collect();
     Ok(with_unsaved(json!({ "tools": tools }), &edited.unsaved))
 }
@@ -157,11 +163,11 @@ async fn test(engine: &Engine, params: commands::ServerTest) -> Result<Value> {
 }
 
 async fn tools(engine: &Engine, params: &commands::Tools) -> Result<Value> {
-    let changes = engine.changes().await;
+    let granted = engine.granted().await;
     let snapshot = engine.now();
     let mut tools = Vec::new();
     for view in snapshot.select(params.server.as_ref())? {
-        let info = |offered: &Arc<Offered>| ToolInfo::new(offered, changes.concern(view, offered));
+        let info = |offered: &Arc<Offered>| ToolInfo::new(offered, &granted.find(view, offered));
         if params.all {
             tools.extend(view.tools.values().map(info));
         } else {
@@ -177,7 +183,7 @@ async fn call(engine: &Engine, params: commands::ToolCall, progress: Option<mpsc
     })?;
     let outcome = engine
         .call(Wish {
-            tool,
+            tool: tool.clone(),
             arguments: params.arguments.unwrap_or_default(),
             decision: params.decision,
             requester: params.requester.unwrap_or_default(),
@@ -185,17 +191,23 @@ async fn call(engine: &Engine, params: commands::ToolCall, progress: Option<mpsc
             timeout: params.timeout_ms.map(Duration::from_millis),
             progress,
         })
-        .await?;
-    wire(&ToolResult::new(&outcome)?)
+        .await
+        .map_err(|error| error.in_call(&tool))?;
+    wire(&ToolResult::new(&outcome).map_err(|error| error.in_call(&tool))?)
 }
 
-fn policies(engine: &Engine, params: &commands::Policies) -> Result<Value> {
-    // A whole name says its server already.
-    let named = params.tool.as_deref().and_then(ToolId::parse);
-    let server = params.server.clone().or_else(|| named.as_ref().map(|id| id.server.clone()));
-    let tool = named.map(|id| id.tool.to_string()).or_else(|| params.tool.clone());
-    let policies = engine.policies(server.as_ref(), tool.as_deref(), params.arguments.as_ref())?;
+async fn policies(engine: &Engine, params: commands::Policies) -> Result<Value> {
+    let (server, tool) = one_tool(params.server, params.tool);
+    let policies = engine.policies(server.as_ref(), tool.as_deref(), params.arguments.as_ref()).await?;
     wire(&json!({ "policies": policies }))
+}
+
+/// A tool by its short name, or by its whole name, which says its server already.
+fn one_tool(server: Option<ServerName>, tool: Option<String>) -> (Option<ServerName>, Option<String>) {
+    match tool.as_deref().and_then(ToolId::parse) {
+        Some(id) => (server.or(Some(id.server)), Some(id.tool.to_string())),
+        None => (server, tool),
+    }
 }
 
 fn resources(engine: &Engine, server: Option<&ServerName>) -> Result<Value> {

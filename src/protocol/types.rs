@@ -7,6 +7,8 @@ use crate::config::{File, Launch, layers};
 use crate::engine::gate::Outcome;
 use crate::engine::snapshot::{Offered, ServerView, Trust};
 use crate::model::{Annotations, CallId, Error, Result, ServerName, Timestamp, millis};
+use crate::policy::Found;
+use crate::text::{hides_something, visible};
 
 /// What a server is doing, with all that a person may want to know about it.
 #[derive(Debug, Clone, Serialize)]
@@ -101,9 +103,9 @@ impl From<&ServerView> for ServerStatus {
                 Trust::Needed { difference, .. } => difference.clone(),
                 Trust::Given => None,
             },
-            server_info: peer.map(|peer| ServerInfo { name: peer.name.clone(), version: peer.version.clone() }),
+            server_info: peer.map(|peer| ServerInfo { name: shown(&peer.name), version: shown(&peer.version) }),
             protocol_version: peer.map(|peer| peer.protocol_version.clone()),
-            instructions: peer.and_then(|peer| peer.instructions.clone()),
+            instructions: peer.and_then(|peer| peer.instructions.as_deref().map(shown)),
             capabilities: peer.map(|peer| peer.capabilities.clone()).unwrap_or_default(),
             tool_count: view.shown_tools().count(),
             resource_count: view.resources().len(),
@@ -112,7 +114,7 @@ impl From<&ServerView> for ServerStatus {
                 .shown_tools()
                 .map(|offered| ToolSummary {
                     name: offered.tool.name.to_string(),
-                    description: offered.tool.description.clone(),
+                    description: shown(&offered.tool.description),
                     annotations: offered.tool.annotations,
                 })
                 .collect(),
@@ -124,6 +126,11 @@ impl From<&ServerView> for ServerStatus {
             config: layers::shown(&definition.written),
         }
     }
+}
+
+/// A server's own words as an editor may show them: nothing in them acts on a terminal, and nothing is unseen.
+fn shown(words: &str) -> String {
+    if hides_something(words) { visible(words, usize::MAX) } else { words.to_owned() }
 }
 
 /// A tool with the level that holds for it now.
@@ -147,20 +154,21 @@ pub struct ToolInfo {
 }
 
 impl ToolInfo {
-    pub fn new(offered: &Offered, changed: bool) -> Self {
+    pub fn new(offered: &Offered, granted: &Found) -> Self {
         let tool = &offered.tool;
+        let ruling = offered.ruling.clone().raised_by(granted);
         Self {
             name: offered.id.to_string(),
             server: offered.id.server.clone(),
             tool: tool.name.to_string(),
-            title: tool.title.clone(),
-            description: tool.description.clone(),
+            title: tool.title.as_deref().map(shown),
+            description: shown(&tool.description),
             input_schema: Value::Object((*tool.input_schema).clone()),
             output_schema: tool.output_schema.as_ref().map(|schema| Value::Object((**schema).clone())),
             annotations: tool.annotations,
-            level: offered.ruling.level,
-            source: offered.ruling.source.to_string(),
-            changed,
+            level: ruling.level,
+            source: ruling.source.to_string(),
+            changed: matches!(granted, Found::Suspended(_)),
         }
     }
 }

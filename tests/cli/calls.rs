@@ -32,7 +32,7 @@ fn without_somebody_to_ask_a_call_is_refused_with_the_ways_to_allow_it() {
     let place = place();
     let run = place.run(&["call", "demo/add", r#"{"a": 1, "b": 2}"#]);
     assert_eq!((run.code, run.out.as_str()), (1, ""));
-    insta::assert_snapshot!(run.err, @r#"error: `mcp__demo__add` was denied: it needs the user's approval, and nobody could be asked. To allow it, open this workspace in an editor with mcp-sidecar and call again, or write "tools": { "add": "allow-session" } into the definition of `demo` in ~/config/mcp.json; or run it in a terminal to be asked, or pass --yes to allow it this once"#);
+    insta::assert_snapshot!(run.err, @r#"error: `mcp__demo__add` was denied: it needs the user's approval, and there is no editor to ask. To allow it, open this workspace in an editor with mcp-sidecar and call again, or write "tools": { "add": "allow-session" } into the definition of `demo` in ~/config/mcp.json; or run it in a terminal to be asked, or pass --yes to allow it this once"#);
     let run = place.run(&["call", "--yes", "demo/add", r#"{"a": 1, "b": 2}"#]);
     assert_eq!((run.code, run.out.as_str()), (0, "3\n"));
 }

@@ -47,7 +47,7 @@ async fn a_killed_server_ends_its_call_with_the_reason_and_is_back_by_itself() {
     workspace.editor().notification("$/progress").await;
     kill(first);
     let lost = workspace.editor().answer(call).await.unwrap_err();
-    assert_eq!(lost["data"], json!({ "kind": "process-failed", "server": "demo" }));
+    assert_eq!(lost["data"], json!({ "kind": "process-failed", "server": "demo", "tool": "countdown" }));
     assert_eq!(lost["message"], "server `demo`: was ended by signal 9 (SIGKILL)");
     let failed = workspace.until("demo", |status| status["error"].is_string()).await;
     assert_eq!((&failed["status"], failed.get("pid")), (&json!("pending"), None));

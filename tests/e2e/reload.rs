@@ -134,7 +134,7 @@ async fn a_server_that_is_removed_is_gone_with_its_process_and_its_tools() {
     assert_eq!(lost["data"]["kind"], "connection-failed", "{lost:#}");
     gone(&[goes]).await;
     let unknown = workspace.call("mcp__goes__echo", json!({ "text": "" })).await.unwrap_err();
-    assert_eq!(unknown["data"], json!({ "kind": "not-found", "server": "goes" }));
+    assert_eq!(unknown["data"], json!({ "kind": "not-found", "server": "goes", "tool": "echo" }));
     workspace.quit().await;
 }
 
