@@ -16,7 +16,8 @@ const TAKEN_OVER: Record<string, string> = {
   "mcp.server.trust": "mcpSidecar.server.trust",
   "mcp.server.auth": "mcpSidecar.server.signIn",
   "mcp.servers": "mcpSidecar.server.reveal",
-  "mcp.config": "mcpSidecar.config.open",
+  // The lens that tells what saving will do.
+  "mcp.config": "workbench.action.files.save",
   "mcp.config.reload": "mcpSidecar.config.reload",
 };
 

@@ -118,14 +118,15 @@ function below(status: ServerStatus): ServerNode[] {
     ...status.warnings.map(text => ({ level: "warning" as const, text })),
   ];
   const groups: [Group, number][] = [
-    ["tools", status.toolCount || (status.status === "connected" ? status.tools.length : 0)],
+    ["tools", status.toolCount],
     ["resources", status.resourceCount],
     ["prompts", status.promptCount],
   ];
+  // Tools that are all hidden can be shown again only where they are seen.
+  const has = ([group, count]: [Group, number]) =>
+    count > 0 || (group === "tools" && status.status === "connected" && status.capabilities.includes("tools"));
   return [
     ...notes.map((note, place) => ({ kind: "note" as const, server, place, ...note })),
-    ...groups
-      .filter(([, count]) => count > 0)
-      .map(([group, count]) => ({ kind: "group" as const, server, group, count })),
+    ...groups.filter(has).map(([group, count]) => ({ kind: "group" as const, server, group, count })),
   ];
 }
