@@ -159,6 +159,21 @@ return {
     end,
   },
   {
+    "a question in a whole window is answered there, and the window goes with it",
+    function(open)
+      local child = Child.ready(open)
+      child:ask()
+      child:prompt()
+      child:command("Mcp approve")
+      child:keys("v")
+      child:sees("wants to run take_note")
+      child:wait("vim.api.nvim_buf_get_name(0):find('mcp-approval://', 1, true) and #vim.api.nvim_list_tabpages() == 2")
+      child:answer("y")
+      child:wait("answered.result")
+      child:wait("#vim.api.nvim_list_tabpages() == 1", "the window is gone")
+    end,
+  },
+  {
     "a question goes along to another tab page",
     function(open)
       local child = Child.ready(open)

@@ -28,9 +28,10 @@ vim.on_key(function() prompt.last_key = vim.uv.now() end, namespace)
 
 local function is_open() return prompt.window ~= nil and vim.api.nvim_win_is_valid(prompt.window) end
 
+---@param id? string
 ---@return mcp_sidecar.Approval?
-local function current()
-  return vim.iter(pictures.approvals()):find(function(approval) return approval.id == prompt.shown end)
+local function find(id)
+  return vim.iter(pictures.approvals()):find(function(approval) return approval.id == id end)
 end
 
 local function close()
@@ -87,20 +88,40 @@ local function fill(approval)
 end
 
 ---Sends the answer that a key stands for, if this question takes it and it can have been meant.
-local function press(key)
-  local approval = current()
+---@param key string
+---@param approval? mcp_sidecar.Approval
+local function press(key, approval)
   if not approval or vim.uv.now() < prompt.armed then return end
   local answer = vim.iter(question.choices(approval)):find(function(choice) return choice.key == key end)
-  if key == "f" and approval.schema or (answer and answer.decision == "accept" and approval.schema) then
-    return fill(approval)
-  elseif not answer then
-    return
-  end
+  if approval.schema and (key == "f" or (answer and answer.decision == "accept")) then return fill(approval) end
+  if not answer then return end
   arm()
   if not answer.note then return send(approval, answer.decision) end
   vim.ui.input({ prompt = "Why not? " }, function(note)
     if note then send(approval, answer.decision, { note = note ~= "" and note or nil }) end
   end)
+end
+
+---Maps the answers, and makes deaf what other windows answer to.
+---@param buffer integer
+---@param asked fun(): mcp_sidecar.Approval? the question that this buffer shows
+local function map_answers(buffer, asked)
+  for _, key in ipairs({ "y", "s", "p", "a", "n", "N", "d", "c", "f" }) do
+    look.map(buffer, "n", key, function() press(key, asked()) end, "answer")
+  end
+  for _, key in ipairs({ "<CR>", "<Space>", "o", "i", "I", "A", "O", "x", "u" }) do
+    look.map(buffer, "n", key, "<Nop>", "nothing")
+  end
+  local function help()
+    local lines = {}
+    for _, answer in ipairs(question.choices(asked() or { options = {} })) do
+      table.insert(lines, ("`%s`  %s"):format(answer.key, answer.label))
+    end
+    local more = { "`f`  fill in the form", "`v`  in a whole window", "`q`  later: the question goes on waiting" }
+    look.peek(vim.list_extend(lines, more), "answers")
+  end
+  look.map(buffer, "n", "?", help, "help")
+  look.map(buffer, "n", "g?", help, "help")
 end
 
 local function hide()
@@ -116,26 +137,20 @@ local function draw(approval)
   return question.draw(approval, picture and picture.root)
 end
 
+---The question in a tab page of its own, where it is answered by the same keys.
 local function open_in_full()
-  local approval = current()
+  local approval = find(prompt.shown)
   if not approval then return end
+  prompt.hidden[approval.id] = true
+  close()
   local lines, marks = draw(approval)
   local buffer = look.buffer("mcp-approval://" .. approval.id, "mcp-approval")
   look.set_lines(buffer, lines)
   look.colour(buffer, namespace, marks)
-  look.show(buffer, { mods = { tab = 0 }, wrap = true })
-end
-
-local function help()
-  local lines = {}
-  for _, answer in ipairs(question.choices(current() or { options = {} })) do
-    table.insert(lines, ("`%s`  %s"):format(answer.key, answer.label))
-  end
-  vim.list_extend(
-    lines,
-    { "`f`  fill in the form", "`v`  in a whole window", "`q`  later: the question goes on waiting" }
-  )
-  look.peek(lines, "answers")
+  map_answers(buffer, function() return find(approval.id) end)
+  local bar = look.winbar({ { " " .. approval.title, "McpTitle" } }, { { "?", "answers" }, { "q", "later" } })
+  look.show(buffer, { mods = { tab = 0 }, wrap = true, winbar = bar })
+  arm()
 end
 
 local function make_buffer()
@@ -144,18 +159,10 @@ local function make_buffer()
   vim.bo[buffer].bufhidden = "hide"
   vim.bo[buffer].modeline = false
   vim.bo[buffer].filetype = "mcp-approval"
-  for _, key in ipairs({ "y", "s", "p", "a", "n", "N", "d", "c", "f" }) do
-    look.map(buffer, "n", key, function() press(key) end, "answer")
-  end
-  -- What other windows answer to must not answer here.
-  for _, key in ipairs({ "<CR>", "<Space>", "o", "i", "I", "A", "O", "x", "u" }) do
-    look.map(buffer, "n", key, "<Nop>", "nothing")
-  end
+  map_answers(buffer, function() return find(prompt.shown) end)
   look.map(buffer, "n", "q", hide, "later")
   look.map(buffer, "n", "<Esc>", hide, "later")
   look.map(buffer, "n", "v", open_in_full, "in a whole window")
-  look.map(buffer, "n", "?", help, "help")
-  look.map(buffer, "n", "g?", help, "help")
   return buffer
 end
 
@@ -240,13 +247,13 @@ local function refresh()
   end
   for id in pairs(prompt.hidden) do
     prompt.hidden[id] = waiting[id]
-    local form = not waiting[id] and not answered[id] and look.find("mcp-answer://" .. id)
-    if form then
-      vim.api.nvim_buf_delete(form, { force = true })
-      client.say("answered elsewhere, or no longer asked")
+    local own = not waiting[id] and (look.find("mcp-answer://" .. id) or look.find("mcp-approval://" .. id))
+    if own then
+      vim.api.nvim_buf_delete(own, { force = true })
+      if not answered[id] then client.say("answered elsewhere, or no longer asked") end
     end
   end
-  local next_one = current()
+  local next_one = find(prompt.shown)
     or vim
       .iter(approvals)
       :find(function(approval) return not prompt.hidden[approval.id] and not answered[approval.id] end)

@@ -161,7 +161,7 @@ local function details()
   if not row or not row.item then return end
   if row.kind == "tool" then return require("mcp_sidecar.ui.call").describe(row.item) end
   if row.kind == "server" then return describe(row.item) end
-  if row.kind == "log" then return obvious.log(row.item) end
+  if row.kind == "log" or row.kind == "approval" then return obvious[row.kind](row.item) end
   look.peek_json(row.item, row.item.title or row.kind)
 end
 
@@ -202,6 +202,7 @@ local enable = on_servers(
 )
 local trust = each("server", function(server) require("mcp_sidecar.ui.approval").trust(server.name) end)
 local remove = each("server", function(server) require("mcp_sidecar.manage").remove(server.name) end)
+local move = each("server", function(server) require("mcp_sidecar.manage").move(server.name) end)
 local show_log = each("server", function(server) require("mcp_sidecar.ui.logs").open(server.name) end)
 
 -- One table is the maps and the help. Those marked `x` also work on a visual selection.
@@ -219,6 +220,7 @@ M.keys = {
   { "a", set_level, "set the level of a tool", x = true },
   { "A", function() require("mcp_sidecar.manage").add() end, "add a server" },
   { "D", remove, "remove from its file", x = true },
+  { "M", move, "move to another file" },
   { "E", enable, "on or off in its file", x = true },
   { "c", call, "call a tool" },
   { ".", function() require("mcp_sidecar.ui.call").again() end, "the last call again" },
