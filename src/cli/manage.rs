@@ -48,14 +48,13 @@ pub(super) struct Which {
 pub(super) fn add(arguments: Add, context: &Context) -> anyhow::Result<Status> {
     let (config, inputs) = entry(&arguments)?;
     live::run(context, Wake::OnDemand, async |live| {
-        let params = json!({ "server": arguments.server, "config": config, "scope": arguments.scope });
+        let server = &arguments.server;
+        let params = json!({ "server": server, "config": config, "inputs": inputs, "scope": arguments.scope });
         live.run("mcp.server.add", params).await?;
         let mut told = format!("added {} to the {} config\n", arguments.server, arguments.scope);
         if !inputs.is_empty() {
-            told.push_str(&format!(
-                "it refers to inputs; put these beside `servers`:\n\"inputs\": {:#}\n",
-                json!(inputs)
-            ));
+            let ids: Vec<_> = inputs.iter().filter_map(|input| input.get("id").and_then(Value::as_str)).collect();
+            told.push_str(&format!("it asks for {} when it first starts\n", ids.join(", ")));
         }
         if live.servers(Some(&arguments.server)).await.is_ok_and(|list| list.iter().any(|server| server.needs_trust)) {
             told.push_str(&format!("`mcp-sidecar trust {}` lets it start\n", arguments.server));

@@ -63,11 +63,13 @@ struct Spot {
 }
 
 impl Engine {
+    /// Writes a definition, and beside it the inputs that it refers to. Those of a session have no file to stand in.
     pub async fn add_server(
         &self,
         pages: &dyn Pages,
         server: ServerName,
         config: Value,
+        inputs: Vec<Value>,
         scope: Scope,
     ) -> Result<Edited<Arc<ServerView>>> {
         check(&server, &config)?;
@@ -86,7 +88,9 @@ impl Engine {
             return Err(exists());
         }
         let (file, name) = (path.clone(), server.clone());
-        let change: Change = Arc::new(move |text| edit::set_server(text, &file, name.as_str(), config.clone()));
+        let change: Change = Arc::new(move |text| {
+            edit::add_inputs(&edit::set_server(text, &file, name.as_str(), config.clone())?, &inputs)
+        });
         let unsaved = self.rewrite(pages, &path, change).await?;
         self.edited(&server, unsaved).await
     }

@@ -100,6 +100,8 @@ pub struct ServerConfig {
     pub server: ServerName,
     pub config: Value,
     pub scope: Scope,
+    /// Entries of `inputs` that the definition refers to. Only when it is added.
+    pub inputs: Option<Vec<Value>>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -35,7 +35,8 @@ pub async fn run(
 ) -> Result<Value> {
     match command {
         Command::ServerAdd(params) => {
-            saved(engine.add_server(pages, params.server, params.config, params.scope).await?)
+            let inputs = params.inputs.unwrap_or_default();
+            saved(engine.add_server(pages, params.server, params.config, inputs, params.scope).await?)
         }
         Command::ServerUpdate(params) => {
             saved(engine.update_server(pages, params.server, params.config, params.scope).await?)

@@ -322,6 +322,21 @@ async fn servers_are_added_changed_moved_switched_and_removed_in_their_files() {
 }
 
 #[tokio::test]
+async fn inputs_of_a_new_server_are_written_beside_it_once() {
+    let mut desk = Desk::new(json!({}), json!({})).await;
+    let path = desk.home.write("mcp.json", "{\n  \"servers\": {}\n}\n");
+    desk.run("mcp.config.reload", json!({})).await;
+    let config = json!({ "command": "files-mcp", "env": { "KEY": "${input:key}" } });
+    let inputs = json!([{ "id": "key", "type": "promptString", "description": "Key", "password": true }]);
+    for server in ["one", "other"] {
+        let wish = json!({ "server": server, "config": config, "scope": "project", "inputs": inputs });
+        desk.run("mcp.server.add", wish).await;
+    }
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!((text.matches("promptString").count(), text.matches("${input:key}").count()), (1, 2), "{text}");
+}
+
+#[tokio::test]
 async fn servers_of_the_session_are_in_no_file() {
     let mut desk = Desk::new(json!({}), json!({})).await;
     let config = demo(json!({}));

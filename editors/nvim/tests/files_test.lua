@@ -56,7 +56,7 @@ return {
     end,
   },
   {
-    "a template is added by its name",
+    "a template is added by its name, and moved to another file",
     function(open)
       local child = Child.ready(open)
       child:lua("vim.fn.confirm = function() return 1 end")
@@ -65,6 +65,20 @@ return {
       child:choose("user")
       child:command("Mcp add demo")
       child:connected("demo")
+      child:choose("local")
+      child:command("Mcp move demo")
+      child:wait("require('mcp_sidecar.client').picture().servers.demo.scope == 'local'")
+    end,
+  },
+  {
+    "what a template needs to know is asked for when its server first starts",
+    function(open)
+      local child = Child.ready(open)
+      child:choose("user")
+      child:command("Mcp add brave-search")
+      child:hears("added brave-search")
+      local prompt = child:prompt()
+      assert(prompt:find("brave-search needs brave-api-key", 1, true), prompt)
     end,
   },
   {

@@ -162,6 +162,7 @@ local subcommands = {
   reload = { reload },
   add = { function(arguments) require("mcp_sidecar.manage").add(arguments[1]) end },
   remove = { with_server(function(name) require("mcp_sidecar.manage").remove(name) end), servers },
+  move = { with_server(function(name) require("mcp_sidecar.manage").move(name) end), servers },
   import = { function(arguments) require("mcp_sidecar.manage").import(arguments[1]) end, programs },
   export = { function(arguments) require("mcp_sidecar.manage").export(arguments[1]) end, programs },
   doctor = { function() vim.cmd.checkhealth("mcp_sidecar") end },

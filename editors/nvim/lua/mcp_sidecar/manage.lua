@@ -8,10 +8,13 @@ local M = {}
 ---The programs whose files are understood.
 M.programs = { "vscode", "claude", "claude-desktop", "cursor", "windsurf", "zed", "cline", "codex", "mcphub" }
 
-local function pick_scope(done)
+---@param done fun(scope: string)
+---@param but? string a scope that is not offered
+local function pick_scope(done, but)
   local where =
     { project = "for everybody on this project", ["local"] = "for you on this project", user = "for you everywhere" }
-  look.choose({ "project", "local", "user" }, {
+  local scopes = vim.tbl_filter(function(scope) return scope ~= but end, { "project", "local", "user" })
+  look.choose(scopes, {
     prompt = "Which file: ",
     format = function(scope) return ("%-8s %s"):format(scope, where[scope]) end,
   }, done)
@@ -27,14 +30,8 @@ end
 
 local function write(server, definition, inputs)
   pick_scope(function(scope)
-    client.fetch("mcp.server.add", { server = server, config = definition, scope = scope }, function()
-      local ids = vim.tbl_map(function(input) return input.id end, inputs or {})
-      if #ids > 0 then
-        client.say(("added %s; it will ask you for %s when it starts"):format(server, table.concat(ids, ", ")))
-      else
-        client.say("added " .. server)
-      end
-    end)
+    local params = { server = server, config = definition, inputs = inputs, scope = scope }
+    client.fetch("mcp.server.add", params, function() client.say("added " .. server) end)
   end)
 end
 
@@ -75,6 +72,13 @@ function M.remove(name)
   if vim.fn.confirm(("Remove %s from the %s file?"):format(name, from), "&Remove\n&Keep", 2) == 1 then
     client.command("mcp.server.remove", { server = name, scope = from })
   end
+end
+
+---Moves a server to another file, as it is written.
+---@param name string
+function M.move(name)
+  local from = (client.picture().servers[name] or {}).scope
+  pick_scope(function(to) client.command("mcp.server.move", { server = name, from = from, to = to }) end, from)
 end
 
 ---Runs with the program that was named, or one that is picked.

@@ -20,6 +20,7 @@ interface Template {
   title: string;
   description: string;
   config: object;
+  inputs: object[];
 }
 
 export function fileCommands(kit: Kit): void {
@@ -107,7 +108,8 @@ async function add(kit: Kit): Promise<void> {
   const server = config && (await askName(chosen.template?.id ?? ""));
   const into = server && (await scope(`Write ${server} into which file?`));
   if (into) {
-    unsaved(await kit.sidecar.command("mcp.server.add", { server, config, scope: into }));
+    const inputs = chosen.template?.inputs;
+    unsaved(await kit.sidecar.command("mcp.server.add", { server, config, inputs, scope: into }));
     await commands.executeCommand("mcpSidecar.server.reveal", { server });
   }
 }
