@@ -3,6 +3,7 @@
 //! A new subcommand is a file with `Arguments` and `run`, and a variant of [`Command`]. Exit codes: 0 it worked, 1 it
 //! did not, 2 it was asked for wrongly.
 
+mod auth;
 mod call;
 mod calls;
 mod check;
@@ -20,6 +21,7 @@ mod form;
 mod grants;
 mod import;
 mod inspect;
+mod level;
 mod list;
 mod live;
 mod log;
@@ -89,10 +91,20 @@ enum Command {
     Add(manage::Add),
     /// Take a server out of its config file
     Remove(manage::Which),
+    /// Move a server from one config file to another, as it is written
+    ///
+    /// For example: mcp-sidecar move files --to user
+    Move(manage::Move),
     /// Enable a server in its config file
     Enable(manage::Which),
     /// Disable a server in its config file
     Disable(manage::Which),
+    /// Show how freely a tool may run and why, or set another level for it
+    ///
+    /// For example: mcp-sidecar level files/write_file require-approval
+    Level(level::Arguments),
+    /// Sign in at a server that wants to know who you are
+    Auth(auth::Arguments),
     /// Show the call log, newest first
     Calls(calls::Arguments),
     /// Show how long tools took and how often they failed
@@ -225,6 +237,9 @@ impl Command {
             Self::Call(arguments) => call::run(arguments, context),
             Self::Add(arguments) => manage::add(arguments, context),
             Self::Remove(arguments) => manage::remove(arguments, context),
+            Self::Move(arguments) => manage::relocate(arguments, context),
+            Self::Level(arguments) => level::run(arguments, context),
+            Self::Auth(arguments) => auth::run(arguments, context),
             Self::Enable(arguments) => manage::switch(arguments, manage::Switch::On, context),
             Self::Disable(arguments) => manage::switch(arguments, manage::Switch::Off, context),
             Self::Calls(arguments) => calls::run(arguments, context),

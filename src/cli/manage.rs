@@ -1,4 +1,4 @@
-//! `mcp-sidecar add`, `remove`, `enable`, `disable`: changes to config files, with comments and order kept.
+//! `mcp-sidecar add`, `remove`, `move`, `enable`, `disable`: changes to config files, with comments and order kept.
 
 use serde_json::{Map, Value, json};
 
@@ -32,6 +32,9 @@ pub(super) struct Add {
     /// A header for its address
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "url")]
     header: Vec<(String, String)>,
+    /// For programs: what `mcp.server.add` answers
+    #[arg(long)]
+    json: bool,
     /// The program and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -43,6 +46,23 @@ pub(super) struct Which {
     /// Whose file, where several define it: project, local or user
     #[arg(long, value_parser = scope)]
     scope: Option<Scope>,
+    /// For programs: what the command of the protocol answers
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Move {
+    server: String,
+    /// Whose file it goes to: project, local or user
+    #[arg(long, value_parser = scope)]
+    to: Scope,
+    /// Whose file it comes from, where several define it
+    #[arg(long, value_parser = scope)]
+    from: Option<Scope>,
+    /// For programs: what `mcp.server.move` answers
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) fn add(arguments: Add, context: &Context) -> anyhow::Result<Status> {
@@ -50,7 +70,10 @@ pub(super) fn add(arguments: Add, context: &Context) -> anyhow::Result<Status> {
     live::run(context, Wake::OnDemand, async |live| {
         let server = &arguments.server;
         let params = json!({ "server": server, "config": config, "inputs": inputs, "scope": arguments.scope });
-        live.run("mcp.server.add", params).await?;
+        let answer = live.run("mcp.server.add", params).await?;
+        if arguments.json {
+            return program(&answer);
+        }
         let mut told = format!("added {} to the {} config\n", arguments.server, arguments.scope);
         if !inputs.is_empty() {
             let ids: Vec<_> = inputs.iter().filter_map(|input| input.get("id").and_then(Value::as_str)).collect();
@@ -71,10 +94,40 @@ pub(super) fn remove(arguments: Which, context: &Context) -> anyhow::Result<Stat
         let Some(scope) = arguments.scope.or(defined) else {
             return Err(usage("say by --scope from whose file it should go".to_owned()));
         };
-        live.run("mcp.server.remove", json!({ "server": arguments.server, "scope": scope })).await?;
+        let answer = live.run("mcp.server.remove", json!({ "server": arguments.server, "scope": scope })).await?;
+        if arguments.json {
+            return program(&answer);
+        }
         print(&format!("removed {} from the {scope} config\n", arguments.server))?;
         Ok(Status::Ok)
     })
+}
+
+pub(super) fn relocate(arguments: Move, context: &Context) -> anyhow::Result<Status> {
+    live::run(context, Wake::OnDemand, async |live| {
+        let Move { server, to, from, json } = arguments;
+        let servers = live.servers(Some(&server)).await?;
+        let defined = servers.first().and_then(|server| Scope::parse(&server.scope));
+        let Some(from) = from.or(defined) else {
+            return Err(usage("say by --from out of whose file it should go".to_owned()));
+        };
+        let answer = live.run("mcp.server.move", json!({ "server": server, "from": from, "to": to })).await?;
+        if json {
+            return program(&answer);
+        }
+        let mut told = format!("moved {server} from the {from} config to the {to} config\n");
+        if live.servers(Some(&server)).await.is_ok_and(|list| list.iter().any(|server| server.needs_trust)) {
+            told.push_str(&format!("`mcp-sidecar trust {server}` lets it start\n"));
+        }
+        print(&told)?;
+        Ok(Status::Ok)
+    })
+}
+
+/// The whole answer, for programs.
+fn program(answer: &Value) -> anyhow::Result<Status> {
+    print(&format!("{answer:#}\n"))?;
+    Ok(Status::Ok)
 }
 
 /// What `enable` and `disable` have in common.
@@ -89,6 +142,9 @@ pub(super) fn switch(arguments: Which, switch: Switch, context: &Context) -> any
         let on = switch == Switch::On;
         let params = json!({ "server": arguments.server, "enabled": on, "scope": arguments.scope });
         let answer = live.run("mcp.server.enable", params).await?;
+        if arguments.json {
+            return program(&answer);
+        }
         let file = answer.pointer("/server/file").and_then(Value::as_str).unwrap_or("its file");
         let word = if on { "enabled" } else { "disabled" };
         print(&format!("{} is {word} in {}\n", arguments.server, super::server::near(file, &live.folder)))?;
@@ -130,7 +186,7 @@ fn entry(arguments: &Add) -> anyhow::Result<(Value, Vec<Value>)> {
     Ok((config, inputs))
 }
 
-fn scope(text: &str) -> Result<Scope, String> {
+pub(super) fn scope(text: &str) -> Result<Scope, String> {
     Scope::parse(text)
         .filter(|scope| matches!(scope, Scope::Project | Scope::Local | Scope::User))
         .ok_or_else(|| "a scope is project, local or user".to_owned())

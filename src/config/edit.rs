@@ -64,7 +64,13 @@ pub fn apply(text: &str, edits: &[Edit]) -> Result<String, EditError> {
 }
 
 fn one(text: String, edit: &Edit) -> Result<String, EditError> {
-    let Some(tree) = parse(&text)? else { return Ok(splice::put(&text, splice::first(&text, edit))) };
+    let Some(tree) = parse(&text)? else {
+        let Edit::Paste { path, .. } = edit else { return Ok(splice::put(&text, splice::first(&text, edit))) };
+        // First something to paste into, so that what is pasted keeps its comments in an empty file as well.
+        let above = path.split_last().map(|(_, above)| above.to_vec()).unwrap_or_default();
+        let around = Edit::Set { path: above, value: Value::Object(Map::new()) };
+        return one(splice::put(&text, splice::first(&text, &around)), edit);
+    };
     match edit {
         Edit::Set { path, value: Value::Object(map) } => {
             let node = tree.find(path);

@@ -23,11 +23,8 @@ pub fn first(text: &str, edit: &Edit) -> Vec<TextEdit> {
     let layout = Layout::of(text);
     let (path, value) = match edit {
         Edit::Set { path, value } => (path, value.clone()),
-        // A moved server goes where servers are; an empty file has none, so its comments are all that could be lost.
-        Edit::Paste { path, text } => {
-            (path, crate::config::tree::parse(text, super::DEPTH).root.map(|root| root.to_value()).unwrap_or_default())
-        }
-        Edit::Remove { .. } => return Vec::new(),
+        // Pasted text is put into what stands there; nothing is there to be removed.
+        Edit::Paste { .. } | Edit::Remove { .. } => return Vec::new(),
     };
     let kept = text.trim_end().len();
     let before = if text.trim_start_matches('\u{feff}').trim().is_empty() { "" } else { layout.newline };
