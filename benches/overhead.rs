@@ -1,6 +1,7 @@
-//! What the sidecar adds to a call: the same server, reached through a bare pipe and through `mcp-sidecar lsp`, as an
-//! editor reaches it. Both ways take turns within one run, and only the ratios mean anything: a machine's absolute
-//! figures say more about the machine.
+//! What the sidecar adds to a call: the same server, reached through a bare pipe, and through `mcp-sidecar lsp` and
+//! `connect`, as an editor and an agent reach it: with an engine in the same process, and through the engine that all
+//! share. The ways take turns within one run, and only the ratios mean anything: a machine's absolute figures say more
+//! about the machine.
 //!
 //! `make bench` runs it. `cargo bench --bench overhead -- 0.2` does a fifth of the work, for a quick look.
 
@@ -21,6 +22,8 @@ use serde_json::{Value, json};
 
 const SERVE: &str = "--be-the-server";
 const TOOLS: usize = 1_000;
+/// How many ways to the server there are.
+const WAYS: usize = 5;
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -30,12 +33,22 @@ fn main() -> io::Result<()> {
     // Cargo adds `--bench`; a number is ours.
     let share = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(1.0_f64);
     let place = tempfile::tempdir()?;
-    let mut ways = [Way::direct()?, Way::editor(place.path())?];
+    let mut ways = [
+        Way::direct()?,
+        Way::editor(&place.path().join("editor"), &["lsp", "--standalone"])?,
+        Way::editor(&place.path().join("shared"), &["lsp"])?,
+        Way::agent(&place.path().join("agent"), &["connect", "--standalone"])?,
+        Way::agent(&place.path().join("shared"), &["connect"])?,
+    ];
     let times = |count: usize| ((count as f64 * share) as usize).max(5);
     let small = Request::Call { tool: "echo", text: "x".repeat(100) };
     let large = Request::Call { tool: "big", text: String::new() };
 
-    println!("{:<28}{:>14}{:>14}{:>11}", "", "bare pipe", "editor", "editor ×");
+    print!("{:<28}{:>12}", "", "bare pipe");
+    for way in ["editor alone", "editor", "agent alone", "agent"] {
+        print!("{way:>20}");
+    }
+    println!();
     report("call of 100 B, p50", &latencies(&mut ways, times(20), 100, &small)?);
     report("call with 1 MB back, p50", &latencies(&mut ways, times(10), 5, &large)?);
     report("1,000 tools listed, p50", &latencies(&mut ways, times(10), 5, &Request::List)?);
@@ -50,8 +63,8 @@ enum Request {
 }
 
 /// p50 of each way, measured in `rounds` turns of `each` requests.
-fn latencies(ways: &mut [Way; 2], rounds: usize, each: usize, request: &Request) -> io::Result<[Duration; 2]> {
-    let mut samples = [Vec::new(), Vec::new()];
+fn latencies(ways: &mut [Way; WAYS], rounds: usize, each: usize, request: &Request) -> io::Result<[Duration; WAYS]> {
+    let mut samples = [const { Vec::new() }; WAYS];
     for round in 0..=rounds {
         for (way, samples) in ways.iter_mut().zip(&mut samples) {
             for _ in 0..each {
@@ -73,8 +86,8 @@ fn latencies(ways: &mut [Way; 2], rounds: usize, each: usize, request: &Request)
 }
 
 /// The time that one call takes of a stream of calls, of which 64 are always on their way.
-fn in_flight(ways: &mut [Way; 2], calls: usize, request: &Request) -> io::Result<[Duration; 2]> {
-    let mut took = [Duration::ZERO; 2];
+fn in_flight(ways: &mut [Way; WAYS], calls: usize, request: &Request) -> io::Result<[Duration; WAYS]> {
+    let mut took = [Duration::ZERO; WAYS];
     for (way, took) in ways.iter_mut().zip(&mut took) {
         let started = Instant::now();
         for sent in 0..calls + 64 {
@@ -91,10 +104,14 @@ fn in_flight(ways: &mut [Way; 2], calls: usize, request: &Request) -> io::Result
     Ok(took)
 }
 
-fn report(what: &str, [direct, editor]: &[Duration; 2]) {
+/// The figure of the bare pipe, and each other one with its ratio to that.
+fn report(what: &str, [direct, others @ ..]: &[Duration; WAYS]) {
     let micros = |figure: &Duration| figure.as_secs_f64() * 1e6;
-    let ratio = micros(editor) / micros(direct);
-    println!("{what:<28}{:>11.1} µs{:>11.1} µs{ratio:>10.1}×", micros(direct), micros(editor));
+    print!("{what:<28}{:>9.1} µs", micros(direct));
+    for other in others {
+        print!("{:>9.1} µs{:>7.1}×", micros(other), micros(other) / micros(direct));
+    }
+    println!();
 }
 
 /// One way to the server. How messages are framed, and how a tool is called, is all that differs.
@@ -110,6 +127,7 @@ struct Way {
 enum Kind {
     Direct,
     Editor,
+    Agent,
 }
 
 impl Drop for Way {
@@ -124,19 +142,31 @@ impl Way {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(SERVE);
         let mut way = Self::open(command, Kind::Direct)?;
+        way.greet()?;
+        Ok(way)
+    }
+
+    fn agent(place: &Path, arguments: &[&str]) -> io::Result<Self> {
+        let mut way = Self::open(sidecar(place, arguments)?, Kind::Agent)?;
+        way.greet()?;
+        way.wait_until_connected()?;
+        Ok(way)
+    }
+
+    /// Begins a conversation of MCP.
+    fn greet(&mut self) -> io::Result<()> {
         let params = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": {},
             "clientInfo": { "name": "bench", "version": "1" },
         });
-        way.write(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }))?;
-        way.receive()?;
-        way.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
-        Ok(way)
+        self.write(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }))?;
+        self.receive()?;
+        self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
     }
 
-    fn editor(place: &Path) -> io::Result<Self> {
-        let mut way = Self::open(sidecar(place)?, Kind::Editor)?;
+    fn editor(place: &Path, arguments: &[&str]) -> io::Result<Self> {
+        let mut way = Self::open(sidecar(place, arguments)?, Kind::Editor)?;
         way.write(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "capabilities": {} } }))?;
         way.receive()?;
         way.write(&json!({ "jsonrpc": "2.0", "method": "initialized", "params": {} }))?;
@@ -173,7 +203,10 @@ impl Way {
     fn message(&mut self, request: &Request) -> Value {
         self.next_id += 1;
         let (method, params) = match (self.kind, request) {
-            (Kind::Direct, Request::List) => ("tools/list", json!({})),
+            (Kind::Direct | Kind::Agent, Request::List) => ("tools/list", json!({})),
+            (Kind::Agent, Request::Call { tool, text }) => {
+                ("tools/call", json!({ "name": format!("bench__{tool}"), "arguments": { "text": text } }))
+            }
             (Kind::Direct, Request::Call { tool, text }) => {
                 ("tools/call", json!({ "name": tool, "arguments": { "text": text } }))
             }
@@ -251,7 +284,7 @@ fn command(command: &str, params: Value) -> (&'static str, Value) {
 }
 
 /// The sidecar with config and state of its own. The user's config defines the server, so nobody has to be asked.
-fn sidecar(place: &Path) -> io::Result<Command> {
+fn sidecar(place: &Path, arguments: &[&str]) -> io::Result<Command> {
     for folder in ["config", "state", "run", "workspace"] {
         std::fs::create_dir_all(place.join(folder))?;
     }
@@ -263,7 +296,7 @@ fn sidecar(place: &Path) -> io::Result<Command> {
     std::fs::write(place.join("config/mcp.json"), json!({ "servers": { "bench": server } }).to_string())?;
     let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-sidecar"));
     command
-        .arg("lsp")
+        .args(arguments)
         .current_dir(place.join("workspace"))
         .env("MCP_SIDECAR_CONFIG_DIR", place.join("config"))
         .env("MCP_SIDECAR_STATE_DIR", place.join("state"))
