@@ -23,7 +23,7 @@ mod workspace;
 #[cfg(unix)]
 pub use forward::{Opening, Stdio, forward};
 #[cfg(unix)]
-pub use hello::{Front, Hello};
+pub use hello::{Front, Hello, Opened};
 #[cfg(unix)]
 pub use join::{JoinError, Joined, join, join_running};
 #[cfg(unix)]

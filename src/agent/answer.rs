@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
 
 use crate::model::Error;
 use crate::text::{mask, visible};
@@ -79,6 +81,25 @@ impl Has {
     }
 }
 
+/// A result in rmcp's own types, for a transport that carries no text. What of a list these cannot read is left out, so
+/// that one odd entry does not take the others along.
+pub fn typed<T: DeserializeOwned>(raw: &RawValue) -> Result<T, ErrorData> {
+    let odd = |error: serde_json::Error| ErrorData::internal_error(format!("the answer cannot be read: {error}"), None);
+    let first = match serde_json::from_str(raw.get()) {
+        Ok(result) => return Ok(result),
+        Err(error) => error,
+    };
+    let Ok(mut fields) = serde_json::from_str::<Map<String, Value>>(raw.get()) else { return Err(odd(first)) };
+    for (key, value) in &mut fields {
+        if let Value::Array(items) = value {
+            let count = items.len();
+            items.retain(|item| serde_json::from_value::<T>(json!({ key: [item] })).is_ok());
+            tracing::warn!(list = key, left_out = count - items.len(), "entries that cannot be read");
+        }
+    }
+    serde_json::from_value(Value::Object(fields)).map_err(odd)
+}
+
 /// Why a call did not run, as a result that the model reads and can act on.
 pub fn refusal(error: &Error) -> CallToolResult {
     let mut text = visible(&mask(&error.to_string()), LONGEST);
@@ -119,6 +140,14 @@ mod tests {
             shaped(Shape::Cacheable, r#"{"ttlMs":5,"tools":[]}"#),
             r#"{"resultType":"complete","cacheScope":"private","ttlMs":5,"tools":[]}"#
         );
+    }
+
+    #[test]
+    fn one_odd_entry_of_a_list_does_not_take_the_others_along() {
+        let text = r#"{"tools":[{"name":"a","inputSchema":{}},{"name":5},{"name":"b","inputSchema":{}}]}"#;
+        let listed: rmcp::model::ListToolsResult = typed(&RawValue::from_string(text.to_owned()).unwrap()).unwrap();
+        assert_eq!(listed.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["a", "b"]);
+        assert!(typed::<rmcp::model::ListToolsResult>(RawValue::NULL).is_err());
     }
 
     #[test]

@@ -40,9 +40,14 @@ impl Modes {
 pub struct ByRequest {
     pub peer: Peer<RoleServer>,
     pub modes: Modes,
+    pub session: u64,
 }
 
 impl Asker for ByRequest {
+    fn session(&self) -> u64 {
+        self.session
+    }
+
     fn elicit(&self, params: Value) -> BoxFuture<'static, Option<Value>> {
         let (peer, suits) = (self.peer.clone(), self.modes.suit(&params));
         async move {
@@ -59,9 +64,14 @@ impl Asker for ByRequest {
 pub struct ByAnswer {
     pub questions: mpsc::Sender<Question>,
     pub modes: Modes,
+    pub session: u64,
 }
 
 impl Asker for ByAnswer {
+    fn session(&self) -> u64 {
+        self.session
+    }
+
     fn elicit(&self, params: Value) -> BoxFuture<'static, Option<Value>> {
         let (questions, suits) = (self.questions.clone(), self.modes.suit(&params));
         async move {

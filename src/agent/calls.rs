@@ -1,7 +1,9 @@
 //! Tool calls of an agent: through the engine's one door, with progress, cancellation and questions on the way.
+#![allow(deprecated, reason = "logging is on its way out of MCP, but agents of today use it")]
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -12,20 +14,26 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData as McpError, RoleServer};
 use serde_json::{Map, Value, json};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 
 use super::asker::{ByAnswer, ByRequest, Modes, Question};
 use super::catalog::Catalog;
 use super::handler::{Handler, is_stateless};
 use super::session::Sight;
-use super::{answer, search};
+use super::{answer, notices, search};
+use crate::engine::Notice;
 use crate::engine::asking::Asker;
 use crate::engine::gate::{Outcome, Wish};
-use crate::model::{CallId, Error, Result, ToolId};
+use crate::model::{CallId, Error, Result, ServerName, ToolId};
 use crate::server::connection::Progress;
 
 /// Progress of one call that may wait for the agent to read it.
 const REPORTS: usize = 64;
+/// How long is waited for what a server logged right before its answer.
+const LAST_WORDS: Duration = Duration::from_millis(50);
 /// Calls of all agents that may wait for an answer at once.
 const MOST: usize = 1_024;
 /// What the one question of a round is called.
@@ -36,6 +44,45 @@ pub struct Running {
     work: BoxFuture<'static, Result<Outcome>>,
     progress: mpsc::Receiver<Progress>,
     questions: mpsc::Receiver<Question>,
+    server: ServerName,
+    /// What servers log, where the call asked for that: since 2026-07-28 each request says it for itself.
+    logs: Option<Receiver<Notice>>,
+}
+
+impl Running {
+    /// The next notice, for one who asked.
+    async fn notice(logs: &mut Option<Receiver<Notice>>) -> Notice {
+        while let Some(receiver) = logs {
+            match receiver.recv().await {
+                Ok(notice) => return notice,
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => *logs = None,
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// What the server logged right before its answer takes a way of its own to us, and a moment longer. Only one who
+    /// asked to hear it waits for it.
+    async fn last_words(&mut self, context: &RequestContext<RoleServer>) {
+        if self.logs.is_none() {
+            return;
+        }
+        let deadline = Instant::now() + LAST_WORDS;
+        while let Ok(notice) = tokio::time::timeout_at(deadline, Self::notice(&mut self.logs)).await {
+            Self::log(&self.server, context, notice).await;
+        }
+    }
+
+    /// Passes on what the called server logs, as severe as the request asked for.
+    async fn log(own: &ServerName, context: &RequestContext<RoleServer>, notice: Notice) {
+        if let (Notice::Log { server, line }, Some(least)) = (notice, context.meta.log_level())
+            && server == *own
+            && let Some(message) = notices::message(&server, line, least)
+        {
+            context.peer.notify_logging_message(message).await.ok();
+        }
+    }
 }
 
 /// Calls of any agent whose agent has a question to answer first, by what it will say when it comes again. Behind a `std` lock that
@@ -67,6 +114,7 @@ impl Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, McpError> {
+        let _room = self.room()?;
         if let Some(state) = request.request_state.as_deref() {
             let running = self.resume(state, request.input_responses)?;
             return self.attend(running, context).await;
@@ -131,10 +179,13 @@ impl Handler {
         let (asked, questions) = mpsc::channel(1);
         let asker = Modes::of(context).map(|modes| -> Arc<dyn Asker> {
             match is_stateless(context) {
-                true => Arc::new(ByAnswer { questions: asked, modes }),
-                false => Arc::new(ByRequest { peer: context.peer.clone(), modes }),
+                true => Arc::new(ByAnswer { questions: asked, modes, session: self.session.number }),
+                false => Arc::new(ByRequest { peer: context.peer.clone(), modes, session: self.session.number }),
             }
         });
+        let server = tool.server.clone();
+        let logs =
+            (is_stateless(context) && context.meta.log_level().is_some()).then(|| self.endpoint().engine.notices());
         let wish = Wish {
             tool,
             arguments,
@@ -145,7 +196,8 @@ impl Handler {
             progress: context.meta.get_progress_token().map(|_| reports),
         };
         let engine = self.endpoint().engine.clone();
-        Running { work: async move { engine.call_for(wish, asker).await }.boxed(), progress, questions }
+        let work = async move { engine.call_for(wish, asker).await }.boxed();
+        Running { work, progress, questions, server, logs }
     }
 
     /// Goes on with a call that waited for an answer.
@@ -170,7 +222,11 @@ impl Handler {
             tokio::select! {
                 biased;
                 Some(progress) = running.progress.recv() => tell(&context, token.clone(), progress).await,
-                outcome = &mut running.work => return Ok(self.finish(outcome, &context).into()),
+                outcome = &mut running.work => {
+                    running.last_words(&context).await;
+                    return self.finish(outcome, &context).map(Into::into);
+                }
+                notice = Running::notice(&mut running.logs) => Running::log(&running.server, &context, notice).await,
                 Some(question) = running.questions.recv() => {
                     // What cannot be read as a question is not asked; the asker hears a no.
                     let Ok(params) = serde_json::from_value(question.params) else { continue };
@@ -185,13 +241,14 @@ impl Handler {
         }
     }
 
-    fn finish(&self, outcome: Result<Outcome>, context: &RequestContext<RoleServer>) -> CallToolResult {
+    fn finish(
+        &self,
+        outcome: Result<Outcome>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, McpError> {
         match outcome {
-            Ok(outcome) => {
-                self.lay(context, outcome.result.raw, answer::Shape::Typed);
-                CallToolResult::default()
-            }
-            Err(error) => answer::refusal(&error),
+            Ok(outcome) => self.deliver(context, outcome.result.raw, answer::Shape::Typed, CallToolResult::default()),
+            Err(error) => Ok(answer::refusal(&error)),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! pointers knows that there is nothing to tell.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::value::{RawValue, to_raw_value};
@@ -162,11 +163,24 @@ fn is_offered(view: &ServerView, sight: &View) -> bool {
     view.usable().is_ok() && sight.shows_server(&view.definition.name) && !is_ourselves(view)
 }
 
-/// Our own endpoint behind ourselves would offer everything twice, without end.
+/// Our own endpoint behind ourselves would offer everything twice, without end. What a wrapper hides is refused when it
+/// comes to join.
 fn is_ourselves(view: &ServerView) -> bool {
     let Launch::Stdio(stdio) = &view.definition.spec.launch else { return false };
-    let program = std::path::Path::new(&stdio.command).file_stem().is_some_and(|name| name == "mcp-sidecar");
-    program && stdio.args.iter().any(|argument| argument == "connect")
+    if !stdio.args.iter().any(|argument| argument == "connect") {
+        return false;
+    }
+    let program = Path::new(&stdio.command);
+    program.file_stem().is_some_and(|name| name == "mcp-sidecar") || is_own_program(view, &stdio.command)
+}
+
+/// Whether a command leads to the program that runs here, by whatever name.
+fn is_own_program(view: &ServerView, command: &str) -> bool {
+    let folder = view.definition.folder.as_deref().unwrap_or(Path::new("/"));
+    let found = which::which_in(command, std::env::var_os("PATH"), folder).ok();
+    let found = found.and_then(|program| program.canonicalize().ok());
+    let own = std::env::current_exe().and_then(|program| program.canonicalize()).ok();
+    found.is_some() && found == own
 }
 
 /// A tool as the server described it, under the name that agents use, without what nobody could see in it.

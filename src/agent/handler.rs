@@ -13,8 +13,10 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
+use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::answer::{self, Shape};
@@ -26,9 +28,17 @@ use crate::text::one_line;
 
 pub struct Handler {
     pub(super) session: Arc<Session>,
-    desk: Desk,
+    way: Way,
     /// Tells an agent of the older era what happens, from `initialized` on.
     telling: OnceLock<AbortOnDropHandle<()>>,
+}
+
+/// How results go out.
+enum Way {
+    /// As text, by a transport of our own, which bounds what is under way.
+    Text(Desk),
+    /// Through rmcp's types, by a transport of rmcp, with so many calls at once.
+    Typed { calls: Arc<Semaphore>, _place: OwnedSemaphorePermit },
 }
 
 /// Whether this request is of the protocol that knows no session: 2026-07-28 and newer.
@@ -38,7 +48,13 @@ pub fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
 
 impl Handler {
     pub fn new(endpoint: Endpoint, desk: Desk, guest: Guest) -> Self {
-        Self { session: Arc::new(Session::new(endpoint, guest)), desk, telling: OnceLock::new() }
+        Self { session: Arc::new(Session::new(endpoint, guest)), way: Way::Text(desk), telling: OnceLock::new() }
+    }
+
+    /// The same for a transport that does not carry text as it is. It takes one `place` while it is there.
+    pub fn typed(endpoint: Endpoint, guest: Guest, calls: Arc<Semaphore>, place: OwnedSemaphorePermit) -> Self {
+        let session = Arc::new(Session::new(endpoint, guest));
+        Self { session, way: Way::Typed { calls, _place: place }, telling: OnceLock::new() }
     }
 
     pub(super) fn endpoint(&self) -> &Endpoint {
@@ -50,13 +66,36 @@ impl Handler {
         self.session.sight(context.client_info().map(|agent| agent.name))
     }
 
-    /// Lays a result down, in the shape that the agent's era asks for. What rmcp gets in its place is empty.
-    pub(super) fn lay(&self, context: &RequestContext<RoleServer>, raw: Arc<RawValue>, shape: Shape) {
-        let shape = if is_stateless(context) { shape } else { Shape::Plain };
-        self.desk.lay(&context.id, shape.apply(raw));
+    /// Sends a result out in the shape that the agent's era asks for. Where text goes out as it is, rmcp gets an empty
+    /// `stub` in its place.
+    pub(super) fn deliver<T: DeserializeOwned>(
+        &self,
+        context: &RequestContext<RoleServer>,
+        raw: Arc<RawValue>,
+        shape: Shape,
+        stub: T,
+    ) -> Result<T, ErrorData> {
+        match &self.way {
+            Way::Text(desk) => {
+                let shape = if is_stateless(context) { shape } else { Shape::Plain };
+                desk.lay(&context.id, shape.apply(raw));
+                Ok(stub)
+            }
+            Way::Typed { .. } => answer::typed(&raw),
+        }
     }
 
-    async fn request<T>(
+    /// Room for one more call; `None` where the transport sees to that.
+    pub(super) fn room(&self) -> Result<Option<OwnedSemaphorePermit>, ErrorData> {
+        let Way::Typed { calls, .. } = &self.way else { return Ok(None) };
+        let full = |_| {
+            let text = "too many calls wait at this URL already (`limits.agent-calls` sets this limit)";
+            ErrorData::new(ErrorCode(-32_000), text, None)
+        };
+        calls.clone().try_acquire_owned().map(Some).map_err(full)
+    }
+
+    async fn request<T: DeserializeOwned>(
         &self,
         context: &RequestContext<RoleServer>,
         shape: Shape,
@@ -64,10 +103,7 @@ impl Handler {
         stub: T,
     ) -> Result<T, ErrorData> {
         tokio::select! {
-            answer = answer => {
-                self.lay(context, answer.map_err(|error| answer::error(&error))?, shape);
-                Ok(stub)
-            }
+            answer = answer => self.deliver(context, answer.map_err(|error| answer::error(&error))?, shape, stub),
             () = context.ct.cancelled() => Err(answer::error(&Error::Cancelled)),
         }
     }
@@ -136,8 +172,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let catalog = self.session.settled(&self.sight(&context)).await;
-        self.lay(&context, catalog.tools.0.clone(), Shape::Cacheable);
-        Ok(ListToolsResult::default())
+        self.deliver(&context, catalog.tools.0.clone(), Shape::Cacheable, ListToolsResult::default())
     }
 
     async fn call_tool(
@@ -154,8 +189,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let catalog = self.session.settled(&self.sight(&context)).await;
-        self.lay(&context, catalog.resources.0.clone(), Shape::Cacheable);
-        Ok(ListResourcesResult::default())
+        self.deliver(&context, catalog.resources.0.clone(), Shape::Cacheable, ListResourcesResult::default())
     }
 
     async fn list_resource_templates(
@@ -164,8 +198,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let catalog = self.session.settled(&self.sight(&context)).await;
-        self.lay(&context, catalog.templates.0.clone(), Shape::Cacheable);
-        Ok(ListResourceTemplatesResult::default())
+        self.deliver(&context, catalog.templates.0.clone(), Shape::Cacheable, ListResourceTemplatesResult::default())
     }
 
     async fn read_resource(
@@ -219,8 +252,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let catalog = self.session.settled(&self.sight(&context)).await;
-        self.lay(&context, catalog.prompts.0.clone(), Shape::Cacheable);
-        Ok(ListPromptsResult::default())
+        self.deliver(&context, catalog.prompts.0.clone(), Shape::Cacheable, ListPromptsResult::default())
     }
 
     async fn get_prompt(
@@ -271,10 +303,12 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = one_line(&request.method, 100);
-        tracing::warn!(agent = %self.sight(&context).who.name, %method, "refused method");
+        let who = self.sight(&context).who;
+        tracing::warn!(agent = %who.name, %method, "refused method");
         if KNOWN.contains(&request.method.as_str()) {
             return Err(ErrorData::invalid_params(format!("the parameters of {method} make no sense"), None));
         }
+        self.endpoint().engine.refuse_method(who, &method).await;
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {method} here"), None))
     }
 }

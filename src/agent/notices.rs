@@ -13,7 +13,7 @@ use super::Endpoint;
 use super::catalog::Catalog;
 use super::session::{Session, Sight};
 use crate::engine::Notice;
-use crate::model::{LogLine, LogSource};
+use crate::model::{LogLine, LogSource, ServerName};
 
 /// Which lists are others now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,9 +64,8 @@ pub async fn tell(session: Arc<Session>, peer: Peer<RoleServer>) {
             }
             notice = notices.recv() => match notice {
                 Ok(Notice::Log { server, line }) if sight.view.shows_server(&server) => {
-                    if let Some(level) = wanted(&line, session.log_level()) {
-                        let message = LoggingMessageNotificationParam::new(level, Value::String(line.text));
-                        peer.notify_logging_message(message.with_logger(server.to_string())).await.ok();
+                    if let Some(message) = message(&server, line, session.log_level()) {
+                        peer.notify_logging_message(message).await.ok();
                     }
                 }
                 Ok(Notice::ResourceUpdated { server, uri }) if session.watches(&server, &uri) => {
@@ -126,11 +125,13 @@ pub async fn listen(endpoint: &Endpoint, sight: &Sight, subscription: &Subscript
     }
 }
 
-/// The level of a line that is worth passing on: a server's own message, as severe as the agent asked for.
-fn wanted(line: &LogLine, least: LoggingLevel) -> Option<LoggingLevel> {
+/// A line that is worth passing on: a server's own message, as severe as the agent asked for.
+pub fn message(server: &ServerName, line: LogLine, least: LoggingLevel) -> Option<LoggingMessageNotificationParam> {
     if line.source != LogSource::Server {
         return None;
     }
     let level: LoggingLevel = serde_json::from_value(Value::from(line.level.as_str())).ok()?;
-    (level as u8 >= least as u8).then_some(level)
+    let message =
+        || LoggingMessageNotificationParam::new(level, Value::String(line.text)).with_logger(server.to_string());
+    (level as u8 >= least as u8).then(message)
 }

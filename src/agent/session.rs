@@ -2,6 +2,7 @@
 #![allow(deprecated, reason = "logging is what peers before 2026-07-28 know")]
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,9 +18,13 @@ use crate::text::one_line;
 /// How long a list waits for servers that are just starting: many agents ask once, right after they came.
 const SETTLING: Duration = Duration::from_secs(5);
 
+static SESSIONS: AtomicU64 = AtomicU64::new(0);
+
 /// Behind `std` locks that are private to this file and held for a moment.
 pub struct Session {
     pub endpoint: Endpoint,
+    /// Tells it from every other.
+    pub number: u64,
     label: Option<String>,
     search: bool,
     log_level: Mutex<Option<LoggingLevel>>,
@@ -38,7 +43,8 @@ pub struct Sight {
 impl Session {
     pub fn new(endpoint: Endpoint, guest: Guest) -> Self {
         let Guest { label, search, .. } = guest;
-        Self { endpoint, label, search, log_level: Mutex::default(), watched: Mutex::default() }
+        let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
+        Self { endpoint, number, label, search, log_level: Mutex::default(), watched: Mutex::default() }
     }
 
     /// What an agent sees that calls itself this. What its user calls it comes first.

@@ -100,7 +100,7 @@ async fn show(live: &Live, server: &str, tool: Option<&str>, json: bool) -> anyh
 fn table(policies: &[Policy], whole: bool) -> Table {
     let mut table = Table::new(&["TOOL", "LEVEL", "FROM"]);
     let mut row = |tool: &str, level: &str, source: &str| {
-        table.row(vec![Cell::plain(tool), Cell::plain(level), Cell::plain(&one_line(source, 200))]);
+        table.row(vec![Cell::plain(tool), Cell::plain(level), Cell::plain(one_line(source, 200))]);
     };
     for policy in policies {
         row(&one_line(&policy.tool, 200), &policy.level, &policy.source);

@@ -3,7 +3,7 @@
 //! The question is an elicitation of MCP, whether it is an approval of ours or a question of a server.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Engine;
 use super::approvals::{Answer, Approval, Silence};
 use super::snapshot::{Offered, ServerView};
-use crate::model::{Decision, ServerName};
+use crate::model::{CallId, Decision};
 use crate::text::visible;
 
 /// What may be answered by way of an agent: nothing that outlives the session.
@@ -22,41 +22,46 @@ const DECISIONS: [(Decision, &str); 3] =
 pub trait Asker: Send + Sync + 'static {
     /// MCP's `elicitation/create` params in, its result out; `None` when the question could not be put.
     fn elicit(&self, params: Value) -> BoxFuture<'static, Option<Value>>;
+
+    /// Tells one agent from another: the same for all calls of one.
+    fn session(&self) -> u64;
 }
 
-/// The askers of the calls that run now, by server. Behind a `std` lock that is private to this file and held for a
-/// look-up.
+/// The askers of the calls that run now. Behind a `std` lock that is private to this file and held for a look-up.
 #[derive(Clone, Default)]
-pub struct Askers(Arc<Mutex<BTreeMap<u64, Attended>>>);
+pub struct Askers(Arc<Mutex<Attended>>);
 
-/// A server that works on a call, and whoever wished that call.
-type Attended = (ServerName, Arc<dyn Asker>);
+type Attended = BTreeMap<CallId, Arc<dyn Asker>>;
 
 /// A call runs at a server; over when dropped.
 pub struct Attending {
     askers: Askers,
-    id: u64,
+    call: CallId,
 }
 
 impl Askers {
-    pub fn attend(&self, server: &ServerName, asker: &Arc<dyn Asker>) -> Attending {
-        let mut askers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let id = askers.last_key_value().map_or(0, |(last, _)| last + 1);
-        askers.insert(id, (server.clone(), asker.clone()));
-        Attending { askers: self.clone(), id }
+    pub fn attend(&self, call: &CallId, asker: &Arc<dyn Asker>) -> Attending {
+        self.lock().insert(call.clone(), asker.clone());
+        Attending { askers: self.clone(), call: call.clone() }
     }
 
-    /// Whoever wished the newest call that runs at this server. A question of a server does not say which call it
-    /// belongs to; the newest is the best guess, and with one agent always right.
-    pub fn of(&self, server: &ServerName) -> Option<Arc<dyn Asker>> {
-        let askers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        askers.values().rev().find(|(name, _)| name == server).map(|(_, asker)| asker.clone())
+    /// Whoever wished the call that a question belongs to. Where it may belong to several, somebody is asked only if all
+    /// of them are of one agent: no agent hears what another's call brought up.
+    pub fn of(&self, calls: &[CallId]) -> Option<Arc<dyn Asker>> {
+        let askers = self.lock();
+        let found = calls.iter().map(|call| askers.get(call)).collect::<Option<Vec<_>>>()?;
+        let (first, others) = found.split_first()?;
+        others.iter().all(|other| other.session() == first.session()).then(|| (*first).clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Attended> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Attending {
     fn drop(&mut self) {
-        self.askers.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.askers.lock().remove(&self.call);
     }
 }
 
@@ -139,6 +144,37 @@ fn read(answer: &Value, mut offered: impl Iterator<Item = (Decision, &'static st
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    struct Somebody(u64);
+
+    impl Asker for Somebody {
+        fn elicit(&self, _params: Value) -> BoxFuture<'static, Option<Value>> {
+            Box::pin(std::future::ready(None))
+        }
+
+        fn session(&self) -> u64 {
+            self.0
+        }
+    }
+
+    #[test]
+    fn a_question_goes_to_the_one_whose_call_it_belongs_to_and_to_nobody_where_that_is_open() {
+        let askers = Askers::default();
+        let call = |name: &str| CallId(name.into());
+        let attend = |name: &str, session| askers.attend(&call(name), &(Arc::new(Somebody(session)) as Arc<dyn Asker>));
+        let asked = |names: &[&str]| {
+            let calls: Vec<CallId> = names.iter().map(|name| call(name)).collect();
+            askers.of(&calls).map(|asker| asker.session())
+        };
+        let (_a, _b, c) = (attend("a", 1), attend("b", 2), attend("c", 1));
+        assert_eq!((asked(&["a"]), asked(&["b"])), (Some(1), Some(2)));
+        assert_eq!(asked(&["a", "c"]), Some(1), "both are of one agent");
+        assert_eq!(asked(&["a", "b"]), None);
+        assert_eq!(asked(&["a", "of an editor"]), None);
+        assert_eq!(asked(&[]), None);
+        drop(c);
+        assert_eq!(asked(&["c"]), None);
+    }
 
     #[test]
     fn anything_but_a_clear_yes_is_a_no() {

@@ -273,7 +273,7 @@ impl Passage {
         recording.before_sending().await?;
         self.engine.0.once.use_up(&self.call.tool);
         let decision = permitted.decision();
-        let _attending = self.asker.as_ref().map(|asker| self.engine.0.askers.attend(&self.call.tool.server, asker));
+        let _attending = self.asker.as_ref().map(|asker| self.engine.0.askers.attend(&self.call.id, asker));
         let options = CallOptions {
             timeout: self.engine.time_limit(view, self.call.timeout),
             max_timeout: self.engine.0.settings.borrow().servers.max_timeout,

@@ -53,9 +53,9 @@ impl Host for EngineHost {
         true
     }
 
-    fn elicit(&self, server: ServerName, params: Value) -> BoxFuture<'static, Result<Value>> {
+    fn elicit(&self, server: ServerName, calls: Vec<CallId>, params: Value) -> BoxFuture<'static, Result<Value>> {
         let host = self.clone();
-        async move { host.put_to_user(server, params).await }.boxed()
+        async move { host.put_to_user(server, &calls, params).await }.boxed()
     }
 
     fn sample(&self, server: ServerName, params: Value) -> BoxFuture<'static, Result<Value>> {
@@ -105,11 +105,13 @@ impl Host for EngineHost {
 }
 
 impl EngineHost {
-    async fn put_to_user(&self, server: ServerName, params: Value) -> Result<Value> {
+    async fn put_to_user(&self, server: ServerName, calls: &[CallId], params: Value) -> Result<Value> {
         if self.editors.any(|abilities| abilities.elicitation).is_none() {
             // Its user may sit at the agent that wished the call.
-            let asked = match self.askers.of(&server) {
-                Some(asker) => asker.elicit(params).await,
+            let limit = self.settings.borrow().approvals.timeout;
+            let asked = match self.askers.of(calls) {
+                // As for a question in the editor: no answer is none.
+                Some(asker) => tokio::time::timeout(limit, asker.elicit(params)).await.ok().flatten(),
                 None => None,
             };
             return Ok(asked.unwrap_or_else(|| {

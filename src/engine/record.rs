@@ -7,9 +7,32 @@ use serde_json::{Map, Value};
 
 use super::gate::Outcome;
 use super::{Engine, Notice};
-use crate::model::{CallRecord, Result, Timestamp, ToolCall, millis};
+use crate::model::{CallId, CallRecord, Error, Requester, Result, ServerName, Timestamp, ToolCall, ToolId, millis};
 use crate::policy::permit::Permitted;
 use crate::store::{Begun, FinishedCall};
+
+impl Engine {
+    /// Records that an agent asked for something that is not for agents, such as an answer to an approval.
+    pub async fn refuse_method(&self, requester: Requester, method: &str) {
+        let Ok(server) = ServerName::new(OURSELVES) else { return };
+        let tool = ToolId::new(server, method);
+        let call = ToolCall {
+            id: CallId::random(),
+            tool: tool.clone(),
+            arguments: Arc::default(),
+            requester,
+            workflow: None,
+            timeout: None,
+        };
+        let mut recording = Recording::new(self, &call);
+        recording.refused("deny", "refused method");
+        let reason = "refused method: agents can list, read and call, and nothing else".to_owned();
+        recording.finish(&Err(Error::Denied { tool, reason }), Duration::ZERO).await;
+    }
+}
+
+/// Under which name stands what was asked of us and not of a server.
+const OURSELVES: &str = "mcp-sidecar";
 
 pub struct Recording {
     engine: Engine,

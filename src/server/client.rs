@@ -2,8 +2,8 @@
 //! asked is taken by the ledger of its wire.
 #![allow(deprecated, reason = "roots and sampling are on their way out of MCP, but servers of today use them")]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, CustomRequest, CustomResult,
@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::host::Host;
-use super::transport::ledger::Ledger;
-use crate::model::ServerName;
+use super::transport::ledger::{Ledger, Stream};
+use crate::model::{CallId, ServerName};
 
 /// Questions that one call may put to the user; further ones are declined unseen.
 const QUESTIONS_A_CALL: usize = 5;
@@ -44,8 +44,10 @@ impl Client {
         params: Option<Value>,
         context: RequestContext<RoleClient>,
     ) -> Result<Value, ErrorData> {
+        // On a wire with a stream for each request it is known what a question belongs to.
+        let call = context.extensions.get::<Stream>().and_then(|Stream(request)| self.ledger.call_of(request));
         tokio::select! {
-            answer = self.questions.answer(method, params) => answer,
+            answer = self.questions.answer(method, params, call) => answer,
             // Nobody waits for the answer any more: the question is withdrawn.
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
             _ = self.ledger.closed() => Err(ErrorData::internal_error("the connection is closed", None)),
@@ -124,7 +126,8 @@ struct Inner {
     asked: AtomicUsize,
     /// Waiting for an answer, or for their turn.
     open: AtomicUsize,
-    calls: AtomicUsize,
+    /// Those that run. `std`, private to this file and held for a look-up.
+    calls: Mutex<Vec<CallId>>,
 }
 
 impl Questions {
@@ -135,15 +138,19 @@ impl Questions {
             one_at_a_time: Semaphore::new(1),
             asked: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
-            calls: AtomicUsize::new(0),
+            calls: Mutex::default(),
         }))
     }
 
     /// Marks a call as running while the guard lives. On most wires nobody can tell which call a question belongs to,
     /// so all that run at the same time share what they may ask.
-    pub fn call(&self) -> Running {
-        self.0.calls.fetch_add(1, Ordering::AcqRel);
-        Running(self.clone())
+    pub fn call(&self, id: &CallId) -> Running {
+        self.calls().push(id.clone());
+        Running { questions: self.clone(), id: id.clone() }
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Vec<CallId>> {
+        self.0.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether somebody is being asked right now: then a call is not late, its user is thinking.
@@ -151,12 +158,12 @@ impl Questions {
         self.0.open.load(Ordering::Acquire) > 0
     }
 
-    /// Answers a request of the server.
-    pub async fn answer(&self, method: &str, params: Option<Value>) -> Result<Value, ErrorData> {
+    /// Answers a request of the server, which belongs to `call` where that is known.
+    pub async fn answer(&self, method: &str, params: Option<Value>, call: Option<CallId>) -> Result<Value, ErrorData> {
         match method {
             "ping" => Ok(json!({})),
             "roots/list" => Ok(json!({ "roots": self.roots() })),
-            "elicitation/create" => Ok(self.elicit(params.unwrap_or_default()).await),
+            "elicitation/create" => Ok(self.elicit(params.unwrap_or_default(), call).await),
             "sampling/createMessage" if self.0.host.can_sample() => {
                 let _open = self.open();
                 let sampled = self.0.host.sample(self.0.server.clone(), params.unwrap_or_default()).await;
@@ -167,14 +174,16 @@ impl Questions {
     }
 
     /// Asks the user, or declines in their name where they cannot or should not be asked.
-    pub async fn elicit(&self, params: Value) -> Value {
-        let allowed = QUESTIONS_A_CALL * self.0.calls.load(Ordering::Acquire).max(1);
+    pub async fn elicit(&self, params: Value, call: Option<CallId>) -> Value {
+        let running = self.calls().clone();
+        let allowed = QUESTIONS_A_CALL * running.len().max(1);
         if !self.0.host.can_elicit() || self.0.asked.fetch_add(1, Ordering::AcqRel) >= allowed {
             return json!({ "action": "decline" });
         }
+        let calls = call.map_or(running, |call| vec![call]);
         let _open = self.open();
         let Ok(_turn) = self.0.one_at_a_time.acquire().await else { return json!({ "action": "cancel" }) };
-        match self.0.host.elicit(self.0.server.clone(), params).await {
+        match self.0.host.elicit(self.0.server.clone(), calls, params).await {
             Ok(answer) if answer.get("action").is_some_and(Value::is_string) => answer,
             Ok(_) | Err(_) => json!({ "action": "cancel" }),
         }
@@ -196,13 +205,17 @@ impl Questions {
 }
 
 /// A call is running.
-pub struct Running(Questions);
+pub struct Running {
+    questions: Questions,
+    id: CallId,
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let inner = &self.0.0;
-        if inner.calls.fetch_sub(1, Ordering::AcqRel) == 1 {
-            inner.asked.store(0, Ordering::Release);
+        let mut calls = self.questions.calls();
+        calls.retain(|id| *id != self.id);
+        if calls.is_empty() {
+            self.questions.0.asked.store(0, Ordering::Release);
         }
     }
 }

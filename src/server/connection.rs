@@ -28,7 +28,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::client::{Client, Questions};
 use super::host::Host;
-use super::transport::ledger::Ledger;
+use super::transport::ledger::{Ledger, Slot};
 use crate::model::{CallResult, Error, PeerInfo, Result, ServerName};
 use crate::policy::permit::Permitted;
 use crate::settings::Limits;
@@ -121,7 +121,7 @@ impl Connection {
         let call = call.call();
         let what = format!("`{}`", call.tool.tool);
         let patience = Patience { idle: options.timeout, most: options.max_timeout, setting: "timeout" };
-        let _running = self.0.questions.call();
+        let _running = self.0.questions.call(&call.id);
         let name = call.tool.tool.to_string();
         let mut input = Input::default();
         for _ in 0..ROUNDS {
@@ -130,15 +130,16 @@ impl Connection {
             params.input_responses = input.responses.take();
             params.request_state = input.state.take();
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-            let raw = match self.exchange(request, &what, &patience, options.progress.clone()).await {
+            let slot = Slot::of_call(options.progress.clone(), &call.id);
+            let raw = match self.exchange(request, &what, &patience, slot).await {
                 Ok(raw) => raw,
-                Err(failure) => return Err(self.after_pages(failure).await),
+                Err(failure) => return Err(self.after_pages(failure, &call.id).await),
             };
             match Answer::of(raw) {
                 Answer::Complete { raw, is_error, content } => {
                     return Ok(CallResult { raw: answer::with_content(raw, content), is_error });
                 }
-                Answer::NeedsInput(needed) => input = needed.ask(&self.0.questions).await,
+                Answer::NeedsInput(needed) => input = needed.ask(&self.0.questions, Some(&call.id)).await,
                 Answer::Other(kind) => {
                     return Err(self.protocol(format!("answered {what} with a `{kind}`, which is not supported")));
                 }
@@ -159,14 +160,14 @@ impl Connection {
         let what = request.method();
         let mut input = Input::default();
         for _ in 0..ROUNDS {
-            let answer = self.exchange(request.to_message(&mut input), what, &patience, None).await;
+            let answer = self.exchange(request.to_message(&mut input), what, &patience, Slot::new(None)).await;
             let raw = answer.map_err(|failure| match &request {
                 Request::ReadResource { .. } => self.unread(failure),
                 _ => self.failed(failure),
             })?;
             match Answer::of(raw) {
                 Answer::Complete { raw, .. } => return Ok(raw),
-                Answer::NeedsInput(needed) => input = needed.ask(&self.0.questions).await,
+                Answer::NeedsInput(needed) => input = needed.ask(&self.0.questions, None).await,
                 Answer::Other(kind) => {
                     return Err(self.protocol(format!("answered {what} with a `{kind}`, which is not supported")));
                 }

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::config::Definition;
 use crate::config::spec::Input;
-use crate::model::{Result, ServerName};
+use crate::model::{CallId, Result, ServerName};
 use crate::server::oauth::{NoTokens, TokenStore};
 use crate::text::Secret;
 
@@ -30,8 +30,9 @@ pub trait Host: Send + Sync + 'static {
         false
     }
 
-    /// Asks the user on behalf of a server; MCP's `elicitation/create` params in, its result out.
-    fn elicit(&self, _server: ServerName, _params: Value) -> BoxFuture<'static, Result<Value>> {
+    /// Asks the user on behalf of a server; MCP's `elicitation/create` params in, its result out. `calls` are those that
+    /// the question may belong to: one where that is known.
+    fn elicit(&self, _server: ServerName, _calls: Vec<CallId>, _params: Value) -> BoxFuture<'static, Result<Value>> {
         Box::pin(std::future::pending())
     }
 

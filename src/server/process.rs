@@ -35,7 +35,7 @@ use crate::config::expand::Program;
 use crate::text::{Secret, mask};
 
 /// The variable that marks every descendant of this engine.
-pub(super) const MARK: &str = "MCP_SIDECAR_ENGINE";
+pub(crate) const MARK: &str = "MCP_SIDECAR_ENGINE";
 
 /// Time for a server to leave by itself once its stdin is closed, and then once it got SIGTERM. Short, so that even a
 /// stubborn one is gone well before the editor's user wonders.
@@ -45,6 +45,9 @@ const AFTER_TERM: Duration = Duration::from_secs(1);
 const AFTER_KILL: Duration = Duration::from_secs(2);
 /// How long the last words on stderr may take to arrive after the end.
 const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// How many parents are looked at; no family is that old.
+const GENERATIONS: usize = 64;
 
 /// Linux takes no single argument or variable beyond 128 KiB; the whole list of arguments is held to the same, so that
 /// the error is ours and says which.
@@ -192,6 +195,20 @@ pub(super) fn mark_of_this_engine() -> &'static str {
         let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("{hex}.")
     })
+}
+
+/// Whether a process with this mark is a descendant of this engine.
+pub fn is_mark_of_this_engine(mark: &str) -> bool {
+    mark.starts_with(mark_of_this_engine())
+}
+
+/// Whether this process descends from this engine, by its mark or by its parents: one that has thrown its environment
+/// away still has those.
+pub fn is_descendant(pid: u32) -> bool {
+    let ours = std::process::id();
+    let parent = |pid: &u32| census::look_up(*pid).map(|entry| entry.parent).filter(|parent| *parent > 1);
+    census::carries(pid, MARK, mark_of_this_engine())
+        || std::iter::successors(Some(pid), parent).skip(1).take(GENERATIONS).any(|ancestor| ancestor == ours)
 }
 
 fn next_number() -> u64 {

@@ -1,5 +1,7 @@
 //! The one line each way with which a front and an engine begin.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 /// The longest line that either side reads; both are far shorter.
@@ -13,6 +15,8 @@ pub enum Front {
     Editor,
     /// MCP follows.
     Agent,
+    /// The engine's [`Opened`] follows: agents are served at a URL until this stream ends.
+    Url,
     /// Nothing follows: it asks how an earlier session ended.
     End,
 }
@@ -29,6 +33,12 @@ pub struct Hello {
     /// An agent that wants to search tools in place of having them listed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub search: bool,
+    /// The port of the URL; any that is free where it is 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Whose child it is, where a server's process started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<String>,
     /// The session that is asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<u64>,
@@ -37,7 +47,16 @@ pub struct Hello {
 impl Hello {
     pub fn new(front: Front) -> Self {
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Self { front, version, pid: std::process::id(), label: None, search: false, session: None }
+        Self {
+            front,
+            version,
+            pid: std::process::id(),
+            label: None,
+            search: false,
+            port: None,
+            mark: None,
+            session: None,
+        }
     }
 }
 
@@ -49,6 +68,18 @@ pub enum Welcome {
     Session(u64),
     /// The exit code of the session that was asked about.
     Code(u8),
+    /// Not welcome, and why.
+    Refused(String),
+}
+
+/// Where agents that need a URL find this engine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Opened {
+    #[serde(rename_all = "camelCase")]
+    At { url: String, token_file: PathBuf },
+    /// There is no URL, and why.
+    Failed(String),
 }
 
 /// A line as it goes on the wire.

@@ -13,13 +13,12 @@ use super::hello::{self, Front, Hello, Welcome};
 use super::lock::Lock;
 use super::place::Place;
 use crate::paths::Paths;
+use crate::server::process::MARK;
 
 /// How long an engine may take to answer a hello. It answers at once unless the machine stands still.
 const WELCOME: Duration = Duration::from_secs(10);
 /// How long it may take to start.
 const START: Duration = Duration::from_secs(30);
-/// What marks the children of an engine: a new engine is nobody's child, or the guardian of the other would end it.
-const MARK: &str = "MCP_SIDECAR_ENGINE";
 
 /// Why there is no engine.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +28,8 @@ pub enum JoinError {
     Unsafe(io::Error),
     #[error("the engine of this workspace did not start: {0}")]
     Start(String),
+    #[error("{0}")]
+    Refused(String),
     #[error("the engine of this workspace cannot be reached: {0}")]
     Io(#[from] io::Error),
 }
@@ -89,9 +90,20 @@ pub fn ask_end(place: &Place, session: u64) -> Option<u8> {
 fn try_join(place: &Place, hello: &Hello) -> Result<Option<Joined>, JoinError> {
     match greet(&place.socket, hello) {
         Ok(Some((stream, Welcome::Session(session)))) => Ok(Some(Joined { stream, place: place.clone(), session })),
+        Ok(Some((_, Welcome::Refused(why)))) => Err(JoinError::Refused(why)),
         Ok(Some((_, Welcome::Code(_))) | None) => Ok(None),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(JoinError::Unsafe(error)),
         Err(error) => Err(error.into()),
+    }
+}
+
+impl Joined {
+    /// One more line that the engine says, before bytes pass.
+    pub fn line(&mut self) -> io::Result<Vec<u8>> {
+        self.stream.set_read_timeout(Some(WELCOME))?;
+        let line = read_line(&mut self.stream).ok_or_else(|| io::Error::other("it said nothing"));
+        self.stream.set_read_timeout(None)?;
+        line
     }
 }
 
@@ -108,6 +120,10 @@ fn greet(socket: &Path, hello: &Hello) -> io::Result<Option<(UnixStream, Welcome
 
 fn exchange(stream: &mut UnixStream, hello: &Hello) -> Option<Vec<u8>> {
     stream.write_all(&hello::line(hello)).ok()?;
+    read_line(stream)
+}
+
+fn read_line(stream: &mut UnixStream) -> Option<Vec<u8>> {
     let mut line = Vec::new();
     let mut byte = [0];
     // One by one: what stands behind the line belongs to somebody else.
@@ -118,6 +134,18 @@ fn exchange(stream: &mut UnixStream, hello: &Hello) -> Option<Vec<u8>> {
             [byte] => line.push(byte),
         }
     }
+    None
+}
+
+/// The process at the other end, where the kernel tells.
+#[cfg(target_os = "linux")]
+pub fn peer_process(stream: &impl std::os::fd::AsFd) -> Option<u32> {
+    let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
+    u32::try_from(peer.pid.as_raw_pid()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn peer_process(_stream: &impl std::os::fd::AsFd) -> Option<u32> {
     None
 }
 
@@ -142,6 +170,7 @@ pub fn check_peer(_stream: &impl std::os::fd::AsFd) -> io::Result<()> {
 fn start(place: &Place) -> Result<(), JoinError> {
     let mut command = Command::new(own_program()?);
     command.arg0("mcp-sidecar").args(["engine", "--workspace"]).arg(&place.root).current_dir(&place.root);
+    // A new engine is nobody's child, or the guardian of another would end it.
     command.env_remove(MARK).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn()?;
     match first_line(&mut child) {

@@ -15,13 +15,15 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::hello::{self, Front, Hello, Welcome};
-use super::join::check_peer;
+use super::hello::{self, Front, Hello, Opened, Welcome};
+use super::join::{check_peer, peer_process};
 use super::lock::Lock;
 use super::place::Place;
 use crate::agent::{Endpoint, Guest};
 use crate::engine::Engine;
 use crate::lsp;
+use crate::server::process::{is_descendant, is_mark_of_this_engine};
+use crate::text::one_line;
 
 /// How long an engine waits for somebody who may come back.
 const LINGER: Duration = Duration::from_secs(2);
@@ -56,7 +58,7 @@ pub fn bind(place: &Place) -> io::Result<std_net::UnixListener> {
 pub async fn serve(engine: Engine, place: &Place, listener: std_net::UnixListener) -> io::Result<()> {
     let listener = UnixListener::from_std(listener)?;
     let agents = Endpoint::new(engine.clone());
-    let reception = Reception { engine, agents, root: place.root.as_path().into(), ends: Arc::default() };
+    let reception = Reception { engine, agents, place: Arc::new(place.clone()), ends: Arc::default() };
     let present = watch::Sender::new(0_usize);
     let mut attendance = present.subscribe();
     let mut sessions = JoinSet::new();
@@ -116,6 +118,26 @@ fn leave(place: &Place, listener: &UnixListener) -> bool {
     true
 }
 
+/// Why somebody may not come in: an agent inside a server of this very engine would offer the engine to itself, and
+/// everything twice, without end.
+fn refusal(hello: &Hello, process: Option<u32>) -> Option<String> {
+    let own = env!("CARGO_PKG_VERSION");
+    if hello.version != own {
+        // Versions have sockets of their own, so that this one has been led here by something else.
+        let theirs = one_line(&hello.version, 40);
+        return Some(format!("this is the engine of version {own}, and not of version {theirs}"));
+    }
+    if hello.front != Front::Agent && hello.front != Front::Url {
+        return None;
+    }
+    let marked = hello.mark.as_deref().is_some_and(is_mark_of_this_engine);
+    (marked || process.is_some_and(is_descendant)).then(|| {
+        "this runs inside a server of the very engine that it would join, and would offer that engine to itself; take \
+         `mcp-sidecar connect` out of the servers of this workspace"
+            .to_owned()
+    })
+}
+
 /// A front that is here.
 struct Presence(watch::Sender<usize>);
 
@@ -139,7 +161,7 @@ type Ends = Arc<Mutex<BTreeMap<u64, watch::Receiver<Option<u8>>>>>;
 struct Reception {
     engine: Engine,
     agents: Endpoint,
-    root: Arc<Path>,
+    place: Arc<Place>,
     ends: Ends,
 }
 
@@ -149,6 +171,7 @@ impl Reception {
             tracing::warn!(%error, "refused a connection");
             return;
         }
+        let process = peer_process(&stream);
         let (read, mut write) = stream.into_split();
         let mut read = BufReader::new(read);
         let mut line = Vec::new();
@@ -161,6 +184,11 @@ impl Reception {
         if hello.front == Front::End {
             let code = self.end_of(hello.session.unwrap_or_default()).await;
             write.write_all(&hello::line(&Welcome::Code(code))).await.ok();
+            return;
+        }
+        if let Some(why) = refusal(&hello, process) {
+            tracing::warn!(pid = hello.pid, "refused an agent inside one of our own servers");
+            write.write_all(&hello::line(&Welcome::Refused(why))).await.ok();
             return;
         }
         let (end, known) = watch::channel(None);
@@ -177,11 +205,41 @@ impl Reception {
         match hello.front {
             Front::Editor => lsp::serve(read, write, self.engine.clone()).await.exit_code(),
             Front::Agent => {
-                let guest = Guest { folder: self.root.to_path_buf(), label: hello.label, search: hello.search };
-                self.agents.serve(read, write, guest).await;
+                self.agents.serve(read, write, self.guest(hello)).await;
                 0
             }
+            Front::Url => self.listen(hello, read, write).await,
             Front::End => 0,
+        }
+    }
+
+    fn guest(&self, hello: Hello) -> Guest {
+        Guest { folder: self.place.root.clone(), label: hello.label, search: hello.search }
+    }
+
+    /// Serves agents at a URL for as long as whoever asked for it is there.
+    async fn listen(&self, hello: Hello, mut read: BufReader<OwnedReadHalf>, mut write: OwnedWriteHalf) -> u8 {
+        let folder = self.place.socket.parent().unwrap_or(Path::new("/"));
+        let name = self.place.socket.file_stem().unwrap_or_default().to_string_lossy();
+        let port = hello.port.unwrap_or_default();
+        let http = match self.agents.listen(self.guest(hello), port, folder, &name).await {
+            Ok(http) => http,
+            Err(error) => {
+                let why = format!("cannot listen on port {port} of this machine: {error}");
+                write.write_all(&hello::line(&Opened::Failed(why))).await.ok();
+                return 1;
+            }
+        };
+        tracing::info!(url = http.url(), "agents are served at a URL");
+        let opened = Opened::At { url: http.url(), token_file: http.token_file().to_owned() };
+        if write.write_all(&hello::line(&opened)).await.is_err() {
+            return 1;
+        }
+        let mut nothing = tokio::io::sink();
+        tokio::select! {
+            served = http.serve() => u8::from(served.is_err()),
+            // It says nothing more, so that this is its end.
+            _ = tokio::io::copy(&mut read, &mut nothing) => 0,
         }
     }
 

@@ -9,6 +9,7 @@ use rmcp::model::{
     Reference,
 };
 use rmcp::service::{ClientLifecycleMode, NotificationContext, RequestContext, RunningService};
+use rmcp::transport::IntoTransport;
 use rmcp::{ClientHandler, ClientServiceExt, RoleClient};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -18,7 +19,7 @@ use crate::support::desk::demo;
 
 /// An agent that writes down what it hears, and answers every question the same.
 #[derive(Clone)]
-struct Listener {
+pub struct Listener {
     heard: mpsc::UnboundedSender<String>,
     answer: Option<Arc<ElicitResult>>,
 }
@@ -52,18 +53,26 @@ impl ClientHandler for Listener {
     }
 }
 
-struct Agent {
-    peer: RunningService<RoleClient, Listener>,
+pub struct Agent {
+    pub peer: RunningService<RoleClient, Listener>,
     heard: mpsc::UnboundedReceiver<String>,
 }
 
-fn modes() -> [ClientLifecycleMode; 2] {
+pub fn modes() -> [ClientLifecycleMode; 2] {
     let newer = ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
     [ClientLifecycleMode::Initialize, newer]
 }
 
 impl Agent {
     async fn new(host: &Host, mode: ClientLifecycleMode, answer: Option<Value>) -> Self {
+        Self::over(host.connect(1 << 20), mode, answer).await
+    }
+
+    pub async fn over<T, E, A>(transport: T, mode: ClientLifecycleMode, answer: Option<Value>) -> Self
+    where
+        T: IntoTransport<RoleClient, E, A>,
+        E: std::error::Error + Send + Sync + 'static,
+    {
         let (heard_by, heard) = mpsc::unbounded_channel();
         let answer = answer.map(|content| {
             let mut result = ElicitResult::new(ElicitationAction::Accept);
@@ -71,11 +80,11 @@ impl Agent {
             Arc::new(result)
         });
         let listener = Listener { heard: heard_by, answer };
-        Self { peer: listener.serve_with_lifecycle(host.connect(1 << 20), mode).await.unwrap(), heard }
+        Self { peer: listener.serve_with_lifecycle(transport, mode).await.unwrap(), heard }
     }
 
     /// The next thing heard; lists change while servers start.
-    async fn hears(&mut self) -> String {
+    pub async fn hears(&mut self) -> String {
         loop {
             let heard = self.heard.recv().await.unwrap();
             if heard != "tools changed" {
@@ -84,12 +93,12 @@ impl Agent {
         }
     }
 
-    async fn call(&self, tool: &'static str, arguments: Value) -> CallToolResult {
+    pub async fn call(&self, tool: &'static str, arguments: Value) -> CallToolResult {
         let request = CallToolRequestParams::new(tool).with_arguments(rmcp::model::object(arguments));
         self.peer.call_tool(request).await.unwrap()
     }
 
-    async fn text_of(&self, tool: &'static str, arguments: Value) -> (bool, String) {
+    pub async fn text_of(&self, tool: &'static str, arguments: Value) -> (bool, String) {
         let result = self.call(tool, arguments).await;
         let text = serde_json::to_value(&result.content).unwrap()[0]["text"].as_str().unwrap().to_owned();
         (result.is_error.unwrap_or_default(), text)

@@ -13,4 +13,7 @@ mod line;
 mod odd;
 #[path = "../support/mod.rs"]
 mod support;
+mod told;
+#[cfg(unix)]
+mod url;
 mod views;

@@ -1,6 +1,7 @@
 //! What a careless or hostile agent may try, and what passes through untouched.
 
 use mcp_sidecar::settings::Settings;
+use mcp_sidecar::store::CallQuery;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
@@ -55,6 +56,11 @@ async fn commands_of_editors_are_no_methods_of_agents() {
         let answer = agent.ask(id, method, json!({ "id": "x", "decision": "allow-always" })).await;
         assert_eq!(answer["error"]["code"], -32601, "{method}: {answer:#}");
     }
+    let records = host.engine.calls(CallQuery::default()).await.unwrap();
+    assert_eq!(records.len(), 4, "{records:#?}");
+    let last = &records[0];
+    assert_eq!((last.tool.as_str(), last.decided_by.as_str()), ("servers/start", "refused method"));
+    assert_eq!(last.requester.name, "liner");
 }
 
 #[tokio::test]

@@ -29,5 +29,7 @@ mod remote;
 mod servers;
 #[cfg(target_os = "linux")]
 mod sharing;
+#[cfg(target_os = "linux")]
+mod strangers;
 #[cfg(unix)]
 mod talking;

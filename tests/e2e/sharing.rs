@@ -17,13 +17,13 @@ use crate::support::{Home, StdioEditor, TestEditor};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A home whose user has one server, which writes down every process of it that starts.
-struct Stage {
-    home: Home,
+pub struct Stage {
+    pub home: Home,
     pids: Pids,
 }
 
 impl Stage {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let home = Home::new();
         let pids = Pids::at(home.path("pids"));
         let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/server.py");
@@ -34,12 +34,12 @@ impl Stage {
         Self { home, pids }
     }
 
-    fn place(&self) -> Place {
+    pub fn place(&self) -> Place {
         Place::of(&self.home.project(), &self.home.paths()).unwrap()
     }
 
     /// A window of the project whose server has started.
-    async fn window(&self) -> StdioEditor {
+    pub async fn window(&self) -> StdioEditor {
         let mut window = StdioEditor::start(&self.home, &[]);
         greet(&mut window.editor, &self.home.project()).await;
         window
@@ -56,7 +56,7 @@ impl Stage {
     }
 
     /// Waits until neither engine, server nor socket is left.
-    async fn until_nothing_is_left(&self) {
+    pub async fn until_nothing_is_left(&self) {
         let until = Instant::now() + PATIENCE;
         let left = || {
             let files = std::fs::read_dir(self.home.path("runtime")).unwrap().count();
@@ -209,13 +209,13 @@ async fn in_a_folder_that_others_can_write_an_editor_gets_an_engine_of_its_own()
 }
 
 /// An agent on the built binary: says one line, hears one line.
-struct Agent {
+pub struct Agent {
     process: Child,
     lines: tokio::io::Lines<tokio::io::BufReader<tokio::process::ChildStdout>>,
 }
 
 impl Agent {
-    async fn start(stage: &Stage, folder: &Path) -> Self {
+    pub async fn start(stage: &Stage, folder: &Path) -> Self {
         use tokio::io::AsyncBufReadExt;
         let mut command = Command::new(PROGRAM);
         command.arg("connect").envs(stage.home.variables()).current_dir(folder).kill_on_drop(true);
@@ -237,6 +237,10 @@ impl Agent {
 
     async fn ask(&mut self, id: i64, method: &str, params: Value) -> Value {
         self.say(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        self.answer(id).await
+    }
+
+    async fn answer(&mut self, id: i64) -> Value {
         loop {
             let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await.expect("no hang").unwrap().unwrap();
             let message: Value = serde_json::from_str(&line).unwrap();
@@ -247,7 +251,7 @@ impl Agent {
     }
 
     /// Goes as an agent should: it closes its side.
-    async fn quit(mut self) {
+    pub async fn quit(mut self) {
         drop(self.process.stdin.take());
         assert!(ended(&mut self.process).await.success());
     }
@@ -258,7 +262,11 @@ async fn windows_and_agents_of_a_workspace_share_one_process_per_server() {
     let stage = Stage::new();
     let below = stage.home.project().join("below");
     std::fs::create_dir(&below).unwrap();
-    let mut agents = vec![Agent::start(&stage, &stage.home.project()).await, Agent::start(&stage, &below).await];
+    let project = stage.home.project();
+    let mut agents = Vec::new();
+    for folder in [&project, &below, &project] {
+        agents.push(Agent::start(&stage, folder).await);
+    }
     let (first, second) = (stage.window().await, stage.window().await);
     for agent in &mut agents {
         let tools = agent.ask(1, "tools/list", json!({})).await;
@@ -266,24 +274,37 @@ async fn windows_and_agents_of_a_workspace_share_one_process_per_server() {
     }
     assert_eq!(stage.pids.read().len(), 1);
 
-    // Approved in one window, for the agent, by name.
+    // Asked about in both windows, for the agent, by name; the first answer counts.
     let (mut editor, mut process) = first.into_parts();
+    let (mut other, mut other_process) = second.into_parts();
     let call = json!({ "name": "fixture__echo", "arguments": { "b": 2 } });
     agents[0].say(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call })).await;
     let asks = |params: &Value| !params["approvals"].as_array().unwrap().is_empty();
     let asked = editor.notification_where("mcp/approvalsChanged", asks).await;
     assert_eq!(asked["approvals"][0]["requester"]["name"], "tester");
+    let seen = other.notification_where("mcp/approvalsChanged", asks).await;
+    assert_eq!(seen["approvals"][0]["id"], asked["approvals"][0]["id"]);
     let answer = json!({ "id": asked["approvals"][0]["id"], "decision": "allow-once" });
-    editor.command("mcp.approval.resolve", answer).await.unwrap();
-    let answer = agents[0].ask(3, "ping", json!({})).await;
-    assert!(answer["result"].is_object());
+    other.command("mcp.approval.resolve", answer.clone()).await.unwrap();
+    assert_eq!(agents[0].answer(2).await["result"]["content"][0]["text"], r#"{"b": 2}"#);
+    let late = editor.command("mcp.approval.resolve", answer).await.unwrap_err();
+    assert_eq!(late["data"]["kind"], "not-found", "{late:#}");
 
+    // Windows come and go; whoever stays is served by the same process.
+    drop(editor);
+    ended(&mut process).await;
+    let third = stage.window().await;
+    drop(other);
+    ended(&mut other_process).await;
+    for (id, agent) in (4..).zip(&mut agents) {
+        assert!(agent.ask(id, "ping", json!({})).await["result"].is_object());
+    }
     for agent in agents {
         agent.quit().await;
     }
-    drop((editor, second));
-    ended(&mut process).await;
+    assert!(third.quit().await.success());
     stage.until_nothing_is_left().await;
+    assert_eq!(stage.pids.read().len(), 1);
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
+use crate::model::CallId;
 use crate::server::client::Questions;
 
 /// An answer, looked at from outside.
@@ -83,10 +84,10 @@ impl Answer {
 
 impl Needed {
     /// Asks whom it concerns, one question after the other.
-    pub async fn ask(self, questions: &Questions) -> Input {
+    pub async fn ask(self, questions: &Questions, call: Option<&CallId>) -> Input {
         let mut responses = InputResponses::new();
         for (key, wanted) in self.input_requests.unwrap_or_default() {
-            let answer = match questions.answer(&wanted.method, wanted.params).await {
+            let answer = match questions.answer(&wanted.method, wanted.params, call.cloned()).await {
                 Ok(answer) => answer,
                 Err(error) => {
                     json!({ "action": "cancel", "error": { "code": error.code.0, "message": error.message } })

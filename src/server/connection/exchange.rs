@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::{Connection, Inner, OpenError, Progress};
-use crate::model::{Error, Result};
+use crate::model::{CallId, Error, Result};
 use crate::server::transport::Era;
 use crate::server::transport::ledger::Slot;
 use crate::text::{mask, one_line};
@@ -40,7 +40,7 @@ impl Connection {
         patience: &Patience,
         progress: Option<mpsc::Sender<Progress>>,
     ) -> Result<Arc<RawValue>> {
-        self.exchange(request, what, patience, progress).await.map_err(|failure| self.failed(failure))
+        self.exchange(request, what, patience, Slot::new(progress)).await.map_err(|failure| self.failed(failure))
     }
 
     /// The same, with a no of the server as it was said. Whoever stops waiting makes the server stop, too.
@@ -49,10 +49,9 @@ impl Connection {
         mut request: ClientRequest,
         what: &str,
         patience: &Patience,
-        progress: Option<mpsc::Sender<Progress>>,
+        slot: Slot,
     ) -> Result<Arc<RawValue>, Failure> {
         let Inner { peer, ledger, .. } = self.0.as_ref();
-        let slot = Slot::new(progress);
         request.extensions_mut().insert(slot.clone());
         let mut options = PeerRequestOptions::no_options();
         if let Some(meta) = &self.0.meta {
@@ -107,7 +106,7 @@ impl Connection {
     }
 
     /// A server may want its user to visit a page before it answers: then the user is shown it.
-    pub(super) async fn after_pages(&self, failure: Failure) -> Error {
+    pub(super) async fn after_pages(&self, failure: Failure, call: &CallId) -> Error {
         if let Failure::Theirs(ServiceError::McpError(error)) = &failure
             && error.code == PAGES_FIRST
         {
@@ -119,7 +118,7 @@ impl Connection {
                 .into_iter()
                 .flatten()
             {
-                self.0.questions.elicit(page.clone()).await;
+                self.0.questions.elicit(page.clone(), Some(call.clone())).await;
             }
         }
         self.failed(failure)

@@ -92,10 +92,11 @@ impl Host for Arc<FakeHost> {
     fn can_elicit(&self) -> bool {
         self.elicits
     }
-    fn elicit(&self, server: ServerName, params: Value) -> BoxFuture<'static, Result<Value>> {
+    fn elicit(&self, server: ServerName, calls: Vec<CallId>, params: Value) -> BoxFuture<'static, Result<Value>> {
         let host = self.clone();
         Box::pin(async move {
             assert_eq!(server.as_str(), "fake");
+            assert_eq!(calls.len(), 1, "one call runs, so that the question belongs to it");
             host.asked.fetch_add(1, Ordering::SeqCst);
             let now = host.now.fetch_add(1, Ordering::SeqCst) + 1;
             host.together.fetch_max(now, Ordering::SeqCst);

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use super::repair::{self, Incoming, Reading};
 use super::{Happening, greeting};
-use crate::model::ServerName;
+use crate::model::{CallId, ServerName};
 use crate::text::{mask, one_line};
 
 pub use slot::Slot;
@@ -56,6 +56,10 @@ pub(super) struct Unread {
     pub messages: AtomicUsize,
 }
 
+/// The request on whose stream a message came. Travels with the message as an extension of it.
+#[derive(Debug, Clone)]
+pub struct Stream(pub RequestId);
+
 /// What becomes of a message on its way to rmcp.
 pub(super) enum Screened {
     Pass(ServerJsonRpcMessage),
@@ -75,6 +79,11 @@ impl Ledger {
             dropped_logs: AtomicU64::new(0),
             unread: Unread::default(),
         }))
+    }
+
+    /// The call that a request of ours belongs to, while it is on its way.
+    pub fn call_of(&self, request: &RequestId) -> Option<CallId> {
+        self.state().open.get(request)?.slot.as_ref()?.call()
     }
 
     pub fn server(&self) -> &ServerName {

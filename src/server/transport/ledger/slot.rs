@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::model::CallId;
 use crate::server::transport::Progress;
 
 /// The place of one answer. Travels with its request as an extension of it, so that it is known to the wire before
@@ -17,6 +18,7 @@ pub struct Slot(Arc<Inner>);
 struct Inner {
     raw: OnceLock<Box<RawValue>>,
     progress: Option<mpsc::Sender<Progress>>,
+    call: Option<CallId>,
     /// `std`, private to this file, held for a copy only.
     heard: Mutex<Option<Instant>>,
 }
@@ -24,6 +26,15 @@ struct Inner {
 impl Slot {
     pub fn new(progress: Option<mpsc::Sender<Progress>>) -> Self {
         Self(Arc::new(Inner { progress, ..Default::default() }))
+    }
+
+    /// The place of the answer to a call.
+    pub fn of_call(progress: Option<mpsc::Sender<Progress>>, call: &CallId) -> Self {
+        Self(Arc::new(Inner { progress, call: Some(call.clone()), ..Default::default() }))
+    }
+
+    pub(super) fn call(&self) -> Option<CallId> {
+        self.0.call.clone()
     }
 
     /// The answer, once it is there.

@@ -3,12 +3,12 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{ErrorData, GetExtensions, RequestId, ServerJsonRpcMessage};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::RemoteError;
-use crate::server::transport::ledger::Ledger;
+use crate::server::transport::ledger::{Ledger, Stream};
 
 /// Messages that wait for the protocol. A sender waits when they are full, and so does the server behind it; senders
 /// take turns, so that a flood on one stream holds up an answer on another by a few messages at most.
@@ -79,8 +79,11 @@ impl Outlet {
     /// Hands over what `text` holds. True when the answer to `request` was among it.
     pub async fn answer(&self, text: &str, request: &RequestId) -> bool {
         let mut answered = false;
-        for message in self.ledger.read(text.as_bytes()) {
+        for mut message in self.ledger.read(text.as_bytes()) {
             answered |= answers(&message, request);
+            if let ServerJsonRpcMessage::Request(asked) = &mut message {
+                asked.request.extensions_mut().insert(Stream(request.clone()));
+            }
             self.put(message).await;
         }
         answered

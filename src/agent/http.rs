@@ -1,0 +1,172 @@
+//! The same endpoint for agents that need a URL: on this machine only, and only for who knows the token.
+//!
+//! rmcp speaks streamable HTTP in both eras and checks `Host` and `Origin`; the token is checked before anything is read.
+//! On this way results pass through rmcp's types, so that what these do not know is lost.
+
+mod connections;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use rmcp::transport::streamable_http_server::session::SessionManager;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use sha2::{Digest, Sha256};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::handler::Handler;
+use super::{Endpoint, Guest};
+use crate::engine::folders::Claimant;
+use crate::paths::make_private_folder;
+use crate::policy::hex;
+use connections::Connections;
+
+const PATH: &str = "/mcp";
+/// A session that says nothing for this long is over: agents that go without a word leave nothing behind.
+const IDLE: Duration = Duration::from_secs(60 * 60);
+
+/// An endpoint that listens, until it is dropped or `serve` is.
+pub struct Http {
+    endpoint: Endpoint,
+    guest: Guest,
+    listener: TcpListener,
+    port: u16,
+    token: Token,
+}
+
+/// The token and the file that holds it for those who may know it. Both end together.
+struct Token {
+    digest: Arc<[u8]>,
+    file: PathBuf,
+}
+
+impl Endpoint {
+    /// Listens on this machine: on a port of the system's choice where `port` is 0. The token is a new one each time,
+    /// and stands in a file below `folder` that only this user can read.
+    pub async fn listen(&self, guest: Guest, port: u16, folder: &Path, name: &str) -> io::Result<Http> {
+        let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+        let port = listener.local_addr()?.port();
+        let token = Token::new(&folder.join(format!("{name}.{port}.token")))?;
+        Ok(Http { endpoint: self.clone(), guest, listener, port, token })
+    }
+}
+
+impl Http {
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}{PATH}", self.port)
+    }
+
+    pub fn token_file(&self) -> &Path {
+        &self.token.file
+    }
+
+    /// Serves every agent that comes, until the future is dropped.
+    pub async fn serve(self) -> io::Result<()> {
+        let Self { endpoint, guest, listener, port, token } = self;
+        let claim = endpoint.engine.claim(Claimant::Agent);
+        claim.set(vec![guest.folder.clone()]).await;
+        let limits = endpoint.engine.settings().borrow().limits.clone();
+        let stop = CancellationToken::new();
+        let _stop = stop.clone().drop_guard();
+        let authorities = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
+        let config = StreamableHttpServerConfig::default()
+            .with_allowed_origins(authorities.iter().map(|authority| format!("http://{authority}")))
+            .with_allowed_hosts(authorities)
+            .with_max_request_body_bytes(limits.message_bytes)
+            .with_cancellation_token(stop);
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.keep_alive = Some(IDLE);
+        let sessions = Arc::new(sessions);
+        let _sessions = Sessions(sessions.clone());
+        let (handlers, calls) = (Arc::new(Semaphore::new(limits.agent_calls)), Semaphore::new(limits.agent_calls));
+        let calls = Arc::new(calls);
+        let most = limits.agent_calls;
+        let make = move || {
+            let Ok(place) = handlers.clone().try_acquire_owned() else {
+                let text =
+                    format!("{most} agents are served at this URL already (`limits.agent-calls` sets this limit)");
+                return Err(io::Error::other(text));
+            };
+            Ok(Handler::typed(endpoint.clone(), guest.clone(), calls.clone(), place))
+        };
+        let service = StreamableHttpService::new(make, sessions, config);
+        let router = Router::new()
+            .route_service(PATH, service)
+            .layer(middleware::from_fn_with_state(token.digest.clone(), admit));
+        axum::serve(Connections::new(listener, limits.agent_calls), router).await
+    }
+}
+
+/// Lets nobody further who does not know the token. Digests are compared, so that the time it takes tells nothing.
+async fn admit(State(token): State<Arc<[u8]>>, request: Request, next: Next) -> Response {
+    let said = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let said = said.and_then(|value| value.split_once(' '));
+    let bearer = said.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
+    if bearer.is_some_and(|said| *digest(said) == *token) {
+        return next.run(request).await;
+    }
+    tracing::warn!("refused a request without the token");
+    let mut refusal =
+        (StatusCode::UNAUTHORIZED, "the token of this endpoint is wanted: `Authorization: Bearer …`\n").into_response();
+    refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    refusal
+}
+
+fn digest(token: &str) -> Arc<[u8]> {
+    Arc::from(Sha256::digest(token).as_slice())
+}
+
+impl Token {
+    fn new(file: &Path) -> io::Result<Self> {
+        if let Some(folder) = file.parent() {
+            make_private_folder(folder)?;
+        }
+        let mut bits = [0u8; 32];
+        getrandom::fill(&mut bits).map_err(|error| io::Error::other(error.to_string()))?;
+        let token = hex(&bits);
+        // Left behind by one that was killed. Nobody else can have put anything into this folder.
+        match std::fs::remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        io::Write::write_all(&mut options.open(file)?, token.as_bytes())?;
+        Ok(Self { digest: digest(&token), file: file.to_owned() })
+    }
+}
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.file).ok();
+    }
+}
+
+/// The sessions of one listener, which end with it.
+struct Sessions(Arc<LocalSessionManager>);
+
+impl Drop for Sessions {
+    fn drop(&mut self) {
+        let sessions = self.0.clone();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                let ids: Vec<_> = sessions.sessions.read().await.keys().cloned().collect();
+                for id in ids {
+                    sessions.close_session(&id).await.ok();
+                }
+            });
+        }
+    }
+}

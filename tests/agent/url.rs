@@ -1,0 +1,124 @@
+//! The endpoint as a URL: the same journeys over streamable HTTP, and who is kept out.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use mcp_sidecar::agent::Guest;
+use reqwest::StatusCode;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use serde_json::{Value, json};
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::eras::{Agent, modes};
+use crate::line::Host;
+use crate::support::desk::demo;
+
+/// An endpoint that listens while it is kept.
+struct Site {
+    host: Host,
+    url: String,
+    file: PathBuf,
+    token: String,
+    serving: AbortOnDropHandle<std::io::Result<()>>,
+}
+
+impl Site {
+    async fn new(levels: Value) -> Self {
+        rustls::crypto::ring::default_provider().install_default().ok();
+        let host = Host::new(json!({ "demo": demo(levels) }));
+        let guest = Guest { folder: host.home.project(), ..Guest::default() };
+        let http = host.endpoint.listen(guest, 0, &host.home.path("runtime"), "project").await.unwrap();
+        let (url, file) = (http.url(), http.token_file().to_owned());
+        let token = std::fs::read_to_string(&file).unwrap();
+        let serving = AbortOnDropHandle::new(tokio::spawn(http.serve()));
+        Self { host, url, file, token, serving }
+    }
+
+    fn transport(&self) -> StreamableHttpClientTransport<reqwest::Client> {
+        let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str()).auth_header(&self.token);
+        StreamableHttpClientTransport::with_client(client(), config)
+    }
+
+    /// The status of a greeting with these headers on top.
+    async fn greet(&self, token: Option<&str>, more: HeaderMap) -> StatusCode {
+        let agent = json!({ "name": "raw", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": agent });
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+        let mut request = client().post(&self.url).body(message.to_string());
+        request =
+            request.header(CONTENT_TYPE, "application/json").header(ACCEPT, "application/json, text/event-stream");
+        if let Some(token) = token {
+            request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+        }
+        request.headers(more).send().await.unwrap().status()
+    }
+}
+
+fn client() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap()
+}
+
+fn header(name: reqwest::header::HeaderName, value: &str) -> HeaderMap {
+    HeaderMap::from_iter([(name, value.parse().unwrap())])
+}
+
+#[tokio::test]
+async fn an_agent_with_the_url_and_the_token_is_served_like_any_other() {
+    let site = Site::new(json!({ "*": "allow-session", "echo": "require-approval", "forget_notes": "deny" })).await;
+    for mode in modes() {
+        let answer = json!({ "decision": "allow-once", "name": "Ada" });
+        let mut agent = Agent::over(site.transport(), mode, Some(answer)).await;
+        let tools = agent.peer.list_all_tools().await.unwrap();
+        assert!(tools.iter().any(|tool| tool.name == "demo__add"), "{tools:?}");
+        assert_eq!(agent.text_of("demo__add", json!({ "a": 1, "b": 2 })).await, (false, "3".to_owned()));
+        assert_eq!(agent.text_of("demo__echo", json!({ "text": "hej" })).await, (false, "hej".to_owned()));
+        assert!(agent.hears().await.starts_with("asked: The agent listener wants to run echo of demo"));
+        let (is_error, text) = agent.text_of("demo__forget_notes", json!({})).await;
+        assert!(is_error && text.contains("denied"), "{text}");
+        let (is_error, text) = agent.text_of("demo__ask_name", json!({})).await;
+        assert!(!is_error && text.contains("Ada"), "{text}");
+        agent.peer.cancel().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn without_the_token_or_from_another_place_nobody_is_let_in() {
+    let site = Site::new(json!({})).await;
+    let none = HeaderMap::new;
+    assert_eq!(site.greet(Some(&site.token), none()).await, StatusCode::OK);
+    assert_eq!(site.greet(None, none()).await, StatusCode::UNAUTHORIZED);
+    assert_eq!(site.greet(Some("guessed"), none()).await, StatusCode::UNAUTHORIZED);
+    for host in ["evil.test", "127.0.0.1:1", "evil.test:80"] {
+        let status = site.greet(Some(&site.token), header(HOST, host)).await;
+        assert!(status.is_client_error(), "{host}: {status}");
+    }
+    for origin in ["https://evil.test", "null", "http://localhost:1"] {
+        let status = site.greet(Some(&site.token), header(ORIGIN, origin)).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{origin}");
+    }
+    assert!(site.url.starts_with("http://127.0.0.1:"), "{}", site.url);
+}
+
+#[tokio::test]
+async fn the_token_is_for_this_user_alone_and_new_each_time() {
+    let first = Site::new(json!({})).await;
+    assert_eq!(std::fs::metadata(&first.file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(first.token.len() >= 64);
+    assert_ne!(Site::new(json!({})).await.token, first.token);
+}
+
+#[tokio::test]
+async fn the_end_of_the_endpoint_ends_its_agents_and_takes_the_token_along() {
+    let site = Site::new(json!({ "*": "allow-session" })).await;
+    let [older, _] = modes();
+    let agent = Agent::over(site.transport(), older, None).await;
+    assert_eq!(agent.text_of("demo__add", json!({ "a": 1, "b": 2 })).await, (false, "3".to_owned()));
+    site.serving.abort();
+    let Site { host, url, file, serving, .. } = site;
+    assert!(serving.await.unwrap_err().is_cancelled());
+    assert!(!file.exists());
+    assert!(client().post(&url).send().await.is_err(), "nobody listens any more");
+    drop(host);
+}
