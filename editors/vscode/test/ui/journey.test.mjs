@@ -95,6 +95,18 @@ step("a denied call does not run, and the agent reads why not", async () => {
   assert.match(JSON.stringify(await answer.catch(error => error.message)), /they are still needed/);
 });
 
+step("a question of a server is a form, and the call goes on with the answer", async () => {
+  await vs.command("MCP Sidecar: Call Tool…");
+  await vs.page.locator(".quick-input-widget input.input").fill("ask_name");
+  await vs.pick("ask_name");
+  await vs.status("MCP 1 waiting").then(item => item.click());
+  await press(await vs.webviewWith("Wants to know"), "Fill in…");
+  await vs.type("Ada");
+  await vs.pick("Send");
+  const page = await vs.webviewWith("Ada");
+  assert.match(await page.locator("main").innerText(), /ask_name/);
+});
+
 step("the log has every call with who asked and what came of it", async () => {
   await vs.view("MCP Sidecar");
   await vs.treeItem("demo · codex").waitFor();

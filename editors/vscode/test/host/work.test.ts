@@ -1,0 +1,102 @@
+/** What a user does with servers all day, by the commands that menus and keys run. */
+
+import * as assert from "node:assert/strict";
+import * as vscode from "vscode";
+import type { Approval, Call, Grant, ToolResult } from "../../src/protocol";
+import { call, connected, eventually, extension } from "./support";
+
+/** A call as an agent makes it. */
+async function asAgent(tool: string, given: object): Promise<ToolResult> {
+  const { sidecar } = await extension();
+  return sidecar.command("mcp.tool.call", { tool, arguments: given, requester: { kind: "agent", name: "codex" } });
+}
+
+/** One that waits until somebody answers. */
+async function wish(tool: string, given: object): Promise<{ question: Approval; answer: Promise<ToolResult> }> {
+  const { sidecar } = await extension();
+  const answer = asAgent(tool, given);
+  answer.catch(() => {}); // Looked at later.
+  const question = await eventually("the question", () => sidecar.picture.approvals.find(one => one.kind === "tool"));
+  return { question, answer };
+}
+
+describe("at work", () => {
+  before(async () => {
+    await connected("demo");
+  });
+
+  it("a question waits in its view, and an answer there lets the call run", async () => {
+    const { kit } = await extension();
+    const { question, answer } = await wish("mcp__demo__take_note", { text: "first" });
+    assert.deepEqual(
+      (await kit.approvals.getChildren()).map(one => one.id),
+      [question.id],
+    );
+    await vscode.commands.executeCommand("mcpSidecar.approval.allowOnce", question);
+    assert.equal((await answer).isError, false);
+    assert.deepEqual(await kit.approvals.getChildren(), []);
+  });
+
+  it("what is allowed for the session is a grant that can be taken back", async () => {
+    const { kit } = await extension();
+    const { question, answer } = await wish("mcp__demo__take_note", { text: "second" });
+    await vscode.commands.executeCommand("mcpSidecar.approval.allowSession", question);
+    await answer;
+    assert.equal((await asAgent("mcp__demo__take_note", { text: "third" })).isError, false);
+    const grants: Grant[] = await eventually("the grant", async () => {
+      const found = await kit.grants.getChildren();
+      return found.length > 0 ? found : undefined;
+    });
+    assert.deepEqual(
+      grants.map(grant => [grant.tool, grant.level]),
+      [["take_note", "allow-session"]],
+    );
+    await vscode.commands.executeCommand("mcpSidecar.grant.revoke", grants[0]);
+    const again = await wish("mcp__demo__take_note", { text: "fourth" });
+    await vscode.commands.executeCommand("mcpSidecar.approval.deny", again.question);
+    await assert.rejects(again.answer, { message: /denied/ });
+  });
+
+  it("the log tells who asked and what was decided", async () => {
+    const { kit } = await extension();
+    const calls: Call[] = await eventually("the calls", async () => {
+      const found = await kit.calls.getChildren();
+      return found.some(one => !one.success) ? found : undefined;
+    });
+    const denied = calls.find(one => !one.success);
+    assert.deepEqual([denied?.tool, denied?.requester.name, denied?.decision], ["take_note", "codex", "deny"]);
+  });
+
+  it("resources are read-only documents that follow their server", async () => {
+    const { sidecar } = await extension();
+    type Resources = { resources: { uri: string; name: string }[] };
+    const { resources } = await sidecar.command<Resources>("mcp.resources", { server: "demo" });
+    const note = resources.find(resource => resource.uri.includes("note"));
+    assert.ok(note, JSON.stringify(resources));
+    await vscode.commands.executeCommand("mcpSidecar.resource.open", { server: "demo", uri: note.uri });
+    const { document } = await eventually("the document", () => vscode.window.activeTextEditor);
+    assert.equal(document.uri.scheme, "mcp");
+    assert.match(document.getText(), /\S/);
+    await vscode.commands.executeCommand("workbench.action.closeActiveEditor");
+  });
+
+  it("a level that is set holds at once", async () => {
+    const { sidecar } = await extension();
+    const set = (level: string | null) =>
+      sidecar.command("mcp.tool.policy", { server: "demo", tool: "echo", level, scope: "session" });
+    await set("deny");
+    await assert.rejects(call("mcp__demo__echo", { text: "hello" }), { message: /denied/ });
+    await set(null);
+    assert.equal((await call("mcp__demo__echo", { text: "hello" })).content[0]?.text, "hello");
+  });
+
+  it("every command that the package promises is there", async () => {
+    const { kit } = await extension();
+    const there = new Set(await vscode.commands.getCommands(true));
+    const promised: { command: string }[] = kit.context.extension.packageJSON.contributes.commands;
+    assert.deepEqual(
+      promised.map(one => one.command).filter(command => !there.has(command)),
+      [],
+    );
+  });
+});
