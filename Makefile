@@ -51,8 +51,8 @@ check-vscode: ## types, lints and size of the VS Code extension
 fmt: ## format the code
 	cargo fmt
 
-bench: ## what the sidecar adds to a call, as ratios to a bare pipe (a release build)
-	cargo bench --bench overhead
+bench: ## what the sidecar adds to a call, and how fast language requests are (a release build)
+	cargo bench --bench overhead --bench language
 
 conformance: servers ## the official conformance suite, and clients that others wrote
 	cargo test --test foreign

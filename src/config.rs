@@ -54,6 +54,8 @@ pub struct File {
     pub servers: Vec<String>,
     pub problems: Vec<Problem>,
     pub text: Arc<str>,
+    /// Of `text`, so that nobody has to parse it again; empty when it was too large to be looked at.
+    pub tree: Arc<tree::Tree>,
 }
 
 /// What loading gives: what is usable, and every file with its problems.

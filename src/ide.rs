@@ -6,6 +6,7 @@ pub mod command;
 pub mod completion;
 pub mod definition;
 pub mod diagnostics;
+mod entry;
 mod expected;
 #[cfg(test)]
 mod fixture;
@@ -22,7 +23,6 @@ pub mod references;
 pub mod rename;
 pub mod save;
 pub mod selection;
-pub mod sight;
 pub mod symbols;
 #[cfg(test)]
 mod tests;

@@ -28,6 +28,7 @@ mod publish;
 mod refresh;
 mod sdk;
 mod seat;
+mod sheets;
 mod stdio;
 pub mod streams;
 

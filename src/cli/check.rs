@@ -89,7 +89,7 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 
 impl From<File> for Checked {
     fn from(file: File) -> Self {
-        let File { source, exists, valid, servers, problems, text } = file;
+        let File { source, exists, valid, servers, problems, text, tree: _ } = file;
         Self { path: source.path.to_path_buf(), scope: source.scope.as_str(), exists, valid, servers, text, problems }
     }
 }

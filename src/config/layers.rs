@@ -97,6 +97,7 @@ fn read(source: &Source, content: &Content, limits: &Limits, world: &dyn World) 
         servers: Vec::new(),
         problems: Vec::new(),
         text: Arc::from(""),
+        tree: Arc::default(),
     };
     let text = match content {
         Content::Absent => return (file, Shaped::default()),
@@ -114,12 +115,13 @@ fn read(source: &Source, content: &Content, limits: &Limits, world: &dyn World) 
         file.problems.push(Problem::error("unreadable", 0..0, message));
         return (file, Shaped::default());
     }
-    let tree = tree::parse(&text, limits.config_depth);
+    let tree = Arc::new(tree::parse(&text, limits.config_depth));
+    file.tree = tree.clone();
     let lines = LineIndex::new(text);
     let mut shaped = shape::shape(&tree, source, &lines, limits, world);
     file.valid = tree.valid() && tree.root.as_ref().is_some_and(|root| root.members().is_some());
     file.servers = shaped.names.clone();
-    file.problems = tree.problems;
+    file.problems = tree.problems.clone();
     // Behind a mistake that could not be stepped over, everything would be a guess.
     if tree.whole {
         file.problems.append(&mut shaped.problems);
@@ -174,7 +176,12 @@ fn merge(
                     file.problems.push(loses(&entry, winner));
                 }
                 let path = Some(file.source.path.clone());
-                winner.hides.push(Hidden { scope: file.source.scope, file: path, line: entry.line });
+                winner.hides.push(Hidden {
+                    scope: file.source.scope,
+                    file: path,
+                    place: entry.place,
+                    line: entry.line,
+                });
             } else if servers.len() < limits.servers {
                 servers.insert(entry.name.clone(), definition(entry, &file.source));
             } else if !refused {
@@ -213,7 +220,7 @@ fn add_session(servers: &mut BTreeMap<ServerName, Definition>, session: &BTreeMa
     for (name, value) in session {
         let Ok((name, spec)) = shape::entry(name, value, Scope::Session, world) else { continue };
         if let Some(winner) = servers.get_mut(&name) {
-            winner.hides.push(Hidden { scope: Scope::Session, file: None, line: 0 });
+            winner.hides.push(Hidden { scope: Scope::Session, file: None, place: 0..0, line: 0 });
             continue;
         }
         let written = Arc::new(value.clone());

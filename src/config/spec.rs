@@ -44,6 +44,9 @@ pub struct Definition {
 pub struct Hidden {
     pub scope: Scope,
     pub file: Option<Arc<Path>>,
+    /// Where its key stands in the file.
+    pub place: Span,
+    /// Zero-based line of `place`.
     pub line: u32,
 }
 

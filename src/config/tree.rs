@@ -14,7 +14,7 @@ use serde_json::{Number, Value};
 use super::problem::{Problem, Span};
 
 /// A parsed text. `root` may be partial when `problems` is not empty.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Tree {
     pub root: Option<Node>,
     pub problems: Vec<Problem>,

@@ -2,8 +2,9 @@
 //! the cursor. What ordinary files are offered is in `ordinary`.
 
 use super::command::Command;
+use super::entry::Entry;
 use super::lenses::runnable;
-use super::sight::{Entry, Sight};
+use super::page::Page;
 use crate::config::problem::{Fix, TextEdit};
 use crate::config::tree::{Member, Node};
 use crate::config::{Problem, Span, edit};
@@ -37,15 +38,15 @@ pub enum Deed {
 }
 
 /// What can be done here. `problems` are all of the file, live ones included.
-pub fn actions(sight: &Sight<'_>, part: &Span, problems: &[Problem]) -> Vec<Offer> {
+pub fn actions(page: &Page<'_>, part: &Span, problems: &[Problem]) -> Vec<Offer> {
     let touches = |span: &Span| span.start <= part.end && part.start <= span.end;
     let here: Vec<&Problem> = problems.iter().filter(|problem| touches(&problem.span)).collect();
     let mut offers: Vec<Offer> = here.iter().filter_map(|problem| quick_fix(problem)).collect();
-    let Some(entry) = sight.entry_at(part.start) else { return offers };
+    let Some(entry) = page.entry_at(part.start) else { return offers };
     if let Some(view) = entry.view {
         offers.extend(here.iter().filter_map(|problem| remedy(view, problem)));
     }
-    levels(sight, &entry, part, &mut offers);
+    levels(page, &entry, part, &mut offers);
     if let Some(view) = entry.view {
         of_server(view, &mut offers);
     }
@@ -71,7 +72,7 @@ fn remedy(view: &ServerView, problem: &Problem) -> Option<Offer> {
 }
 
 /// The level of the rule under the cursor, else of all tools of the server.
-fn levels(sight: &Sight<'_>, entry: &Entry<'_>, part: &Span, offers: &mut Vec<Offer>) {
+fn levels(page: &Page<'_>, entry: &Entry<'_>, part: &Span, offers: &mut Vec<Offer>) {
     let rules = entry.value("tools").and_then(Node::members).unwrap_or_default();
     let under = |rule: &&Member| rule.key.span.start <= part.start && part.start <= rule.value.span.end;
     let rule = rules.iter().find(under);
@@ -90,8 +91,8 @@ fn levels(sight: &Sight<'_>, entry: &Entry<'_>, part: &Span, offers: &mut Vec<Of
             }
             // Nothing runs from this text yet, so it is just text.
             _ => {
-                let after = edit::set_tool_level(sight.text, &entry.member.key.text, tool, Some(level));
-                let change = after.ok().and_then(|after| edit::difference(sight.text, &after));
+                let after = edit::set_tool_level(page.text, &entry.member.key.text, tool, Some(level));
+                let change = after.ok().and_then(|after| edit::difference(page.text, &after));
                 change.map(|change| Deed::Edit(vec![change]))
             }
         };

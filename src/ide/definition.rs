@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::page::Page;
 use super::uses::{self, Named, Role, Use};
-use crate::config::{Span, tree};
+use crate::config::Span;
 use crate::policy::NameGlob;
 
 /// A place in this file, or in another one that the engine has read.
@@ -16,9 +16,6 @@ pub struct Spot {
     pub file: Option<Arc<Path>>,
     pub span: Span,
 }
-
-/// Other files are parsed no deeper than this; what the limits refuse has no definitions in force anyway.
-const DEPTH: usize = 64;
 
 /// Where the name at an offset is defined.
 pub fn definition(page: &Page<'_>, offset: usize) -> Vec<Spot> {
@@ -43,7 +40,7 @@ fn other_definitions(page: &Page<'_>, name: &str) -> Vec<Spot> {
     let Some(view) = page.server(name) else { return Vec::new() };
     let definition = &view.definition;
     let files = std::iter::once(&definition.file).chain(definition.hides.iter().map(|hidden| &hidden.file));
-    let elsewhere = files.flatten().filter(|file| Some(&***file) != page.path);
+    let elsewhere = files.flatten().filter(|file| &***file != page.path);
     elsewhere.flat_map(|file| in_file(page, file, &Named::Server(name.to_owned()))).collect()
 }
 
@@ -55,7 +52,7 @@ fn servers(page: &Page<'_>, pattern: &str) -> Vec<Spot> {
     for definition in page.loaded.config.servers.values().filter(|definition| glob.is_match(definition.name.as_str())) {
         let Some(file) = &definition.file else { continue };
         let stands_here = own.iter().any(|member| member.key.text == definition.name.as_str());
-        if !stands_here && Some(&**file) != page.path {
+        if !stands_here && &**file != page.path {
             let text = page.loaded.file(file).map(|file| &*file.text).unwrap_or_default();
             spots.push(Spot { file: Some(file.clone()), span: super::page::inner(text, &definition.place) });
         }
@@ -70,14 +67,14 @@ fn input(page: &Page<'_>, named: &Named, id: &str) -> Vec<Spot> {
         return own;
     }
     let others = page.loaded.config.inputs.iter().filter(|input| input.id == id);
-    let files = others.filter_map(|input| input.file.as_ref()).filter(|file| Some(&***file) != page.path);
+    let files = others.filter_map(|input| input.file.as_ref()).filter(|file| &***file != page.path);
     files.flat_map(|file| in_file(page, file, named)).collect()
 }
 
 fn in_file(page: &Page<'_>, file: &Arc<Path>, named: &Named) -> Vec<Spot> {
-    let Some(text) = page.loaded.file(file).map(|file| &file.text) else { return Vec::new() };
-    let tree = tree::parse(text, DEPTH);
-    definitions(uses::uses(text, &tree), named).map(|used| Spot { file: Some(file.clone()), span: used.span }).collect()
+    let Some(other) = page.loaded.file(file) else { return Vec::new() };
+    let found = definitions(uses::uses(&other.text, &other.tree), named);
+    found.map(|used| Spot { file: Some(file.clone()), span: used.span }).collect()
 }
 
 fn definitions(uses: Vec<Use>, named: &Named) -> impl Iterator<Item = Use> {

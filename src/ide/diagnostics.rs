@@ -42,6 +42,7 @@ mod tests {
             servers: Vec::new(),
             problems,
             text: "".into(),
+            tree: Default::default(),
         };
         let codes: Vec<_> = diagnostics(&file, Vec::new()).iter().map(|problem| problem.code).collect();
         assert_eq!(codes, ["hint", "type", "unknown-key"]);

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::page::Page;
 use crate::config::problem::TextEdit;
-use crate::config::tree::{self, Tree};
 use crate::config::{Content, Loaded, Source, load};
 use crate::engine::snapshot::{Offered, ServerView, Snapshot, Trust};
 use crate::model::{Annotations, PeerInfo, Scope, ServerState, Status, Tool, ToolId};
@@ -19,7 +18,6 @@ pub struct Fixture {
     /// Without the mark.
     pub text: String,
     pub offset: usize,
-    tree: Tree,
     saved: String,
     user: Option<String>,
     tools: BTreeMap<String, Vec<Tool>>,
@@ -35,7 +33,6 @@ impl Fixture {
         let text = format!("{}{}", &marked[..offset], &marked[offset + 2..]);
         Self {
             offset,
-            tree: tree::parse(&text, 64),
             saved: text.clone(),
             text,
             user: None,
@@ -71,33 +68,20 @@ impl Fixture {
     }
 
     pub fn page(&self) -> Page<'_> {
-        Page {
-            text: &self.text,
-            tree: &self.tree,
-            path: Some(Path::new("/project/mcp.json")),
-            loaded: &self.loaded,
-            snapshot: &self.snapshot,
-            variables: &self.variables,
-        }
+        self.page_of("/project/mcp.json")
+    }
+
+    pub fn page_of(&self, path: &str) -> Page<'_> {
+        let file = self.loaded.file(Path::new(path)).expect("one of the two files");
+        Page::of(file, &self.loaded, &self.snapshot, &self.variables)
     }
 
     fn built(mut self) -> Self {
-        let source = |path: &str, scope, folder: Option<&str>| Source {
-            path: Path::new(path).into(),
-            scope,
-            folder: folder.map(|folder| Path::new(folder).into()),
-        };
-        let mut contents = vec![(
-            source("/project/mcp.json", Scope::Project, Some("/project")),
-            Content::Text(self.saved.as_str().into()),
-        )];
-        if let Some(user) = &self.user {
-            contents.push((source("/user/mcp.json", Scope::User, None), Content::Text(user.as_str().into())));
-        }
-        self.loaded = load(&contents, &BTreeMap::new(), &crate::settings::Settings::default().limits);
-        let rules = Rules::new(&self.loaded.config, &SessionLevels::default(), None);
+        self.loaded = self.read(&self.text);
+        let saved = self.read(&self.saved);
+        let rules = Rules::new(&saved.config, &SessionLevels::default(), None);
         let mut servers = BTreeMap::new();
-        for (name, definition) in &self.loaded.config.servers {
+        for (name, definition) in &saved.config.servers {
             let tools = self.tools.get(name.as_str());
             let mut state = ServerState::new(if tools.is_some() { Status::Connected } else { Status::Stopped });
             if tools.is_some() {
@@ -134,6 +118,21 @@ impl Fixture {
         }
         self.snapshot = Snapshot { servers, rules: Arc::new(rules) };
         self
+    }
+
+    /// All files, with this text in the project's.
+    fn read(&self, project: &str) -> Loaded {
+        let source = |path: &str, scope, folder: Option<&str>| Source {
+            path: Path::new(path).into(),
+            scope,
+            folder: folder.map(|folder| Path::new(folder).into()),
+        };
+        let mut contents =
+            vec![(source("/project/mcp.json", Scope::Project, Some("/project")), Content::Text(project.into()))];
+        if let Some(user) = &self.user {
+            contents.push((source("/user/mcp.json", Scope::User, None), Content::Text(user.as_str().into())));
+        }
+        load(&contents, &BTreeMap::new(), &crate::settings::Settings::default().limits)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::sight::{Entry, Sight};
+use super::entry::Entry;
+use super::page::Page;
 use crate::config::tree::{Member, Node};
 use crate::config::{Launch, Span};
 use crate::engine::snapshot::{Offered, ServerView};
@@ -18,12 +19,12 @@ pub struct Hint {
 }
 
 /// The hints in a part of the file. `find` looks a program up on the PATH.
-pub fn hints(sight: &Sight<'_>, part: &Span, find: impl Fn(&str) -> Option<PathBuf>) -> Vec<Hint> {
+pub fn hints(page: &Page<'_>, part: &Span, find: impl Fn(&str) -> Option<PathBuf>) -> Vec<Hint> {
     let touches = |span: &Span| span.start <= part.end && part.start <= span.end;
     let mut hints = Vec::new();
-    for entry in sight.entries().iter().filter(|entry| touches(&entry.span())) {
+    for entry in page.entries().iter().filter(|entry| touches(&entry.span())) {
         hints.extend(program(entry, &find));
-        levels(sight, entry, &mut hints);
+        levels(page, entry, &mut hints);
     }
     hints.retain(|hint| part.start <= hint.at && hint.at <= part.end);
     hints.sort_by_key(|hint| hint.at);
@@ -44,7 +45,7 @@ fn program(entry: &Entry<'_>, find: impl Fn(&str) -> Option<PathBuf>) -> Option<
     Some(Hint { at: node.span.end, label, tooltip: Some("the program on the PATH".to_owned()) })
 }
 
-fn levels(sight: &Sight<'_>, entry: &Entry<'_>, hints: &mut Vec<Hint>) {
+fn levels(page: &Page<'_>, entry: &Entry<'_>, hints: &mut Vec<Hint>) {
     let (Some(view), Some(definition)) = (entry.view, entry.definition) else { return };
     let rules = entry.value("tools").and_then(Node::members).unwrap_or_default();
     for rule in rules {
@@ -54,7 +55,7 @@ fn levels(sight: &Sight<'_>, entry: &Entry<'_>, hints: &mut Vec<Hint>) {
         };
         // What has not been saved has not been ruled on.
         if said(&definition.spec.tools).is_some_and(|now| said(&view.definition.spec.tools) == Some(now)) {
-            hints.extend(if is_glob(pattern) { of_glob(view, rule) } else { of_tool(sight, view, rule) });
+            hints.extend(if is_glob(pattern) { of_glob(view, rule) } else { of_tool(page, view, rule) });
         }
     }
 }
@@ -64,10 +65,10 @@ fn decides(offered: &Offered, pattern: &str) -> bool {
     offered.ruling.source.ends_with(&format!(" tools.{pattern}"))
 }
 
-fn of_tool(sight: &Sight<'_>, view: &ServerView, rule: &Member) -> Option<Hint> {
+fn of_tool(page: &Page<'_>, view: &ServerView, rule: &Member) -> Option<Hint> {
     let pattern = rule.key.text.as_str();
     let offered = view.tools.get(pattern).filter(|offered| !decides(offered, pattern))?;
-    let explained = sight.snapshot.rules.explain(&offered.id.server, &offered.tool, None, view.standing());
+    let explained = page.snapshot.rules.explain(&offered.id.server, &offered.tool, None, view.standing());
     let own = explained.hides.iter().find(|hidden| hidden.source.ends_with(&format!(" tools.{pattern}")));
     Some(Hint {
         at: rule.value.span.end,

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::command::Command;
+use super::entry::Entry;
+use super::page::Page;
 use super::save;
-use super::sight::{Entry, Sight};
 use crate::config::Span;
 use crate::engine::snapshot::{ServerView, Trust};
 use crate::model::{ServerName, Status, Waiting};
@@ -21,17 +22,17 @@ pub struct Lens {
 
 /// The lenses of a file. `unsaved` tells, for a text that differs from its file, which servers a save would have to
 /// ask trust for. Kinds in `hide` are left out: the editor shows its own.
-pub fn lenses(sight: &Sight<'_>, unsaved: Option<&BTreeSet<ServerName>>, hide: &[String]) -> Vec<Lens> {
+pub fn lenses(page: &Page<'_>, unsaved: Option<&BTreeSet<ServerName>>, hide: &[String]) -> Vec<Lens> {
     let mut lenses = Vec::new();
-    if let Some(root) = &sight.tree.root {
+    if let Some(root) = &page.tree.root {
         let top = root.span.start..root.span.start + 1;
         let mut add = |kind, title: String, command| lenses.push(Lens { span: top.clone(), kind, title, command });
         if let Some(needing_trust) = unsaved {
-            add("save", save::sentence(sight, needing_trust), Command::plain("mcp.config"));
+            add("save", save::sentence(page, needing_trust), Command::plain("mcp.config"));
         }
         add("reload", "Reload".to_owned(), Command::plain("mcp.config.reload"));
     }
-    for entry in sight.entries() {
+    for entry in page.entries() {
         of_server(&entry, &mut lenses);
     }
     lenses.retain(|lens| !hide.iter().any(|kind| kind == lens.kind));

@@ -1,6 +1,7 @@
 //! What is wrong with a config file only because of what its servers do: problems that no text can show.
 
-use super::sight::{Entry, Sight};
+use super::entry::Entry;
+use super::page::Page;
 use crate::config::problem::{Related, TextEdit};
 use crate::config::shape::similar::nearest;
 use crate::config::tree::Node;
@@ -11,10 +12,10 @@ use crate::policy::is_glob;
 use crate::text::one_line;
 
 /// The problems of a file that depend on what runs.
-pub fn live(sight: &Sight<'_>) -> Vec<Problem> {
+pub fn live(page: &Page<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
-    let scope = sight.loaded.file(sight.path).map(|file| file.source.scope);
-    for entry in sight.entries() {
+    let scope = page.loaded.file(page.path).map(|file| file.source.scope);
+    for entry in page.entries() {
         // Within one scope the layers have said so already.
         let winner = entry.winner.filter(|winner| Some(winner.scope) != scope);
         problems.extend(winner.map(|winner| hidden(&entry, winner)));
@@ -25,7 +26,7 @@ pub fn live(sight: &Sight<'_>) -> Vec<Problem> {
             rules(&entry, view, &mut problems);
         }
     }
-    lists(sight, &mut problems);
+    lists(page, &mut problems);
     problems
 }
 
@@ -112,10 +113,10 @@ fn rules(entry: &Entry<'_>, view: &ServerView, problems: &mut Vec<Problem>) {
 }
 
 /// The same in `policy` and `actions`, where the server is named, too.
-fn lists(sight: &Sight<'_>, problems: &mut Vec<Problem>) {
-    let Some(root) = &sight.tree.root else { return };
+fn lists(page: &Page<'_>, problems: &mut Vec<Problem>) {
+    let Some(root) = &page.tree.root else { return };
     let text = |node: &Node, key: &str| node.get(key).and_then(|member| member.value.text()).map(str::to_owned);
-    let view = |server: &str| sight.snapshot.servers.get(&ServerName::new(server).ok()?).map(|view| &**view);
+    let view = |server: &str| page.snapshot.servers.get(&ServerName::new(server).ok()?).map(|view| &**view);
     let policy = root.get("policy").map(|member| &member.value);
     for list in ["allowlist", "denylist"] {
         let list = policy.and_then(|policy| policy.get(list)).and_then(|list| list.value.items());

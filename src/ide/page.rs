@@ -6,15 +6,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::config::tree::{Member, Node, Tree};
-use crate::config::{Loaded, Span};
+use crate::config::{File, Loaded, Span};
 use crate::engine::snapshot::{ServerView, Snapshot};
 
 #[derive(Clone, Copy)]
 pub struct Page<'a> {
     pub text: &'a str,
     pub tree: &'a Tree,
-    /// Absent for a buffer that is no file, or none that the engine knows.
-    pub path: Option<&'a Path>,
+    /// The path under which the engine knows the file.
+    pub path: &'a Path,
+    /// All files, those that are open as they stand in the editor.
     pub loaded: &'a Loaded,
     pub snapshot: &'a Snapshot,
     /// The names of the variables that are set. Their values are nobody's business here.
@@ -22,6 +23,11 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
+    /// The page of one of these files.
+    pub fn of(file: &'a File, loaded: &'a Loaded, snapshot: &'a Snapshot, variables: &'a BTreeSet<String>) -> Self {
+        Self { text: &file.text, tree: &file.tree, path: &file.source.path, loaded, snapshot, variables }
+    }
+
     /// The members of all `servers` sections, in the order of the file.
     pub fn servers(&self) -> impl Iterator<Item = &'a Member> {
         let root = self.tree.root.as_ref().and_then(Node::members).unwrap_or_default();
@@ -46,7 +52,7 @@ impl<'a> Page<'a> {
 
     /// Whether the definition that counts stands in this file.
     pub fn defines(&self, view: &ServerView) -> bool {
-        self.path.is_some() && view.definition.file.as_deref() == self.path
+        view.definition.file.as_deref() == Some(self.path)
     }
 
     /// Whether an offset is inside a comment, where nothing has a meaning.

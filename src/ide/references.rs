@@ -2,11 +2,7 @@
 
 use super::definition::Spot;
 use super::page::Page;
-use super::uses::{self, Named, Role, Use};
-use crate::config::tree;
-
-/// Other files are parsed no deeper than this.
-const DEPTH: usize = 64;
+use super::uses::{self, Role, Use};
 
 /// Whether the definition itself is wanted, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +20,9 @@ pub fn references(page: &Page<'_>, offset: usize, wanted: Wanted) -> Vec<Spot> {
     let mut spots: Vec<Spot> = Vec::new();
     let own = uses::uses(page.text, page.tree).into_iter().filter(counts);
     spots.extend(own.map(|used| Spot { file: None, span: used.span }));
-    for file in page.loaded.files.iter().filter(|file| Some(&*file.source.path) != page.path) {
-        if !file.text.is_empty() && may_speak_of(&file.text, &at.named) {
-            let uses = uses::uses(&file.text, &tree::parse(&file.text, DEPTH)).into_iter().filter(counts);
-            spots.extend(uses.map(|used| Spot { file: Some(file.source.path.clone()), span: used.span }));
-        }
+    for file in page.loaded.files.iter().filter(|file| &*file.source.path != page.path) {
+        let uses = uses::uses(&file.text, &file.tree).into_iter().filter(counts);
+        spots.extend(uses.map(|used| Spot { file: Some(file.source.path.clone()), span: used.span }));
     }
     spots.sort_by(|one, other| (&one.file, one.span.start).cmp(&(&other.file, other.span.start)));
     spots
@@ -38,15 +32,6 @@ pub fn references(page: &Page<'_>, offset: usize, wanted: Wanted) -> Vec<Spot> {
 pub fn highlights(page: &Page<'_>, offset: usize) -> Vec<Use> {
     let Some(at) = uses::at(page.text, page.tree, offset) else { return Vec::new() };
     uses::uses(page.text, page.tree).into_iter().filter(|used| at.named.is_meant_by(&used.named)).collect()
-}
-
-/// Most files need not be parsed: a name that is used stands there, or a glob does.
-fn may_speak_of(text: &str, named: &Named) -> bool {
-    let (Named::Server(name) | Named::Tool { tool: name, .. } | Named::Input(name)) = named else {
-        let (Named::Variable(name) | Named::Key(name)) = named else { return true };
-        return text.contains(name);
-    };
-    text.contains(name) || text.contains('*')
 }
 
 #[cfg(test)]

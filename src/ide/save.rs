@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::sight::Sight;
+use super::page::Page;
 use crate::config::{Definition, Loaded};
 use crate::engine::plan::{self, Step};
 use crate::engine::snapshot::Snapshot;
@@ -27,12 +27,12 @@ pub fn touched(loaded: &Loaded, snapshot: &Snapshot) -> Vec<Arc<Definition>> {
 }
 
 /// `saving: 1 new, 1 restarts, 8 stay; github needs trust`.
-pub fn sentence(sight: &Sight<'_>, needing_trust: &BTreeSet<ServerName>) -> String {
-    if sight.loaded.file(sight.path).is_some_and(|file| !file.valid) {
+pub fn sentence(page: &Page<'_>, needing_trust: &BTreeSet<ServerName>) -> String {
+    if page.loaded.file(page.path).is_some_and(|file| !file.valid) {
         return "saving: nothing changes until the file parses".to_owned();
     }
-    let steps = steps(sight.loaded, sight.snapshot);
-    let change = plan::reload(&steps, sight.loaded);
+    let steps = steps(page.loaded, page.snapshot);
+    let change = plan::reload(&steps, page.loaded);
     let counts = [
         (change.added.len(), "new"),
         (change.changed.len(), "restarts"),

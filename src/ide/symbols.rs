@@ -1,7 +1,12 @@
-//! The outline of a config file: servers with their tools, inputs, actions, and whatever else it holds.
+//! The outline of a config file: servers with what they are doing and their tools, inputs, actions, and whatever else it
+//! holds.
 
+use std::collections::BTreeMap;
+
+use super::lenses;
+use super::page::Page;
 use crate::config::Span;
-use crate::config::tree::{Member, Node, Tree};
+use crate::config::tree::{Member, Node};
 use crate::text::one_line;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,13 +32,21 @@ pub enum Kind {
 }
 
 /// The outline of a file. A file that is half typed gives the half that is there.
-pub fn symbols(tree: &Tree) -> Vec<Symbol> {
-    members(tree.root.as_ref()).map(section).collect()
+pub fn symbols(page: &Page<'_>) -> Vec<Symbol> {
+    let running: BTreeMap<usize, String> = page
+        .entries()
+        .iter()
+        .filter_map(|entry| Some((entry.member.key.span.start, lenses::status(entry.view?))))
+        .collect();
+    members(page.tree.root.as_ref()).map(|member| section(member, &running)).collect()
 }
 
-fn section(member: &Member) -> Symbol {
+/// `running` tells what servers are doing, by where their keys begin.
+fn section(member: &Member, running: &BTreeMap<usize, String>) -> Symbol {
     let children = match member.key.text.as_str() {
-        "servers" | "mcpServers" => members(Some(&member.value)).map(server).collect(),
+        "servers" | "mcpServers" => {
+            members(Some(&member.value)).map(|member| server(member, running.get(&member.key.span.start))).collect()
+        }
         "inputs" => items(&member.value).map(|item| entry(item, "id", Kind::Input)).collect(),
         "actions" => items(&member.value).map(|item| entry(item, "title", Kind::Action)).collect(),
         "policy" => members(Some(&member.value)).map(|member| of(member, Kind::Property)).collect(),
@@ -42,10 +55,12 @@ fn section(member: &Member) -> Symbol {
     Symbol { children, ..of(member, Kind::Group) }
 }
 
-fn server(member: &Member) -> Symbol {
+fn server(member: &Member, status: Option<&String>) -> Symbol {
     let tools = member.value.get("tools").map(|tools| &tools.value);
     let children = members(tools).map(|tool| of(tool, Kind::Tool)).collect();
-    Symbol { detail: reached_by(&member.value), children, ..of(member, Kind::Server) }
+    let told: Vec<String> = [reached_by(&member.value), status.cloned()].into_iter().flatten().collect();
+    let detail = (!told.is_empty()).then(|| told.join(" · "));
+    Symbol { detail, children, ..of(member, Kind::Server) }
 }
 
 /// The program, or the host of the address: what tells one server from another at a glance.
@@ -109,9 +124,14 @@ fn items(node: &Node) -> impl Iterator<Item = &Node> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::tree::parse;
+    use crate::ide::tests::Scene;
 
     fn outline(text: &str) -> String {
+        shown(&Scene::new(text))
+    }
+
+    fn shown(scene: &Scene) -> String {
+        let text = scene.text.as_str();
         fn show(symbol: &Symbol, text: &str, depth: usize, out: &mut String) {
             assert!(symbol.span.start <= symbol.key.start && symbol.key.end <= symbol.span.end);
             let detail = symbol.detail.as_deref().map(|detail| format!(" ({detail})")).unwrap_or_default();
@@ -125,7 +145,7 @@ mod tests {
             symbol.children.iter().for_each(|child| show(child, text, depth + 1, out));
         }
         let mut out = String::new();
-        symbols(&parse(text, 64)).iter().for_each(|symbol| show(symbol, text, 0, &mut out));
+        symbols(&scene.page()).iter().for_each(|symbol| show(symbol, text, 0, &mut out));
         out
     }
 
@@ -143,11 +163,11 @@ mod tests {
             "other": 1
         }"#), @r#"
         Group servers at "servers"
-          Server fs (npx) at "fs"
+          Server fs (npx · stopped) at "fs"
             Tool read_* (allow-session) at "read_*"
             Tool x at "x"
-          Server list (uvx) at "list"
-          Server web (example.test) at "web"
+          Server list (uvx · stopped) at "list"
+          Server web (example.test · stopped) at "web"
         Group inputs at "inputs"
           Input key (promptString) at "key"
           Input (unnamed) at {}

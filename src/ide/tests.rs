@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::sight::Sight;
-use crate::config::tree::{Tree, parse};
+use super::page::Page;
 use crate::config::{Content, Loaded, Problem, Source, load};
 use crate::engine::snapshot::{Offered, ServerView, Snapshot, Trust};
 use crate::model::{Annotations, Scope, ServerName, ServerState, Status, Tool, ToolId};
@@ -17,9 +16,9 @@ pub struct Scene {
     pub text: String,
     pub path: PathBuf,
     pub loaded: Loaded,
-    tree: Tree,
     snapshot: Snapshot,
     user: String,
+    variables: BTreeSet<String>,
 }
 
 fn read(project: &str, user: &str) -> Loaded {
@@ -58,7 +57,7 @@ impl Scene {
         let servers =
             loaded.config.servers.iter().map(|(name, definition)| (name.clone(), Arc::new(view(definition)))).collect();
         Self {
-            tree: parse(text, 64),
+            variables: BTreeSet::new(),
             snapshot: Snapshot { servers, rules },
             path: PathBuf::from("/w/mcp.json"),
             text: text.to_owned(),
@@ -71,14 +70,12 @@ impl Scene {
     pub fn in_user_file(mut self) -> Self {
         self.path = PathBuf::from("/home/user/mcp.json");
         self.text = self.user.clone();
-        self.tree = parse(&self.text, 64);
         self
     }
 
     /// Types something without saving it.
     pub fn typed(mut self, text: &str) -> Self {
         self.loaded = read(text, &self.user);
-        self.tree = parse(text, 64);
         self.text = text.to_owned();
         self
     }
@@ -125,8 +122,8 @@ impl Scene {
         })
     }
 
-    pub fn sight(&self) -> Sight<'_> {
-        Sight { text: &self.text, tree: &self.tree, path: &self.path, loaded: &self.loaded, snapshot: &self.snapshot }
+    pub fn page(&self) -> Page<'_> {
+        Page::of(self.loaded.file(&self.path).unwrap(), &self.loaded, &self.snapshot, &self.variables)
     }
 }
 

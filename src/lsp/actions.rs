@@ -13,11 +13,13 @@ pub fn menu(seat: &Seat, params: &CodeActionParams) -> Option<CodeActionResponse
     let uri = &params.text_document.uri;
     let document = seat.documents.get(uri)?;
     let told = &params.context.diagnostics;
-    let actions: Vec<CodeAction> = match Look::at(seat, document.clone()) {
+    let sheet = seat.sheet(uri);
+    let actions: Vec<CodeAction> = match sheet.as_deref().and_then(|sheet| Look::at(seat, sheet)) {
         Some(look) => {
-            let part = look.places.span(params.range);
-            let offers = ide::actions::actions(&look.sight(), &part, &look.problems());
-            offers.iter().map(|offer| look.places.offer(offer, uri, told)).collect()
+            let places = &look.sheet.places;
+            let part = places.span(params.range);
+            let offers = ide::actions::actions(&look.page(), &part, &look.problems());
+            offers.iter().map(|offer| places.offer(offer, uri, told)).collect()
         }
         None => {
             let places = Places::new(&document.text, seat.greeting().encoding);

@@ -12,16 +12,13 @@ use tower_lsp::lsp_types::notification::PublishDiagnostics;
 use tower_lsp::lsp_types::{Diagnostic, PublishDiagnosticsParams, Url};
 
 use super::convert::{self, Places};
-use super::documents::Document;
-use super::look;
 use super::seat::Seat;
-use crate::config::{File, Loaded, tree};
-use crate::engine::Engine;
+use super::sheets::Sheets;
+use crate::config::{File, Loaded};
 use crate::engine::snapshot::Snapshot;
 use crate::ide;
 use crate::ide::live::Facts;
-use crate::ide::sight::Sight;
-use crate::text::lines::Encoding;
+use crate::ide::page::Page;
 
 /// What the editor shows for one file: which version of its buffer it is about, and what.
 type Shown = (Option<i32>, Vec<Diagnostic>);
@@ -29,11 +26,8 @@ type Shown = (Option<i32>, Vec<Diagnostic>);
 /// What a round was computed from.
 #[derive(Default)]
 struct Seen {
-    loaded: Option<Arc<Loaded>>,
-    buffers: Vec<Document>,
+    sheets: Option<Arc<Sheets>>,
     facts: Facts,
-    /// All files, the open ones as they stand in the editor: kept, as servers change more often than texts.
-    picture: Arc<Loaded>,
 }
 
 /// Publishes until the session drops it.
@@ -50,40 +44,29 @@ pub async fn publish(seat: Arc<Seat>) {
             alive = snapshot.changed() => if alive.is_err() { return },
             alive = changes.changed() => if alive.is_err() { return },
         }
-        let files = loaded.borrow_and_update().clone();
+        loaded.mark_unchanged();
         let servers = snapshot.borrow_and_update().clone();
         changes.mark_unchanged();
-        let round = round(&seat, files, servers, &mut seen, &mut shown);
+        let round = round(&seat, servers, &mut seen, &mut shown);
         if AssertUnwindSafe(round).catch_unwind().await.is_err() {
             tracing::error!("the diagnostics of this state of the files could not be computed");
         }
     }
 }
 
-async fn round(
-    seat: &Seat,
-    loaded: Arc<Loaded>,
-    snapshot: Arc<Snapshot>,
-    seen: &mut Seen,
-    shown: &mut BTreeMap<Url, Shown>,
-) {
-    let buffers: Vec<Document> = seat.documents.all().into_iter().filter(|buffer| seat.is_config(buffer)).collect();
-    let same_texts = seen.buffers == buffers && seen.loaded.as_ref().is_some_and(|seen| Arc::ptr_eq(seen, &loaded));
+async fn round(seat: &Arc<Seat>, snapshot: Arc<Snapshot>, seen: &mut Seen, shown: &mut BTreeMap<Url, Shown>) {
     let facts = Facts::of(&snapshot);
-    if same_texts && facts == seen.facts {
-        return;
-    }
-    let (engine, encoding) = (seat.engine.clone(), seat.greeting().encoding);
-    let known = same_texts.then(|| seen.picture.clone());
-    let (files, open) = (loaded.clone(), buffers.clone());
+    let known = seen.sheets.clone().filter(|_| facts == seen.facts);
+    let there = seat.clone();
     // Files may be read and large texts parsed: not on a thread that answers requests.
     let computed = tokio::task::spawn_blocking(move || {
-        let picture = known.unwrap_or_else(|| look::picture(&engine, &files, &open));
-        let wanted = compute(&engine, &picture, &snapshot, &open, encoding);
-        (picture, wanted)
+        let sheets = there.sheets();
+        let same = known.is_some_and(|known| Arc::ptr_eq(&known, &sheets));
+        let wanted = (!same).then(|| compute(&there, &sheets, &snapshot));
+        (sheets, wanted)
     });
-    let Ok((picture, wanted)) = computed.await else { return };
-    *seen = Seen { loaded: Some(loaded), buffers, facts, picture };
+    let Ok((sheets, Some(wanted))) = computed.await else { return };
+    *seen = Seen { sheets: Some(sheets), facts };
     for (uri, (version, diagnostics)) in difference(shown, &wanted) {
         let params = PublishDiagnosticsParams { uri, diagnostics, version };
         seat.editor.notify::<PublishDiagnostics>(&params).await;
@@ -102,45 +85,27 @@ fn difference(shown: &BTreeMap<Url, Shown>, wanted: &BTreeMap<Url, Shown>) -> Ve
 }
 
 /// The diagnostics of every config file; an open buffer counts in place of its file.
-fn compute(
-    engine: &Engine,
-    picture: &Loaded,
-    snapshot: &Snapshot,
-    buffers: &[Document],
-    encoding: Encoding,
-) -> BTreeMap<Url, Shown> {
-    let mut by_path = BTreeMap::new();
+fn compute(seat: &Seat, sheets: &Sheets, snapshot: &Snapshot) -> BTreeMap<Url, Shown> {
     let mut wanted = BTreeMap::new();
-    let depth = engine.settings().borrow().limits.config_depth;
-    for buffer in buffers {
-        let Some(path) = &buffer.path else { continue };
-        match look::source_of(picture, path) {
-            Some(source) => _ = by_path.insert(source, buffer),
-            None => {
-                let alone = look::alone(engine, path, buffer);
-                if let Some(file) = alone.files.first() {
-                    let told = tell(file, &alone, &Snapshot::default(), depth, encoding);
-                    wanted.insert(buffer.uri.clone(), (Some(buffer.version), told));
-                }
-            }
+    let tell = |file: &File, loaded: &Loaded, snapshot: &Snapshot, places: &Places| -> Vec<Diagnostic> {
+        let page = Page::of(file, loaded, snapshot, &seat.variables);
+        let live = if file.exists { ide::live::live(&page) } else { Vec::new() };
+        ide::diagnostics::diagnostics(file, live).iter().map(|problem| places.diagnostic(problem, loaded)).collect()
+    };
+    for sheet in sheets.open.values() {
+        if let Some(file) = sheet.file() {
+            let snapshot = sheet.nothing_runs.as_deref().unwrap_or(snapshot);
+            let told = tell(file, &sheet.loaded, snapshot, &sheet.places);
+            wanted.insert(sheet.document.uri.clone(), (Some(sheet.document.version), told));
         }
     }
-    for file in &picture.files {
-        let diagnostics = tell(file, picture, snapshot, depth, encoding);
-        match by_path.get(&*file.source.path) {
-            Some(buffer) => _ = wanted.insert(buffer.uri.clone(), (Some(buffer.version), diagnostics)),
-            None if diagnostics.is_empty() => {}
-            None => _ = convert::uri(&file.source.path).map(|uri| wanted.insert(uri, (None, diagnostics))),
+    let is_open = |file: &File| sheets.open.values().any(|sheet| sheet.path == file.source.path);
+    for file in sheets.loaded.files.iter().filter(|file| !is_open(file)) {
+        let places = Places::new(&file.text, seat.greeting().encoding);
+        let told = tell(file, &sheets.loaded, snapshot, &places);
+        if !told.is_empty() {
+            convert::uri(&file.source.path).map(|uri| wanted.insert(uri, (None, told)));
         }
     }
     wanted
-}
-
-/// What is wrong with the text of a file, and with what runs because of it.
-fn tell(file: &File, loaded: &Loaded, snapshot: &Snapshot, depth: usize, encoding: Encoding) -> Vec<Diagnostic> {
-    let places = Places::new(&file.text, encoding);
-    let tree = tree::parse(&file.text, depth);
-    let sight = Sight { text: &file.text, tree: &tree, path: &file.source.path, loaded, snapshot };
-    let live = if file.exists { ide::live::live(&sight) } else { Vec::new() };
-    ide::diagnostics::diagnostics(file, live).iter().map(|problem| places.diagnostic(problem, loaded)).collect()
 }

@@ -51,7 +51,11 @@ impl Documents {
     }
 
     pub fn all(&self) -> Vec<Document> {
-        self.lock().values().cloned().collect()
+        self.filter(|_| true)
+    }
+
+    pub fn filter(&self, wanted: impl Fn(&Document) -> bool) -> Vec<Document> {
+        self.lock().values().filter(|document| wanted(document)).cloned().collect()
     }
 
     /// Tells of every change from now on; many changes may be told as one.

@@ -1,5 +1,6 @@
 //! One editor's seat at the engine: what all handlers of its session share.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -9,6 +10,7 @@ use tokio::sync::watch;
 use super::documents::{Document, Documents};
 use super::editor::Editor;
 use super::greeting::Greeting;
+use super::sheets::Shelf;
 use crate::engine::Engine;
 use crate::engine::folders::Claimant;
 
@@ -16,6 +18,9 @@ pub struct Seat {
     pub engine: Engine,
     pub editor: Editor,
     pub documents: Arc<Documents>,
+    pub(super) shelf: Shelf,
+    /// The names of the variables that are set. Their values are nobody's business here.
+    pub variables: BTreeSet<String>,
     greeting: OnceLock<Greeting>,
     /// The workspace folders as the editor last said them.
     folders: watch::Sender<Vec<PathBuf>>,
@@ -29,6 +34,8 @@ impl Seat {
             engine,
             editor,
             documents: Arc::default(),
+            shelf: Shelf::default(),
+            variables: std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect(),
             greeting: OnceLock::new(),
             folders: watch::Sender::new(Vec::new()),
             settled: watch::Sender::new(Vec::new()),

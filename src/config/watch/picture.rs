@@ -180,6 +180,7 @@ mod tests {
                 valid: text.starts_with('{'),
                 servers: vec![text.to_string()],
                 problems: Vec::new(),
+                tree: Arc::default(),
                 text,
             }
         };

@@ -7,9 +7,9 @@ use crate::ide::{diagnostics, live};
 fn at(text: &str, scene: impl Fn(&str) -> Scene) -> (Scene, Vec<Offer>) {
     let cursor = text.find("$0").unwrap();
     let scene = scene(&text.replace("$0", ""));
-    let live = live::live(&scene.sight());
+    let live = live::live(&scene.page());
     let problems = diagnostics::diagnostics(scene.loaded.file(&scene.path).unwrap(), live);
-    let offers = actions(&scene.sight(), &(cursor..cursor), &problems);
+    let offers = actions(&scene.page(), &(cursor..cursor), &problems);
     (scene, offers)
 }
 
@@ -94,14 +94,14 @@ fn each_quick_fix_leaves_a_file_without_that_problem() {
 "#;
     let scene = |text: &str| {
         let scene = Scene::new(text);
-        if scene.sight().entries().iter().any(|entry| entry.view.is_some() && entry.member.key.text == "t") {
+        if scene.page().entries().iter().any(|entry| entry.view.is_some() && entry.member.key.text == "t") {
             return scene.connected("t", &["read"]);
         }
         scene
     };
     let problems = |text: &str| {
         let scene = scene(text);
-        let live = live::live(&scene.sight());
+        let live = live::live(&scene.page());
         diagnostics::diagnostics(scene.loaded.file(&scene.path).unwrap(), live)
     };
     let fixable: Vec<Problem> = problems(text).into_iter().filter(|problem| problem.fix.is_some()).collect();
@@ -109,7 +109,7 @@ fn each_quick_fix_leaves_a_file_without_that_problem() {
     assert!(codes.contains(&"unknown-tool") && codes.contains(&"raw-secret") && fixable.len() >= 8, "{codes:?}");
     for problem in fixable {
         let span = problem.span.clone();
-        let offers = actions(&scene(text).sight(), &span, &problems(text));
+        let offers = actions(&scene(text).page(), &span, &problems(text));
         let offer = offers.iter().find(|offer| offer.problem.as_ref() == Some(&problem)).unwrap();
         let Deed::Edit(edits) = &offer.deed else { panic!("an edit was wanted") };
         let after = edited(text, edits);

@@ -3,7 +3,7 @@ use crate::ide::tests::Scene;
 
 fn shown(scene: &Scene) -> String {
     let all = 0..scene.text.len();
-    let found = hints(&scene.sight(), &all, |name| (name == "fs").then(|| format!("/usr/bin/{name}").into()));
+    let found = hints(&scene.page(), &all, |name| (name == "fs").then(|| format!("/usr/bin/{name}").into()));
     let mut text = scene.text.clone();
     for hint in found.iter().rev() {
         text.insert_str(hint.at, &format!("‹{}›", hint.label));

@@ -99,7 +99,7 @@ fn origin(page: &Page<'_>, view: &ServerView) -> String {
     let hidden: Vec<String> = definition
         .hides
         .iter()
-        .filter(|hidden| page.defines(view) || hidden.file.as_deref() != page.path)
+        .filter(|hidden| page.defines(view) || hidden.file.as_deref() != Some(page.path))
         .map(|hidden| code(&place(hidden.scope, hidden.file.as_deref(), Some(hidden.line))))
         .collect();
     if !hidden.is_empty() {

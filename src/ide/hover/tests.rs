@@ -55,12 +55,11 @@ fn a_server_that_failed_tells_its_last_error_as_plain_text() {
 
 #[test]
 fn a_server_that_is_hidden_tells_by_what() {
-    let fixture = Fixture::new(r#"{ "servers": { "f$0s": { "command": "x" } } }"#);
-    let mut page = fixture.page();
-    page.path = Some(std::path::Path::new("/user/mcp.json"));
-    let hover = hover(&page, fixture.offset).unwrap();
+    let text = r#"{ "servers": { "f$0s": { "command": "x" } } }"#;
+    let fixture = Fixture::new(text).user(&text.replace("$0", ""));
+    let hover = hover(&fixture.page_of("/user/mcp.json"), fixture.offset).unwrap();
     assert!(hover.markdown.contains("Not in force here: `mcp.json:1` (project) comes first."), "{}", hover.markdown);
-    assert!(told(&fixture.saved("{}")).ends_with("its entry counts once the file is saved without errors."));
+    assert!(told(&Fixture::new(text).saved("{}")).ends_with("its entry counts once the file is saved without errors."));
 }
 
 #[test]

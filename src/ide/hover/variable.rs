@@ -61,7 +61,7 @@ pub fn input(page: &Page<'_>, id: &str) -> String {
     let own = Named::Input(id.to_owned());
     let here = uses::uses(page.text, page.tree).iter().any(|used| used.role == Role::Definition && used.named == own);
     let known: Vec<_> = page.loaded.config.inputs.iter().filter(|input| input.id == id).collect();
-    let own = known.iter().find(|input| input.file.as_deref() == page.path);
+    let own = known.iter().find(|input| input.file.as_deref() == Some(page.path));
     match (own.or(known.first()), here) {
         (None, false) => format!("{heading}\n\nNot defined: `inputs` needs an entry with this id."),
         (None, true) => format!("{heading}\n\nAsked for when the file is saved and a server needs it."),

@@ -5,7 +5,7 @@ const TWO: &str = r#"{ "servers": { "a": { "command": "a" }, "b": { "command": "
 
 fn shown(scene: &Scene, hide: &[&str]) -> String {
     let hide: Vec<String> = hide.iter().map(|kind| (*kind).to_owned()).collect();
-    let lenses = lenses(&scene.sight(), None, &hide);
+    let lenses = lenses(&scene.page(), None, &hide);
     let line = |lens: &Lens| {
         format!("{} | {} → {} {}", &scene.text[lens.span.clone()], lens.title, lens.command.name, lens.command.params)
     };
@@ -55,7 +55,7 @@ fn an_unsaved_text_tells_what_saving_it_will_do() {
     let typed = r#"{ "servers": { "a": { "command": "a2" }, "b": { "command": "b" }, "d": { "command": "d" } } }"#;
     let scene = Scene::new(saved).typed(typed);
     let asked = ["a", "d"].map(|name| ServerName::new(name).unwrap()).into();
-    let title = |scene: &Scene, asked: &BTreeSet<ServerName>| lenses(&scene.sight(), Some(asked), &[]).remove(0).title;
+    let title = |scene: &Scene, asked: &BTreeSet<ServerName>| lenses(&scene.page(), Some(asked), &[]).remove(0).title;
     assert_eq!(title(&scene, &asked), "saving: 1 new, 1 restarts, 1 stops, 1 stay; a, d need trust");
     assert_eq!(
         title(&Scene::new(saved).typed("{ \"servers\": { "), &asked),

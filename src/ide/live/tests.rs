@@ -4,7 +4,7 @@ use super::*;
 use crate::ide::tests::{Scene, marked};
 
 fn told(scene: &Scene) -> String {
-    marked(&scene.text, &live(&scene.sight()))
+    marked(&scene.text, &live(&scene.page()))
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_definition_that_another_scope_hides_is_grey_and_leads_there() {
     "a": { "command": "b" } } }
     ^^^ information hidden: `a` has no effect here: a file of scope `project` defines it, too, and counts
     "#);
-    let problem = live(&scene.sight()).remove(0);
+    let problem = live(&scene.page()).remove(0);
     assert!(problem.unnecessary);
     assert_eq!(problem.related[0].file, std::path::Path::new("/w/mcp.json"));
 }
@@ -100,7 +100,7 @@ fn a_text_that_does_not_parse_still_shows_what_its_servers_do() {
 
 #[test]
 fn facts_stay_the_same_while_nothing_that_is_shown_changes() {
-    let facts = |scene: &Scene| Facts::of(scene.sight().snapshot);
+    let facts = |scene: &Scene| Facts::of(scene.page().snapshot);
     let scene = Scene::new(r#"{ "servers": { "a": { "command": "a" } } }"#).connected("a", &["x"]);
     let before = facts(&scene);
     let scene = scene.change("a", |view| {
