@@ -172,8 +172,8 @@ impl Editor {
         let started = Instant::now();
         let answer = self.request(&method, params)?;
         let took = started.elapsed();
-        if answer.len() < 60 {
-            return Err(io::Error::other(format!("{method} says nothing at line {line}: {answer}")));
+        if answer.get(..60).unwrap_or(&answer).contains("\"error\"") {
+            return Err(io::Error::other(format!("{method} failed at line {line}: {answer}")));
         }
         Ok(took)
     }

@@ -27,8 +27,9 @@ pub enum Edit {
     /// Sets what stands at a path. Objects on the way are made; an object that is there keeps its comments and the
     /// order of its keys.
     Set { path: Vec<Step>, value: Value },
-    /// Puts a value there as it was written elsewhere, comments and all.
-    Paste { path: Vec<Step>, text: String },
+    /// Puts a value there as it was written elsewhere, comments and all. `above` are the comments that belong to it and
+    /// stand over its key.
+    Paste { path: Vec<Step>, above: Vec<String>, text: String },
     /// Removes a key, with the comment that stands right above it. What is not there is no error.
     Remove { path: Vec<Step> },
 }
@@ -125,16 +126,21 @@ pub fn remove_server(text: &str, name: &str) -> Result<String, EditError> {
     apply(text, &[Edit::remove(&[section, name])])
 }
 
-/// Takes a server out of one text and puts it into another as it was written: `(from, to)` afterwards.
+/// Takes a server out of one text and puts it into another as it was written, with the comments over it and behind it:
+/// `(from, to)` afterwards.
 pub fn move_server(from: &str, to: &str, file: &Path, name: &str) -> Result<(String, String), EditError> {
     let section = section_of(from, name)?;
     let missing = || EditError::Missing(name.to_owned());
     let tree = parse(from)?.ok_or_else(missing)?;
-    let node = tree.find(&steps(&[section, name])).ok_or_else(missing)?;
-    let written = Layout::of(from).unindented(from, node);
+    let parent = tree.find(&steps(&[section])).ok_or_else(missing)?;
+    let member = parent.get(name).ok_or_else(missing)?;
+    let written = Layout::of(from).unindented(from, &member.value);
+    let above = splice::comments(from, &tree, parent, member);
     let target = section_for(to, file, name)?;
-    let moved =
-        apply(to, &[Edit::remove(&[target, name]), Edit::Paste { path: steps(&[target, name]), text: written }])?;
+    let moved = apply(
+        to,
+        &[Edit::remove(&[target, name]), Edit::Paste { path: steps(&[target, name]), above, text: written }],
+    )?;
     Ok((apply(from, &[Edit::remove(&[section, name])])?, moved))
 }
 

@@ -54,6 +54,7 @@ pub struct Entry {
     pub name: ServerName,
     pub place: Span,
     pub line: u32,
+    pub rule_lines: BTreeMap<String, u32>,
     pub spec: ServerSpec,
     pub written: Value,
 }
@@ -219,7 +220,8 @@ fn one(reader: &mut Reader<'_>, member: &Member, lines: &LineIndex) -> Option<En
     let spec = reader.in_key(member, |reader| server::server(reader, member));
     let place = member.key.span.clone();
     let line = lines.line(place.start);
-    Some(Entry { name: name?, place, line, spec: spec?, written: member.value.to_value() })
+    let rule_lines = tools::lines(&member.value, lines);
+    Some(Entry { name: name?, place, line, rule_lines, spec: spec?, written: member.value.to_value() })
 }
 
 fn server_name(reader: &mut Reader<'_>, member: &Member) -> Option<ServerName> {

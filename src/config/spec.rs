@@ -33,6 +33,8 @@ pub struct Definition {
     pub place: Span,
     /// Zero-based line of `place`.
     pub line: u32,
+    /// Zero-based lines of its rules, by their patterns. Not part of `spec`: a rule that only moved says the same.
+    pub rule_lines: BTreeMap<String, u32>,
     pub spec: ServerSpec,
     /// The entry as written, never expanded.
     pub written: Arc<Value>,

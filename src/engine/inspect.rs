@@ -164,6 +164,7 @@ impl Engine {
             folder,
             place: 0..0,
             line: 0,
+            rule_lines: Default::default(),
             spec,
             written: Arc::new(config),
             hides: Vec::new(),

@@ -1,23 +1,33 @@
-//! A server or an input renamed, with everything in the file that speaks of it. Globs stay as they are: what they
+//! A server or an input renamed, with everything that speaks of it, in all files. Globs stay as they are: what they
 //! match is their author's business.
+
+use std::path::Path;
+use std::sync::Arc;
 
 use super::page::Page;
 use super::uses::{self, Named, Use};
+use crate::config::File;
 use crate::config::problem::TextEdit;
-use crate::model::ServerName;
+use crate::model::{Scope, ServerName};
+use crate::policy::place;
 
 /// What can be renamed at an offset: the name and where it stands.
 pub fn renamable(page: &Page<'_>, offset: usize) -> Option<Use> {
     let used = uses::at(page.text, page.tree, offset)?;
     // A glob is no name, and a server that another file defines keeps the name that it has there.
-    uses::uses(page.text, page.tree)
-        .iter()
-        .any(|other| other.role == uses::Role::Definition && other.named == used.named)
-        .then_some(used)
+    defines(&uses::uses(page.text, page.tree), &used.named).then_some(used)
 }
 
-/// The edits of this file; the error says why the name cannot be had.
-pub fn rename(page: &Page<'_>, offset: usize, new: &str) -> Result<Vec<TextEdit>, String> {
+/// The edits of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renamed {
+    /// `None`: the file that was asked about.
+    pub file: Option<Arc<Path>>,
+    pub edits: Vec<TextEdit>,
+}
+
+/// The edits of this file, and of the others that speak of what it defines; the error says why the name cannot be had.
+pub fn rename(page: &Page<'_>, offset: usize, new: &str) -> Result<Vec<Renamed>, String> {
     let used = renamable(page, offset)
         .ok_or_else(|| "only servers and inputs that this file defines can be renamed".to_owned())?;
     let renamed = match &used.named {
@@ -25,15 +35,41 @@ pub fn rename(page: &Page<'_>, offset: usize, new: &str) -> Result<Vec<TextEdit>
         Named::Input(_) => return Err("an input's id holds letters, digits, `.`, `-` and `_`".to_owned()),
         _ => Named::Server(ServerName::new(new).map_err(|error| error.to_string())?.into()),
     };
-    let all = uses::uses(page.text, page.tree);
-    let taken = |other: &Use| other.role == uses::Role::Definition && other.named == renamed;
-    if renamed != used.named && all.iter().any(taken) {
+    let own = uses::uses(page.text, page.tree);
+    if renamed != used.named && defines(&own, &renamed) {
         return Err(format!("`{new}` is taken in this file; choose another name"));
     }
-    let same = all.into_iter().filter(|other| other.named == used.named);
-    let mut edits: Vec<TextEdit> = same.map(|other| TextEdit::replace(other.span, new)).collect();
+    let mut all = vec![Renamed { file: None, edits: edits(own, &used.named, new) }];
+    for file in page.loaded.files.iter().filter(|file| &*file.source.path != page.path) {
+        let uses = uses::uses(&file.text, &file.tree);
+        if renamed != used.named && speaks_here(page, file) && defines(&uses, &renamed) {
+            let place = place(file.source.scope, Some(&file.source.path), None);
+            return Err(format!("`{new}` is taken in {place}; choose another name"));
+        }
+        // A file that defines the name itself speaks of its own.
+        if speaks_here(page, file) && file.source.scope != Scope::Managed && !defines(&uses, &used.named) {
+            let edits = edits(uses, &used.named, new);
+            all.extend((!edits.is_empty()).then(|| Renamed { file: Some(file.source.path.clone()), edits }));
+        }
+    }
+    Ok(all)
+}
+
+/// Whether names mean the same in both files: not in two workspace folders, each of which has servers of its own.
+fn speaks_here(page: &Page<'_>, file: &File) -> bool {
+    let own = page.loaded.file(page.path).and_then(|file| file.source.folder.as_deref());
+    file.source.folder.is_none() || own.is_none() || file.source.folder.as_deref() == own
+}
+
+fn defines(uses: &[Use], named: &Named) -> bool {
+    uses.iter().any(|used| used.role == uses::Role::Definition && used.named == *named)
+}
+
+fn edits(uses: Vec<Use>, named: &Named, new: &str) -> Vec<TextEdit> {
+    let same = uses.into_iter().filter(|used| used.named == *named);
+    let mut edits: Vec<TextEdit> = same.map(|used| TextEdit::replace(used.span, new)).collect();
     edits.sort_by_key(|edit| edit.span.start);
-    Ok(edits)
+    edits
 }
 
 fn is_id(text: &str) -> bool {
@@ -48,7 +84,7 @@ mod tests {
     fn renamed(marked: &str, new: &str) -> String {
         let fixture = Fixture::new(marked);
         match rename(&fixture.page(), fixture.offset, new) {
-            Ok(edits) => apply(&fixture.text, &edits),
+            Ok(all) => apply(&fixture.text, &all[0].edits),
             Err(error) => format!("error: {error}"),
         }
     }
@@ -65,6 +101,27 @@ mod tests {
         "#);
         assert_eq!(renamed(text, "git"), "error: `git` is taken in this file; choose another name");
         assert!(renamed(text, "a b").starts_with("error: a server's name holds only"), "{}", renamed(text, "a b"));
+    }
+
+    #[test]
+    fn other_files_that_speak_of_it_follow_and_those_with_one_of_their_own_do_not() {
+        let text = r#"{ "servers": { "fs$0": { "command": "fs" } } }"#;
+        let user = |own: &str| {
+            format!(
+                r#"{{ "servers": {{ {own} }}, "policy": {{ "allowlist": [{{ "server": "fs", "tool": "x" }}] }}, "actions": [{{ "title": "t", "tool": "mcp__fs__x" }}] }}"#
+            )
+        };
+        let other = |own: &str| {
+            let fixture = Fixture::new(text).user(&user(own));
+            let all = rename(&fixture.page(), fixture.offset, "files")?;
+            Ok::<_, String>(all.get(1).map(|other| apply(&user(own), &other.edits)))
+        };
+        insta::assert_snapshot!(other("").unwrap().unwrap(), @r#"{ "servers": {  }, "policy": { "allowlist": [{ "server": "files", "tool": "x" }] }, "actions": [{ "title": "t", "tool": "mcp__files__x" }] }"#);
+        assert_eq!(other(r#""fs": { "command": "y" }"#), Ok(None));
+        assert_eq!(
+            other(r#""files": { "command": "y" }"#),
+            Err("`files` is taken in user mcp.json; choose another name".to_owned())
+        );
     }
 
     #[test]

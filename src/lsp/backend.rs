@@ -156,8 +156,8 @@ impl LanguageServer for Backend {
 
     async fn rename(&self, params: RenameParams) -> Result<Option<WorkspaceEdit>> {
         let renamed = self.at(&params.text_document_position, |look, places, offset| {
-            let edits = ide::rename::rename(&look.page(), offset, &params.new_name)?;
-            Ok(places.renamed(&edits, look.uri()))
+            let renamed = ide::rename::rename(&look.page(), offset, &params.new_name)?;
+            Ok(places.renamed(&renamed, look.uri(), &look.sheet.loaded))
         });
         renamed?.transpose().map_err(|reason: String| Error::invalid_params(reason))
     }

@@ -148,7 +148,8 @@ impl ServerRules {
                 Counts::of(Level::AllowAlways, (definition.scope, definition.file.as_deref()), definition),
                 &ground,
                 &|pattern| {
-                    let place = place(definition.scope, definition.file.as_deref(), Some(definition.line));
+                    let line = definition.rule_lines.get(pattern).copied().unwrap_or(definition.line);
+                    let place = place(definition.scope, definition.file.as_deref(), Some(line));
                     format!("{place} tools.{pattern}").into()
                 },
             ),

@@ -16,6 +16,7 @@ pub(super) fn definition(scope: Scope, file: &str, tools: &[(&str, LevelRule)]) 
         folder: scope.needs_trust().then(|| Path::new("/work").into()),
         place: 0..0,
         line: 2,
+        rule_lines: Default::default(),
         spec: ServerSpec {
             tools: tools
                 .iter()

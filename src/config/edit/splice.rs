@@ -13,7 +13,7 @@ pub fn changes(text: &str, tree: &Tree, edit: &Edit) -> Result<Vec<TextEdit>, Ed
     let Some(root) = &tree.root else { return Ok(Vec::new()) };
     match edit {
         Edit::Set { path, value } => splice.set(root, path, &Content::Value(value)),
-        Edit::Paste { path, text } => splice.set(root, path, &Content::Text(text)),
+        Edit::Paste { path, above, text } => splice.set(root, path, &Content::Text { above, written: text }),
         Edit::Remove { path } => Ok(splice.remove(root, path)),
     }
 }
@@ -21,14 +21,10 @@ pub fn changes(text: &str, tree: &Tree, edit: &Edit) -> Result<Vec<TextEdit>, Ed
 /// The same for a text that holds nothing but blanks and comments, which stay on top.
 pub fn first(text: &str, edit: &Edit) -> Vec<TextEdit> {
     let layout = Layout::of(text);
-    let (path, value) = match edit {
-        Edit::Set { path, value } => (path, value.clone()),
-        // Pasted text is put into what stands there; nothing is there to be removed.
-        Edit::Paste { .. } | Edit::Remove { .. } => return Vec::new(),
-    };
+    let Edit::Set { path, value } = edit else { return Vec::new() };
     let kept = text.trim_end().len();
     let before = if text.trim_start_matches('\u{feff}').trim().is_empty() { "" } else { layout.newline };
-    let written = layout.write(&nested(path, value), "");
+    let written = layout.write(&nested(path, value.clone()), "");
     vec![TextEdit::replace(kept..text.len(), format!("{before}{written}{}", layout.newline))]
 }
 
@@ -48,7 +44,21 @@ pub fn put(text: &str, mut changes: Vec<TextEdit>) -> String {
 
 enum Content<'a> {
     Value(&'a Value),
-    Text(&'a str),
+    Text { above: &'a [String], written: &'a str },
+}
+
+/// The comments that belong to a member: right above it, and behind it on its last line.
+pub fn comments(text: &str, tree: &Tree, parent: &Node, member: &Member) -> Vec<String> {
+    let splice = Splice { text, tree, layout: Layout::of(text) };
+    let comma = splice.comma_after(member.value.span.end);
+    let end = comma.map_or(member.value.span.end, |comma| comma + 1);
+    let Some(lines) = splice.own_lines(parent, member, end) else { return Vec::new() };
+    let outside = |comment: &&Span| {
+        let above = lines.start <= comment.start && comment.end <= member.key.span.start;
+        above || (member.value.span.end <= comment.start && comment.end <= lines.end)
+    };
+    let own = tree.comments.iter().filter(outside).filter_map(|comment| text.get(comment.clone()));
+    own.map(str::to_owned).collect()
 }
 
 struct Splice<'a> {
@@ -79,7 +89,7 @@ impl Splice<'_> {
         }
         Ok(match content {
             Content::Value(value) => self.replace(node, value),
-            Content::Text(written) => {
+            Content::Text { written, .. } => {
                 let indent = indent_at(self.text, node.span.start);
                 vec![TextEdit::replace(node.span.clone(), self.layout.indented(written, indent))]
             }
@@ -110,22 +120,37 @@ impl Splice<'_> {
         let key = key.to_owned();
         match content {
             Content::Value(value) => self.insert_all(node, members, &[(&key, &nested(rest, (*value).clone()))]),
-            Content::Text(written) if rest.is_empty() => self.insert_written(node, members, |indent| {
-                format!("{}: {}", quote(&key), self.layout.indented(written, indent))
-            }),
+            Content::Text { above, written } if rest.is_empty() => {
+                let inline = self.on_one_line(node) && !members.is_empty();
+                self.insert_written(node, members, |indent| {
+                    let above: String = above.iter().map(|comment| self.over(comment, indent, inline)).collect();
+                    format!("{above}{}: {}", quote(&key), self.layout.indented(written, indent))
+                })
+            }
             // Under objects that have to be made first, written text has no place of its own yet.
-            Content::Text(written) => self.insert_written(node, members, |indent| {
+            Content::Text { above, written } => self.insert_written(node, members, |indent| {
                 let mut indent = indent.to_owned();
                 let (mut open, mut close) = (format!("{}: ", quote(&key)), String::new());
                 for step in rest {
                     let Step::Key(inner) = step else { continue };
                     let deeper = format!("{indent}{}", self.layout.unit);
-                    open.push_str(&format!("{{{}{deeper}{}: ", self.layout.newline, quote(inner)));
+                    let above: String = above.iter().map(|comment| self.over(comment, &deeper, false)).collect();
+                    open.push_str(&format!("{{{}{deeper}{above}{}: ", self.layout.newline, quote(inner)));
                     close = format!("{}{indent}}}{close}", self.layout.newline);
                     indent = deeper;
                 }
                 format!("{open}{}{close}", self.layout.indented(written, &indent))
             }),
+        }
+    }
+
+    /// A comment with what has to stand between it and the key below it.
+    fn over(&self, comment: &str, indent: &str, inline: bool) -> String {
+        match (inline, comment.strip_prefix("//")) {
+            (false, _) => format!("{}{}{indent}", self.layout.indented(comment, indent), self.layout.newline),
+            // Behind a line comment, the rest of the line would be part of it.
+            (true, Some(words)) => format!("/*{} */ ", words.trim_end().replace("*/", "* /")),
+            (true, None) => format!("{comment} "),
         }
     }
 

@@ -208,16 +208,26 @@ fn a_level_is_set_and_taken_back_without_a_trace() {
 }
 
 #[test]
-fn a_server_moves_with_the_comments_inside_it() {
-    let to = "{\n\t\"mcpServers\": {\n\t\t\"x\": {}\n\t}\n}\n";
-    let (from, to) = move_server(COMMENTED, to, Path::new("/p/.mcp.json"), "git").unwrap();
+fn a_server_moves_with_its_comments() {
+    let tabs = "{\n\t\"mcpServers\": {\n\t\t\"x\": {}\n\t}\n}\n";
+    let (from, to) = move_server(COMMENTED, tabs, Path::new("/p/.mcp.json"), "git").unwrap();
     assert_eq!(from, remove(COMMENTED, &["servers", "git"]));
     assert_eq!(
         to,
-        "{\n\t\"mcpServers\": {\n\t\t\"x\": {},\n\t\t\"git\": {\n\t\t\t\"command\": \"git-mcp\", // the program\n\t\t\t\"args\": [\"-v\"]\n\t\t}\n\t}\n}\n"
+        "{\n\t\"mcpServers\": {\n\t\t\"x\": {},\n\t\t/* git */\n\t\t\"git\": {\n\t\t\t\"command\": \"git-mcp\", // the program\n\t\t\t\"args\": [\"-v\"]\n\t\t}\n\t}\n}\n"
     );
-    let (_, fresh) = move_server(COMMENTED, "{}", Path::new("/p/mcp.json"), "git").unwrap();
-    assert!(fresh.contains("// the program") && parse(&fresh).is_ok(), "{fresh}");
+    // Into a file that does not exist yet, into an empty object, and into one that stands on one line.
+    for (empty, section) in [("", "servers"), ("{}", "servers"), ("// mine\n", "servers")] {
+        let (_, fresh) = move_server(COMMENTED, empty, Path::new("/p/mcp.json"), "fs").unwrap();
+        let expected = format!(
+            "{{\n  \"{section}\": {{\n    // files\n    // on one line\n    \"fs\": {{ \"command\": \"npx\" }}\n  }}\n}}"
+        );
+        assert!(fresh.trim_end().ends_with(&expected), "{fresh}");
+        assert_eq!(fresh.contains("mine"), empty.contains("mine"));
+    }
+    let line = "{ \"servers\": { \"x\": {} } }";
+    let (_, to) = move_server(COMMENTED, line, Path::new("/p/mcp.json"), "fs").unwrap();
+    assert_eq!(to, "{ \"servers\": { \"x\": {}, /* files */ /* on one line */ \"fs\": { \"command\": \"npx\" } } }");
 }
 
 #[test]

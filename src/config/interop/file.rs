@@ -94,7 +94,7 @@ pub fn put(
         section
     };
     let path = path.iter().map(|key| Step::Key((*key).to_owned())).collect();
-    edit::apply(&section, &[Edit::Paste { path, text: commented(entry, comments) }])
+    edit::apply(&section, &[Edit::Paste { path, above: Vec::new(), text: commented(entry, comments) }])
 }
 
 /// The file without this entry.

@@ -2,12 +2,15 @@
 //!
 //! What cannot be read denies. A mistyped `deny` must not become permission.
 
+use std::collections::BTreeMap;
+
 use super::keys::{CASE, CONDITION};
 use super::reader::{Fields, Reader, suggest};
 use crate::config::problem::{Problem, Span};
 use crate::config::spec::{Case, Condition, LevelRule, ToolRule};
 use crate::config::tree::{Kind, Member, Node, Step};
 use crate::model::Level;
+use crate::text::lines::LineIndex;
 use crate::text::one_line;
 
 /// Everything an entry says about its tools: `tools`, and the lists of other hosts that narrow.
@@ -25,6 +28,25 @@ pub fn all(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<ToolRule> {
         rules.extend(only(names, &rules));
     }
     rules
+}
+
+/// Where the rules of an entry stand: pattern → zero-based line.
+pub fn lines(entry: &Node, lines: &LineIndex) -> BTreeMap<String, u32> {
+    let mut found = BTreeMap::new();
+    for member in entry.members().unwrap_or_default() {
+        if !matches!(
+            member.key.text.as_str(),
+            "tools" | "disabled_tools" | "disabledTools" | "excludeTools" | "enabled_tools" | "includeTools"
+        ) {
+            continue;
+        }
+        let keys =
+            member.value.members().unwrap_or_default().iter().map(|rule| (rule.key.text.as_str(), &rule.key.span));
+        let items = member.value.items().unwrap_or_default().iter();
+        let names = items.filter_map(|item| Some((item.text()?, &item.span)));
+        found.extend(keys.chain(names).map(|(pattern, span)| (pattern.to_owned(), lines.line(span.start))));
+    }
+    found
 }
 
 fn tools(reader: &mut Reader<'_>, node: &Node) -> Vec<ToolRule> {

@@ -13,6 +13,7 @@ use crate::config::{Loaded, Span, problem};
 use crate::ide::completion::{Completions, Item, ItemKind};
 use crate::ide::definition::Spot;
 use crate::ide::hover::Hover;
+use crate::ide::rename::Renamed;
 use crate::ide::uses::{Role, Use};
 
 /// Whether the editor knows tab stops.
@@ -95,9 +96,16 @@ impl Places {
         DocumentHighlight { range: self.range(&used.span), kind: Some(kind) }
     }
 
-    pub fn renamed(&self, edits: &[problem::TextEdit], own: &Url) -> WorkspaceEdit {
-        let edits = edits.iter().map(|edit| self.text_edit(edit)).collect();
-        WorkspaceEdit { changes: Some(HashMap::from([(own.clone(), edits)])), ..WorkspaceEdit::default() }
+    /// All files' edits as one, so that they are undone as one.
+    pub fn renamed(&self, all: &[Renamed], own: &Url, loaded: &Loaded) -> WorkspaceEdit {
+        let of_file = |renamed: &Renamed| {
+            let edits = |places: &Places| renamed.edits.iter().map(|edit| places.text_edit(edit)).collect();
+            match renamed.file.as_deref() {
+                None => Some((own.clone(), edits(self))),
+                Some(path) => Some((uri(path)?, edits(&Places::new(&loaded.file(path)?.text, self.encoding)))),
+            }
+        };
+        WorkspaceEdit { changes: Some(all.iter().filter_map(of_file).collect()), ..WorkspaceEdit::default() }
     }
 
     /// Spans from the innermost on, each a part of the next.

@@ -25,6 +25,7 @@ fn definition(folder: &Path) -> Definition {
         folder: Some(folder.into()),
         place: 0..0,
         line: 0,
+        rule_lines: Default::default(),
         spec: ServerSpec {
             launch: Launch::Stdio(Stdio {
                 command: "sh".into(),

@@ -42,6 +42,7 @@ impl Stage {
             folder: None,
             place: Span::default(),
             line: 0,
+            rule_lines: Default::default(),
             spec: ServerSpec::new(Launch::Stdio(stdio)),
             written: Arc::default(),
             hides: Vec::new(),

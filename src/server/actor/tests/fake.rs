@@ -165,6 +165,7 @@ pub fn definition(change: impl FnOnce(&mut ServerSpec)) -> Definition {
         folder: None,
         place: Span::default(),
         line: 0,
+        rule_lines: Default::default(),
         spec,
         written: Arc::default(),
         hides: Vec::new(),
