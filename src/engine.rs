@@ -45,6 +45,7 @@ use crate::secrets::Keyring;
 use crate::server::Context;
 use crate::settings::Settings;
 use crate::store::{Health, Options, Store};
+use crate::text::Secret;
 use approvals::Approvals;
 use editors::Editors;
 pub use hub::Action;
@@ -275,6 +276,19 @@ impl Engine {
         let project = self.0.folders.borrow().first().cloned();
         let project = project.as_deref().unwrap_or(Path::new(""));
         self.0.store.configure(Options::new(project, &self.0.settings.borrow()));
+    }
+
+    /// Keeps a value for `${keyring:name}`. One that is kept under this name already is not replaced by another.
+    pub async fn keep_secret(&self, name: &str, value: &Secret) -> Result<()> {
+        let keyring = self.0.vault.keyring();
+        let entry = crate::secrets::keyring_name(name);
+        match keyring.get(&entry).await? {
+            Some(known) if known == *value => Ok(()),
+            Some(_) => Err(Error::Conflict(format!(
+                "the keyring holds another value as `{name}`; `mcp-sidecar secret remove {name}` takes it away"
+            ))),
+            None => keyring.set(&entry, value).await,
+        }
     }
 
     /// Loads the config as if the open buffers were saved.

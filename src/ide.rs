@@ -8,6 +8,7 @@ pub mod definition;
 pub mod diagnostics;
 mod entry;
 mod expected;
+pub mod fixes;
 #[cfg(test)]
 mod fixture;
 pub mod folding;

@@ -14,6 +14,7 @@ mod convert;
 mod diagnostics;
 mod documents;
 mod editor;
+mod edits;
 mod first;
 mod frames;
 mod front;
@@ -25,12 +26,15 @@ mod message;
 mod pages;
 mod parent;
 mod publish;
+mod reference;
 mod refresh;
 mod sdk;
 mod seat;
 mod sheets;
+mod show;
 mod stdio;
 pub mod streams;
+mod told;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 

@@ -30,6 +30,8 @@ pub struct Problem {
     pub related: Vec<Related>,
     /// Grey it out: it has no effect.
     pub unnecessary: bool,
+    /// Strike it out: there is a better way to say it.
+    pub deprecated: bool,
 }
 
 /// A change of the same file that removes the problem.
@@ -80,6 +82,7 @@ impl Problem {
             fix: None,
             related: Vec::new(),
             unnecessary: false,
+            deprecated: false,
         }
     }
 
@@ -102,6 +105,12 @@ impl Problem {
     /// Marks what it is about as having no effect.
     pub fn unnecessary(mut self) -> Self {
         self.unnecessary = true;
+        self
+    }
+
+    /// Marks what it is about as an old way to say it.
+    pub fn deprecated(mut self) -> Self {
+        self.deprecated = true;
         self
     }
 

@@ -89,6 +89,10 @@ pub fn shape(tree: &Tree, source: &Source, lines: &LineIndex, limits: &Limits, w
     }
     shaped.wanted_inputs = reader.inputs;
     shaped.problems = reader.problems;
+    // In a file of another host, that host's spelling is the right one.
+    if host(&source.path).is_some() {
+        shaped.problems.retain(|problem| problem.code != "deprecated-spelling");
+    }
     let more = shaped.problems.len().saturating_sub(MOST_PROBLEMS);
     if more > 0 {
         // Errors first, so that what is cut are the lesser ones.
@@ -163,19 +167,23 @@ fn read_root(
 
 /// The host whose file this is may not know the spelling that is used, and say nothing.
 fn other_spelling(reader: &mut Reader<'_>, section: &Member, path: &Path) {
-    let ends = |end: &str| path.ends_with(end);
-    let (host, right) = match () {
-        () if ends(".vscode/mcp.json") => ("VS Code", "servers"),
-        () if ends(".cursor/mcp.json") => ("Cursor", "mcpServers"),
-        () if ends(".mcp.json") => ("Claude Code", "mcpServers"),
-        () => return,
-    };
+    let Some((host, right)) = host(path) else { return };
     let written = section.key.text.as_str();
     if written != right {
         let message = format!("{host} does not read `{written}` in this file, only `{right}`");
         let edit = TextEdit::replace(section.key.span.clone(), quoted(right));
         let problem = Problem::hint("other-spelling", section.key.span.clone(), message);
         reader.report(problem.fix(format!("change to `{right}`"), vec![edit]));
+    }
+}
+
+/// The host that also reads a file of this name, and how it spells `servers`.
+fn host(path: &Path) -> Option<(&'static str, &'static str)> {
+    match () {
+        () if path.ends_with(".vscode/mcp.json") => Some(("VS Code", "servers")),
+        () if path.ends_with(".cursor/mcp.json") => Some(("Cursor", "mcpServers")),
+        () if path.ends_with(".mcp.json") => Some(("Claude Code", "mcpServers")),
+        () => None,
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::command::Command;
 use super::entry::Entry;
+use super::fixes;
 use super::lenses::runnable;
 use super::page::Page;
 use crate::config::problem::{Fix, TextEdit};
@@ -35,16 +36,26 @@ pub enum Kind {
 pub enum Deed {
     Edit(Vec<TextEdit>),
     Run(Command),
+    /// Puts the secret that stands here into the keyring.
+    Keep(Span),
 }
 
 /// What can be done here. `problems` are all of the file, live ones included.
 pub fn actions(page: &Page<'_>, part: &Span, problems: &[Problem]) -> Vec<Offer> {
     let touches = |span: &Span| span.start <= part.end && part.start <= span.end;
     let here: Vec<&Problem> = problems.iter().filter(|problem| touches(&problem.span)).collect();
-    let mut offers: Vec<Offer> = here.iter().filter_map(|problem| quick_fix(problem)).collect();
+    let mut offers: Vec<Offer> = here.iter().flat_map(|problem| quick_fixes(page, problem)).collect();
+    offers.extend(other_section(page, part));
     let Some(entry) = page.entry_at(part.start) else { return offers };
     if let Some(view) = entry.view {
         offers.extend(here.iter().filter_map(|problem| remedy(view, problem)));
+    }
+    if ["type", "transport", "transportType"].iter().all(|key| entry.value(key).is_none())
+        && let Some(definition) = entry.definition
+        && let Some(fix) = fixes::add_type(page, &entry.member.value, definition.spec.launch.transport())
+    {
+        let (title, deed) = (sentence(&fix.title), Deed::Edit(fix.edits));
+        offers.push(Offer { title, kind: Kind::Rewrite, deed, problem: None });
     }
     levels(page, &entry, part, &mut offers);
     if let Some(view) = entry.view {
@@ -53,10 +64,38 @@ pub fn actions(page: &Page<'_>, part: &Span, problems: &[Problem]) -> Vec<Offer>
     offers
 }
 
-fn quick_fix(problem: &Problem) -> Option<Offer> {
-    let Fix { title, edits } = problem.fix.as_ref()?;
-    let (kind, deed) = (Kind::QuickFix, Deed::Edit(edits.clone()));
-    Some(Offer { title: sentence(title), kind, deed, problem: Some(problem.clone()) })
+fn quick_fixes(page: &Page<'_>, problem: &Problem) -> Vec<Offer> {
+    let offer = |title: &str, deed| Offer {
+        title: sentence(title),
+        kind: Kind::QuickFix,
+        deed,
+        problem: Some(problem.clone()),
+    };
+    let fixes = fixes::fixes(page, problem).into_iter();
+    let mut offers: Vec<Offer> = fixes.map(|Fix { title, edits }| offer(&title, Deed::Edit(edits))).collect();
+    if let Some(kept) = fixes::secret(page, problem) {
+        let title = format!("move it into the keyring as `{}`", kept.name);
+        offers.push(offer(&title, Deed::Keep(problem.span.clone())));
+    }
+    offers
+}
+
+/// The other spelling of `servers`, under the cursor; both at once are one section each.
+fn other_section(page: &Page<'_>, part: &Span) -> Option<Offer> {
+    let root = page.tree.root.as_ref()?;
+    let (ours, theirs) = (root.get("servers"), root.get("mcpServers"));
+    let (section, other) = match (ours, theirs) {
+        (Some(section), None) => (section, "mcpServers"),
+        (None, Some(section)) => (section, "servers"),
+        _ => return None,
+    };
+    let span = &section.key.span;
+    if part.end < span.start || span.end < part.start {
+        return None;
+    }
+    let edit = TextEdit::replace(span.clone(), format!("\"{other}\""));
+    let title = format!("Change `{}` to `{other}`", section.key.text);
+    Some(Offer { title, kind: Kind::Rewrite, deed: Deed::Edit(vec![edit]), problem: None })
 }
 
 /// What helps against a problem that no change of the text can mend.

@@ -20,6 +20,11 @@ impl Command {
         Self { name, params: json!({}) }
     }
 
+    /// A command that works on the file; the front knows the file's address and fills it in.
+    pub fn in_this_file(name: &'static str) -> Self {
+        Self { name, params: json!({ "uri": null }) }
+    }
+
     pub fn trust(server: &ServerName, trusted: bool) -> Self {
         Self { name: "mcp.server.trust", params: json!({ "server": server, "trusted": trusted }) }
     }

@@ -1,15 +1,30 @@
 //! What is wrong with a config file, in the order in which it is read.
 
+use super::live;
+use super::page::Page;
 use crate::config::{File, Problem};
 
 /// More complaints than this about one file help nobody.
 const MOST: usize = 500;
 
-/// The problems of a file, each once, worst first where two stand at the same place. `live` are those that its servers
-/// have beside those of its text.
-pub fn diagnostics(file: &File, live: Vec<Problem>) -> Vec<Problem> {
-    let mut problems = file.problems.clone();
-    problems.extend(live);
+/// The problems of a file: those of its text, and those that its servers have.
+pub fn diagnostics(page: &Page<'_>, file: &File) -> Vec<Problem> {
+    if !file.exists {
+        return ordered(file.problems.clone());
+    }
+    // A server that runs as it is written has found its program and its variables, whatever the look at the text said.
+    let running = live::running(page);
+    let refuted = |problem: &&Problem| {
+        let by = |span: &crate::config::Span| span.start <= problem.span.start && problem.span.end <= span.end;
+        matches!(problem.code, "command-not-found" | "unset-variable") && running.iter().any(by)
+    };
+    let mut problems: Vec<Problem> = file.problems.iter().filter(|problem| !refuted(problem)).cloned().collect();
+    problems.extend(live::live(page));
+    ordered(problems)
+}
+
+/// Each once, worst first where two stand at the same place.
+fn ordered(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems.sort_by(|one, other| {
         let place = |problem: &Problem| (problem.span.start, problem.severity, problem.span.end);
         place(one).cmp(&place(other)).then_with(|| one.code.cmp(other.code))
@@ -21,10 +36,9 @@ pub fn diagnostics(file: &File, live: Vec<Problem>) -> Vec<Problem> {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Severity, Source};
-    use crate::model::Scope;
-
     use super::*;
+    use crate::config::Severity;
+    use crate::ide::tests::Scene;
 
     #[test]
     fn problems_come_in_reading_order_and_only_once() {
@@ -35,16 +49,20 @@ mod tests {
             warning,
             Problem::new(Severity::Hint, "hint", 0..1, "c"),
         ];
-        let file = File {
-            source: Source { path: std::path::Path::new("/mcp.json").into(), scope: Scope::Project, folder: None },
-            exists: true,
-            valid: true,
-            servers: Vec::new(),
-            problems,
-            text: "".into(),
-            tree: Default::default(),
-        };
-        let codes: Vec<_> = diagnostics(&file, Vec::new()).iter().map(|problem| problem.code).collect();
+        let codes: Vec<_> = ordered(problems).iter().map(|problem| problem.code).collect();
         assert_eq!(codes, ["hint", "type", "unknown-key"]);
+    }
+
+    #[test]
+    fn a_server_that_runs_has_found_its_program() {
+        let text = r#"{ "servers": { "a": { "command": "/surely/not/there" } } }"#;
+        let codes = |scene: &Scene| -> Vec<&str> {
+            let file = scene.loaded.file(&scene.path).unwrap();
+            diagnostics(&scene.page(), file).iter().map(|problem| problem.code).collect()
+        };
+        assert_eq!(codes(&Scene::new(text)), ["command-not-found"]);
+        let running = Scene::new(text).connected("a", &["x"]);
+        assert_eq!(codes(&running), [] as [&str; 0]);
+        assert_eq!(codes(&running.typed(&text.replace("there", "here"))), ["command-not-found"]);
     }
 }

@@ -31,6 +31,7 @@ pub fn lenses(page: &Page<'_>, unsaved: Option<&BTreeSet<ServerName>>, hide: &[S
             add("save", save::sentence(page, needing_trust), Command::plain("mcp.config"));
         }
         add("reload", "Reload".to_owned(), Command::plain("mcp.config.reload"));
+        add("add", "Add server…".to_owned(), Command::in_this_file("mcp.template.insert"));
     }
     for entry in page.entries() {
         of_server(&entry, &mut lenses);

@@ -30,6 +30,13 @@ pub fn live(page: &Page<'_>) -> Vec<Problem> {
     problems
 }
 
+/// Where the entries stand whose servers are connected as they are written.
+pub fn running(page: &Page<'_>) -> Vec<Span> {
+    let connected = |entry: &Entry<'_>| entry.view.is_some_and(|view| view.state.status == Status::Connected);
+    let entries = page.entries().into_iter().filter(|entry| connected(entry) && entry.runs_as_written());
+    entries.map(|entry| entry.span()).collect()
+}
+
 /// A definition of another scope counts in its place.
 fn hidden(entry: &Entry<'_>, winner: &Definition) -> Problem {
     let by = match &winner.file {

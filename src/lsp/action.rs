@@ -5,16 +5,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
-use tower_lsp::lsp_types::notification::ShowMessage;
-use tower_lsp::lsp_types::request::{ShowDocument, ShowMessageRequest};
-use tower_lsp::lsp_types::{
-    MessageActionItem, MessageType, Range, ShowDocumentParams, ShowMessageParams, ShowMessageRequestParams, TextEdit,
-    Url,
-};
+use tower_lsp::lsp_types::request::ShowMessageRequest;
+use tower_lsp::lsp_types::{MessageActionItem, MessageType, Range, ShowMessageRequestParams, TextEdit, Url};
 
 use super::convert::{self, Places};
 use super::documents::Document;
 use super::seat::Seat;
+use super::show;
 use crate::config::spec::{Action, ActionResult};
 use crate::engine::gate::Wish;
 use crate::ide::ordinary::{self, Surroundings};
@@ -29,10 +26,6 @@ use crate::text::{one_line, visible};
 const LARGEST: usize = 16 << 20;
 /// More buttons than this on a message help nobody.
 const BUTTONS: usize = 20;
-/// Characters of a result that a message shows.
-const MESSAGE: usize = 4_000;
-/// Results that lie in the state folder for looking at.
-const KEPT: usize = 20;
 
 /// Runs one; the answer is the tool's result, whatever else was done with it.
 pub async fn run(seat: &Seat, params: ActionRun, progress: Option<mpsc::Sender<Progress>>) -> Result<Value> {
@@ -65,12 +58,12 @@ pub async fn run(seat: &Seat, params: ActionRun, progress: Option<mpsc::Sender<P
     let answer = ToolResult::new(&outcome)?;
     let text = text_of(&answer);
     match page.edit(result, &text) {
-        _ if answer.is_error => message(seat, MessageType::ERROR, &text).await,
-        Some(edit) if !seat.apply(page.document.uri.clone(), edit.clone(), &title).await => {
+        _ if answer.is_error => show::message(seat, MessageType::ERROR, &text).await,
+        Some(edit) if !seat.apply(page.document.uri.clone(), vec![edit.clone()], &title).await => {
             return Err(Error::Conflict("the editor would not change the text; the tool has run".to_owned()));
         }
         Some(_) => {}
-        None => show(seat, &title, &text).await,
+        None => show::show(seat, &title, &text).await,
     }
     serde_json::to_value(answer).map_err(|error| Error::Io(error.to_string()))
 }
@@ -201,40 +194,4 @@ fn text_of(result: &ToolResult) -> String {
         _ => parts.join("\n"),
     };
     visible(&text, usize::MAX)
-}
-
-/// Shows a result: as a document where the editor can, else as a message.
-async fn show(seat: &Seat, title: &str, text: &str) {
-    if seat.greeting().supports.show_document
-        && let Some(path) = keep(&seat.engine.paths().state_dir.join("results"), title, text)
-        && let Some(uri) = convert::uri(&path)
-    {
-        let params = ShowDocumentParams { uri, external: Some(false), take_focus: Some(true), selection: None };
-        if seat.editor.request::<ShowDocument>(&params).await.is_ok_and(|answer| answer.success) {
-            return;
-        }
-    }
-    message(seat, MessageType::INFO, text).await;
-}
-
-async fn message(seat: &Seat, typ: MessageType, text: &str) {
-    seat.editor.notify::<ShowMessage>(&ShowMessageParams { typ, message: visible(text, MESSAGE) }).await;
-}
-
-/// Writes a result to a file that only the user can read; the oldest ones go.
-fn keep(folder: &Path, title: &str, text: &str) -> Option<PathBuf> {
-    std::fs::create_dir_all(folder).ok()?;
-    let mut old: Vec<(std::time::SystemTime, PathBuf)> = std::fs::read_dir(folder)
-        .ok()?
-        .filter_map(|entry| entry.ok().and_then(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))))
-        .collect();
-    old.sort();
-    for (_, path) in old.iter().rev().skip(KEPT - 1) {
-        std::fs::remove_file(path).ok();
-    }
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let name: String = title.chars().take(40).map(plain).collect();
-    let file = tempfile::Builder::new().prefix(&format!("{name}-")).suffix(".md").tempfile_in(folder).ok()?;
-    std::io::Write::write_all(&mut file.as_file(), text.as_bytes()).ok()?;
-    file.keep().ok().map(|(_, path)| path)
 }

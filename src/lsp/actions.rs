@@ -13,13 +13,14 @@ pub fn menu(seat: &Seat, params: &CodeActionParams) -> Option<CodeActionResponse
     let uri = &params.text_document.uri;
     let document = seat.documents.get(uri)?;
     let told = &params.context.diagnostics;
+    let shown = seat.shown(&document);
     let sheet = seat.sheet(uri);
     let actions: Vec<CodeAction> = match sheet.as_deref().and_then(|sheet| Look::at(seat, sheet)) {
         Some(look) => {
             let places = &look.sheet.places;
             let part = places.span(params.range);
             let offers = ide::actions::actions(&look.page(), &part, &look.problems());
-            offers.iter().map(|offer| places.offer(offer, uri, told)).collect()
+            offers.iter().map(|offer| places.offer(offer, &shown, told)).collect()
         }
         None => {
             let places = Places::new(&document.text, seat.greeting().encoding);
@@ -28,8 +29,9 @@ pub fn menu(seat: &Seat, params: &CodeActionParams) -> Option<CodeActionResponse
             let place = json!({ "uri": uri, "range": params.range });
             let configured = &seat.engine.loaded().borrow().config.actions.clone();
             let offers = ide::ordinary::offers(configured, &document.language, &place, any_tool);
-            offers.iter().map(|offer| places.offer(offer, uri, told)).collect()
+            offers.iter().map(|offer| places.offer(offer, &shown, told)).collect()
         }
     };
-    Some(convert::menu(actions, params.context.only.as_deref(), seat.greeting().supports.code_actions))
+    let only = params.context.only.as_deref();
+    Some(convert::menu(actions, only, &shown, seat.greeting().supports.code_actions))
 }

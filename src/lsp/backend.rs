@@ -81,7 +81,8 @@ impl LanguageServer for Backend {
         let unsaved = look.unsaved(&self.seat.engine).await;
         let hide = self.seat.engine.settings().borrow().editor.hide_lenses.clone();
         let lenses = ide::lenses::lenses(&look.page(), unsaved.as_ref(), &hide);
-        Ok(Some(lenses.iter().map(|lens| sheet.places.lens(lens)).collect()))
+        let shown = self.seat.shown(&sheet.document);
+        Ok(Some(lenses.iter().map(|lens| sheet.places.lens(lens, &shown)).collect()))
     }
 
     async fn inlay_hint(&self, params: InlayHintParams) -> Result<Option<Vec<InlayHint>>> {

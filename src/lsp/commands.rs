@@ -10,7 +10,7 @@ use tower_lsp::jsonrpc::Error as RpcError;
 use super::editor::Editor;
 use super::guard::Reply;
 use super::seat::Seat;
-use super::{action, convert};
+use super::{action, convert, edits, told};
 use crate::protocol;
 use crate::protocol::commands::Command;
 use crate::server::connection::Progress;
@@ -33,6 +33,9 @@ pub async fn run(seat: Arc<Seat>, params: Value) -> Reply {
     let (progress, reporting) = reports.unzip();
     let answer = match command {
         Command::ActionRun(params) => action::run(&seat, params, progress).await,
+        Command::EditApply(params) => edits::apply(&seat, params).await,
+        Command::SecretKeep(params) => edits::keep(&seat, params).await,
+        Command::TemplateInsert(params) => edits::insert(&seat, params).await,
         command => protocol::run::run(&seat.engine, &*seat, command, progress).await,
     };
     if let Some(reporting) = reporting {
@@ -40,6 +43,9 @@ pub async fn run(seat: Arc<Seat>, params: Value) -> Reply {
         reporting.await.ok();
     }
     let answer = answer.map_err(|error| convert::error(&error))?;
+    if params.pointer("/arguments/0/show") == Some(&Value::Bool(true)) {
+        told::tell(&seat, name, &answer).await;
+    }
     to_raw_value(&answer).map_err(|_| RpcError::internal_error())
 }
 

@@ -23,7 +23,7 @@ use crate::model::Error;
 use crate::protocol;
 use crate::text::lines::{self, Encoding, LineIndex};
 
-pub use offers::menu;
+pub use offers::{Shown, menu};
 
 pub fn encoding(encoding: Encoding) -> PositionEncodingKind {
     match encoding {
@@ -98,7 +98,7 @@ impl Places {
             source: Some("mcp-sidecar".to_owned()),
             message,
             related_information: (!related.is_empty()).then_some(related),
-            tags: problem.unnecessary.then(|| vec![DiagnosticTag::UNNECESSARY]),
+            tags: tags(problem),
             data: problem.fix.as_ref().map(|fix| self.fix(fix)),
             ..Diagnostic::default()
         }
@@ -164,6 +164,12 @@ impl Places {
             data: None,
         })
     }
+}
+
+fn tags(problem: &Problem) -> Option<Vec<DiagnosticTag>> {
+    let tags = [(problem.unnecessary, DiagnosticTag::UNNECESSARY), (problem.deprecated, DiagnosticTag::DEPRECATED)];
+    let tags: Vec<_> = tags.into_iter().filter(|(is, _)| *is).map(|(_, tag)| tag).collect();
+    (!tags.is_empty()).then_some(tags)
 }
 
 fn severity(severity: Severity) -> DiagnosticSeverity {

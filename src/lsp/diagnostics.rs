@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use tower_lsp::lsp_types::notification::PublishDiagnostics;
-use tower_lsp::lsp_types::{Diagnostic, PublishDiagnosticsParams, Url};
+use tower_lsp::lsp_types::{CodeDescription, Diagnostic, PublishDiagnosticsParams, Url};
 
 use super::convert::{self, Places};
+use super::reference;
 use super::seat::Seat;
 use super::sheets::Sheets;
-use crate::config::{File, Loaded};
+use crate::config::{File, Loaded, Problem};
 use crate::engine::snapshot::Snapshot;
 use crate::ide;
 use crate::ide::live::Facts;
@@ -87,10 +88,16 @@ fn difference(shown: &BTreeMap<Url, Shown>, wanted: &BTreeMap<Url, Shown>) -> Ve
 /// The diagnostics of every config file; an open buffer counts in place of its file.
 fn compute(seat: &Seat, sheets: &Sheets, snapshot: &Snapshot) -> BTreeMap<Url, Shown> {
     let mut wanted = BTreeMap::new();
+    let reference = seat.reference();
     let tell = |file: &File, loaded: &Loaded, snapshot: &Snapshot, places: &Places| -> Vec<Diagnostic> {
         let page = Page::of(file, loaded, snapshot, &seat.variables);
-        let live = if file.exists { ide::live::live(&page) } else { Vec::new() };
-        ide::diagnostics::diagnostics(file, live).iter().map(|problem| places.diagnostic(problem, loaded)).collect()
+        let explained = |problem: &Problem| Diagnostic {
+            code_description: reference
+                .and_then(|reference| reference::place(reference, problem.code))
+                .map(|href| CodeDescription { href }),
+            ..places.diagnostic(problem, loaded)
+        };
+        ide::diagnostics::diagnostics(&page, file).iter().map(explained).collect()
     };
     for sheet in sheets.open.values() {
         if let Some(file) = sheet.file() {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -14,7 +15,10 @@ use tower::Service;
 use tower_lsp::LspService;
 use tower_lsp::jsonrpc::{Error, Id, Request};
 use tower_lsp::lsp_types::notification::ShowMessage;
-use tower_lsp::lsp_types::{DidChangeWorkspaceFoldersParams, MessageType, ShowMessageParams};
+use tower_lsp::lsp_types::request::WorkspaceConfiguration;
+use tower_lsp::lsp_types::{
+    ConfigurationItem, ConfigurationParams, DidChangeWorkspaceFoldersParams, MessageType, ShowMessageParams,
+};
 
 use super::attached::Attached;
 use super::backend::Backend;
@@ -25,6 +29,9 @@ use super::seat::Seat;
 use super::{ask, commands, convert, diagnostics, health, publish, refresh, sdk};
 use crate::engine::Engine;
 use crate::engine::editors::Attachment;
+
+/// Looking up a few settings is a matter of milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Front {
     seat: Arc<Seat>,
@@ -89,9 +96,10 @@ impl guard::Front for Front {
                 read(method, params, |params| documents.change(params, self.seat.greeting().encoding));
             }
             "textDocument/didClose" => read(method, params, |params| documents.close(&params)),
-            "workspace/didChangeConfiguration" => {
-                self.apply_settings(params.get("settings").unwrap_or(&Value::Null));
-            }
+            "workspace/didChangeConfiguration" => match params.get("settings").filter(|words| words.is_object()) {
+                Some(words) => self.apply_settings(words),
+                None => self.pull_settings(),
+            },
             "mcp/workspaceTrust" => {
                 if let Some(trusted) = params.get("trusted").and_then(Value::as_bool) {
                     self.seat.engine.trust_workspace(trusted);
@@ -116,6 +124,7 @@ impl guard::Front for Front {
         if let Some(settings) = greeting.settings.clone() {
             self.apply_settings(&settings);
         }
+        self.pull_settings();
         self.attach();
         self.tasks.spawn(self.seat.clone().keep_folders());
         self.tasks.spawn(diagnostics::publish(self.seat.clone()));
@@ -160,14 +169,26 @@ impl Front {
     }
 
     fn apply_settings(&mut self, words: &Value) {
-        let problems = self.seat.apply_settings(words);
-        if problems.is_empty() {
+        let (seat, words) = (self.seat.clone(), words.clone());
+        let problems = seat.apply_settings(&words);
+        self.tasks.spawn(async move { complain(&seat, &problems).await });
+    }
+
+    /// Asks for the user's settings an editor that would rather be asked. Our own plugins say theirs by themselves.
+    fn pull_settings(&mut self) {
+        let greeting = self.seat.greeting();
+        if !greeting.supports.configuration || greeting.abilities.is_some() {
             return;
         }
-        let message = format!("settings of mcp-sidecar: {}", problems.join("; "));
-        let editor = self.seat.editor.clone();
+        let seat = self.seat.clone();
         self.tasks.spawn(async move {
-            editor.notify::<ShowMessage>(&ShowMessageParams { typ: MessageType::WARNING, message }).await;
+            let item = ConfigurationItem { scope_uri: None, section: Some("mcpSidecar".to_owned()) };
+            let params = ConfigurationParams { items: vec![item] };
+            let asked = seat.editor.request::<WorkspaceConfiguration>(&params);
+            let Ok(Ok(answer)) = tokio::time::timeout(PATIENCE, asked).await else { return };
+            if let Some(words) = answer.first().filter(|words| words.is_object()) {
+                complain(&seat, &seat.apply_settings(words)).await;
+            }
         });
     }
 
@@ -179,6 +200,15 @@ impl Front {
                 .collect()
         };
         self.seat.change_folders(&paths(params.event.removed), paths(params.event.added));
+    }
+}
+
+/// What is wrong with the user's settings is for the user to see.
+async fn complain(seat: &Seat, problems: &[String]) {
+    if !problems.is_empty() {
+        let message = format!("settings of mcp-sidecar: {}", problems.join("; "));
+        let params = ShowMessageParams { typ: MessageType::WARNING, message };
+        seat.editor.notify::<ShowMessage>(&params).await;
     }
 }
 

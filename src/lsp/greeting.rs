@@ -59,6 +59,10 @@ pub struct Supports {
     pub apply_edit: bool,
     /// Code actions as such, not only bare commands.
     pub code_actions: bool,
+    /// Links from a complaint to its explanation.
+    pub code_description: bool,
+    /// May be asked for the user's settings.
+    pub configuration: bool,
 }
 
 impl Default for Greeting {
@@ -105,6 +109,8 @@ impl Greeting {
                 snippets: yes("textDocument/completion/completionItem/snippetSupport"),
                 disabled_actions: yes("textDocument/codeAction/disabledSupport"),
                 apply_edit: yes("workspace/applyEdit"),
+                code_description: yes("textDocument/publishDiagnostics/codeDescriptionSupport"),
+                configuration: yes("workspace/configuration"),
                 code_actions: capability("textDocument/codeAction/codeActionLiteralSupport").is_some(),
             },
         }

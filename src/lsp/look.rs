@@ -51,6 +51,6 @@ impl<'a> Look<'a> {
     }
 
     pub fn problems(&self) -> Vec<config::Problem> {
-        ide::diagnostics::diagnostics(self.file, ide::live::live(&self.page()))
+        ide::diagnostics::diagnostics(&self.page(), self.file)
     }
 }

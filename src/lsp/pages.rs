@@ -31,7 +31,7 @@ impl Pages for Seat {
             let Some(change) = edit::difference(&document.text, text) else { return true };
             let places = Places::new(&document.text, self.greeting().encoding);
             let edit = TextEdit { range: places.range(&change.span), new_text: change.text };
-            self.apply(document.uri, edit, "Change the config").await
+            self.apply(document.uri, vec![edit], "Change the config").await
         }
         .boxed()
     }
@@ -39,8 +39,8 @@ impl Pages for Seat {
 
 impl Seat {
     /// Has the editor change one of its buffers; false when it would not.
-    pub async fn apply(&self, uri: Url, edit: TextEdit, label: &str) -> bool {
-        let changes = HashMap::from([(uri, vec![edit])]);
+    pub async fn apply(&self, uri: Url, edits: Vec<TextEdit>, label: &str) -> bool {
+        let changes = HashMap::from([(uri, edits)]);
         let edit = WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() };
         let params = ApplyWorkspaceEditParams { label: Some(label.to_owned()), edit };
         match tokio::time::timeout(PATIENCE, self.editor.request::<ApplyWorkspaceEdit>(&params)).await {

@@ -6,10 +6,13 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use tokio::sync::watch;
+use tower_lsp::lsp_types::Url;
 
+use super::convert::Shown;
 use super::documents::{Document, Documents};
 use super::editor::Editor;
 use super::greeting::Greeting;
+use super::reference;
 use super::sheets::Shelf;
 use crate::engine::Engine;
 use crate::engine::folders::Claimant;
@@ -22,6 +25,7 @@ pub struct Seat {
     /// The names of the variables that are set. Their values are nobody's business here.
     pub variables: BTreeSet<String>,
     greeting: OnceLock<Greeting>,
+    reference: OnceLock<Option<Url>>,
     /// The workspace folders as the editor last said them.
     folders: watch::Sender<Vec<PathBuf>>,
     /// Those that the engine has taken over.
@@ -37,6 +41,7 @@ impl Seat {
             shelf: Shelf::default(),
             variables: std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect(),
             greeting: OnceLock::new(),
+            reference: OnceLock::new(),
             folders: watch::Sender::new(Vec::new()),
             settled: watch::Sender::new(Vec::new()),
         }
@@ -102,6 +107,18 @@ impl Seat {
         let mut settings = self.greeting().settings.as_ref().and_then(own_section).cloned().unwrap_or_default();
         put_over(&mut settings, words);
         self.engine.overlay_settings(&settings)
+    }
+
+    /// What commands of lenses and actions in a buffer have to know about it.
+    pub fn shown<'a>(&self, document: &'a Document) -> Shown<'a> {
+        Shown { uri: &document.uri, version: document.version, plain: self.greeting().abilities.is_none() }
+    }
+
+    /// The built-in reference as a file, for links that explain complaints; only for editors that show such links.
+    pub fn reference(&self) -> Option<&Url> {
+        let state = &self.engine.paths().state_dir;
+        let laid_down = || self.greeting().supports.code_description.then(|| reference::lay_down(state)).flatten();
+        self.reference.get_or_init(laid_down).as_ref()
     }
 
     /// Whether a buffer is a config file, by its place in a workspace folder or by its name.

@@ -71,6 +71,9 @@ commands! {
     "mcp.metrics" => Metrics(MaybeServer),
     "mcp.doctor" => Doctor(Nothing),
     "mcp.action.run" => ActionRun(ActionRun),
+    "mcp.edit.apply" => EditApply(EditApply),
+    "mcp.secret.keep" => SecretKeep(SecretKeep),
+    "mcp.template.insert" => TemplateInsert(TemplateInsert),
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -256,6 +259,32 @@ pub struct ActionRun {
     pub uri: String,
     /// As LSP has it.
     pub range: Value,
+}
+
+/// Edits of an open text, as a menu offered them.
+#[derive(Debug, Clone, Deserialize)]
+pub struct EditApply {
+    pub uri: String,
+    /// Of the text that they are for.
+    pub version: Option<i32>,
+    /// As LSP has them.
+    pub edits: Value,
+    pub label: Option<String>,
+}
+
+/// A secret that stands at a place of an open config file.
+#[derive(Debug, Clone, Deserialize)]
+pub struct SecretKeep {
+    pub uri: String,
+    /// As LSP has it.
+    pub range: Value,
+}
+
+/// A template for an open config file. Without one, the user is asked which.
+#[derive(Debug, Clone, Deserialize)]
+pub struct TemplateInsert {
+    pub uri: String,
+    pub template: Option<String>,
 }
 
 /// The one object of `arguments`. Lua writes an empty object as `[]`, so that counts as one, too.

@@ -50,8 +50,8 @@ pub async fn run(
             saved(engine.enable_server(pages, params.server, params.enabled, params.scope).await?)
         }
         Command::ToolPolicy(params) => policy(engine, pages, params).await,
-        Command::ActionRun(_) => {
-            Err(Error::InvalidParams("`mcp.action.run` works on a text in an editor; there is none here".to_owned()))
+        Command::ActionRun(_) | Command::EditApply(_) | Command::SecretKeep(_) | Command::TemplateInsert(_) => {
+            Err(Error::InvalidParams("this command works on a text in an editor; there is none here".to_owned()))
         }
         Command::Servers(params) => {
             let snapshot = engine.now();

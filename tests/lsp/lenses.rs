@@ -51,6 +51,8 @@ impl Room {
         editor.handle("workspace/codeLens/refresh", keep(&refreshed, Value::Null));
         editor.handle("workspace/inlayHint/refresh", |_| Ok(Value::Null));
         editor.handle("window/showDocument", keep(&shown, json!({ "success": true })));
+        // What came of a lens is told beside its answer.
+        editor.ignore("window/showMessage");
         // Questions stay open until a lens or a command answers them.
         editor.handle("window/showMessageRequest", |_| Ok(Value::Null));
         let capabilities = json!({
@@ -167,19 +169,19 @@ async fn lenses_follow_a_server_from_trust_to_its_end_and_the_editor_is_told() {
     let mut room = Room::new(&commented("")).await;
     room.open();
     room.complaints(|codes| codes.contains(&"awaiting-trust")).await;
-    assert_eq!(titles(&room.lenses().await), ["Reload", "awaiting trust", "Trust…"]);
+    assert_eq!(titles(&room.lenses().await), ["Reload", "Add server…", "awaiting trust", "Trust…"]);
     room.click("Trust…").await;
     room.complaints(|codes| !codes.contains(&"awaiting-trust")).await;
     room.run("mcp.server.start", json!({ "server": "demo" })).await;
     let lenses = room.lenses().await;
-    assert!(titles(&lenses)[1].starts_with("connected · "), "{lenses:#?}");
-    assert_eq!(titles(&lenses)[2..], ["Stop", "Restart", "Test", "Logs"]);
+    assert!(titles(&lenses)[2].starts_with("connected · "), "{lenses:#?}");
+    assert_eq!(titles(&lenses)[3..], ["Stop", "Restart", "Test", "Logs"]);
     assert!(!room.refreshed.lock().unwrap().is_empty(), "lenses were refreshed");
     let report = room.click("Test").await;
     assert_eq!(report["success"], true, "{report:#}");
     assert!(room.click("Logs").await["lines"].is_array());
     room.click("Stop").await;
-    assert_eq!(titles(&room.lenses().await)[1..3], ["stopped", "Start"]);
+    assert_eq!(titles(&room.lenses().await)[2..4], ["stopped", "Start"]);
     room.click("Start").await;
     room.click("Reload").await;
     room.quit().await;
@@ -201,7 +203,7 @@ async fn an_unsaved_text_has_a_lens_that_tells_what_saving_will_do() {
 async fn hidden_kinds_of_lenses_are_left_out() {
     let mut room = Room::connected(&commented("")).await;
     let settings =
-        json!({ "settings": { "mcpSidecar": { "editor": { "hideLenses": ["status", "reload", "logs"] } } } });
+        json!({ "settings": { "mcpSidecar": { "editor": { "hideLenses": ["status", "reload", "add", "logs"] } } } });
     room.editor.notify("workspace/didChangeConfiguration", settings);
     assert_eq!(titles(&room.lenses().await), ["Stop", "Restart", "Test"]);
     room.quit().await;

@@ -12,8 +12,10 @@ mod contract;
 mod diagnostics;
 mod documents;
 mod exchange;
+mod facts;
 mod lenses;
 mod lifecycle;
+mod plain;
 mod protocol_page;
 mod stdio;
 #[path = "../support/mod.rs"]

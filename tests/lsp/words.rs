@@ -129,6 +129,39 @@ async fn a_server_is_found_and_renamed_wherever_the_file_speaks_of_it() {
 }
 
 #[tokio::test]
+async fn a_renamed_server_is_renamed_in_the_other_files_that_speak_of_it() {
+    let home = Home::new();
+    let user = home.paths().user_config();
+    std::fs::write(&user, "{ \"policy\": { \"allowlist\": [\n  { \"server\": \"demo\", \"tool\": \"echo\" }] } }")
+        .unwrap();
+    let (mut editor, path) = with_demo(&home, json!({})).await;
+    let mut params = show(&mut editor, &path, "{ \"servers\": { \"de$0mo\": { \"command\": \"x\" } } }");
+    params["newName"] = json!("show");
+    let edit = ask(&mut editor, "rename", params).await;
+    assert_eq!(edit["changes"][uri(&path)].as_array().unwrap().len(), 1, "{edit:#}");
+    let range = json!({ "start": { "line": 1, "character": 15 }, "end": { "line": 1, "character": 19 } });
+    assert_eq!(edit["changes"][uri(&user)], json!([{ "range": range, "newText": "show" }]));
+    editor.quit().await;
+}
+
+#[tokio::test]
+async fn the_outline_and_the_source_of_a_level_tell_what_is_so() {
+    let home = Home::new();
+    let (mut editor, path) = with_demo(&home, json!({})).await;
+    let text = file("\n\"tools\": {\n \"echo\": \"allow-session\" }");
+    std::fs::write(&path, &text).unwrap();
+    editor.open(&path, &text);
+    editor.command("mcp.config.reload", json!({})).await.unwrap();
+    let symbols = editor.ask_about("textDocument/documentSymbol", &path).await;
+    let detail = symbols[0]["children"][0]["detail"].as_str().unwrap();
+    assert!(detail.contains(" · connected · "), "{detail}");
+    let tools = editor.command("mcp.tools", json!({ "server": "demo" })).await.unwrap();
+    let echo = tools["tools"].as_array().unwrap().iter().find(|tool| tool["tool"] == "echo").unwrap();
+    assert_eq!(echo["source"], "mcp.json:3 tools.echo", "the line of the rule, not that of its server");
+    editor.quit().await;
+}
+
+#[tokio::test]
 async fn a_selection_grows_from_a_word_to_the_whole_file() {
     let home = Home::new();
     let (mut editor, path) = with_demo(&home, json!({})).await;

@@ -42,6 +42,37 @@ pub fn put(text: &str, mut changes: Vec<TextEdit>) -> String {
     result
 }
 
+/// The changes that take one member out and leave every comment around it where it is.
+pub fn take_out(text: &str, tree: &Tree, parent: &Node, index: usize) -> Vec<TextEdit> {
+    let splice = Splice { text, tree, layout: Layout::of(text) };
+    let members = parent.members().unwrap_or_default();
+    let Some(member) = members.get(index) else { return Vec::new() };
+    let blank = |from: usize, to: usize| text.get(from..to).is_some_and(|text| text.trim().is_empty());
+    let mut span = member.key.span.start..member.value.span.end;
+    let mut changes = Vec::new();
+    let before = index.checked_sub(1).and_then(|index| members.get(index));
+    match splice.comma_after(span.end) {
+        Some(comma) if blank(span.end, comma) => span.end = comma + 1,
+        Some(comma) => changes.push(TextEdit::replace(comma..comma + 1, "")),
+        None => {
+            let left = before.and_then(|before| splice.comma_after(before.value.span.end));
+            changes.extend(left.filter(|left| *left < span.start).map(|left| TextEdit::replace(left..left + 1, "")));
+        }
+    }
+    let rest = text.get(span.end..).unwrap_or_default();
+    let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+    let rest = rest.get(blanks..).unwrap_or_default();
+    let start = line_start(text, span.start);
+    if start > parent.span.start && blank(start, span.start) && rest.starts_with(['\n', '\r']) {
+        let line_end = if rest.starts_with("\r\n") { 2 } else { 1 };
+        span = start..span.end + blanks + line_end;
+    } else {
+        span.end += blanks;
+    }
+    changes.push(TextEdit::replace(span, ""));
+    changes
+}
+
 enum Content<'a> {
     Value(&'a Value),
     Text { above: &'a [String], written: &'a str },

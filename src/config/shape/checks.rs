@@ -154,6 +154,26 @@ pub fn url(reader: &mut Reader<'_>, place: &Span, written: &str) -> Option<()> {
     Some(())
 }
 
+/// The host of an address, when it is another machine.
+pub fn other_host(url: &str) -> Option<String> {
+    let host = url::Url::parse(url).ok()?.host_str()?.to_owned();
+    (!loopback(&host)).then_some(host)
+}
+
+/// A secret of the user's that a file which came with the project sends somewhere.
+pub fn secret_to_host(reader: &mut Reader<'_>, place: &Span, value: &str, host: &str) {
+    use expand::{Piece, Reference, pieces};
+    let secret = pieces(value).into_iter().find_map(|piece| match piece {
+        Piece::Reference { reference: Reference::Variable { name, .. }, .. } => Some(format!("the variable `{name}`")),
+        Piece::Reference { reference: Reference::Keyring(name), .. } => Some(format!("`{name}` of your keyring")),
+        _ => None,
+    });
+    if let Some(secret) = secret.filter(|_| reader.scope.needs_trust()) {
+        let message = format!("{secret} is sent to `{}`; look twice before you trust this server", one_line(host, 80));
+        reader.report(Problem::information("secret-to-host", place.clone(), message));
+    }
+}
+
 pub fn loopback(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost")

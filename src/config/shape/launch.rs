@@ -91,6 +91,9 @@ fn kind_of(reader: &mut Reader<'_>, node: &Node) -> Option<&'static str> {
         let problem = problem.help(format!("known are {}", TYPES.join(", ")));
         reader.report(suggest(problem, text, &node.span, TYPES));
     }
+    if let (None, Some(better)) = (own, known) {
+        reader.old_spelling(text, better, &node.span);
+    }
     if known == Some("sse") {
         let message = "`sse` is the old transport, deprecated since 2025";
         reader.report(
@@ -311,7 +314,9 @@ fn remote(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, kind: &str) -> Option<
     let member = required(reader, entry, "url", kind);
     let mut remote = Remote::default();
     if let Some(member) = entry.fields.get("headers") {
-        remote.headers = reader.in_key(member, |reader| headers(reader, entry.name, &member.value)).unwrap_or_default();
+        let host = entry.fields.get("url").and_then(|url| checks::other_host(url.value.text()?));
+        remote.headers =
+            reader.in_key(member, |reader| headers(reader, entry.name, &member.value, host)).unwrap_or_default();
     }
     if let Some(member) = entry.fields.get("oauth") {
         remote.oauth = reader.in_key(member, |reader| oauth(reader, entry.name, &member.value));
@@ -329,7 +334,13 @@ fn remote(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, kind: &str) -> Option<
     Some(remote)
 }
 
-fn headers(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<BTreeMap<String, String>> {
+/// `host` is where they are sent, when that is another machine.
+fn headers(
+    reader: &mut Reader<'_>,
+    server: &str,
+    node: &Node,
+    host: Option<String>,
+) -> Option<BTreeMap<String, String>> {
     let mut headers = BTreeMap::new();
     for member in reader.entries(node)? {
         let name = &member.key.text;
@@ -351,6 +362,9 @@ fn headers(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<BTreeMa
         if let Some(span) = secrets::find(Some(name), &value) {
             let variable = secrets::variable_name(server, name);
             reader.in_key(member, |reader| checks::raw_secret(reader, &member.value.span, &value, span, &variable));
+        }
+        if let Some(host) = &host {
+            checks::secret_to_host(reader, &member.value.span, &value, host);
         }
         headers.insert(name.clone(), value);
     }

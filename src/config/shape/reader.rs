@@ -215,6 +215,8 @@ impl<'a> Reader<'a> {
                 if fields.by_name.insert(target, member).is_some_and(|other| other.key.text != member.key.text) {
                     let message = format!("`{}` and `{target}` are the same key; one is enough", key.name);
                     self.warning("same-key", &member.key.span, message);
+                } else if key.name != "transport" {
+                    self.old_spelling(key.name, target, &member.key.span);
                 }
             }
             Role::Foreign => {}
@@ -224,6 +226,14 @@ impl<'a> Reader<'a> {
                 self.report(Problem::new(severity, "ignored-key", member.key.span.clone(), message).unnecessary());
             }
         }
+    }
+
+    /// Another host's word for one of ours: read, and never wrong.
+    pub fn old_spelling(&mut self, written: &str, better: &str, span: &Span) {
+        let message = format!("`{written}` is another spelling of `{better}`");
+        let edit = TextEdit::replace(span.clone(), quoted(better));
+        let problem = Problem::hint("deprecated-spelling", span.clone(), message).deprecated();
+        self.report(problem.fix(format!("change to `{better}`"), vec![edit]));
     }
 
     fn unknown(&mut self, name: &str, member: &Member, table: &'static Table, fields: &mut Fields<'_>) {

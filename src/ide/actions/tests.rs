@@ -1,14 +1,15 @@
 use super::*;
 use crate::config::problem::TextEdit;
+use serde_json::json;
+
+use crate::ide::diagnostics;
 use crate::ide::tests::Scene;
-use crate::ide::{diagnostics, live};
 
 /// A scene from a text with the cursor at `$0`.
 fn at(text: &str, scene: impl Fn(&str) -> Scene) -> (Scene, Vec<Offer>) {
     let cursor = text.find("$0").unwrap();
     let scene = scene(&text.replace("$0", ""));
-    let live = live::live(&scene.page());
-    let problems = diagnostics::diagnostics(scene.loaded.file(&scene.path).unwrap(), live);
+    let problems = diagnostics::diagnostics(&scene.page(), scene.loaded.file(&scene.path).unwrap());
     let offers = actions(&scene.page(), &(cursor..cursor), &problems);
     (scene, offers)
 }
@@ -17,6 +18,7 @@ fn titles(offers: &[Offer]) -> String {
     let line = |offer: &Offer| match &offer.deed {
         Deed::Edit(_) => format!("{} (edit)", offer.title),
         Deed::Run(command) => format!("{} → {} {}", offer.title, command.name, command.params),
+        Deed::Keep(_) => format!("{} (keep)", offer.title),
     };
     offers.iter().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -36,6 +38,7 @@ fn a_server_can_be_run_trusted_switched_and_moved() {
         at(r#"{ "servers": { "$0a": { "command": "sh" } } }"#, |text| Scene::new(text).connected("a", &["x"]));
     let offers: Vec<Offer> = offers.into_iter().filter(|offer| !offer.title.starts_with("Set all")).collect();
     insta::assert_snapshot!(titles(&offers), @r#"
+    Add `"type": "stdio"` (edit)
     Restart `a` → mcp.server.restart {"server":"a"}
     Stop `a` → mcp.server.stop {"server":"a"}
     Test `a` → mcp.server.test {"server":"a"}
@@ -74,7 +77,7 @@ fn what_a_server_waits_for_is_a_quick_fix() {
     assert_eq!(offers[0].problem.as_ref().unwrap().code, "awaiting-trust");
 }
 
-/// Every problem of these texts that has a fix is mended by it, and nothing else of the text is lost.
+/// Every problem of these texts that has a fix is mended by each of its fixes, and no comment is lost.
 #[test]
 fn each_quick_fix_leaves_a_file_without_that_problem() {
     let text = r#"// Kept.
@@ -88,8 +91,34 @@ fn each_quick_fix_leaves_a_file_without_that_problem() {
     "h": { "url": "http://example.test/mcp" },
     "u": { "url": "example.test/mcp" },
     "s": { "command": "sh", "env": { "API_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345" } },
-    "t": { "command": "sh", "tools": { "raed": "deny" } }
-  }
+    "t": { "command": "sh", "tools": { "raed": "deny" } },
+    // The first of two.
+    "twice": { "command": "one" }, // behind it
+    "twice": { "command": "two" }, // the second
+    "keys": {
+      "command": "sh", // old
+      // new
+      "command": "bash"
+    },
+    "both": {
+      // which?
+      "command": "sh",
+      "url": "https://example.test"
+    },
+    "sse": { "type": "sse", "url": "https://example.test/sse" },
+    "type": { "type": "streamable-http", "url": "https://example.test/mcp" },
+    "old": { "serverUrl": "https://example.test/mcp" /* windsurf's */ },
+    "same": { "url": "https://example.test/a", "serverUrl": "https://example.test/b" },
+    "unused": { "command": "sh", "headers": { "A": "b" } /* no effect */ },
+    "switch": { "command": "sh", "enabled": true, "disabled": true },
+    "wrong": { "type": "http", "command": "sh" },
+    "flag": { "command": "sh", "enabled": "false" },
+    "slow": { "command": "sh", "timeout": 60000, "startupTimeout": "30" },
+    "unset": { "command": "sh", "env": { "X": "a ${env:SURELY_NOT_SET_1} ${SURELY_NOT_SET_2}" } },
+    "ask": { "command": "sh", "args": ["${input:undeclared}"] }
+  },
+  /* between */
+  "mcpServers": { "a": { "command": "sh" } /* hidden */ } // last
 }
 "#;
     let scene = |text: &str| {
@@ -101,22 +130,95 @@ fn each_quick_fix_leaves_a_file_without_that_problem() {
     };
     let problems = |text: &str| {
         let scene = scene(text);
-        let live = live::live(&scene.page());
-        diagnostics::diagnostics(scene.loaded.file(&scene.path).unwrap(), live)
+        diagnostics::diagnostics(&scene.page(), scene.loaded.file(&scene.path).unwrap())
     };
-    let fixable: Vec<Problem> = problems(text).into_iter().filter(|problem| problem.fix.is_some()).collect();
-    let codes: Vec<_> = fixable.iter().map(|problem| problem.code).collect();
-    assert!(codes.contains(&"unknown-tool") && codes.contains(&"raw-secret") && fixable.len() >= 8, "{codes:?}");
-    for problem in fixable {
-        let span = problem.span.clone();
-        let offers = actions(&scene(text).page(), &span, &problems(text));
-        let offer = offers.iter().find(|offer| offer.problem.as_ref() == Some(&problem)).unwrap();
-        let Deed::Edit(edits) = &offer.deed else { panic!("an edit was wanted") };
-        let after = edited(text, edits);
-        let same = |left: &&Problem| left.code == problem.code && left.message == problem.message;
-        assert_eq!(problems(&after).iter().find(same), None, "{} did not help:\n{after}", offer.title);
-        for comment in ["// Kept.", "// This, too.", "// and this"] {
-            assert!(after.contains(comment), "{} lost {comment}", offer.title);
+    let comments = |text: &str| {
+        let tree = crate::config::tree::parse(text, 64);
+        tree.comments.iter().map(|span| text[span.clone()].to_owned()).collect::<Vec<_>>()
+    };
+    let mut mended = std::collections::BTreeSet::new();
+    for problem in problems(text) {
+        let offers = actions(&scene(text).page(), &problem.span, &problems(text));
+        let fixes = offers.iter().filter(|offer| offer.problem.as_ref() == Some(&problem));
+        for offer in fixes {
+            let edits = match &offer.deed {
+                Deed::Edit(edits) => edits.clone(),
+                Deed::Keep(_) => vec![crate::ide::fixes::secret(&scene(text).page(), &problem).unwrap().edit],
+                Deed::Run(_) => continue,
+            };
+            let after = edited(text, &edits);
+            let same = |left: &&Problem| left.code == problem.code && left.message == problem.message;
+            assert_eq!(problems(&after).iter().find(same), None, "{} did not help:\n{after}", offer.title);
+            assert_eq!(comments(&after), comments(text), "{} lost a comment:\n{after}", offer.title);
+            mended.insert(format!("{}: {}", problem.code, offer.title));
         }
     }
+    insta::assert_snapshot!(mended.into_iter().collect::<Vec<_>>().join("\n"), @r#"
+    bad-level: Change to `deny`
+    bad-name: Rename to `b-c`
+    bad-port: Remove the quotes
+    bad-url: Put `https://` before it
+    conflicting-keys: Add `"type": "http"`
+    conflicting-keys: Add `"type": "stdio"`
+    conflicting-keys: Remove `enabled`
+    deprecated-spelling: Change to `http`
+    deprecated-spelling: Change to `url`
+    deprecated-sse: Change to `http`
+    duplicate-key: Remove the first `command`
+    milliseconds: Write it in seconds
+    name-clash: Remove the first `twice`
+    name-clash: Remove this `a`
+    plain-http: Change to `https`
+    raw-secret: Move it into the keyring as `API_TOKEN`
+    raw-secret: Replace by ${env:API_TOKEN}
+    same-key: Remove `url`
+    type-mismatch: Change the type to `stdio`
+    unknown-input: Declare the input `undeclared`
+    unknown-key: Change to `command`
+    unknown-tool: Change to `read`
+    unset-variable: Give `SURELY_NOT_SET_1` a default
+    unset-variable: Give `SURELY_NOT_SET_2` a default
+    unused-key: Remove `headers`
+    wrong-type: Make it a number
+    wrong-type: Remove the quotes
+    "#);
+}
+
+/// The same for texts that do not parse.
+#[test]
+fn each_mistake_of_writing_is_mended_by_its_fix() {
+    for (text, fixed) in [
+        ("{ \"servers\": { \"a\": { \"command\": \"sh\" /* one */ \"args\": [] } } }", 1),
+        ("{ // one\n \"servers\": { \"a\" { \"command\": \"sh\" } } }", 1),
+        ("{ \"servers\": { \"a\": { 'command': \"sh\" } } } // one", 1),
+        ("{ \"servers\": { \"a\": { command: \"sh\" } } } // one", 1),
+        ("{ \"servers\": { \"a\": { \"command\": sh } } } // one", 1),
+        ("{ \"servers\": { \"a\": { \"command\": \"sh\",, } } } // one", 1),
+        ("", 1),
+    ] {
+        let scene = Scene::new(text);
+        let problems = scene.loaded.file(&scene.path).unwrap().problems.clone();
+        let fixes: Vec<_> = problems.iter().filter_map(|problem| problem.fix.as_ref()).collect();
+        assert_eq!(fixes.len(), fixed, "{text}: {problems:?}");
+        let after = edited(text, &fixes[0].edits);
+        let tree = crate::config::tree::parse(&after, 64);
+        assert!(tree.valid(), "{text} became {after}: {:?}", tree.problems);
+        assert_eq!(text.contains("one"), after.contains("one"), "{after}");
+    }
+}
+
+#[test]
+fn a_secret_is_cut_out_exactly() {
+    let kept = |value: &str| {
+        let text = json!({ "servers": { "a": { "command": "sh", "env": { "API_TOKEN": value } } } }).to_string();
+        let scene = Scene::new(&text);
+        let file = scene.loaded.file(&scene.path).unwrap();
+        let problem = file.problems.iter().find(|problem| problem.code == "raw-secret").unwrap();
+        let kept = crate::ide::fixes::secret(&scene.page(), problem).unwrap();
+        format!("{} {} {}", kept.name, kept.value.reveal(), kept.edit.text)
+    };
+    assert_eq!(kept("s3cr3t-value"), "API_TOKEN s3cr3t-value \"${keyring:API_TOKEN}\"");
+    assert_eq!(kept("Bearer s3cr3t"), "API_TOKEN s3cr3t \"Bearer ${keyring:API_TOKEN}\"");
+    assert_eq!(kept("$ecret}value"), "API_TOKEN $ecret}value \"${keyring:API_TOKEN}\"");
+    assert_eq!(kept("\"quoted\"é"), "API_TOKEN \"quoted\"é \"${keyring:API_TOKEN}\"");
 }

@@ -17,6 +17,7 @@ fn a_running_server_shows_its_tools_and_what_can_be_done_with_it() {
     let scene = Scene::new(TWO).connected("a", &["x", "y"]).untrusted("b");
     insta::assert_snapshot!(shown(&scene, &[]), @r#"
     { | Reload → mcp.config.reload {}
+    { | Add server… → mcp.template.insert {"uri":null}
     "a" | connected · 2 tools → mcp.servers {"server":"a"}
     "a" | Stop → mcp.server.stop {"server":"a"}
     "a" | Restart → mcp.server.restart {"server":"a"}
@@ -30,7 +31,7 @@ fn a_running_server_shows_its_tools_and_what_can_be_done_with_it() {
 #[test]
 fn kinds_that_the_editor_shows_itself_are_left_out() {
     let scene = Scene::new(TWO).connected("a", &["x"]).status("b", Status::NeedsAuth, None);
-    insta::assert_snapshot!(shown(&scene, &["reload", "test", "logs", "stop", "restart"]), @r#"
+    insta::assert_snapshot!(shown(&scene, &["reload", "add", "test", "logs", "stop", "restart"]), @r#"
     "a" | connected · 1 tool → mcp.servers {"server":"a"}
     "b" | needs sign-in → mcp.servers {"server":"b"}
     "b" | Sign in… → mcp.server.auth {"server":"b"}
@@ -41,7 +42,7 @@ fn kinds_that_the_editor_shows_itself_are_left_out() {
 fn a_disabled_server_can_be_enabled_and_a_failed_one_started() {
     let scene = Scene::new(r#"{ "servers": { "a": { "command": "a", "enabled": false }, "b": { "command": "b" } } }"#);
     let scene = scene.status("b", Status::Failed, Some("exited with code 1; it last said on stderr:\n  no"));
-    insta::assert_snapshot!(shown(&scene, &["reload", "test", "logs"]), @r#"
+    insta::assert_snapshot!(shown(&scene, &["reload", "add", "test", "logs"]), @r#"
     "a" | disabled → mcp.servers {"server":"a"}
     "a" | Enable → mcp.server.enable {"server":"a","enabled":true,"scope":"project"}
     "b" | failed: exited with code 1; it last said on stderr → mcp.servers {"server":"b"}

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use serde_json::{Value, json};
 use tower_lsp::lsp_types::{
     CodeAction, CodeActionKind, CodeActionOrCommand, CodeLens, Command, Diagnostic, InlayHint, InlayHintKind,
     InlayHintLabel, InlayHintTooltip, NumberOrString, TextEdit, Url, WorkspaceEdit,
@@ -14,9 +15,17 @@ use crate::ide::actions::{Deed, Kind, Offer};
 use crate::ide::hints::Hint;
 use crate::ide::lenses::Lens;
 
+/// Where a lens or an action is shown.
+pub struct Shown<'a> {
+    pub uri: &'a Url,
+    pub version: i32,
+    /// The editor does nothing by itself with the answer of a command: the outcome has to be told.
+    pub plain: bool,
+}
+
 impl Places {
-    pub fn lens(&self, lens: &Lens) -> CodeLens {
-        let command = command(&lens.title, &lens.command);
+    pub fn lens(&self, lens: &Lens, shown: &Shown<'_>) -> CodeLens {
+        let command = command(&lens.title, &lens.command, shown);
         CodeLens { range: self.range(&lens.span), command: Some(command), data: None }
     }
 
@@ -35,7 +44,7 @@ impl Places {
 
     /// An action for the menu. `told` are the diagnostics that the editor asks about; an action that removes one of
     /// them says so.
-    pub fn offer(&self, offer: &Offer, uri: &Url, told: &[Diagnostic]) -> CodeAction {
+    pub fn offer(&self, offer: &Offer, shown: &Shown<'_>, told: &[Diagnostic]) -> CodeAction {
         let removed = offer.problem.as_ref().map(|problem| self.among(problem, told)).unwrap_or_default();
         let mut action = CodeAction {
             title: offer.title.clone(),
@@ -45,13 +54,18 @@ impl Places {
             ..CodeAction::default()
         };
         match &offer.deed {
-            Deed::Run(run) => action.command = Some(command(&offer.title, run)),
+            Deed::Run(run) => action.command = Some(command(&offer.title, run, shown)),
+            Deed::Keep(span) => {
+                let params = json!({ "uri": shown.uri, "range": self.range(span) });
+                let keep = ide::command::Command { name: "mcp.secret.keep", params };
+                action.command = Some(command(&offer.title, &keep, shown));
+            }
             Deed::Edit(edits) => {
                 let edit = |edit: &crate::config::problem::TextEdit| TextEdit {
                     range: self.range(&edit.span),
                     new_text: edit.text.clone(),
                 };
-                let changes = HashMap::from([(uri.clone(), edits.iter().map(edit).collect())]);
+                let changes = HashMap::from([(shown.uri.clone(), edits.iter().map(edit).collect())]);
                 action.edit = Some(WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() });
             }
         }
@@ -68,6 +82,7 @@ impl Places {
 pub fn menu(
     actions: Vec<CodeAction>,
     only: Option<&[CodeActionKind]>,
+    shown: &Shown<'_>,
     knows_actions: bool,
 ) -> Vec<CodeActionOrCommand> {
     let wanted = |action: &CodeAction| {
@@ -81,12 +96,31 @@ pub fn menu(
     let actions = actions.into_iter().filter(wanted);
     match knows_actions {
         true => actions.map(CodeActionOrCommand::CodeAction).collect(),
-        false => actions.filter_map(|action| action.command).map(CodeActionOrCommand::Command).collect(),
+        false => actions.filter_map(|action| bare(action, shown.version)).map(CodeActionOrCommand::Command).collect(),
     }
 }
 
-fn command(title: &str, command: &ide::command::Command) -> Command {
-    Command { title: title.to_owned(), command: command.name.to_owned(), arguments: Some(vec![command.params.clone()]) }
+/// An action as a command and nothing else: an edit becomes a command that has the edit made.
+fn bare(action: CodeAction, version: i32) -> Option<Command> {
+    if action.command.is_some() {
+        return action.command;
+    }
+    let (uri, edits) = action.edit?.changes?.into_iter().next()?;
+    let params = json!({ "uri": uri, "version": version, "edits": edits, "label": action.title });
+    Some(Command { title: action.title, command: "mcp.edit.apply".to_owned(), arguments: Some(vec![params]) })
+}
+
+fn command(title: &str, command: &ide::command::Command, shown: &Shown<'_>) -> Command {
+    let mut params = command.params.clone();
+    if let Some(fields) = params.as_object_mut() {
+        if fields.get("uri").is_some_and(Value::is_null) {
+            fields.insert("uri".to_owned(), json!(shown.uri));
+        }
+        if shown.plain {
+            fields.insert("show".to_owned(), json!(true));
+        }
+    }
+    Command { title: title.to_owned(), command: command.name.to_owned(), arguments: Some(vec![params]) }
 }
 
 fn kind(kind: Kind) -> CodeActionKind {

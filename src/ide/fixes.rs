@@ -1,0 +1,160 @@
+//! What removes a problem: the changes that it brings along, and those that need a look at the text around it. None of
+//! them takes a comment away that stands outside of what is removed.
+
+use serde_json::{Value, json};
+
+use super::page::Page;
+use crate::config::expand::{Piece, Reference, pieces};
+use crate::config::problem::{Fix, TextEdit};
+use crate::config::shape::keys::{Role, SERVER};
+use crate::config::tree::{Kind, Node};
+use crate::config::{Problem, Span, edit};
+use crate::text::{Secret, one_line};
+
+/// All changes that would remove a problem, the best one first.
+pub fn fixes(page: &Page<'_>, problem: &Problem) -> Vec<Fix> {
+    let mut fixes: Vec<Fix> = problem.fix.iter().cloned().collect();
+    match problem.code {
+        "duplicate-key" | "name-clash" => fixes.extend(remove_duplicate(page, &problem.span)),
+        "same-key" => fixes.extend(remove_other_spelling(page, &problem.span)),
+        "ignored-key" | "unused-key" => fixes.extend(remove_key(page, &problem.span)),
+        "conflicting-keys" => fixes.extend(say_which(page, &problem.span)),
+        "unset-variable" => fixes.extend(default(page, problem)),
+        "unknown-input" => fixes.extend(declare(page, problem)),
+        _ => {}
+    }
+    fixes
+}
+
+/// A secret on its way from a file into the keyring.
+pub struct Kept {
+    /// What the file calls it afterwards: `${keyring:name}`.
+    pub name: String,
+    pub value: Secret,
+    pub edit: TextEdit,
+}
+
+/// The secret that a problem is about. Its fix tells where in the string it stands.
+pub fn secret(page: &Page<'_>, problem: &Problem) -> Option<Kept> {
+    let fix = problem.fix.as_ref().filter(|_| problem.code == "raw-secret")?.edits.first()?;
+    let old: String = serde_json::from_str(page.text.get(fix.span.clone())?).ok()?;
+    let new: String = serde_json::from_str(&fix.text).ok()?;
+    let before = edit::difference(&old, &new)?.span.start;
+    let before = new.get(..before + 2)?.rfind("${").unwrap_or(before).min(before);
+    let (name, after) = new.get(before..)?.strip_prefix("${env:")?.split_once('}')?;
+    let value = old.get(before..)?.strip_suffix(after)?;
+    let written = format!("{}${{keyring:{name}}}{after}", old.get(..before)?);
+    let edit = TextEdit::replace(fix.span.clone(), Value::from(written).to_string());
+    Some(Kept { name: name.to_owned(), value: Secret::new(value), edit })
+}
+
+/// The change that gives an entry its `type`, before everything else in it.
+pub fn add_type(page: &Page<'_>, entry: &Node, kind: &str) -> Option<Fix> {
+    let first = entry.members()?.first()?;
+    let gap = page.text.get(entry.span.start + 1..first.key.span.start)?;
+    let gap = if gap.trim().is_empty() && !gap.is_empty() { gap } else { " " };
+    let start = first.key.span.start;
+    let edit = TextEdit::replace(start..start, format!("\"type\": \"{kind}\",{gap}"));
+    Some(Fix { title: format!("add `\"type\": \"{kind}\"`"), edits: vec![edit] })
+}
+
+/// Of two with the same name, the one that has no effect.
+fn remove_duplicate(page: &Page<'_>, span: &Span) -> Option<Fix> {
+    let (parent, index) = member_at(page.tree.root.as_ref()?, span)?;
+    let members = parent.members()?;
+    let name = &members.get(index)?.key.text;
+    let earlier = members.get(..index)?.iter().rposition(|member| member.key.text == *name);
+    let (index, which) = match earlier {
+        Some(earlier) => (earlier, "the first"),
+        // The other one stands in the other section, and that one counts.
+        None => (index, "this"),
+    };
+    let title = format!("remove {which} `{}`", one_line(name, 40));
+    Some(Fix { title, edits: edit::take_out(page.text, page.tree, parent, index) })
+}
+
+fn remove_other_spelling(page: &Page<'_>, span: &Span) -> Option<Fix> {
+    let (parent, index) = member_at(page.tree.root.as_ref()?, span)?;
+    let members = parent.members()?;
+    let meant = |name: &str| match SERVER.key(name).map(|key| key.role) {
+        Some(Role::Alias(target)) => target.to_owned(),
+        _ => name.to_owned(),
+    };
+    let own = meant(&members.get(index)?.key.text);
+    let other = members.get(..index)?.iter().rposition(|member| meant(&member.key.text) == own)?;
+    let title = format!("remove `{}`", one_line(&members.get(other)?.key.text, 40));
+    Some(Fix { title, edits: edit::take_out(page.text, page.tree, parent, other) })
+}
+
+fn remove_key(page: &Page<'_>, span: &Span) -> Option<Fix> {
+    let (parent, index) = member_at(page.tree.root.as_ref()?, span)?;
+    let title = format!("remove `{}`", one_line(&parent.members()?.get(index)?.key.text, 40));
+    Some(Fix { title, edits: edit::take_out(page.text, page.tree, parent, index) })
+}
+
+/// Either is meant; the user says which.
+fn say_which(page: &Page<'_>, span: &Span) -> Vec<Fix> {
+    let Some((parent, index)) = page.tree.root.as_ref().and_then(|root| member_at(root, span)) else {
+        return Vec::new();
+    };
+    let members = parent.members().unwrap_or_default();
+    if members.get(index).is_some_and(|member| member.key.text == "disabled") {
+        let enabled = members.iter().position(|member| member.key.text == "enabled");
+        let fix = |index| Fix {
+            title: "remove `enabled`".to_owned(),
+            edits: edit::take_out(page.text, page.tree, parent, index),
+        };
+        return enabled.map(fix).into_iter().collect();
+    }
+    let kinds = [("command", "stdio"), ("url", "http"), ("serverUrl", "http"), ("httpUrl", "http"), ("port", "tcp")];
+    let there = kinds.iter().filter(|(key, _)| members.iter().any(|member| member.key.text == *key));
+    there.filter_map(|(_, kind)| add_type(page, parent, kind)).collect()
+}
+
+/// An empty default: the server starts, and whatever should stand there can be typed in.
+fn default(page: &Page<'_>, problem: &Problem) -> Option<Fix> {
+    let inner = page.inner(&problem.span);
+    let written = page.text.get(inner.clone())?;
+    pieces(written).into_iter().find_map(|piece| match piece {
+        Piece::Reference { reference: Reference::Variable { name, default: None }, span }
+            if problem.message.contains(&format!("`{name}`")) =>
+        {
+            let end = inner.start + span.end - 1;
+            let title = format!("give `{name}` a default");
+            Some(Fix { title, edits: vec![TextEdit::replace(end..end, ":-")] })
+        }
+        _ => None,
+    })
+}
+
+fn declare(page: &Page<'_>, problem: &Problem) -> Option<Fix> {
+    let written = page.text.get(page.inner(&problem.span))?;
+    let id = pieces(written).into_iter().find_map(|piece| match piece {
+        Piece::Reference { reference: Reference::Input(id), .. }
+            if problem.message.contains(&format!("`{}`", one_line(&id, 40))) =>
+        {
+            Some(id)
+        }
+        _ => None,
+    })?;
+    let input = json!({ "id": id, "type": "promptString", "description": id, "password": true });
+    let after = edit::add_inputs(page.text, &[input]).ok()?;
+    Some(Fix {
+        title: format!("declare the input `{}`", one_line(&id, 40)),
+        edits: vec![edit::difference(page.text, &after)?],
+    })
+}
+
+/// The object whose member has its key here, and which of its members that is.
+fn member_at<'a>(node: &'a Node, span: &Span) -> Option<(&'a Node, usize)> {
+    let around = |inner: &Node| inner.span.start <= span.start && span.end <= inner.span.end;
+    match &node.kind {
+        Kind::Object(members) => {
+            let here = members.iter().position(|member| member.key.span == *span);
+            let below = || members.iter().find(|member| around(&member.value));
+            here.map(|index| (node, index)).or_else(|| member_at(&below()?.value, span))
+        }
+        Kind::List(items) => member_at(items.iter().find(|item| around(item))?, span),
+        _ => None,
+    }
+}
