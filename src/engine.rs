@@ -29,7 +29,7 @@ mod vault;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -37,13 +37,13 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use crate::config::watch::Watcher;
-use crate::config::{Config, Definition, Loaded};
+use crate::config::{Config, Content, Definition, Loaded};
 use crate::model::{CallRecord, Error, LogLine, Requester, Result, ServerName};
 use crate::paths::Paths;
 use crate::policy::{Rules, SessionLevels, View, Views};
 use crate::secrets::Keyring;
 use crate::server::Context;
-use crate::settings::Settings;
+use crate::settings::{Settings, SettingsFile};
 use crate::store::{Health, Options, Store};
 use crate::text::Secret;
 use approvals::Approvals;
@@ -75,6 +75,15 @@ pub enum Notice {
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
+/// Where the settings come from.
+#[derive(Clone)]
+struct Said {
+    /// What `config.toml` says.
+    file: Settings,
+    /// The editor's words on top of it.
+    editor: Value,
+}
+
 /// When servers start that their definition does not keep asleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wake {
@@ -85,8 +94,8 @@ enum Wake {
 struct Inner {
     paths: Paths,
     settings: watch::Sender<Arc<Settings>>,
-    /// What `config.toml` says, before the editor's words on top of it.
-    base_settings: Settings,
+    /// What the settings are made of. A `std` lock, private to this file and never held over an await.
+    said: Mutex<Said>,
     folders: watch::Sender<Vec<Arc<Path>>>,
     claims: folders::Claims,
     watcher: Watcher,
@@ -180,10 +189,10 @@ impl Engine {
             editors.subscribe(),
             folders.subscribe(),
         ));
-        Self(Arc::new(Inner {
+        let engine = Self(Arc::new(Inner {
             paths,
             settings: shared_settings,
-            base_settings: settings,
+            said: Mutex::new(Said { file: settings, editor: Value::Null }),
             folders,
             claims: folders::Claims::default(),
             watcher,
@@ -199,7 +208,9 @@ impl Engine {
             judge,
             vault,
             context,
-        }))
+        }));
+        engine.follow_settings();
+        engine
     }
 
     /// Where this engine keeps its files.
@@ -264,8 +275,47 @@ impl Engine {
 
     /// Puts what an editor says over what `config.toml` says; answers what was wrong with it.
     pub fn overlay_settings(&self, words: &Value) -> Vec<String> {
-        let mut settings = self.0.base_settings.clone();
-        let problems = settings.overlay(words);
+        self.change_settings(|said| said.editor = words.clone())
+    }
+
+    /// Takes over what `config.toml` says whenever it is saved, until the engine has gone.
+    fn follow_settings(&self) {
+        let engine = Arc::downgrade(&self.0);
+        let mut file = self.0.watcher.settings_file();
+        tokio::spawn(async move {
+            let mut known = None;
+            while file.changed().await.is_ok() {
+                let Some(content) = file.borrow_and_update().clone() else { continue };
+                // Without a file, what the engine was started with holds.
+                if known.replace(content.clone()).is_none() && content == Content::Absent {
+                    continue;
+                }
+                let Some(engine) = engine.upgrade().map(Self) else { return };
+                engine.read_settings();
+            }
+        });
+    }
+
+    fn read_settings(&self) {
+        let SettingsFile { settings, problems, .. } = Settings::from_file(&self.0.paths);
+        for problem in problems {
+            tracing::warn!(problem = problem.message, "config.toml");
+        }
+        let same = self.0.said.lock().unwrap_or_else(PoisonError::into_inner).file == settings;
+        if !same {
+            tracing::info!("settings read");
+            self.change_settings(|said| said.file = settings);
+        }
+    }
+
+    fn change_settings(&self, change: impl FnOnce(&mut Said)) -> Vec<String> {
+        let said = {
+            let mut said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
+            change(&mut said);
+            said.clone()
+        };
+        let mut settings = said.file;
+        let problems = if said.editor.is_null() { Vec::new() } else { settings.overlay(&said.editor) };
         self.0.vault.keyring().allow_file(settings.secrets.file);
         self.0.settings.send_replace(Arc::new(settings));
         self.configure_store();

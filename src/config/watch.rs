@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use self::eyes::{Bell, Eyes};
 use self::picture::{Patience, Picture};
 use super::{Content, Loaded, Source};
+use crate::model::Scope;
 use crate::paths::{Paths, Unreadable, read_file};
 use crate::settings::{Files, Limits, Settings};
 
@@ -38,6 +39,7 @@ pub struct Watcher {
     requests: mpsc::Sender<Request>,
     loaded: watch::Receiver<Arc<Loaded>>,
     read: watch::Receiver<Arc<Inputs>>,
+    settings_file: watch::Receiver<Option<Content>>,
 }
 
 /// What the published picture was made from.
@@ -80,14 +82,20 @@ impl Watcher {
         let Settings { files, limits, .. } = settings.borrow().as_ref().clone();
         let nothing = Inputs { contents: Vec::new(), session: BTreeMap::new(), limits: limits.clone() };
         let (inputs, read) = watch::channel(Arc::new(nothing));
+        let (settings_seen, settings_file) = watch::channel(None);
         let wanted = Wanted { paths, folders: Vec::new(), files, limits, session: BTreeMap::new() };
-        tokio::spawn(Task { wanted, settings, publish, inputs, inbox, bell: Arc::default() }.run());
-        Self { requests, loaded, read }
+        tokio::spawn(Task { wanted, settings, settings_seen, publish, inputs, inbox, bell: Arc::default() }.run());
+        Self { requests, loaded, read, settings_file }
     }
 
     /// What the files ask for, now and after each change.
     pub fn subscribe(&self) -> watch::Receiver<Arc<Loaded>> {
         self.loaded.clone()
+    }
+
+    /// What `config.toml` holds, which lies beside the user's config; `None` before the first look.
+    pub fn settings_file(&self) -> watch::Receiver<Option<Content>> {
+        self.settings_file.clone()
     }
 
     /// Other workspace folders. Answered, as all of these, when what follows from it has been published.
@@ -144,6 +152,7 @@ impl Watcher {
 struct Task {
     wanted: Wanted,
     settings: watch::Receiver<Arc<Settings>>,
+    settings_seen: watch::Sender<Option<Content>>,
     publish: watch::Sender<Arc<Loaded>>,
     inputs: watch::Sender<Arc<Inputs>>,
     inbox: mpsc::Receiver<Request>,
@@ -162,6 +171,7 @@ struct Looked {
     /// When to look again although nothing may be heard until then.
     again: Option<Instant>,
     blind: bool,
+    settings_file: Option<Content>,
 }
 
 struct News {
@@ -237,6 +247,11 @@ impl Task {
         match work.await {
             Ok((returned, mut looked)) => {
                 *desk = Some(returned);
+                self.settings_seen.send_if_modified(|seen| {
+                    let new = *seen != looked.settings_file;
+                    seen.clone_from(&looked.settings_file);
+                    new
+                });
                 if let Some(news) = looked.news.take() {
                     self.inputs.send_replace(Arc::new(news.inputs));
                     self.publish.send_replace(Arc::new(news.loaded));
@@ -246,7 +261,7 @@ impl Task {
             // The desk is lost, the published picture is not: it stays until the next look, with a new desk.
             Err(error) => {
                 tracing::error!(%error, "looking at the config files failed");
-                Looked { news: None, again: None, blind: false }
+                Looked { news: None, again: None, blind: false, settings_file: None }
             }
         }
     }
@@ -255,8 +270,10 @@ impl Task {
 impl Desk {
     fn look(&mut self, wanted: &Wanted, patience: Patience, forced: bool) -> Looked {
         let sources = super::sources(&wanted.folders, &wanted.files, &wanted.paths);
+        let settings = Source { path: wanted.paths.settings_file().into(), scope: Scope::User, folder: None };
         // First listen, then read: what changes after the reading will be heard.
-        self.eyes.follow(&sources);
+        self.eyes.follow(&[sources.as_slice(), std::slice::from_ref(&settings)].concat());
+        let settings_file = Some(read(&settings.path, wanted.limits.config_bytes));
         let contents: Vec<(Source, Content)> = sources
             .into_iter()
             .map(|source| {
@@ -276,7 +293,7 @@ impl Desk {
             };
             News { loaded, inputs }
         });
-        Looked { news, again, blind: self.eyes.blind() }
+        Looked { news, again, blind: self.eyes.blind(), settings_file }
     }
 }
 

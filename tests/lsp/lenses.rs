@@ -210,6 +210,16 @@ async fn hidden_kinds_of_lenses_are_left_out() {
 }
 
 #[tokio::test]
+async fn saved_settings_count_at_once() {
+    let mut room = Room::new("{ \"servers\": {} }").await;
+    room.open();
+    assert_eq!(titles(&room.lenses().await), ["Reload", "Add server…"]);
+    std::fs::write(room.home.path("config/config.toml"), "[editor]\nhide-lenses = [\"reload\"]\n").unwrap();
+    while titles(&room.lenses().await) != ["Add server…"] {}
+    room.quit().await;
+}
+
+#[tokio::test]
 async fn a_hint_tells_the_level_that_holds_where_another_rule_decides() {
     let mut room = Room::connected(&commented("\"echo\": \"require-approval\", \"add\": \"deny\"")).await;
     let level = json!({ "server": "demo", "tool": "echo", "level": "deny", "scope": "session" });
