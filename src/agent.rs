@@ -47,8 +47,8 @@ pub struct Endpoint {
     waiting: Arc<Waiting>,
 }
 
-/// By the name of the view, and whether tools are searched.
-type Catalogs = BTreeMap<(String, bool), Arc<Catalog>>;
+/// By the name of the view, whether tools are searched, and which servers an agent has from elsewhere.
+type Catalogs = BTreeMap<(String, bool, Vec<String>), Arc<Catalog>>;
 
 /// How an agent came.
 #[derive(Debug, Clone, Default)]
@@ -59,6 +59,10 @@ pub struct Guest {
     pub label: Option<String>,
     /// It wants to search tools in place of having them listed.
     pub search: bool,
+    /// Servers that it has from elsewhere.
+    pub without: Vec<String>,
+    /// Its host has shown the user each call that is more than a look, and got a yes.
+    pub host_asks: bool,
 }
 
 impl Endpoint {
@@ -92,7 +96,8 @@ impl Endpoint {
     fn catalog(&self, sight: &Sight) -> Arc<Catalog> {
         let snapshot = self.engine.now();
         let mut catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
-        let newest = catalogs.entry((sight.view.agent.clone(), sight.search)).or_default();
+        let key = (sight.view.agent.clone(), sight.search, sight.view.without().to_vec());
+        let newest = catalogs.entry(key).or_default();
         if !newest.is_of(&snapshot) {
             *newest = Arc::new(Catalog::new(snapshot, newest, sight));
         }

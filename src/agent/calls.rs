@@ -27,7 +27,8 @@ use super::{answer, notices, search};
 use crate::engine::Notice;
 use crate::engine::asking::Asker;
 use crate::engine::gate::{Outcome, Wish};
-use crate::model::{CallId, Error, Result, ServerName, ToolId};
+use crate::engine::snapshot::ServerView;
+use crate::model::{CallId, Decision, Error, Result, ServerName, ToolId};
 use crate::server::connection::Progress;
 
 /// Progress of one call that may wait for the agent to read it.
@@ -187,9 +188,9 @@ impl Handler {
         let logs =
             (is_stateless(context) && context.meta.log_level().is_some()).then(|| self.endpoint().engine.notices());
         let wish = Wish {
-            tool,
             arguments,
-            decision: None,
+            decision: self.asked(&tool).then_some(Decision::AllowOnce),
+            tool,
             requester: sight.who.clone(),
             workflow: None,
             timeout: None,
@@ -198,6 +199,14 @@ impl Handler {
         let engine = self.endpoint().engine.clone();
         let work = async move { engine.call_for(wish, asker).await }.boxed();
         Running { work, progress, questions, server, logs }
+    }
+
+    /// Whether the agent's host has asked its user about a call of this tool. Such hosts let mere looks pass unasked.
+    fn asked(&self, tool: &ToolId) -> bool {
+        let snapshot = self.endpoint().engine.now();
+        let own = |view: &Arc<ServerView>| view.tools.get(&tool.tool).cloned();
+        let offered = snapshot.servers.get(&tool.server).and_then(own);
+        self.session.host_asks && offered.is_some_and(|offered| offered.tool.annotations.read_only != Some(true))
     }
 
     /// Goes on with a call that waited for an answer.

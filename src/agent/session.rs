@@ -27,6 +27,9 @@ pub struct Session {
     pub number: u64,
     label: Option<String>,
     search: bool,
+    without: Vec<String>,
+    /// Its host asks its user before calls that are more than a look.
+    pub host_asks: bool,
     log_level: Mutex<Option<LoggingLevel>>,
     watched: Mutex<BTreeMap<(ServerName, String), Watch>>,
 }
@@ -42,16 +45,17 @@ pub struct Sight {
 
 impl Session {
     pub fn new(endpoint: Endpoint, guest: Guest) -> Self {
-        let Guest { label, search, .. } = guest;
+        let Guest { label, search, without, host_asks, .. } = guest;
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
-        Self { endpoint, number, label, search, log_level: Mutex::default(), watched: Mutex::default() }
+        let (log_level, watched) = Default::default();
+        Self { endpoint, number, label, search, without, host_asks, log_level, watched }
     }
 
     /// What an agent sees that calls itself this. What its user calls it comes first.
     pub fn sight(&self, own_name: Option<String>) -> Sight {
         let name = one_line(&self.label.clone().or(own_name).unwrap_or_default(), 80);
         let who = Requester { kind: RequesterKind::Agent, name };
-        let view = self.endpoint.engine.view(&who).clone();
+        let view = View::less(self.endpoint.engine.view(&who), &self.without);
         Sight { search: self.search || view.search, who, view }
     }
 

@@ -26,6 +26,12 @@ pub(super) struct Arguments {
     /// Offer `find_tools` and `call_tool` in place of every tool, for an agent that would drown in the list
     #[arg(long)]
     search: bool,
+    /// Leave out a server that the agent has from elsewhere (again for each)
+    #[arg(long, value_name = "SERVER")]
+    without: Vec<String>,
+    /// The agent's host shows its user each call that is more than a look and asks: do not ask again. What is denied stays so
+    #[arg(long, conflicts_with = "http")]
+    host_asks: bool,
     /// Run an engine of its own in this process, in place of the one that others share
     #[arg(long = "standalone")]
     alone: bool,
@@ -73,6 +79,8 @@ fn shared(arguments: Arguments, context: &Context, paths: &Paths, settings: &Set
     let hello = Hello {
         label: arguments.name,
         search: arguments.search,
+        without: arguments.without,
+        host_asks: arguments.host_asks,
         port: arguments.port,
         mark: std::env::var(MARK).ok(),
         ..Hello::new(front)
@@ -108,7 +116,8 @@ fn standalone(arguments: Arguments, context: &Context, paths: Paths, settings: S
     let runtime = paths.runtime_dir.clone();
     with_engine(context, paths, settings, async |engine: Engine| {
         let agents = Endpoint::new(engine.clone());
-        let guest = Guest { folder, label: arguments.name, search: arguments.search };
+        let Arguments { name: label, search, without, host_asks, .. } = arguments;
+        let guest = Guest { folder, label, search, without, host_asks };
         let serving = async {
             if !arguments.http {
                 agents.serve(streams::input(), streams::output(), guest).await;

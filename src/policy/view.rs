@@ -16,13 +16,15 @@ pub struct Views {
 }
 
 /// What one agent sees. The default hides nothing.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct View {
     /// As the settings name it; empty for the view that hides nothing.
     pub agent: String,
     servers: Option<Patterns>,
     tools: Option<Patterns>,
     ceiling: Option<Level>,
+    /// Servers that the agent has from elsewhere, as it said when it came.
+    without: Vec<String>,
     /// Whether tools are searched in place of listed.
     pub search: bool,
 }
@@ -59,12 +61,26 @@ impl View {
             servers: agent.servers.as_deref().map(Patterns::new),
             tools: agent.tools.as_deref().map(Patterns::new),
             ceiling: agent.ceiling,
+            without: Vec::new(),
             search: agent.search,
         }
     }
 
+    /// The same view without servers that the agent has from elsewhere.
+    pub fn less(view: &Arc<Self>, without: &[String]) -> Arc<Self> {
+        match without {
+            [] => view.clone(),
+            _ => Arc::new(Self { without: without.to_vec(), ..View::clone(view) }),
+        }
+    }
+
+    pub fn without(&self) -> &[String] {
+        &self.without
+    }
+
     pub fn shows_server(&self, server: &ServerName) -> bool {
-        self.servers.as_ref().is_none_or(|servers| servers.admit(server.as_str()))
+        !self.without.iter().any(|name| name == server.as_str())
+            && self.servers.as_ref().is_none_or(|servers| servers.admit(server.as_str()))
     }
 
     pub fn shows(&self, tool: &ToolId) -> bool {
@@ -113,7 +129,7 @@ impl View {
 
 /// Names that are meant, and names that are not: `!` stands in front of those. Where nothing else stands, all others
 /// are meant.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Patterns {
     with: Vec<NameGlob>,
     without: Vec<NameGlob>,

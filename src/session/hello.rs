@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest line that either side reads; both are far shorter.
-pub const LONGEST: usize = 4 << 10;
+/// The longest line that either side reads; names of servers may make one long.
+pub const LONGEST: usize = 64 << 10;
 
 /// Who a front is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +39,12 @@ pub struct Hello {
     /// Whose child it is, where a server's process started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<String>,
+    /// Servers that an agent gets elsewhere, and not again from us.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<String>,
+    /// The host of an agent asks its user before each call that is more than a look.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub host_asks: bool,
     /// The session that is asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<u64>,
@@ -55,6 +61,8 @@ impl Hello {
             search: false,
             port: None,
             mark: None,
+            without: Vec::new(),
+            host_asks: false,
             session: None,
         }
     }

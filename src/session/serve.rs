@@ -214,7 +214,8 @@ impl Reception {
     }
 
     fn guest(&self, hello: Hello) -> Guest {
-        Guest { folder: self.place.root.clone(), label: hello.label, search: hello.search }
+        let Hello { label, search, without, host_asks, .. } = hello;
+        Guest { folder: self.place.root.clone(), label, search, without, host_asks }
     }
 
     /// Serves agents at a URL for as long as whoever asked for it is there.

@@ -162,3 +162,34 @@ async fn a_list_of_two_tools_is_told_anew_only_when_a_server_comes_or_goes() {
     write(json!({ "one": demo(json!({})), "two": demo(json!({})) }));
     agent.notified("notifications/tools/list_changed").await;
 }
+
+#[tokio::test]
+async fn a_server_that_an_agent_has_from_elsewhere_does_not_come_again() {
+    let host = host("");
+    let guest = Guest { without: vec!["two".to_owned()], ..Guest::default() };
+    let mut agent = Line::new(host.connect_as(guest, 1 << 20));
+    agent.initialize(json!({})).await;
+    let tools = names(&agent.ask(1, "tools/list", json!({})).await, "tools");
+    assert!(tools.contains(&"one__echo".to_owned()) && !tools.iter().any(|name| name.starts_with("two")), "{tools:?}");
+    let call = agent.ask(2, "tools/call", json!({ "name": "two__echo", "arguments": { "text": "x" } })).await;
+    assert_eq!(call["error"]["code"], -32602, "{call:#}");
+    // Somebody else sees it as before.
+    let tools = names(&host.agent().await.ask(1, "tools/list", json!({})).await, "tools");
+    assert!(tools.contains(&"two__echo".to_owned()), "{tools:?}");
+}
+
+#[tokio::test]
+async fn where_the_host_has_asked_nobody_is_asked_again_but_for_looks_and_what_is_denied_stays_so() {
+    let levels = json!({ "*": "require-approval", "forget_notes": "deny" });
+    let host = Host::with(json!({ "one": demo(levels) }), Settings::default());
+    let guest = Guest { host_asks: true, ..Guest::default() };
+    let mut agent = Line::new(host.connect_as(guest, 1 << 20));
+    agent.initialize(json!({})).await;
+    let kept = agent.call(1, "one__take_note", json!({ "text": "x" })).await;
+    assert!(text(&kept).starts_with("kept"), "{kept:#}");
+    // A host asks nothing before a mere look, so that is asked about here, where nobody can answer.
+    let look = agent.call(2, "one__echo", json!({ "text": "x" })).await;
+    assert_eq!(look["isError"], true, "{look:#}");
+    let denied = agent.call(3, "one__forget_notes", json!({})).await;
+    assert_eq!(denied["isError"], true, "{denied:#}");
+}

@@ -1,0 +1,52 @@
+/** What Copilot would see of the sidecar: the same API gives it its tools, so no account and no model is needed. */
+
+import * as assert from "node:assert/strict";
+import * as vscode from "vscode";
+import { connectArguments, sharing } from "../../src/copilot";
+import type { Call, ServerStatus } from "../../src/protocol";
+import { eventually, extension } from "./support";
+
+/** VS Code puts the name of our endpoint in front. */
+const named = (tool: string) => vscode.lm.tools.find(one => one.name.startsWith("mcp_") && one.name.endsWith(tool));
+
+describe("the endpoint for Copilot", () => {
+  it("leaves out what VS Code starts itself, unless all is wanted", () => {
+    const server = (name: string, file: string, status = "connected") =>
+      ({ name, file, status, enabled: true }) as ServerStatus;
+    const servers = [
+      server("ours", "/work/mcp.json"),
+      server("both", "/work/.vscode/mcp.json"),
+      server("failed", "/work/mcp.json", "failed"),
+    ];
+    assert.deepEqual(sharing("others", servers), { offered: ["ours"], without: ["both"] });
+    assert.deepEqual(sharing("all", servers), { offered: ["ours", "both"], without: [] });
+    assert.deepEqual(sharing("off", servers), { offered: [], without: [] });
+    assert.deepEqual(connectArguments("/work", ["both"]).slice(-2), ["--without", "both"]);
+  });
+
+  it("offers the tools, and one question of VS Code is enough for a call", async () => {
+    const { sidecar } = await extension();
+    await eventually("a server", () => sidecar.picture.server("everything")?.status === "connected");
+    await vscode.commands.executeCommand("mcpSidecar.copilot.start");
+    // One that does more than look, with a schema that the oldest VS Code understands, too.
+    const tool = await eventually("it is among VS Code's tools", () => named("everything__toggle-simulated-logging"));
+    const level = { server: "everything", tool: "toggle-simulated-logging" };
+    const { policies } = await sidecar.command<{ policies: { level: string }[] }>("mcp.policies", level);
+    assert.equal(policies[0]?.level, "require-approval");
+    // Once for on, once for off.
+    for (let time = 0; time < 2; time++) {
+      const result = await vscode.lm.invokeTool(tool.name, { input: {}, toolInvocationToken: undefined });
+      const text = result.content
+        .map(part => (part instanceof vscode.LanguageModelTextPart ? part.value : ""))
+        .join("");
+      assert.match(text, /simulated/i);
+    }
+    assert.deepEqual(
+      sidecar.picture.approvals.filter(approval => approval.kind === "tool"),
+      [],
+      "nobody was asked a second time",
+    );
+    const { calls } = await sidecar.command<{ calls: Call[] }>("mcp.calls", { ...level, limit: 1 });
+    assert.deepEqual([calls[0]?.requester.kind, calls[0]?.requester.name], ["agent", "VS Code"]);
+  });
+});
