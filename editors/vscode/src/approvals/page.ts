@@ -93,7 +93,8 @@ function buttons(approval: Approval): Html {
 data-decision="${option}">${answer(approval, option)}</button>`;
   const refusals = ["deny", "disable", "decline", "cancel"];
   const note = html`<input type="text" name="note" size="28" placeholder="why not (the agent reads it)">`;
-  return html`<div class="actions bar">${approval.options.filter(option => !refusals.includes(option)).map(button)}
-<span class="spread"></span>${plainNo === "deny" && approval.kind === "tool" && note}
-${approval.options.filter(option => refusals.includes(option)).map(button)}</div>`;
+  const accepting = approval.options.filter(option => !refusals.includes(option)).map(button);
+  const refusing = approval.options.filter(option => refusals.includes(option)).map(button);
+  return html`<div class="bar"><div class="actions">${accepting}</div>
+<div class="actions">${refusing}${plainNo === "deny" && approval.kind === "tool" && note}</div></div>`;
 }
