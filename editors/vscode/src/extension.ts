@@ -50,10 +50,18 @@ export function activate(context: ExtensionContext): Api {
   }
 }
 
+/** VS Code waits a moment for this, so that the sidecar can say goodbye. */
+export function deactivate(): Promise<void> | undefined {
+  return running?.stop();
+}
+
+let running: Sidecar | undefined;
+
 function start(context: ExtensionContext): Api {
   const began = performance.now();
   const log = window.createOutputChannel("MCP Sidecar", { log: true });
   const sidecar = new Sidecar(context.extensionPath, String(context.extension.packageJSON.version), log);
+  running = sidecar;
   registerHosted(context, sidecar);
   registerSampling(sidecar);
   const kit = makeKit(context, sidecar);
