@@ -51,7 +51,8 @@ async function hostTests() {
       settings: { "mcpSidecar.editorServer": true, "mcpSidecar.sampling": true },
       // VS Code asks whether we may use the model of another extension.
       press: "Allow",
-      timeout: 60_000,
+      timeout: 120_000,
+      limit: 600_000,
       grep: words || undefined,
     });
     process.stdout.write(outcome.report);

@@ -5,7 +5,7 @@ import * as vscode from "vscode";
 import type { Api } from "../../src/extension";
 import type { ServerStatus, ToolResult } from "../../src/protocol";
 
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 90_000;
 
 /** The extension, once its sidecar is ready. */
 export async function extension(): Promise<Api> {
