@@ -75,10 +75,11 @@ impl Handler {
         shape: Shape,
         stub: T,
     ) -> Result<T, ErrorData> {
+        let shape = if is_stateless(context) { shape } else { Shape::Plain };
+        let raw = shape.apply(raw);
         match &self.way {
             Way::Text(desk) => {
-                let shape = if is_stateless(context) { shape } else { Shape::Plain };
-                desk.lay(&context.id, shape.apply(raw));
+                desk.lay(&context.id, raw);
                 Ok(stub)
             }
             Way::Typed { .. } => answer::typed(&raw),
