@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use url::Url;
 
@@ -19,7 +19,7 @@ use super::Status;
 use super::context::Context;
 use crate::engine::Engine;
 use crate::engine::edit::OnDisk;
-use crate::model::{Error, Result};
+use crate::model::Result;
 use crate::paths::Paths;
 use crate::protocol::{self, commands::Command};
 use crate::secrets::{Keyring, keyring_name};
@@ -35,6 +35,8 @@ const PATIENCE: Duration = Duration::from_secs(25);
 const SERVER: &str = "suite";
 /// What the secret of a client is kept under, while the scenario runs.
 const CLIENT_SECRET: &str = "client-secret";
+/// A tool of the suite that is told the schema of another.
+const ECHO: &str = "json_schema_echo";
 /// Where the suite expects the document that describes its clients.
 const CLIENT_DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
@@ -66,7 +68,7 @@ struct Known {
 #[derive(Debug, Deserialize)]
 struct ToolCall {
     name: String,
-    arguments: Value,
+    arguments: Map<String, Value>,
 }
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
@@ -124,21 +126,26 @@ impl Scene {
         let set = self.run("mcp.servers.set", json!({ "servers": { SERVER: definition } })).await?;
         ensure!(set.get("errors") == Some(&json!({})), "the server could not be entered: {set}");
         self.enter().await?;
-        if script.scenario == "initialize" {
+        // These are about the beginning and about the list; their servers know no calls.
+        if ["initialize", "json-schema-ref-no-deref"].contains(&script.scenario.as_str()) {
             return Ok(());
         }
         for ToolCall { name, arguments } in &known.tool_calls {
-            let tool = format!("mcp__{SERVER}__{name}");
-            self.call(json!({ "tool": tool, "arguments": arguments })).await.with_context(|| name.clone())?;
-        }
-        if !known.tool_calls.is_empty() {
-            return Ok(());
+            // A null stands for an argument that is not given, which the schema of a tool need not allow otherwise.
+            let given = arguments.iter().filter(|(_, value)| !value.is_null());
+            self.call(name, given.map(|(name, value)| (name.clone(), value.clone())).collect()).await?;
         }
         let tools = self.run("mcp.tools", json!({ "server": SERVER })).await?;
-        for tool in tools.get("tools").and_then(Value::as_array).into_iter().flatten() {
-            let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
-            let arguments = sample::of(tool.get("inputSchema").unwrap_or(&Value::Null));
-            self.call(json!({ "tool": name, "arguments": arguments })).await.with_context(|| name.to_owned())?;
+        let tools = tools.get("tools").and_then(Value::as_array).cloned().unwrap_or_default();
+        let schema = |tool: &Value| tool.get("inputSchema").cloned().unwrap_or_default();
+        let named = |tool: &Value| tool.get("tool").and_then(Value::as_str).unwrap_or_default().to_owned();
+        if tools.iter().any(|tool| named(tool) == ECHO) {
+            // It wants to see what became of the other tool's schema on its way through.
+            let other = tools.iter().find(|tool| named(tool) != ECHO).map(schema);
+            return self.call(ECHO, json!({ "schema": other })).await;
+        }
+        for tool in tools.iter().filter(|tool| known.tool_calls.iter().all(|call| call.name != named(tool))) {
+            self.call(&named(tool), sample::of(&schema(tool))).await?;
         }
         Ok(())
     }
@@ -160,18 +167,19 @@ impl Scene {
     }
 
     /// As often as it wants more rights, and the engine thinks that it may.
-    async fn call(&self, params: Value) -> anyhow::Result<()> {
+    async fn call(&self, tool: &str, arguments: Value) -> anyhow::Result<()> {
+        let params = json!({ "tool": format!("mcp__{SERVER}__{tool}"), "arguments": arguments });
         loop {
             match self.run("mcp.tool.call", params.clone()).await {
                 Ok(answer) if answer.get("isError") == Some(&json!(true)) => {
-                    bail!("the tool says that it failed: {answer}")
+                    bail!("{tool} says that it failed: {answer}")
                 }
                 Ok(_) => return Ok(()),
-                Err(Error::NeedsAuth(_)) => {
+                Err(error) if error.kind() == "needs-auth" => {
                     self.sign_in().await?;
                     self.enter().await?;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(anyhow!(error).context(format!("{tool} could not be called"))),
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 
-use crate::suite::{Outcomes, Side, Suite, judge};
+use crate::suite::{Outcomes, Side, Suite};
 
 /// Each scenario is two programs that mostly wait for each other.
 const AT_ONCE: usize = 3;
@@ -10,14 +10,24 @@ const AT_ONCE: usize = 3;
 #[tokio::test(flavor = "multi_thread")]
 async fn our_connections_pass_the_client_scenarios_of_the_official_suite() {
     let Some(suite) = Suite::find() else { return };
+    plays(&suite).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_connections_pass_the_client_scenarios_of_the_newer_era() {
+    let Some(suite) = Suite::next() else { return };
+    plays(&suite).await;
+}
+
+async fn plays(suite: &Suite) {
     let command = format!("{} conformance", env!("CARGO_BIN_EXE_mcp-sidecar"));
     let played = suite.scenarios(Side::Client).await.into_iter().map(|scenario| {
-        let (suite, command) = (&suite, &command);
+        let command = &command;
         async move {
             let outcome = suite.play(Side::Client, &scenario, &["--command", command]).await;
             (scenario, outcome)
         }
     });
     let outcomes: Outcomes = futures::stream::iter(played).buffer_unordered(AT_ONCE).collect().await;
-    judge(Side::Client, &outcomes);
+    suite.judge(Side::Client, &outcomes);
 }

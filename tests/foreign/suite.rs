@@ -2,14 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 use tokio::process::Command;
 
-use crate::servers::program;
-
-/// What is known not to pass, in the suite's own format. Each entry says why.
-const EXPECTED: &str = include_str!("expected-failures.yml");
+use crate::servers::{client, program};
 
 /// Which side of a conversation the suite plays against.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +28,14 @@ impl Side {
 
 pub struct Suite {
     program: PathBuf,
+    /// What is known not to pass, in the suite's own format. Each entry says why.
+    expected: &'static str,
+    /// The revision of MCP that is spoken, where the suite knows several.
+    revision: Option<&'static str>,
 }
+
+/// Every suite has at least as many scenarios for each side.
+const LEAST: usize = 20;
 
 /// How scenarios ended: nothing, or the end of what the suite said.
 pub type Outcomes = BTreeMap<String, Result<(), String>>;
@@ -39,13 +43,22 @@ pub type Outcomes = BTreeMap<String, Result<(), String>>;
 impl Suite {
     /// `None` when the user asked to go without what has to be installed.
     pub fn find() -> Option<Self> {
-        program("MCP_CONFORMANCE").map(|program| Self { program })
+        let program = program("MCP_CONFORMANCE")?;
+        Some(Self { program, expected: include_str!("expected-failures.yml"), revision: None })
+    }
+
+    /// The version to come, which knows the newer era.
+    pub fn next() -> Option<Self> {
+        let program = client("MCP_CONFORMANCE_NEXT")?;
+        let expected = include_str!("expected-failures-next.yml");
+        Some(Self { program, expected, revision: Some("2026-07-28") })
     }
 
     pub async fn scenarios(&self, side: Side) -> Vec<String> {
         let output = Command::new(&self.program).args(["list", &format!("--{}", side.word())]).output().await.unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        let named = text.lines().filter_map(|line| line.trim().strip_prefix("- ")?.split(' ').next());
+        let known = |line: &&str| self.revision.is_none_or(|revision| line.contains(revision));
+        let named = text.lines().filter(known).filter_map(|line| line.trim().strip_prefix("- ")?.split(' ').next());
         named.map(str::to_owned).collect()
     }
 
@@ -54,23 +67,50 @@ impl Suite {
         let results = tempfile::tempdir().unwrap();
         let mut command = Command::new(&self.program);
         command.arg(side.word()).args(arguments).args(["--scenario", scenario, "-o"]).arg(results.path());
+        command.args(self.revision.into_iter().flat_map(|revision| ["--spec-version", revision]));
         let output = command.stdin(Stdio::null()).kill_on_drop(true).output().await.unwrap();
-        if output.status.success() {
-            return Ok(());
+        if output.status.success() { Ok(()) } else { Err(end(&output)) }
+    }
+
+    /// Plays every scenario for servers, one after another, and reads how each ended.
+    pub async fn play_all(&self, url: &str) -> Outcomes {
+        let mut command = Command::new(&self.program);
+        command.args(["server", "--url", url]).stdin(Stdio::null()).kill_on_drop(true);
+        match self.revision {
+            Some(revision) => command.args(["--spec-version", revision]),
+            None => command.args(["--suite", "all"]),
+        };
+        let output = command.output().await.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut outcomes = Outcomes::new();
+        for line in said.lines() {
+            let Some((mark, rest)) = line.split_once(' ') else { continue };
+            let scenario = rest.split(':').next().unwrap_or_default().to_owned();
+            match mark {
+                "✓" => outcomes.insert(scenario, Ok(())),
+                "✗" => outcomes.insert(scenario, Err(end(&output))),
+                _ => None,
+            };
         }
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8_lossy(&said);
-        let lines: Vec<&str> = said.lines().collect();
-        Err(lines[lines.len().saturating_sub(25)..].join("\n"))
+        assert!(outcomes.len() >= LEAST, "not all were played:\n{}", end(&output));
+        outcomes
+    }
+
+    /// Fails for whatever was not expected: a scenario that does not pass, one that passes by now, one that is no more.
+    #[track_caller]
+    pub fn judge(&self, side: Side, outcomes: &Outcomes) {
+        assert!(outcomes.len() >= LEAST, "the suite has more scenarios than these: {:?}", outcomes.keys());
+        let complaints = complaints(&expected(self.expected, side), outcomes);
+        assert!(complaints.is_empty(), "\n{}", complaints.join("\n\n"));
     }
 }
 
-/// Fails for whatever was not expected: a scenario that does not pass, one that passes by now, one that is no more.
-#[track_caller]
-pub fn judge(side: Side, outcomes: &Outcomes) {
-    assert!(outcomes.len() > 20, "the suite has more scenarios than these: {:?}", outcomes.keys());
-    let complaints = complaints(&expected(EXPECTED, side), outcomes);
-    assert!(complaints.is_empty(), "\n{}", complaints.join("\n\n"));
+/// The end of what a program said.
+fn end(output: &Output) -> String {
+    let said = [output.stdout.as_slice(), &output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = said.lines().collect();
+    lines[lines.len().saturating_sub(40)..].join("\n")
 }
 
 fn complaints(expected: &BTreeSet<String>, outcomes: &Outcomes) -> Vec<String> {

@@ -95,7 +95,8 @@ impl Line {
         let mut headers: HeaderMap = {
             let session = lock(&self.session);
             let mut headers = session.headers();
-            if !session.has_sessions() {
+            // Which era a server is of is not known before its first answer, and the older one overlooks these.
+            if !session.has_sessions() || method == "initialize" {
                 headers.extend(lock(&self.tools).headers(message));
                 headers.remove(SESSION_ID);
             }
