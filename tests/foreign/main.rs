@@ -10,6 +10,7 @@
 
 mod agents;
 mod connections;
+mod endpoint;
 #[path = "../support/servers.rs"]
 mod servers;
 mod suite;
