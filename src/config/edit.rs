@@ -11,7 +11,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-pub use splice::take_out;
+pub use splice::{changes, take_out};
 pub use write::{UpdateError, update, write_atomically};
 
 use self::layout::Layout;

@@ -6,9 +6,10 @@ use super::entry::Entry;
 use super::fixes;
 use super::lenses::runnable;
 use super::page::Page;
+use crate::config::edit::{self, Edit};
 use crate::config::problem::{Fix, TextEdit};
 use crate::config::tree::{Member, Node};
-use crate::config::{Problem, Span, edit};
+use crate::config::{Problem, Span};
 use crate::engine::snapshot::{ServerView, Trust};
 use crate::model::{Level, Scope, Status};
 use crate::text::one_line;
@@ -123,17 +124,21 @@ fn levels(page: &Page<'_>, entry: &Entry<'_>, part: &Span, offers: &mut Vec<Offe
         Some(rule) => rule.value.text(),
         None => rules.iter().find(|rule| rule.key.text == "*").and_then(|rule| rule.value.text()),
     };
+    let holds = |section: &&str| {
+        let section = page.tree.root.as_ref().and_then(|root| root.get(section));
+        section.is_some_and(|section| section.value.get(&entry.member.key.text).is_some())
+    };
+    let section = ["servers", "mcpServers"].into_iter().find(holds).filter(|_| page.tree.valid());
     for level in Level::ALL.into_iter().filter(|level| now != Some(level.as_str())) {
         let deed = match entry.view {
             Some(view) if editable(view) => {
                 Some(Deed::Run(Command::level(&view.definition.name, tool, level, view.definition.scope)))
             }
             // Nothing runs from this text yet, so it is just text.
-            _ => {
-                let after = edit::set_tool_level(page.text, &entry.member.key.text, tool, Some(level));
-                let change = after.ok().and_then(|after| edit::difference(page.text, &after));
-                change.map(|change| Deed::Edit(vec![change]))
-            }
+            _ => section.and_then(|section| {
+                let path = [section, entry.member.key.text.as_str(), "tools", tool];
+                edit::changes(page.text, page.tree, &Edit::set(&path, level.as_str().into())).ok().map(Deed::Edit)
+            }),
         };
         let title = format!("Set {what} to {level}");
         offers.extend(deed.map(|deed| Offer { title, kind: Kind::Rewrite, deed, problem: None }));

@@ -40,7 +40,7 @@ fn of_server(server: &Member, folder: Option<&Path>, exists: &impl Fn(&Path) -> 
         let path = resolve(node.text()?, folder, base).filter(|path| exists(path))?;
         Some(Link { span: inner(node), tooltip: format!("open {}", path.display()), target: Target::File(path) })
     };
-    links.extend(value("url").and_then(page));
+    links.extend(["url", "serverUrl", "httpUrl"].iter().filter_map(|key| page(value(key)?)));
     links.extend(["cwd", "envFile"].iter().filter_map(|key| file(value(key)?, folder)));
     // A program and its arguments are looked for where it runs.
     let cwd = value("cwd").and_then(|cwd| resolve(cwd.text()?, folder, folder));

@@ -67,7 +67,8 @@ fn server(member: &Member, status: Option<&String>) -> Symbol {
 fn reached_by(server: &Node) -> Option<String> {
     let text = |key| server.get(key).and_then(|member| member.value.text());
     let program = || server.get("command")?.value.items()?.first()?.text();
-    let host = || Some(url::Url::parse(text("url")?).ok()?.host_str()?.to_owned());
+    let address = || ["url", "serverUrl", "httpUrl"].iter().find_map(|key| text(key));
+    let host = || Some(url::Url::parse(address()?).ok()?.host_str()?.to_owned());
     let shown = text("command")
         .or_else(program)
         .map(str::to_owned)
