@@ -61,8 +61,8 @@ pub struct Guest {
     pub search: bool,
     /// Servers that it has from elsewhere.
     pub without: Vec<String>,
-    /// Its host has shown the user each call that is more than a look, and got a yes.
-    pub host_asks: bool,
+    /// Given to it by an editor that shows its user each call that is more than a look, and asks.
+    pub ticket: Option<String>,
 }
 
 impl Endpoint {

@@ -206,7 +206,7 @@ impl Handler {
         let snapshot = self.endpoint().engine.now();
         let own = |view: &Arc<ServerView>| view.tools.get(&tool.tool).cloned();
         let offered = snapshot.servers.get(&tool.server).and_then(own);
-        self.session.host_asks && offered.is_some_and(|offered| offered.tool.annotations.read_only != Some(true))
+        self.session.host_asks() && offered.is_some_and(|offered| offered.tool.annotations.read_only != Some(true))
     }
 
     /// Goes on with a call that waited for an answer.

@@ -28,8 +28,7 @@ pub struct Session {
     label: Option<String>,
     search: bool,
     without: Vec<String>,
-    /// Its host asks its user before calls that are more than a look.
-    pub host_asks: bool,
+    ticket: Option<String>,
     log_level: Mutex<Option<LoggingLevel>>,
     watched: Mutex<BTreeMap<(ServerName, String), Watch>>,
 }
@@ -45,10 +44,15 @@ pub struct Sight {
 
 impl Session {
     pub fn new(endpoint: Endpoint, guest: Guest) -> Self {
-        let Guest { label, search, without, host_asks, .. } = guest;
+        let Guest { label, search, without, ticket, .. } = guest;
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
         let (log_level, watched) = Default::default();
-        Self { endpoint, number, label, search, without, host_asks, log_level, watched }
+        Self { endpoint, number, label, search, without, ticket, log_level, watched }
+    }
+
+    /// Whether its host is an editor of ours, which asks its user before calls that are more than a look.
+    pub fn host_asks(&self) -> bool {
+        self.ticket.as_deref().is_some_and(|ticket| self.endpoint.engine.editors().gave(ticket))
     }
 
     /// What an agent sees that calls itself this. What its user calls it comes first.

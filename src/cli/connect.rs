@@ -29,9 +29,6 @@ pub(super) struct Arguments {
     /// Leave out a server that the agent has from elsewhere (again for each)
     #[arg(long, value_name = "SERVER")]
     without: Vec<String>,
-    /// The agent's host shows its user each call that is more than a look and asks: do not ask again. What is denied stays so
-    #[arg(long, conflicts_with = "http")]
-    host_asks: bool,
     /// Run an engine of its own in this process, in place of the one that others share
     #[arg(long = "standalone")]
     alone: bool,
@@ -80,7 +77,7 @@ fn shared(arguments: Arguments, context: &Context, paths: &Paths, settings: &Set
         label: arguments.name,
         search: arguments.search,
         without: arguments.without,
-        host_asks: arguments.host_asks,
+        ticket: ticket(),
         port: arguments.port,
         mark: std::env::var(MARK).ok(),
         ..Hello::new(front)
@@ -97,6 +94,13 @@ fn shared(arguments: Arguments, context: &Context, paths: &Paths, settings: &Set
         Front::Url => at_url(joined, arguments.json),
         _ => pass(joined, Stdio::take()?, Opening::default()),
     }
+}
+
+/// What an editor gives to an agent whose calls it asks about itself. It comes by the environment, where no config file
+/// of a project can put it and no list of processes shows it.
+#[cfg(unix)]
+fn ticket() -> Option<String> {
+    std::env::var("MCP_SIDECAR_TICKET").ok()
 }
 
 /// Tells where agents are served now, and keeps them served by being there.
@@ -116,8 +120,9 @@ fn standalone(arguments: Arguments, context: &Context, paths: Paths, settings: S
     let runtime = paths.runtime_dir.clone();
     with_engine(context, paths, settings, async |engine: Engine| {
         let agents = Endpoint::new(engine.clone());
-        let Arguments { name: label, search, without, host_asks, .. } = arguments;
-        let guest = Guest { folder, label, search, without, host_asks };
+        // No editor can be at an engine of its own, so a ticket would be none.
+        let Arguments { name: label, search, without, .. } = arguments;
+        let guest = Guest { folder, label, search, without, ticket: None };
         let serving = async {
             if !arguments.http {
                 agents.serve(streams::input(), streams::output(), guest).await;

@@ -44,6 +44,8 @@ const TUNNEL: usize = 256;
 pub struct Editors {
     attached: Arc<Mutex<BTreeMap<u64, Attached>>>,
     changed: Arc<watch::Sender<usize>>,
+    /// What an editor may hand to an agent that it runs itself; nobody else can know it.
+    ticket: Arc<str>,
 }
 
 struct Attached {
@@ -60,7 +62,14 @@ pub struct Attachment {
 
 impl Default for Editors {
     fn default() -> Self {
-        Self { attached: Arc::default(), changed: Arc::new(watch::Sender::new(0)) }
+        let mut bits = [0u8; 32];
+        // Without the system's randomness there is none that holds.
+        let ticket = getrandom::fill(&mut bits).map(|()| bits.iter().map(|byte| format!("{byte:02x}")).collect());
+        Self {
+            attached: Arc::default(),
+            changed: Arc::new(watch::Sender::new(0)),
+            ticket: ticket.unwrap_or_else(|_| String::new()).into(),
+        }
     }
 }
 
@@ -71,6 +80,16 @@ impl Editors {
         attached.insert(id, Attached { editor, tunnels: BTreeMap::new() });
         self.changed.send_replace(attached.len());
         Attachment { editors: self.clone(), id }
+    }
+
+    /// An agent that shows it was started by an attached editor, which asks its user before calls by itself.
+    pub fn ticket(&self) -> &str {
+        &self.ticket
+    }
+
+    /// Whether an editor gave this out, and one is still there to ask.
+    pub fn gave(&self, ticket: &str) -> bool {
+        !ticket.is_empty() && *ticket == *self.ticket && !self.lock().is_empty()
     }
 
     /// The number of editors, whenever one comes or goes.

@@ -54,7 +54,7 @@ impl Backend {
 #[tower_lsp::async_trait]
 impl LanguageServer for Backend {
     async fn initialize(&self, _: InitializeParams) -> Result<InitializeResult> {
-        Ok(capabilities::answer(self.seat.greeting()))
+        Ok(capabilities::answer(self.seat.greeting(), self.seat.engine.editors().ticket()))
     }
 
     async fn shutdown(&self) -> Result<()> {

@@ -13,9 +13,13 @@ use super::convert;
 use super::greeting::Greeting;
 use crate::protocol;
 
-/// The answer to `initialize`.
-pub fn answer(greeting: &Greeting) -> InitializeResult {
+/// The answer to `initialize`. The ticket is for an editor with our plugin: what it gives it to may say that the editor asks.
+pub fn answer(greeting: &Greeting, ticket: &str) -> InitializeResult {
     let version = env!("CARGO_PKG_VERSION");
+    let mut ours = json!({ "version": version, "protocol": protocol::VERSION, "commands": commands() });
+    if let (Some(_), Some(ours)) = (&greeting.abilities, ours.as_object_mut()) {
+        ours.insert("ticket".to_owned(), ticket.into());
+    }
     InitializeResult {
         capabilities: ServerCapabilities {
             position_encoding: Some(convert::encoding(greeting.encoding)),
@@ -64,9 +68,7 @@ pub fn answer(greeting: &Greeting) -> InitializeResult {
                 }),
                 file_operations: None,
             }),
-            experimental: Some(json!({
-                "mcpSidecar": { "version": version, "protocol": protocol::VERSION, "commands": commands() },
-            })),
+            experimental: Some(json!({ "mcpSidecar": ours })),
             ..ServerCapabilities::default()
         },
         server_info: Some(ServerInfo { name: "mcp-sidecar".to_owned(), version: Some(version.to_owned()) }),

@@ -42,9 +42,9 @@ pub struct Hello {
     /// Servers that an agent gets elsewhere, and not again from us.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
-    /// The host of an agent asks its user before each call that is more than a look.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub host_asks: bool,
+    /// An editor gave it to an agent whose calls it asks about itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<String>,
     /// The session that is asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<u64>,
@@ -62,7 +62,7 @@ impl Hello {
             port: None,
             mark: None,
             without: Vec::new(),
-            host_asks: false,
+            ticket: None,
             session: None,
         }
     }

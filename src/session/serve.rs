@@ -214,8 +214,8 @@ impl Reception {
     }
 
     fn guest(&self, hello: Hello) -> Guest {
-        let Hello { label, search, without, host_asks, .. } = hello;
-        Guest { folder: self.place.root.clone(), label, search, without, host_asks }
+        let Hello { label, search, without, ticket, .. } = hello;
+        Guest { folder: self.place.root.clone(), label, search, without, ticket }
     }
 
     /// Serves agents at a URL for as long as whoever asked for it is there.

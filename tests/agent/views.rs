@@ -179,17 +179,30 @@ async fn a_server_that_an_agent_has_from_elsewhere_does_not_come_again() {
 }
 
 #[tokio::test]
-async fn where_the_host_has_asked_nobody_is_asked_again_but_for_looks_and_what_is_denied_stays_so() {
+async fn where_an_editor_asks_itself_nobody_is_asked_again_but_for_looks_and_what_is_denied_stays_so() {
     let levels = json!({ "*": "require-approval", "forget_notes": "deny" });
     let host = Host::with(json!({ "one": demo(levels) }), Settings::default());
-    let guest = Guest { host_asks: true, ..Guest::default() };
-    let mut agent = Line::new(host.connect_as(guest, 1 << 20));
+    let mut editor = seat(&host.home, &host.engine).await;
+    let ticket = editor.greeting["capabilities"]["experimental"]["mcpSidecar"]["ticket"].as_str().map(str::to_owned);
+    let mut agent = Line::new(host.connect_as(Guest { ticket, ..Guest::default() }, 1 << 20));
     agent.initialize(json!({})).await;
     let kept = agent.call(1, "one__take_note", json!({ "text": "x" })).await;
     assert!(text(&kept).starts_with("kept"), "{kept:#}");
-    // A host asks nothing before a mere look, so that is asked about here, where nobody can answer.
-    let look = agent.call(2, "one__echo", json!({ "text": "x" })).await;
-    assert_eq!(look["isError"], true, "{look:#}");
+    // It asks nothing before a mere look, so that is asked about here; and so is whoever only guesses.
+    let mut stranger =
+        Line::new(host.connect_as(Guest { ticket: Some("ticket".to_owned()), ..Guest::default() }, 1 << 20));
+    stranger.initialize(json!({})).await;
+    agent.begin(2, "tools/call", json!({ "name": "one__echo", "arguments": { "text": "x" } })).await;
+    stranger.begin(2, "tools/call", json!({ "name": "one__take_note", "arguments": { "text": "x" } })).await;
+    let both = |params: &Value| params["approvals"].as_array().unwrap().len() == 2;
+    let asked = editor.notification_where("mcp/approvalsChanged", both).await;
+    for approval in asked["approvals"].as_array().unwrap() {
+        editor.command("mcp.approval.resolve", json!({ "id": approval["id"], "decision": "deny" })).await.unwrap();
+    }
+    for asked in [&mut agent, &mut stranger] {
+        let refused = asked.next().await;
+        assert_eq!(refused["result"]["isError"], true, "{refused:#}");
+    }
     let denied = agent.call(3, "one__forget_notes", json!({})).await;
     assert_eq!(denied["isError"], true, "{denied:#}");
 }

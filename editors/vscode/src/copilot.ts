@@ -41,7 +41,7 @@ export function sharing(share: Share, servers: readonly ServerStatus[]): Sharing
 /** The command line of the endpoint. It names the folder: not every VS Code starts a server where it is told to. */
 export function connectArguments(folder: string, without: readonly string[]): string[] {
   const left = without.flatMap(server => ["--without", server]);
-  return ["connect", "--workspace", folder, "--name", NAME, "--host-asks", ...left];
+  return ["connect", "--workspace", folder, "--name", NAME, ...left];
 }
 
 export function copilot(kit: Kit): Disposable[] {
@@ -75,7 +75,9 @@ export function copilot(kit: Kit): Disposable[] {
           return [];
         }
         const args = connectArguments(folder.uri.fsPath, what.without);
-        const definition = new McpStdioServerDefinition(LABEL, sidecar.binary.path, args, {}, version(what));
+        // The sidecar believes that VS Code asks only where VS Code can show that it is VS Code.
+        const env = sidecar.ticket ? { MCP_SIDECAR_TICKET: sidecar.ticket } : {};
+        const definition = new McpStdioServerDefinition(LABEL, sidecar.binary.path, args, env, version(what));
         definition.cwd = folder.uri;
         return [definition];
       },

@@ -97,6 +97,11 @@ export class Sidecar implements Disposable {
     await this.client?.sendNotification(method, params);
   }
 
+  /** What an agent that VS Code runs shows to the sidecar, so that nobody is asked twice. */
+  get ticket(): string | undefined {
+    return this.client?.initializeResult?.capabilities.experimental?.mcpSidecar?.ticket;
+  }
+
   /** Tells the sidecar the settings as they are now. */
   async sendSettings(): Promise<void> {
     await this.notify("workspace/didChangeConfiguration", { settings: { mcpSidecar: settings() } });
