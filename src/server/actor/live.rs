@@ -100,7 +100,8 @@ impl Actor {
                     let idle = begun == seen && self.activity.is_quiet();
                     seen = begun;
                     self.activity.listen();
-                    if idle {
+                    // One at a time: a new ping in place of one that is still open would never let it be missed.
+                    if idle && ping.is_none() {
                         let connection = connection.clone();
                         let limit = interval.min(Duration::from_secs(10));
                         ping = Some(Box::pin(async move { connection.ping(limit).await }));

@@ -78,6 +78,22 @@ async fn two_missed_pings_restart_a_server() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pings_are_missed_however_short_the_time_between_them_is() {
+    let deaf = Fake { ignores_pings: true, ..Fake::with(&[]) };
+    let meets = [Meets::Server(deaf), Meets::Server(Fake::default())];
+    let mut stage = stage_with(definition(|_| ()), meets, |context| {
+        let mut settings = crate::settings::Settings::default();
+        settings.servers.ping_interval = Duration::from_secs(1);
+        context.settings = tokio::sync::watch::channel(Arc::new(settings)).1;
+    });
+    stage.until_status("connected").await;
+    let begun = Instant::now();
+    let state = stage.until(|state| state.error.is_some()).await;
+    assert_eq!(state.error.as_deref(), Some("it missed two pings in a row"));
+    assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_works_on_a_call_is_not_pinged_to_death() {
     let busy = Fake { ignores_pings: true, ..Fake::with(&["hang"]) };
     let mut stage = stage([Meets::Server(busy)]);
