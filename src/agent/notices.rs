@@ -49,6 +49,7 @@ pub async fn tell(session: Arc<Session>, peer: Peer<RoleServer>) {
                     return;
                 }
                 pictures.borrow_and_update();
+                endpoint.watch_anew();
                 let now = endpoint.catalog(&sight);
                 let changed = Changed::between(&told, &now);
                 told = now;
@@ -100,6 +101,7 @@ pub async fn listen(endpoint: &Endpoint, sight: &Sight, subscription: &Subscript
                     break;
                 }
                 pictures.borrow_and_update();
+                endpoint.watch_anew();
                 let now = endpoint.catalog(sight);
                 let changed = Changed::between(&told, &now);
                 told = now;

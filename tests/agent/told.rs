@@ -1,6 +1,7 @@
 //! What an agent hears without asking for it again: log messages, resources that change; and an agent that goes.
 
-use mcp_sidecar::engine::Notice;
+use mcp_sidecar::engine::{Action, Notice};
+use mcp_sidecar::model::ServerName;
 use serde_json::{Value, json};
 
 use crate::line::{Host, Line};
@@ -124,4 +125,21 @@ async fn an_agent_that_goes_takes_its_calls_back_and_they_are_recorded() {
     // The server goes on for the others.
     let mut other = host.agent().await;
     assert_eq!(other.call(1, "demo__add", json!({ "a": 1, "b": 2 })).await["content"][0]["text"], "3");
+}
+
+#[tokio::test]
+async fn a_server_that_was_restarted_tells_of_changes_all_the_same() {
+    let host = host();
+    let mut agent = host.agent().await;
+    agent.ask(1, "resources/list", json!({})).await;
+    assert!(agent.ask(2, "resources/subscribe", json!({ "uri": "demo://notes" })).await["result"].is_object());
+    host.engine.act(Action::Restart, Some(ServerName::new("demo").unwrap())).await.unwrap();
+    // The new process hears of it a moment later; until then a change tells nobody.
+    for id in 3.. {
+        agent.call(id, "demo__take_note", json!({ "text": "x" })).await;
+        if agent.notifications.iter().any(|told| told["method"] == "notifications/resources/updated") {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
 }
