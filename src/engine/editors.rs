@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 use crate::model::{Result, ServerName};
+use crate::policy::hex;
 use crate::server::host::Tunnel;
 
 /// What an editor says about itself in `capabilities.experimental.mcpSidecar`; a plain LSP client says nothing.
@@ -64,11 +65,11 @@ impl Default for Editors {
     fn default() -> Self {
         let mut bits = [0u8; 32];
         // Without the system's randomness there is none that holds.
-        let ticket = getrandom::fill(&mut bits).map(|()| bits.iter().map(|byte| format!("{byte:02x}")).collect());
+        let ticket = getrandom::fill(&mut bits).map(|()| hex(&bits));
         Self {
             attached: Arc::default(),
             changed: Arc::new(watch::Sender::new(0)),
-            ticket: ticket.unwrap_or_else(|_| String::new()).into(),
+            ticket: ticket.unwrap_or_default().into(),
         }
     }
 }

@@ -18,18 +18,19 @@ pub async fn stdio(engine: Engine, opening: Vec<u8>) -> End {
     }
 }
 
-/// Ends at the first SIGTERM or SIGINT.
+/// Ends at the first SIGTERM or SIGINT. They are caught from the call on, not from when somebody waits: whoever has been
+/// answered may send one at once.
 #[cfg(unix)]
-pub async fn signal() {
+pub fn signal() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
 
-    let (Ok(mut terminate), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
-        return std::future::pending().await;
-    };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+    let caught = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    async move {
+        let (Ok(mut terminate), Ok(mut interrupt)) = caught else { return std::future::pending().await };
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
     }
 }
 
