@@ -83,6 +83,19 @@ async def main():
             else:
                 scope = anyio.CancelScope()
                 group.start_soon(call, client, scope, wish["tool"], wish["arguments"])
+        global leaving
+        leaving = True
 
 
-anyio.run(main)
+def nobody_reads(error):
+    inner = getattr(error, "exceptions", None)
+    return all(map(nobody_reads, inner)) if inner else isinstance(error, anyio.BrokenResourceError)
+
+
+leaving = False
+try:
+    anyio.run(main)
+except BaseException as error:
+    # Version 1 of the library breaks when a notice comes in while it closes; that is no fault of the other side.
+    if not (leaving and nobody_reads(error)):
+        raise
