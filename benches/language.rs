@@ -10,7 +10,9 @@
     reason = "a program for people, and a panic here harms nobody"
 )]
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+mod frames;
+
+use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -223,21 +225,7 @@ impl Editor {
     }
 
     fn receive(&mut self) -> io::Result<String> {
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            if self.output.read_line(&mut line)? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            match line.trim_end().strip_prefix("Content-Length: ") {
-                Some(value) => length = value.parse().map_err(io::Error::other)?,
-                None if line.trim_end().is_empty() => break,
-                None => (),
-            }
-        }
-        let mut body = vec![0; length];
-        self.output.read_exact(&mut body)?;
-        String::from_utf8(body).map_err(io::Error::other)
+        String::from_utf8(frames::read(&mut self.output)?).map_err(io::Error::other)
     }
 }
 

@@ -11,7 +11,9 @@
     reason = "a program for people, and a panic here harms nobody"
 )]
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+mod frames;
+
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -256,26 +258,12 @@ impl Way {
     }
 
     fn read_body(&mut self) -> io::Result<Vec<u8>> {
+        if self.kind == Kind::Editor {
+            return frames::read(&mut self.output);
+        }
         let mut body = Vec::new();
-        if self.kind != Kind::Editor {
-            self.output.read_until(b'\n', &mut body)?;
-            return if body.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(body) };
-        }
-        let mut length = 0;
-        loop {
-            let mut line = String::new();
-            if self.output.read_line(&mut line)? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            match line.trim_end().strip_prefix("Content-Length: ") {
-                Some(value) => length = value.parse().map_err(io::Error::other)?,
-                None if line.trim_end().is_empty() => break,
-                None => (),
-            }
-        }
-        body.resize(length, 0);
-        self.output.read_exact(&mut body)?;
-        Ok(body)
+        self.output.read_until(b'\n', &mut body)?;
+        if body.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(body) }
     }
 }
 
