@@ -38,6 +38,8 @@ pub struct Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     Absent,
+    /// Absent with its whole workspace folder: moved away, deleted, not mounted.
+    Gone,
     Text(Arc<str>),
     /// There, but cannot be used: too large, not UTF-8, a FIFO, no permission.
     Unreadable(String),

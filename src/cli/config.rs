@@ -82,7 +82,7 @@ fn places(paths: &Paths) -> Vec<Place> {
 fn state(content: &Content) -> String {
     match content {
         Content::Text(_) => String::new(),
-        Content::Absent => " (not there)".to_owned(),
+        Content::Absent | Content::Gone => " (not there)".to_owned(),
         Content::Unreadable(why) => format!(" ({why})"),
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
     let target = target(&arguments, context)?;
     let before = match watch::read(&target.path, LARGEST) {
         Content::Text(text) => Some(text),
-        Content::Absent => None,
+        Content::Absent | Content::Gone => None,
         Content::Unreadable(reason) => anyhow::bail!("{} cannot be used: {reason}", target.path.display()),
     };
     let text = before.as_deref().unwrap_or_default();

@@ -92,7 +92,7 @@ pub fn session_entry(name: &str, value: &Value) -> Result<(ServerName, ServerSpe
 fn read(source: &Source, content: &Content, limits: &Limits, world: &dyn World) -> (File, Shaped) {
     let mut file = File {
         source: source.clone(),
-        exists: !matches!(content, Content::Absent),
+        exists: !matches!(content, Content::Absent | Content::Gone),
         valid: true,
         servers: Vec::new(),
         problems: Vec::new(),
@@ -100,7 +100,7 @@ fn read(source: &Source, content: &Content, limits: &Limits, world: &dyn World) 
         tree: Arc::default(),
     };
     let text = match content {
-        Content::Absent => return (file, Shaped::default()),
+        Content::Absent | Content::Gone => return (file, Shaped::default()),
         Content::Unreadable(reason) => {
             file.valid = false;
             file.problems.push(Problem::error("unreadable", 0..0, reason.clone()));

@@ -1,6 +1,6 @@
 //! What config files ask for, as typed data. Nothing here is expanded: `${…}` stays text until a server starts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,8 @@ pub struct Config {
     pub policies: Vec<PolicyVoice>,
     pub inputs: Vec<Input>,
     pub actions: Vec<Action>,
+    /// Workspace folders that are not there any more. What they asked for stays known, and does not run.
+    pub gone: BTreeSet<Arc<Path>>,
 }
 
 /// A server as one file defines it, with what it hides.

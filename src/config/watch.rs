@@ -277,7 +277,10 @@ impl Desk {
         let contents: Vec<(Source, Content)> = sources
             .into_iter()
             .map(|source| {
-                let content = read(&source.path, wanted.limits.config_bytes);
+                let content = match read(&source.path, wanted.limits.config_bytes) {
+                    Content::Absent if source.folder.as_deref().is_some_and(|folder| !folder.is_dir()) => Content::Gone,
+                    content => content,
+                };
                 (source, content)
             })
             .collect();

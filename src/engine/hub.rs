@@ -160,13 +160,13 @@ impl Hub {
         for step in &steps {
             self.carry_out(step, &loaded.config);
         }
-        // A policy widens for the servers of its file as their own levels do: what was trusted may not cover it.
-        let other_policy = self.applied.config.policies != loaded.config.policies;
+        // A policy widens for the servers of its file as their own levels do: what was trusted may not cover it. It may
+        // also take a program away from everybody, and a folder that is gone takes its servers along.
+        let before = &self.applied.config;
+        let other_ground = before.policies != loaded.config.policies || before.gone != loaded.config.gone;
         let untouched = |name: &ServerName| !steps.iter().any(|step| step.server() == name);
-        for (name, definition) in loaded.config.servers.iter().filter(|(name, _)| other_policy && untouched(name)) {
-            if definition.scope.needs_trust() {
-                self.reconsider(name, definition);
-            }
+        for (name, definition) in loaded.config.servers.iter().filter(|(name, _)| other_ground && untouched(name)) {
+            self.reconsider(name, definition);
         }
         for (name, definition) in &loaded.config.servers {
             if let Some(slot) = self.slots.get_mut(name) {

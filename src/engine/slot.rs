@@ -126,9 +126,9 @@ impl Slot {
         self.wait_for_trust(Some("your editor does not trust this workspace; trust it there first".to_owned()));
     }
 
+    /// Whatever the user trusts, it does not run; that nobody has trusted it yet stays true.
     pub fn forbidden(&mut self, reason: String) {
         self.judged = true;
-        self.trust = Trust::Given;
         self.leaving = self.server.take();
         self.become_without_server(Status::Failed, Some(reason));
     }

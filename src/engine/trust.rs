@@ -195,8 +195,11 @@ impl Judge {
     }
 }
 
-/// Whether `policy.commands` of every file that has one lets this definition's programs start.
+/// Whether there is a project to run it in, and `policy.commands` of every file that has one lets its programs start.
 fn may_start(definition: &Definition, loaded: &Loaded) -> Result<(), String> {
+    if let Some(folder) = definition.folder.as_ref().filter(|folder| loaded.config.gone.contains(*folder)) {
+        return Err(format!("project gone: the folder {} is not there any more", folder.display()));
+    }
     // Only what policies say about programs counts here. With the rules of every server's tools, judging all servers
     // would take the square of their number.
     let policies = Config { policies: loaded.config.policies.clone(), ..Config::default() };

@@ -159,7 +159,7 @@ fn folders(loaded: &Loaded) -> Vec<Arc<Path>> {
 fn named(path: &Path) -> Result<(PathBuf, Arc<str>)> {
     match watch::read(path, LARGEST) {
         Content::Text(text) => Ok((path.to_path_buf(), text)),
-        Content::Absent => Err(Error::NotFound(format!("no file {}", path.display()))),
+        Content::Absent | Content::Gone => Err(Error::NotFound(format!("no file {}", path.display()))),
         Content::Unreadable(reason) => Err(Error::Io(format!("{} cannot be used: {reason}", path.display()))),
     }
 }
@@ -170,7 +170,7 @@ fn existing(paths: impl Iterator<Item = PathBuf>, skipped: &mut BTreeMap<String,
     for path in paths {
         match watch::read(&path, LARGEST) {
             Content::Text(text) => files.push((path, text)),
-            Content::Absent => {}
+            Content::Absent | Content::Gone => {}
             Content::Unreadable(reason) => {
                 skipped.insert(path.display().to_string(), format!("the file cannot be used: {reason}"));
             }
@@ -204,7 +204,7 @@ fn tell_withheld(from: Dialect, withheld: &[(PathBuf, Arc<str>)], import: &mut I
 
 fn servers_in(path: &Path) -> Result<Vec<String>> {
     let text = match watch::read(path, LARGEST) {
-        Content::Absent => return Ok(Vec::new()),
+        Content::Absent | Content::Gone => return Ok(Vec::new()),
         Content::Text(text) => text,
         Content::Unreadable(reason) => {
             return Err(Error::Io(format!("{} cannot be used: {reason}", path.display())));

@@ -104,6 +104,9 @@ impl Picture {
     /// The config that is in force, with the problems of the texts as they are.
     fn loaded(&self, contents: &[(Source, Content)], load: Load<'_>) -> Loaded {
         let mut loaded = load(&self.pick(contents, |seen| &seen.good));
+        let gone = |source: &Source| self.files.get(&source.path).is_some_and(|seen| seen.current == Content::Gone);
+        loaded.config.gone =
+            contents.iter().filter(|(source, _)| gone(source)).filter_map(|(source, _)| source.folder.clone()).collect();
         if self.files.values().all(|seen| seen.current == seen.good) {
             return loaded;
         }
@@ -148,7 +151,8 @@ impl Seen {
         }
         self.doubt = None;
         self.current = content.clone();
-        // A file that is gone asks for nothing any more; one that is broken still means what it last said.
+        // A file that was taken away asks for nothing any more; one that is broken, or gone with its whole folder, still
+        // means what it last said.
         if sound || *content == Content::Absent {
             self.good = content.clone();
         }
@@ -159,7 +163,7 @@ impl Seen {
 /// Whether this can be taken over at once. A file that is gone or blank may be about to be written.
 fn is_sound(loaded: &Loaded, source: &Source, content: &Content) -> bool {
     match content {
-        Content::Absent | Content::Unreadable(_) => false,
+        Content::Absent | Content::Gone | Content::Unreadable(_) => false,
         Content::Text(text) => !text.trim().is_empty() && loaded.file(&source.path).is_some_and(|file| file.valid),
     }
 }

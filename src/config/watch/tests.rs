@@ -367,11 +367,21 @@ async fn a_project_folder_that_goes_away_is_told_once_and_found_again() {
     let mut scene = Scene::new().await;
     scene.save(one).await;
     assert_eq!(scene.next().await, "fs=one");
-    scene.save(|root| fs::remove_dir_all(root.join("work")).unwrap()).await;
-    assert_eq!(scene.next().await, "");
+    let work: Arc<Path> = scene.path("work").into();
+    scene.save(|root| fs::rename(root.join("work"), root.join("elsewhere")).unwrap()).await;
+    // What it asked for stays known: that its servers do not run has to be said about somebody.
+    assert_eq!(scene.next().await, "fs=one");
+    assert_eq!(scene.loaded.borrow().config.gone, [work.clone()].into());
     scene.settled().await;
+    scene.save(|root| fs::rename(root.join("elsewhere"), root.join("work")).unwrap()).await;
+    assert_eq!(scene.next().await, "fs=one");
+    assert!(scene.loaded.borrow().config.gone.is_empty());
+    scene.save(|root| fs::remove_dir_all(root.join("work")).unwrap()).await;
+    assert_eq!(scene.next().await, "fs=one");
+    assert_eq!(scene.loaded.borrow().config.gone, [work].into());
     scene.save(|root| write(root.join("work/mcp.json"), config("again"))).await;
     assert_eq!(scene.next().await, "fs=again");
+    assert!(scene.loaded.borrow().config.gone.is_empty());
     scene.settled().await;
 }
 
