@@ -5,6 +5,7 @@
 
 mod action;
 mod actions;
+mod aside;
 mod ask;
 mod attached;
 mod backend;

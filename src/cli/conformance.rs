@@ -192,7 +192,8 @@ impl Scene {
     /// A command of the protocol, as every front says it.
     async fn run(&self, name: &str, params: Value) -> Result<Value> {
         let command = Command::parse(name, vec![params])?;
-        protocol::run::run(&self.engine, &OnDisk, command, None).await
+        let answer = protocol::run::run(&self.engine, &OnDisk, command, None).await?;
+        serde_json::from_str(answer.get()).map_err(|error| crate::model::Error::Io(error.to_string()))
     }
 }
 

@@ -18,6 +18,7 @@ use crate::ide::ordinary::{self, Surroundings};
 use crate::model::{Error, Requester, Result, ToolId};
 use crate::paths::read_file;
 use crate::protocol::commands::ActionRun;
+use crate::protocol::run::{Answer, wire};
 use crate::protocol::types::ToolResult;
 use crate::server::connection::Progress;
 use crate::text::{one_line, visible};
@@ -28,7 +29,7 @@ const LARGEST: usize = 16 << 20;
 const BUTTONS: usize = 20;
 
 /// Runs one; the answer is the tool's result, whatever else was done with it.
-pub async fn run(seat: &Seat, params: ActionRun, progress: Option<mpsc::Sender<Progress>>) -> Result<Value> {
+pub async fn run(seat: &Seat, params: ActionRun, progress: Option<mpsc::Sender<Progress>>) -> Result<Answer> {
     let page = Page::open(seat, &params)?;
     let (tool, arguments, result, title) = match &params.action {
         Some(title) => {
@@ -65,7 +66,7 @@ pub async fn run(seat: &Seat, params: ActionRun, progress: Option<mpsc::Sender<P
         Some(_) => {}
         None => show::show(seat, &title, &text).await,
     }
-    serde_json::to_value(answer).map_err(|error| Error::Io(error.to_string()))
+    wire(&answer)
 }
 
 /// The text that an action was chosen in, and where.
@@ -176,7 +177,8 @@ async fn choose(seat: &Seat) -> Result<(ToolId, String)> {
 }
 
 /// All texts of a result, made safe; what is no text is named.
-fn text_of(result: &ToolResult) -> String {
+fn text_of(result: &ToolResult<'_>) -> String {
+    let blocks: Vec<Value> = serde_json::from_str(result.content.get()).unwrap_or_default();
     let part = |content: &Value| {
         let field = |pointer: &str| content.pointer(pointer).and_then(Value::as_str);
         match field("/type") {
@@ -188,9 +190,11 @@ fn text_of(result: &ToolResult) -> String {
             other => format!("({})", other.unwrap_or("something unknown")),
         }
     };
-    let parts: Vec<String> = result.content.as_array().into_iter().flatten().map(part).collect();
+    let parts: Vec<String> = blocks.iter().map(part).collect();
     let text = match (parts.is_empty(), &result.structured_content) {
-        (true, Some(structured)) => serde_json::to_string_pretty(structured).unwrap_or_default(),
+        (true, Some(structured)) => {
+            serde_json::from_str(structured.get()).map_or_else(|_| String::new(), |value: Value| format!("{value:#}"))
+        }
         _ => parts.join("\n"),
     };
     visible(&text, usize::MAX)

@@ -19,7 +19,7 @@ use super::convert::Places;
 use super::convert::words::Snippets;
 use super::look::Look;
 use super::seat::Seat;
-use super::{actions, capabilities};
+use super::{actions, aside, capabilities};
 use crate::ide;
 use crate::ide::references::Wanted;
 
@@ -62,17 +62,19 @@ impl LanguageServer for Backend {
     }
 
     async fn document_symbol(&self, params: DocumentSymbolParams) -> Result<Option<DocumentSymbolResponse>> {
-        self.on_config(&params.text_document.uri, |look, places| {
+        let answer = self.on_config(&params.text_document.uri, |look, places| {
             let symbols = ide::symbols::symbols(&look.page());
             DocumentSymbolResponse::Nested(symbols.iter().map(|symbol| places.symbol(symbol)).collect())
-        })
+        });
+        aside::lay(answer)
     }
 
     async fn folding_range(&self, params: FoldingRangeParams) -> Result<Option<Vec<FoldingRange>>> {
-        self.on_config(&params.text_document.uri, |look, places| {
+        let answer = self.on_config(&params.text_document.uri, |look, places| {
             let page = look.page();
             ide::folding::folds(page.text, page.tree).iter().filter_map(|fold| places.fold(fold)).collect()
-        })
+        });
+        aside::lay(answer)
     }
 
     async fn code_lens(&self, params: CodeLensParams) -> Result<Option<Vec<CodeLens>>> {
@@ -82,7 +84,7 @@ impl LanguageServer for Backend {
         let hide = self.seat.engine.settings().borrow().editor.hide_lenses.clone();
         let lenses = ide::lenses::lenses(&look.page(), unsaved.as_ref(), &hide);
         let shown = self.seat.shown(&sheet.document);
-        Ok(Some(lenses.iter().map(|lens| sheet.places.lens(lens, &shown)).collect()))
+        aside::lay(Ok(Some(lenses.iter().map(|lens| sheet.places.lens(lens, &shown)).collect())))
     }
 
     async fn inlay_hint(&self, params: InlayHintParams) -> Result<Option<Vec<InlayHint>>> {
@@ -92,10 +94,11 @@ impl LanguageServer for Backend {
             let mut found = found.borrow_mut();
             found.entry(name.to_owned()).or_insert_with(|| which::which(name).ok()).clone()
         };
-        self.on_config(&params.text_document.uri, |look, places| {
+        let answer = self.on_config(&params.text_document.uri, |look, places| {
             let hints = ide::hints::hints(&look.page(), &places.span(params.range), find);
             hints.iter().map(|hint| places.hint(hint)).collect()
-        })
+        });
+        aside::lay(answer)
     }
 
     async fn code_action(&self, params: CodeActionParams) -> Result<Option<CodeActionResponse>> {
@@ -103,18 +106,20 @@ impl LanguageServer for Backend {
     }
 
     async fn document_link(&self, params: DocumentLinkParams) -> Result<Option<Vec<DocumentLink>>> {
-        self.on_config(&params.text_document.uri, |look, places| {
+        let answer = self.on_config(&params.text_document.uri, |look, places| {
             let links = ide::links::links(look.page().tree, look.folder(), |path| path.exists());
             links.iter().filter_map(|link| places.link(link)).collect()
-        })
+        });
+        aside::lay(answer)
     }
 
     async fn completion(&self, params: CompletionParams) -> Result<Option<CompletionResponse>> {
         let snippets = if self.seat.greeting().supports.snippets { Snippets::Known } else { Snippets::Unknown };
-        self.at(&params.text_document_position, |look, places, offset| {
+        let answer = self.at(&params.text_document_position, |look, places, offset| {
             let completions = ide::completion::complete(&look.page(), offset);
             CompletionResponse::List(places.completions(&completions, snippets))
-        })
+        });
+        aside::lay(answer)
     }
 
     async fn hover(&self, params: HoverParams) -> Result<Option<Hover>> {
@@ -133,10 +138,11 @@ impl LanguageServer for Backend {
 
     async fn references(&self, params: ReferenceParams) -> Result<Option<Vec<Location>>> {
         let wanted = if params.context.include_declaration { Wanted::UsesAndDefinition } else { Wanted::Uses };
-        self.at(&params.text_document_position, |look, places, offset| {
+        let answer = self.at(&params.text_document_position, |look, places, offset| {
             let spots = ide::references::references(&look.page(), offset, wanted);
             places.locations(&spots, look.uri(), &look.sheet.loaded)
-        })
+        });
+        aside::lay(answer)
     }
 
     async fn document_highlight(&self, params: DocumentHighlightParams) -> Result<Option<Vec<DocumentHighlight>>> {

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use serde_json::value::to_raw_value;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
-use tower_lsp::jsonrpc::Error as RpcError;
 
 use super::editor::Editor;
 use super::guard::Reply;
@@ -43,10 +41,12 @@ pub async fn run(seat: Arc<Seat>, params: Value) -> Reply {
         reporting.await.ok();
     }
     let answer = answer.map_err(|error| convert::error(&error))?;
-    if params.pointer("/arguments/0/show") == Some(&Value::Bool(true)) {
+    if params.pointer("/arguments/0/show") == Some(&Value::Bool(true))
+        && let Ok(answer) = serde_json::from_str(answer.get())
+    {
         told::tell(&seat, name, &answer).await;
     }
-    to_raw_value(&answer).map_err(|_| RpcError::internal_error())
+    Ok(answer)
 }
 
 fn arguments_title(params: &Value) -> Option<&str> {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tower_lsp::lsp_types::request::ShowMessageRequest;
 use tower_lsp::lsp_types::{MessageActionItem, MessageType, Range, ShowMessageRequestParams, TextEdit, Url};
 
@@ -15,10 +15,11 @@ use crate::config::templates::{Template, templates};
 use crate::ide::fixes;
 use crate::model::{Error, Result};
 use crate::protocol::commands::{EditApply, SecretKeep, TemplateInsert};
+use crate::protocol::run::{Answer, wire};
 use crate::text::one_line;
 
 /// `mcp.edit.apply`: the edits of a quick fix, for an editor that can take a command but no edit from a menu.
-pub async fn apply(seat: &Seat, params: EditApply) -> Result<Value> {
+pub async fn apply(seat: &Seat, params: EditApply) -> Result<Answer> {
     let uri = address("mcp.edit.apply", &params.uri)?;
     let edits: Vec<TextEdit> = serde_json::from_value(params.edits)
         .map_err(|error| Error::InvalidParams(format!("`mcp.edit.apply`: `edits`: {error}")))?;
@@ -29,12 +30,12 @@ pub async fn apply(seat: &Seat, params: EditApply) -> Result<Value> {
         ));
     }
     put(seat, uri, edits, params.label.as_deref().unwrap_or("Change the text")).await?;
-    Ok(json!({}))
+    wire(&json!({}))
 }
 
 /// `mcp.secret.keep`: a secret that stands in a config file goes into the keyring, and its name takes its place. First
 /// kept, then removed: whatever happens in between, it is never lost.
-pub async fn keep(seat: &Seat, params: SecretKeep) -> Result<Value> {
+pub async fn keep(seat: &Seat, params: SecretKeep) -> Result<Answer> {
     let uri = address("mcp.secret.keep", &params.uri)?;
     let range: Range = serde_json::from_value(params.range)
         .map_err(|error| Error::InvalidParams(format!("`mcp.secret.keep`: `range`: {error}")))?;
@@ -50,11 +51,11 @@ pub async fn keep(seat: &Seat, params: SecretKeep) -> Result<Value> {
     seat.engine.keep_secret(&kept.name, &kept.value).await?;
     let edit = TextEdit { range: sheet.places.range(&kept.edit.span), new_text: kept.edit.text };
     put(seat, uri, vec![edit], "Move a secret into the keyring").await?;
-    Ok(json!({ "name": kept.name }))
+    wire(&json!({ "name": kept.name }))
 }
 
 /// `mcp.template.insert`: a ready-made server in an open config file. Without its id, the user is asked which.
-pub async fn insert(seat: &Seat, params: TemplateInsert) -> Result<Value> {
+pub async fn insert(seat: &Seat, params: TemplateInsert) -> Result<Answer> {
     let uri = address("mcp.template.insert", &params.uri)?;
     let template = match &params.template {
         Some(id) => templates().iter().find(|template| template.id == *id),
@@ -73,7 +74,7 @@ pub async fn insert(seat: &Seat, params: TemplateInsert) -> Result<Value> {
         let edit = TextEdit { range: sheet.places.range(&change.span), new_text: change.text };
         put(seat, uri, vec![edit], "Add a server").await?;
     }
-    Ok(json!({ "server": name }))
+    wire(&json!({ "server": name }))
 }
 
 async fn choose(seat: &Seat) -> Option<&'static Template> {

@@ -26,7 +26,7 @@ use super::editor::Editor;
 use super::greeting::Greeting;
 use super::guard::{self, Reply};
 use super::seat::Seat;
-use super::{ask, commands, convert, diagnostics, health, publish, refresh, sdk};
+use super::{aside, ask, commands, convert, diagnostics, health, publish, refresh, sdk};
 use crate::engine::Engine;
 use crate::engine::editors::Attachment;
 
@@ -158,8 +158,12 @@ impl Front {
         };
         let response = self.service.call(request);
         async move {
-            match response.await {
-                Ok(Some(response)) => raw(response.into_parts().1?),
+            let (response, laid) = aside::collect(response).await;
+            match response {
+                Ok(Some(response)) => match (response.into_parts().1?, laid) {
+                    (_, Some(laid)) => Ok(laid),
+                    (result, None) => to_raw_value(&result).map_err(|_| Error::internal_error()),
+                },
                 // Unknown methods that begin with `$/`.
                 Ok(None) => Err(Error::method_not_found()),
                 Err(_) => Err(Error::invalid_request()),
@@ -218,8 +222,4 @@ fn read<T: DeserializeOwned>(method: &str, params: Value, take: impl FnOnce(T)) 
         Ok(params) => take(params),
         Err(error) => tracing::warn!(method, %error, "notification not understood"),
     }
-}
-
-fn raw(result: Value) -> Reply {
-    to_raw_value(&result).map_err(|_| Error::internal_error())
 }

@@ -1,12 +1,14 @@
 //! A command carried out: one engine call, its answer in the words of the wire. Every front that speaks the contract
-//! comes through here, so the shell and the editor can never disagree.
+//! comes through here, so the shell and the editor can never disagree. An answer is written as JSON at once: a thousand
+//! tools or a megabyte of result would cost several times as much by way of a tree of values.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -26,13 +28,16 @@ const USER: Requester = Requester { kind: RequesterKind::User, name: String::new
 /// How many lines are told when the asker does not say.
 const LINES: usize = 200;
 
+/// What a command came to, as it goes on the wire.
+pub type Answer = Box<RawValue>;
+
 /// Carries a command out. `pages` are the files that the asker has open, `progress` gets what a running tool reports.
 pub async fn run(
     engine: &Engine,
     pages: &dyn Pages,
     command: Command,
     progress: Option<mpsc::Sender<Progress>>,
-) -> Result<Value> {
+) -> Result<Answer> {
     match command {
         Command::ServerAdd(params) => {
             let inputs = params.inputs.unwrap_or_default();
@@ -43,7 +48,7 @@ pub async fn run(
         }
         Command::ServerRemove(params) => {
             let edited = engine.remove_server(pages, &params.server, params.scope).await?;
-            Ok(with_unsaved(json!({}), &edited.unsaved))
+            with_unsaved(json!({}), &edited.unsaved)
         }
         Command::ServerMove(params) => saved(engine.move_server(pages, params.server, params.from, params.to).await?),
         Command::ServerEnable(params) => {
@@ -55,7 +60,7 @@ pub async fn run(
         }
         Command::Servers(params) => {
             let snapshot = engine.now();
-            wire(&json!({ "servers": statuses(snapshot.select(params.server.as_ref())?) }))
+            wire_one("servers", statuses(snapshot.select(params.server.as_ref())?))
         }
         Command::ServerStart(params) => act(engine, Action::Start, params).await,
         Command::ServerStop(params) => act(engine, Action::Stop, params).await,
@@ -64,9 +69,7 @@ pub async fn run(
         Command::ServerTrust(params) => one(engine.trust(params.server, params.trusted).await?),
         Command::ServerAuth(params) if params.sign_out => one(engine.sign_out(params.server).await?),
         Command::ServerAuth(params) => one(engine.sign_in(params.server).await?),
-        Command::ServerLogs(params) => {
-            wire(&json!({ "lines": engine.logs(&params.server, params.limit.unwrap_or(LINES))? }))
-        }
+        Command::ServerLogs(params) => wire_one("lines", engine.logs(&params.server, params.limit.unwrap_or(LINES))?),
         Command::ServerTest(params) => test(engine, params).await,
         Command::ServersSet(params) => wire(&engine.set_session(params.servers).await?),
         Command::Tools(params) => tools(engine, &params).await,
@@ -76,33 +79,33 @@ pub async fn run(
         Command::ResourceRead(params) => read_resource(engine, params).await,
         Command::Prompts(params) => prompts(engine, params.server.as_ref()),
         Command::PromptGet(params) => {
-            parsed(&engine.get_prompt(&USER, &params.server, params.name, params.arguments.unwrap_or_default()).await?)
+            bare(engine.get_prompt(&USER, &params.server, params.name, params.arguments.unwrap_or_default()).await?)
         }
         Command::Complete(params) => {
             let answer =
                 engine.complete(&USER, &params.server, params.reference, params.argument, params.context).await?;
             completion(&parsed(&answer)?)
         }
-        Command::Approvals(_) => wire(&json!({ "approvals": *engine.approvals().list() })),
+        Command::Approvals(_) => wire_one("approvals", engine.approvals().list()),
         Command::ApprovalResolve(params) => {
             engine.resolve(&params.id, &params.decision, params.note, params.content)?;
-            Ok(json!({}))
+            wire(&json!({}))
         }
-        Command::Grants(_) => wire(&json!({ "grants": engine.grants().await })),
+        Command::Grants(_) => wire_one("grants", engine.grants().await),
         Command::GrantRevoke(params) => {
             if params.id.is_none() && !params.all {
                 return Err(Error::InvalidParams("`mcp.grant.revoke` takes an `id` or `all: true`".to_owned()));
             }
-            Ok(json!({ "revoked": engine.revoke(params.id.as_deref()).await? }))
+            wire_one("revoked", engine.revoke(params.id.as_deref()).await?)
         }
-        Command::Config(_) => wire(&json!({ "files": files(engine) })),
+        Command::Config(_) => wire_one("files", files(engine)),
         Command::ConfigReload(_) => wire(&*engine.reload().await?),
         Command::ConfigImport(params) => {
             let commands::ConfigImport { from, path, scope, dry_run } = params;
             wire(&engine.import(ImportWish { from, path, scope, dry_run }).await?)
         }
         Command::ConfigExport(params) => wire(&engine.export(params.to, params.servers, params.path).await?),
-        Command::Templates(_) => wire(&json!({ "templates": crate::config::templates::templates() })),
+        Command::Templates(_) => wire_one("templates", crate::config::templates::templates()),
         Command::Calls(params) => {
             let (server, tool) = one_tool(params.server, params.tool);
             let query = CallQuery {
@@ -119,42 +122,42 @@ pub async fn run(
                 call.result.get_or_insert(Value::Null);
                 call.arguments.get_or_insert(Value::Null);
             }
-            wire(&json!({ "calls": calls }))
+            wire_one("calls", calls)
         }
-        Command::Metrics(params) => wire(&json!({ "servers": engine.metrics(params.server.as_ref()).await? })),
-        Command::Doctor(_) => wire(&json!({ "checks": engine.doctor().await })),
+        Command::Metrics(params) => wire_one("servers", engine.metrics(params.server.as_ref()).await?),
+        Command::Doctor(_) => wire_one("checks", engine.doctor().await),
     }
 }
 
-async fn policy(engine: &Engine, pages: &dyn Pages, params: commands::ToolPolicy) -> Result<Value> {
+async fn policy(engine: &Engine, pages: &dyn Pages, params: commands::ToolPolicy) -> Result<Answer> {
     let edited = engine.set_level(pages, params.server, &params.tool, params.level, params.scope).await?;
     let granted = engine.granted().await;
     let info = |(view, offered): &(Arc<ServerView>, Arc<Offered>)| ToolInfo::new(offered, &granted.find(view, offered));
     let tools: Vec<ToolInfo> = edited.answer.iter().map(info).collect();
-    Ok(with_unsaved(json!({ "tools": tools }), &edited.unsaved))
+    with_unsaved(json!({ "tools": tools }), &edited.unsaved)
 }
 
-fn saved(edited: Edited<Arc<ServerView>>) -> Result<Value> {
-    Ok(with_unsaved(one(edited.answer)?, &edited.unsaved))
+fn saved(edited: Edited<Arc<ServerView>>) -> Result<Answer> {
+    with_unsaved(json!({ "server": ServerStatus::from(&*edited.answer) }), &edited.unsaved)
 }
 
 /// Names the files that count only when they are saved in the editor.
-fn with_unsaved(mut answer: Value, files: &[PathBuf]) -> Value {
+fn with_unsaved(mut answer: Value, files: &[PathBuf]) -> Result<Answer> {
     if let Some(fields) = answer.as_object_mut().filter(|_| !files.is_empty()) {
         fields.insert("unsaved".to_owned(), files.iter().map(|file| file.display().to_string()).collect());
     }
-    answer
+    wire(&answer)
 }
 
-async fn act(engine: &Engine, action: Action, params: commands::ServerOrAll) -> Result<Value> {
+async fn act(engine: &Engine, action: Action, params: commands::ServerOrAll) -> Result<Answer> {
     if params.server.is_none() && !params.all {
         return Err(Error::InvalidParams("name a `server`, or say `all: true`".to_owned()));
     }
     let views = engine.act(action, params.server).await?;
-    wire(&json!({ "servers": statuses(views.iter().collect()) }))
+    wire_one("servers", statuses(views.iter().collect()))
 }
 
-async fn test(engine: &Engine, params: commands::ServerTest) -> Result<Value> {
+async fn test(engine: &Engine, params: commands::ServerTest) -> Result<Answer> {
     let report = match (params.server, params.config) {
         (Some(server), None) => engine.test_server(server).await?,
         (None, Some(config)) => engine.test_config(config).await?,
@@ -163,7 +166,7 @@ async fn test(engine: &Engine, params: commands::ServerTest) -> Result<Value> {
     wire(&report)
 }
 
-async fn tools(engine: &Engine, params: &commands::Tools) -> Result<Value> {
+async fn tools(engine: &Engine, params: &commands::Tools) -> Result<Answer> {
     let granted = engine.granted().await;
     let snapshot = engine.now();
     let mut tools = Vec::new();
@@ -175,10 +178,10 @@ async fn tools(engine: &Engine, params: &commands::Tools) -> Result<Value> {
             tools.extend(view.shown_tools().map(info));
         }
     }
-    wire(&json!({ "tools": tools }))
+    wire_one("tools", tools)
 }
 
-async fn call(engine: &Engine, params: commands::ToolCall, progress: Option<mpsc::Sender<Progress>>) -> Result<Value> {
+async fn call(engine: &Engine, params: commands::ToolCall, progress: Option<mpsc::Sender<Progress>>) -> Result<Answer> {
     let tool = ToolId::parse(&params.tool).ok_or_else(|| {
         Error::InvalidParams(format!("`{}` is no tool; a tool is named mcp__server__tool", params.tool))
     })?;
@@ -197,10 +200,10 @@ async fn call(engine: &Engine, params: commands::ToolCall, progress: Option<mpsc
     wire(&ToolResult::new(&outcome).map_err(|error| error.in_call(&tool))?)
 }
 
-async fn policies(engine: &Engine, params: commands::Policies) -> Result<Value> {
+async fn policies(engine: &Engine, params: commands::Policies) -> Result<Answer> {
     let (server, tool) = one_tool(params.server, params.tool);
     let policies = engine.policies(server.as_ref(), tool.as_deref(), params.arguments.as_ref()).await?;
-    wire(&json!({ "policies": policies }))
+    wire_one("policies", policies)
 }
 
 /// A tool by its short name, or by its whole name, which says its server already.
@@ -211,22 +214,22 @@ fn one_tool(server: Option<ServerName>, tool: Option<String>) -> (Option<ServerN
     }
 }
 
-fn resources(engine: &Engine, server: Option<&ServerName>) -> Result<Value> {
+fn resources(engine: &Engine, server: Option<&ServerName>) -> Result<Answer> {
     let snapshot = engine.now();
     let views = snapshot.select(server)?;
     let resources: Vec<Value> =
         views.iter().flat_map(|view| view.resources().iter().map(|each| owned(view, &each.raw))).collect();
     let templates: Vec<Value> =
         views.iter().flat_map(|view| view.templates().iter().map(|each| owned(view, &each.raw))).collect();
-    Ok(json!({ "resources": resources, "templates": templates }))
+    wire(&json!({ "resources": resources, "templates": templates }))
 }
 
-fn prompts(engine: &Engine, server: Option<&ServerName>) -> Result<Value> {
+fn prompts(engine: &Engine, server: Option<&ServerName>) -> Result<Answer> {
     let snapshot = engine.now();
     let views = snapshot.select(server)?;
     let prompts: Vec<Value> =
         views.iter().flat_map(|view| view.prompts().iter().map(|each| owned(view, &each.raw))).collect();
-    Ok(json!({ "prompts": prompts }))
+    wire_one("prompts", prompts)
 }
 
 fn files(engine: &Engine) -> Vec<ConfigFile> {
@@ -240,9 +243,9 @@ fn owned(view: &ServerView, raw: &Value) -> Value {
     Value::Object(fields)
 }
 
-fn completion(answer: &Value) -> Result<Value> {
+fn completion(answer: &Value) -> Result<Answer> {
     let completion = answer.get("completion").unwrap_or(answer);
-    Ok(json!({
+    wire(&json!({
         "values": completion.get("values").cloned().unwrap_or_else(|| json!([])),
         "hasMore": completion.get("hasMore").and_then(Value::as_bool).unwrap_or(false),
     }))
@@ -252,28 +255,36 @@ fn statuses(views: Vec<&Arc<ServerView>>) -> Vec<ServerStatus> {
     views.into_iter().map(|view| ServerStatus::from(&**view)).collect()
 }
 
-fn one(view: Arc<ServerView>) -> Result<Value> {
-    wire(&json!({ "server": ServerStatus::from(&*view) }))
+fn one(view: Arc<ServerView>) -> Result<Answer> {
+    wire_one("server", ServerStatus::from(&*view))
 }
 
 /// An editor that shows a resource hears of its changes for as long as the server runs: there is no end to it, because
 /// an agent may watch the same one. A server that cannot tell is read all the same.
-async fn read_resource(engine: &Engine, params: commands::ResourceRead) -> Result<Value> {
+async fn read_resource(engine: &Engine, params: commands::ResourceRead) -> Result<Answer> {
     if params.subscribe == Some(true) {
         engine.subscribe(&USER, &params.server, params.uri.clone(), true).await.ok();
     }
-    parsed(&engine.read_resource(&USER, &params.server, params.uri).await?)
+    bare(engine.read_resource(&USER, &params.server, params.uri).await?)
 }
 
 fn parsed(raw: &RawValue) -> Result<Value> {
-    let mut value: Value = serde_json::from_str(raw.get()).map_err(|error| Error::Io(error.to_string()))?;
-    // What belongs to the envelope of a newer protocol is no part of our answer.
-    if let Some(fields) = value.as_object_mut() {
-        fields.remove("resultType");
-    }
-    Ok(value)
+    serde_json::from_str(raw.get()).map_err(|error| Error::Io(error.to_string()))
 }
 
-fn wire<T: Serialize>(answer: &T) -> Result<Value> {
-    serde_json::to_value(answer).map_err(|error| Error::Io(format!("the answer cannot be written: {error}")))
+/// A server's answer without what belongs to the envelope of a newer protocol: that is no part of ours.
+fn bare(raw: Arc<RawValue>) -> Result<Answer> {
+    let mut fields: BTreeMap<String, &RawValue> =
+        serde_json::from_str(raw.get()).map_err(|error| Error::Io(error.to_string()))?;
+    fields.remove("resultType");
+    wire(&fields)
+}
+
+pub fn wire<T: Serialize + ?Sized>(answer: &T) -> Result<Answer> {
+    to_raw_value(answer).map_err(|error| Error::Io(format!("the answer cannot be written: {error}")))
+}
+
+/// An answer of one field.
+fn wire_one<T: Serialize>(field: &'static str, value: T) -> Result<Answer> {
+    wire(&BTreeMap::from([(field, value)]))
 }

@@ -1,7 +1,10 @@
 //! What commands answer and notifications carry.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::config::{File, Launch, layers};
 use crate::engine::gate::Outcome;
@@ -143,9 +146,9 @@ pub struct ToolInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     pub description: String,
-    pub input_schema: Value,
+    pub input_schema: Arc<Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<Value>,
+    pub output_schema: Option<Arc<Map<String, Value>>>,
     pub annotations: Annotations,
     pub level: crate::model::Level,
     pub source: String,
@@ -163,8 +166,8 @@ impl ToolInfo {
             tool: tool.name.to_string(),
             title: tool.title.as_deref().map(shown),
             description: shown(&tool.description),
-            input_schema: Value::Object((*tool.input_schema).clone()),
-            output_schema: tool.output_schema.as_ref().map(|schema| Value::Object((**schema).clone())),
+            input_schema: tool.input_schema.clone(),
+            output_schema: tool.output_schema.clone(),
             annotations: tool.annotations,
             level: ruling.level,
             source: ruling.source.to_string(),
@@ -173,14 +176,14 @@ impl ToolInfo {
     }
 }
 
-/// What came of a call.
+/// What came of a call. Content is passed on as the server wrote it.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ToolResult {
+pub struct ToolResult<'a> {
     pub call_id: CallId,
-    pub content: Value,
+    pub content: &'a RawValue,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub structured_content: Option<Value>,
+    pub structured_content: Option<&'a RawValue>,
     pub is_error: bool,
     pub duration_ms: f64,
     pub decision: &'static str,
@@ -188,31 +191,25 @@ pub struct ToolResult {
     pub tool: String,
 }
 
-impl ToolResult {
-    /// An LSP answer is a JSON value, so here, and only here, a result is parsed.
-    pub fn new(outcome: &Outcome) -> Result<Self> {
+impl<'a> ToolResult<'a> {
+    pub fn new(outcome: &'a Outcome) -> Result<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Parts {
-            #[serde(default)]
-            content: Option<Value>,
-            #[serde(default)]
-            structured_content: Option<Value>,
+        struct Parts<'a> {
+            #[serde(borrow)]
+            content: &'a RawValue,
+            #[serde(borrow, default)]
+            structured_content: Option<&'a RawValue>,
         }
-        let parts: Parts = serde_json::from_str(outcome.result.raw.get()).map_err(|error| Error::Protocol {
+        // The connection has seen to it that there is a list of content, whatever the server sent.
+        let parts: Parts<'a> = serde_json::from_str(outcome.result.raw.get()).map_err(|error| Error::Protocol {
             server: outcome.tool.server.clone(),
             message: format!("its result is not an object with content: {error}"),
         })?;
         Ok(Self {
             call_id: outcome.id.clone(),
-            content: match parts.content {
-                Some(list @ Value::Array(_)) => list,
-                // Seen in the wild: a bare text in place of the list.
-                Some(Value::String(text)) => json!([{ "type": "text", "text": text }]),
-                Some(Value::Null) | None => json!([]),
-                Some(other) => json!([other]),
-            },
-            structured_content: parts.structured_content.filter(|content| !content.is_null()),
+            content: parts.content,
+            structured_content: parts.structured_content,
             is_error: outcome.result.is_error,
             duration_ms: millis(outcome.duration),
             decision: outcome.decision,

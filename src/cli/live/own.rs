@@ -22,7 +22,8 @@ pub(super) async fn run(
     progress: Option<mpsc::Sender<Progress>>,
 ) -> Result<Value, Failure> {
     let command = Command::parse(name, vec![params]).map_err(Failure::from)?;
-    protocol::run::run(engine, &OnDisk, command, progress).await.map_err(Failure::from)
+    let answer = protocol::run::run(engine, &OnDisk, command, progress).await.map_err(Failure::from)?;
+    serde_json::from_str(answer.get()).map_err(|error| Error::Io(error.to_string()).into())
 }
 
 /// Passes on what happens in the engine, for as long as somebody listens.

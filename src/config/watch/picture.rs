@@ -105,8 +105,11 @@ impl Picture {
     fn loaded(&self, contents: &[(Source, Content)], load: Load<'_>) -> Loaded {
         let mut loaded = load(&self.pick(contents, |seen| &seen.good));
         let gone = |source: &Source| self.files.get(&source.path).is_some_and(|seen| seen.current == Content::Gone);
-        loaded.config.gone =
-            contents.iter().filter(|(source, _)| gone(source)).filter_map(|(source, _)| source.folder.clone()).collect();
+        loaded.config.gone = contents
+            .iter()
+            .filter(|(source, _)| gone(source))
+            .filter_map(|(source, _)| source.folder.clone())
+            .collect();
         if self.files.values().all(|seen| seen.current == seen.good) {
             return loaded;
         }
