@@ -1,10 +1,14 @@
 --- A Neovim of its own for each test: a fresh workspace, fresh state, the plugin and the built binary.
 --- Waits are for conditions, never for time.
 
+---@class mcp_sidecar.Child
+---@field place string
+---@field workspace string
+---@field channel? integer
 local M = {}
 M.__index = M
 
-local plugin = vim.fs.dirname(vim.fs.dirname(vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p")))
+local plugin = vim.fs.dirname(vim.fs.dirname(vim.fn.fnamemodify(assert(debug.getinfo(1, "S")).source:sub(2), ":p")))
 local binary = assert(vim.env.MCP_SIDECAR_BINARY, "MCP_SIDECAR_BINARY names the binary to test with")
 
 local function write(path, text)
@@ -21,7 +25,7 @@ M.user_config = [[{
 }]]
 
 ---`beside` puts it into the same workspace as another child.
----@param opts? { beside?: table, user?: string, project?: string, options?: string, files?: table<string, string>, args?: string[] }
+---@param opts? { beside?: mcp_sidecar.Child, user?: string, project?: string, options?: string, files?: table<string, string>, args?: string[] }
 function M.new(opts)
   opts = opts or {}
   local place = opts.beside and opts.beside.place or vim.fn.tempname()
@@ -64,9 +68,11 @@ function M.new(opts)
   return self
 end
 
-function M:request(method, ...) return vim.rpcrequest(self.channel, method, ...) end
+---@return any
+function M:request(method, ...) return vim.rpcrequest(assert(self.channel), method, ...) end
 
 ---Runs Lua in the child.
+---@return any
 function M:lua(code, ...) return self:request("nvim_exec_lua", code, { ... }) end
 
 function M:command(text) self:request("nvim_command", text) end
@@ -180,8 +186,9 @@ end
 
 ---Quits as a user does.
 function M:quit()
-  pcall(vim.rpcrequest, self.channel, "nvim_command", "qall!")
-  vim.fn.jobwait({ self.channel }, 5000)
+  local channel = assert(self.channel)
+  pcall(vim.rpcrequest, channel, "nvim_command", "qall!")
+  vim.fn.jobwait({ channel }, 5000)
   self.channel = nil
 end
 

@@ -43,6 +43,14 @@ function M.cancel(client, id) method(client, "cancel_request", id) end
 function M.stop(client) method(client, "stop") end
 function M.is_stopped(client) return method(client, "is_stopped") end
 
+---What the user made of a client's config, where there is a place to say so.
+---@param name string
+---@return vim.lsp.Config?
+function M.config(name)
+  local configs = vim.lsp.config --[[@as table<string, vim.lsp.Config>?]]
+  return has11 and configs and configs[name] or nil
+end
+
 ---Starts a client, or finds the one that runs already for this root.
 ---@param config vim.lsp.ClientConfig
 ---@param buffer? integer to attach
@@ -50,7 +58,7 @@ function M.is_stopped(client) return method(client, "is_stopped") end
 function M.start(config, buffer)
   if buffer then return vim.lsp.start(config, { bufnr = buffer }) end
   if has11 then return vim.lsp.start(config, { attach = false }) end
-  return vim.lsp.start_client(config)
+  return (vim.lsp.start_client(config))
 end
 
 ---@type table<integer, boolean> buffers with lenses

@@ -31,7 +31,7 @@ client.on("exit", function(ended)
       vim.log.levels.ERROR
     )
   end
-  local wait = FIRST_WAIT_MS * 4 ^ (#crashes - 1)
+  local wait = #crashes == 1 and FIRST_WAIT_MS or 4 * FIRST_WAIT_MS
   client.say(("the sidecar ended unexpectedly; starting it again in %.2g s"):format(wait / 1000), vim.log.levels.WARN)
   vim.defer_fn(function()
     if vim.v.exiting == vim.NIL and not client.current() then client.start_again(ended.root, buffers_of(ended.root)) end

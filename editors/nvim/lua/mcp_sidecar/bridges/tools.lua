@@ -69,7 +69,7 @@ function M.text(result)
   for _, content in ipairs(result.content) do
     if content.type == "text" then
       table.insert(parts, content.text)
-    elseif content.type == "resource" and content.resource.text then
+    elseif content.resource and content.resource.text then
       table.insert(parts, content.resource.text)
     else
       table.insert(parts, ("[%s %s]"):format(content.type, content.uri or content.mimeType or ""))
@@ -85,13 +85,9 @@ end
 ---@param done fun(text?: string, err?: string)
 function M.call(tool, arguments, requester, done)
   require("mcp_sidecar").call(tool.name, arguments, { requester = requester }, function(err, result)
-    if err then
-      done(nil, err.message)
-    elseif result.isError then
-      done(nil, M.text(result))
-    else
-      done(M.text(result))
-    end
+    if not result then return done(nil, err and err.message or "no answer") end
+    local text = M.text(result)
+    done(not result.isError and text or nil, result.isError and text or nil)
   end)
 end
 

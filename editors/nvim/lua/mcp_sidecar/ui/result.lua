@@ -8,6 +8,8 @@ local M = {}
 
 local namespace = vim.api.nvim_create_namespace("mcp_sidecar_result")
 
+local OWNER_ONLY = assert(tonumber("600", 8))
+
 local endings = {
   ["image/png"] = "png",
   ["image/jpeg"] = "jpg",
@@ -34,7 +36,7 @@ function M.keep(data, mime)
   vim.fn.mkdir(cache(), "p", "0700")
   -- The name comes from the contents: a server has no say in it.
   local path = ("%s/%s.%s"):format(cache(), vim.fn.sha256(data):sub(1, 16), endings[mime or ""] or "bin")
-  local file = assert(vim.uv.fs_open(path, "w", tonumber("600", 8)))
+  local file = assert(vim.uv.fs_open(path, "w", OWNER_ONLY))
   vim.uv.fs_write(file, vim.base64.decode(data))
   vim.uv.fs_close(file)
   return { ("![%s](%s)"):format(mime or "data", path) }
@@ -71,9 +73,8 @@ function M.render(result)
     vim.list_extend(lines, block(result.server, content))
   end
   if result.structuredContent ~= nil then
-    vim.list_extend(lines, { "", "```json" })
-    vim.list_extend(lines, json.lines(result.structuredContent))
-    table.insert(lines, "```")
+    table.insert(lines, "")
+    look.add_json(lines, result.structuredContent)
   end
   return lines, "markdown"
 end
@@ -126,35 +127,29 @@ function M.show(result, origin)
       vim.api.nvim_buf_set_extmark(buffer, namespace, row - 1, 0, { virt_text = hint })
     end
   end
+  local function yank()
+    look.yank(lines)
+    client.say("yanked")
+  end
   look.keys(buffer, "result", {
-    {
-      "Y",
-      function()
-        look.yank(lines)
-        client.say("yanked")
-      end,
-      "yank all of it",
-    },
+    { "Y", yank, "yank all of it" },
     { "I", function() put(origin, lines, false) end, "insert it where the call came from" },
     { "R", function() put(origin, lines, true) end, "put it in place of the text that the call was made with" },
     { ".", function() require("mcp_sidecar.ui.call").again() end, "call again" },
     { "gf gx <CR>", follow, "open the link on this line" },
   })
   -- Beside a form there is room; anywhere else below.
-  local form, mods = vim.fn.bufwinid(look.find(("mcp-call://%s/%s"):format(result.server, result.tool)) or -1), nil
-  if form ~= -1 then
+  local form, mods = look.window_of(("mcp-call://%s/%s"):format(result.server, result.tool)), nil
+  if form then
     vim.api.nvim_set_current_win(form)
     mods = { vertical = vim.o.columns >= 100, split = "belowright" }
   end
-  local failed = result.isError
+  local mark, group = look.outcome(not result.isError)
   local bar = look.winbar({
-    {
-      failed and " " .. look.icon("failed") .. " error from " or " " .. look.icon("ok") .. " ",
-      failed and "McpFailed" or "McpConnected",
-    },
+    { (result.isError and " %s error from " or " %s "):format(mark), group },
     { result.tool, "McpTool" },
     { ("  %s  %s"):format(look.duration(result.durationMs), result.decision), "McpMuted" },
-  }, { { "Y", "yank" }, { "I", "insert" }, { "R", "replace" }, { ".", "again" }, { "g?", "help" } })
+  }, { { "Y", "yank" }, { "I", "insert" }, { "R", "replace" }, { ".", "again" }, { "?", "help" } })
   local window = look.show(buffer, { mods = mods, winbar = bar, wrap = true })
   vim.wo[window].conceallevel = filetype == "markdown" and 2 or 0
   -- Long JSON begins folded, short JSON is read at a glance.
@@ -167,7 +162,7 @@ end
 ---@param params { server?: string, config?: table }
 function M.test(params)
   client.fetch("mcp.server.test", params, function(result)
-    local lines = { ("%s  %s"):format(look.icon(result.success and "ok" or "failed"), result.message), "" }
+    local lines = { ("%s  %s"):format((look.outcome(result.success)), result.message), "" }
     for _, part in ipairs({ "tools", "resources", "prompts" }) do
       for _, item in ipairs(result[part] or {}) do
         local text = look.fit(item.description, math.max(20, vim.o.columns - 40))

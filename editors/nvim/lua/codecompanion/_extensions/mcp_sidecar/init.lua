@@ -24,14 +24,11 @@ local function definition(tool, name)
     },
     cmds = {
       -- The callback is in the options from v19 on, and an argument of its own before.
+      ---@param arguments? table
       function(_, arguments, opts, callback)
         local done = type(opts) == "table" and opts.output_cb or callback
-        tools.call(
-          tool,
-          arguments or {},
-          "CodeCompanion",
-          function(text, err) done({ status = err and "error" or "success", data = err or text }) end
-        )
+        local function report_to(text, err) done({ status = err and "error" or "success", data = err or text }) end
+        tools.call(tool, arguments or {}, "CodeCompanion", report_to)
       end,
     },
     output = { success = report(""), error = report("error: ") },
