@@ -56,9 +56,9 @@ local function on_server(name)
     function(arguments)
       if arguments[1] then return run(arguments[1]) end
       client.ensure(function(_, problem)
-        local names = servers()
-        if problem or #names == 0 then return client.complain(problem or "no servers: describe one in mcp.json") end
-        look.choose(names, { prompt = "Server: ", kind = "mcp_server" }, run)
+        if problem then return client.complain(problem) end
+        local none = "no servers yet: `:Mcp add`, or describe one in mcp.json"
+        look.choose(servers(), { prompt = "Server: ", kind = "mcp_server", none = none }, run)
       end)
     end,
     servers,

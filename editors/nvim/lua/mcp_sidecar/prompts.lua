@@ -72,10 +72,10 @@ function M.pick(wanted)
     local function full(prompt) return prompt.server .. "/" .. prompt.name end
     local named = vim.iter(result.prompts):find(function(prompt) return full(prompt) == wanted end)
     if named then return fill(named, origin) end
-    if #result.prompts == 0 then return client.complain("no server offers prompts") end
     look.choose(result.prompts, {
       prompt = "Insert: ",
       kind = "mcp_prompt",
+      none = "no server offers prompts",
       format = function(prompt) return ("%s  %s"):format(full(prompt), prompt.description or "") end,
     }, function(prompt) fill(prompt, origin) end)
   end)

@@ -132,11 +132,11 @@ end
 function M.pick(opts)
   opts = vim.tbl_extend("keep", opts or {}, { origin = (M.origin()) })
   client.fetch("mcp.tools", { server = opts.server }, function(result)
-    if #result.tools == 0 then return client.complain("no tools: no server is connected yet") end
     look.choose(result.tools, {
       prompt = "Call: ",
       kind = "mcp_tool",
-      format = function(tool) return ("%s/%s  %s"):format(tool.server, tool.tool, look.fit(tool.description, 60)) end,
+      none = "no tools: no server is connected yet",
+      format = function(tool) return look.pad(tool.server .. "/" .. tool.tool, 26) .. " " .. tool.description end,
     }, function(tool) M.start(tool.name, opts) end)
   end)
 end

@@ -10,6 +10,9 @@ local M = {}
 
 local namespace = vim.api.nvim_create_namespace("mcp_sidecar_form")
 local problems = vim.api.nvim_create_namespace("mcp_sidecar_form_problems")
+-- A mistake is told where it is, whatever the user thinks of diagnostics elsewhere; before 0.11 at the end of the line.
+local in_lines = vim.fn.has("nvim-0.11") == 1
+vim.diagnostic.config({ virtual_lines = in_lines, virtual_text = not in_lines, signs = false }, problems)
 
 ---@class mcp_sidecar.FormSpec
 ---@field name string of the buffer

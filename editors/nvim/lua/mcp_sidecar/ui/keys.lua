@@ -181,7 +181,7 @@ local many = { "n", "x" }
 
 ---@type mcp_sidecar.Key[]
 M.keys = {
-  { "<CR>", enter, "the obvious thing" },
+  { "<CR>", enter, "answer, call, start, open" },
   { "<Tab>", each(fold), "unfold or fold", mode = many },
   { "za", each(fold), "the same" },
   { "s", each(actions.start_or_stop), "start or stop", mode = many },

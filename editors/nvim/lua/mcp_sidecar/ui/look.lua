@@ -168,6 +168,7 @@ local plain_window = {
   relativenumber = false,
   signcolumn = "no",
   foldcolumn = "0",
+  cursorline = false,
   list = false,
   spell = false,
   wrap = false,
@@ -365,9 +366,10 @@ end
 ---Lets the user choose, and goes on only if he does.
 ---@generic T
 ---@param items T[]
----@param opts { prompt: string, kind?: string, format?: fun(item: T): string }
+---@param opts { prompt: string, kind?: string, format?: (fun(item: T): string), none?: string } none: what to say without items
 ---@param done fun(item: T)
 function M.choose(items, opts, done)
+  if #items == 0 and opts.none then return vim.notify(opts.none, vim.log.levels.WARN, { title = "mcp-sidecar" }) end
   local format = opts.format or tostring
   local select = {
     prompt = opts.prompt,

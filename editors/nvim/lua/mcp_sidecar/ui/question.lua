@@ -34,19 +34,14 @@ end
 
 ---@alias mcp_sidecar.Add fun(text: string, group?: string, label?: string) a line for each of the text's
 
----Who asks, for which tool, and what it says that it does.
----@param approval mcp_sidecar.Approval
+---What the tool says that it does. Who asks for it, and which one it is, the title tells.
+---@param annotations mcp_sidecar.Annotations
 ---@param add mcp_sidecar.Add
-local function facts(approval, add)
-  local who = approval.requester
-  local name = who.kind == "user" and "you" or (who.kind .. " " .. (who.name or ""))
-  add(("%s › %s   asked by %s"):format(approval.server, approval.tool or "", name), "McpServer")
-  local manner, group = look.manner(approval.annotations)
-  local outside = (approval.annotations or {}).openWorld and ", reaches the outside world" or ""
-  if manner == "" then
-    manner, group = "does not say whether it writes", "McpWarn"
-  end
-  add(manner .. outside, group)
+local function manner(annotations, add)
+  local word, group = look.manner(annotations)
+  local outside = annotations.openWorld and ", reaches the outside world" or ""
+  if word == "" then return add("does not say whether it writes" .. outside, "McpWarn") end
+  add(("by its own account it %s%s"):format(word, outside), group)
 end
 
 ---One argument on each line, then those of several lines in full.
@@ -92,7 +87,7 @@ function M.draw(approval, root)
     end
   end
   add(approval.title, "McpTitle")
-  if approval.kind == "tool" then facts(approval, add) end
+  if approval.kind == "tool" then manner(approval.annotations or {}, add) end
   local changes, path = require("mcp_sidecar.ui.change").of(approval, root)
   if changes then diff("would change " .. path, changes, add) end
   if approval.arguments then arguments(approval.arguments, add) end
