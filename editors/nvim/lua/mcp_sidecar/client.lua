@@ -310,31 +310,30 @@ function M.stop()
   end
 end
 
----Ends the sidecar and starts it again, with the buffers that it had.
+---Ends the sidecar and starts it again.
 ---@param done? fun(client?: vim.lsp.Client, problem?: string)
 function M.restart(done)
   done = done or function() end
-  local client = M.current()
+  local client, off = M.current(), function() end
   if not client then return M.ensure(done) end
-  local buffers = vim.tbl_keys(client.attached_buffers)
-  local off = function() end
   off = M.on("exit", function(ended)
     if ended.client_id ~= client.id then return end
     off()
-    M.start_again(ended.root or config.workspace(), buffers)
+    M.start_again(ended.root or config.workspace())
     M.ensure(done)
   end)
   M.stop()
 end
 
+---Starts a sidecar for a workspace, with the files of it that are open.
 ---@param root string
----@param buffers integer[]
-function M.start_again(root, buffers)
-  local attached = false
-  for _, buffer in ipairs(buffers) do
-    if vim.api.nvim_buf_is_loaded(buffer) then attached = M.start(root, buffer) ~= nil or attached end
+function M.start_again(root)
+  local id ---@type integer?
+  for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
+    local is_file = vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].buftype == ""
+    if is_file and config.root(buffer) == root then id = M.start(root, buffer) end
   end
-  if not attached then M.start(root) end
+  if not id then M.start(root) end
 end
 
 local group = vim.api.nvim_create_augroup("mcp_sidecar_client", {})

@@ -18,11 +18,9 @@ local function insert(prompt, origin, result)
     vim.api.nvim_buf_set_lines(buffer, row, row, false, lines)
     return vim.api.nvim_win_set_cursor(origin.window, { row + 1, 0 })
   end
-  buffer = vim.api.nvim_create_buf(true, true)
-  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, lines)
-  vim.bo[buffer].filetype = "markdown"
-  vim.cmd.split()
-  vim.api.nvim_win_set_buf(0, buffer)
+  vim.cmd.new()
+  vim.api.nvim_buf_set_lines(0, 0, -1, false, lines)
+  vim.bo.filetype = "markdown"
 end
 
 ---One argument: chosen where the server offers values, typed otherwise.

@@ -18,7 +18,7 @@ end
 function M.setup()
   ---@diagnostic disable-next-line: unresolved-require whoever calls this has it
   local chat = require("CopilotChat")
-  tools.keep(chat.config.functions, function(tool)
+  local function entry(tool)
     return {
       group = tool.server,
       description = tool.description,
@@ -27,7 +27,8 @@ function M.setup()
       trusted = true,
       resolve = function(input) return resolve(tool, input) end,
     }
-  end)
+  end
+  tools.keep(chat.config.functions, tools.each(entry))
 end
 
 return M

@@ -117,10 +117,10 @@ local loaders = {
   log = load_log,
 }
 
----Asks again for what the view shows.
+---Asks again for what the view shows, while somebody looks.
 function M.load()
-  local load = loaders[state.view]
-  if client.current() and load then load() end
+  local load = look.window_of(NAME) and client.current() and loaders[state.view]
+  if load then load() end
 end
 
 ---@param server mcp_sidecar.Server
@@ -131,37 +131,6 @@ function M.fold(server)
 end
 
 keys.attach(M)
-
----What makes the dashboard ask or draw again, for as long as it is there.
----@param buffer integer
-local function listen(buffer)
-  local function in_view(...)
-    local views = { ... }
-    return function()
-      if vim.tbl_contains(views, state.view) then M.load() end
-    end
-  end
-  local offs = {
-    client.on("servers", M.redraw),
-    client.on("approvals", M.redraw),
-    client.on("exit", M.redraw),
-    client.on("ready", M.load),
-    client.on("call", in_view("calls", "servers")),
-    client.on("log", in_view("log")),
-    client.on("tools", function(change)
-      if state.view == "tools" or state.unfolded[change.server] then M.load_tools(change.server) end
-    end),
-  }
-  local resized = vim.api.nvim_create_autocmd({ "VimResized", "WinResized" }, { callback = M.redraw })
-  vim.api.nvim_create_autocmd("BufWipeout", {
-    buffer = buffer,
-    callback = function()
-      vim.api.nvim_del_autocmd(resized)
-      vim.iter(offs):each(function(off) off() end)
-      state.rows = {}
-    end,
-  })
-end
 
 local function make_buffer()
   local buffer = look.buffer(NAME, "mcp-dashboard")
@@ -181,7 +150,6 @@ local function make_buffer()
       M.redraw()
     end, view)
   end
-  listen(buffer)
   return buffer
 end
 
@@ -201,5 +169,24 @@ function M.open(view, mods, server)
     M.redraw()
   end)
 end
+
+-- What makes the dashboard ask or draw again.
+for _, event in ipairs({ "servers", "approvals", "exit" }) do
+  client.on(event, M.redraw)
+end
+client.on("ready", M.load)
+client.on("call", function()
+  if state.view == "calls" or state.view == "servers" then M.load() end
+end)
+client.on("log", function()
+  if state.view == "log" then M.load() end
+end)
+client.on("tools", function(change)
+  if state.view == "tools" or state.unfolded[change.server] then M.load_tools(change.server) end
+end)
+vim.api.nvim_create_autocmd({ "VimResized", "WinResized" }, {
+  group = vim.api.nvim_create_augroup("mcp_sidecar_dashboard", {}),
+  callback = M.redraw,
+})
 
 return M

@@ -11,32 +11,37 @@ local groups = { error = "McpError", critical = "McpError", warning = "McpWarn",
 ---@return string? group
 function M.group(line) return groups[line.level] end
 
+---@return integer buffer
 local function open(name, title)
   local buffer = look.buffer("mcp-log://" .. name, "mcp-log")
-  return buffer, look.show(buffer, { winbar = look.winbar({ { " " .. title, "McpTitle" } }, { { "q", "close" } }) })
+  look.show(buffer, { winbar = look.winbar({ { " " .. title, "McpTitle" } }, { { "q", "close" } }) })
+  return buffer
 end
+
+---Asks for the log of a server that is on the screen, and follows its end if the cursor is there.
+---@param server string
+local function fill(server)
+  local window = look.window_of("mcp-log://" .. server)
+  if not window then return end
+  local buffer = vim.api.nvim_win_get_buf(window)
+  client.fetch("mcp.server.logs", { server = server, limit = 1000 }, function(result)
+    if not vim.api.nvim_win_is_valid(window) or vim.api.nvim_win_get_buf(window) ~= buffer then return end
+    local lines = vim.tbl_map(function(line)
+      local time, level = look.clock(line.time) .. " ", look.pad(line.level or line.source, 7) .. " "
+      return { { time, "McpMuted" }, { level .. line.text:gsub("%c+", " "), M.group(line) } }
+    end, result.lines)
+    local follows = vim.api.nvim_win_get_cursor(window)[1] == vim.api.nvim_buf_line_count(buffer)
+    look.paint(buffer, #lines > 0 and lines or { { { "nothing logged yet", "McpMuted" } } })
+    if follows then vim.api.nvim_win_set_cursor(window, { vim.api.nvim_buf_line_count(buffer), 0 }) end
+  end)
+end
+
+client.on("log", function(line) fill(line.server) end)
 
 ---@param server string
 function M.open(server)
-  local buffer, window = open(server, "log of " .. server)
-  local function fill()
-    client.fetch("mcp.server.logs", { server = server, limit = 1000 }, function(result)
-      if not vim.api.nvim_buf_is_valid(buffer) then return end
-      local lines = vim.tbl_map(function(line)
-        local time, level = look.clock(line.time) .. " ", look.pad(line.level or line.source, 7) .. " "
-        return { { time, "McpMuted" }, { level .. line.text:gsub("%c+", " "), M.group(line) } }
-      end, result.lines)
-      local function last() return vim.api.nvim_buf_line_count(buffer) end
-      local follows = vim.api.nvim_win_is_valid(window) and vim.api.nvim_win_get_cursor(window)[1] == last()
-      look.paint(buffer, #lines > 0 and lines or { { { "nothing logged yet", "McpMuted" } } })
-      if follows then vim.api.nvim_win_set_cursor(window, { last(), 0 }) end
-    end)
-  end
-  local off = client.on("log", function(line)
-    if line.server == server then fill() end
-  end)
-  vim.api.nvim_create_autocmd("BufWipeout", { buffer = buffer, once = true, callback = off })
-  fill()
+  open(server, "log of " .. server)
+  fill(server)
 end
 
 ---The sidecar's own log, newest at the end.
