@@ -107,6 +107,29 @@ function M:sees(text)
   )
 end
 
+---What is on the screen, virtual text and floats included.
+---@return string
+function M:screen()
+  return self:lua([[
+    vim.cmd.redraw()
+    local rows = {}
+    for row = 1, vim.o.lines do
+      local cells = {}
+      for column = 1, vim.o.columns do
+        table.insert(cells, vim.fn.screenstring(row, column))
+      end
+      table.insert(rows, table.concat(cells))
+    end
+    return table.concat(rows, "\n")
+  ]])
+end
+
+---Waits until a text is on the screen.
+function M:shows(text)
+  local shown = vim.wait(15000, function() return self:screen():find(text, 1, true) ~= nil end, 20)
+  if not shown then error(("`%s` is not on the screen:\n%s"):format(text, self:screen()), 2) end
+end
+
 ---Waits for a message to the user.
 function M:hears(text)
   return self:wait(
@@ -144,6 +167,24 @@ function M:sidecar()
     if info and info.name:find("mcp-sidecar", 1, true) then return process end
   end
   error("no sidecar runs")
+end
+
+---Every process that was started from here and still runs, the editor included: all of them have this folder in their
+---PATH.
+---@return table<integer, string> command lines, by process
+function M:processes()
+  local found = {}
+  local function read(process, what)
+    local file = io.open(("/proc/%s/%s"):format(process, what), "rb")
+    local text = file and file:read("*a") or ""
+    if file then file:close() end
+    return text
+  end
+  for name in vim.fs.dir("/proc") do
+    local process = tonumber(name)
+    if process and read(process, "environ"):find(self.place, 1, true) then found[process] = read(process, "cmdline") end
+  end
+  return found
 end
 
 ---A child with the demo server connected, in front of the dashboard.

@@ -124,6 +124,7 @@ return {
       child:lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { '{', '  \"count\": 1,', '  \"sides\": 1', '}' })")
       child:keys("<CR>")
       child:wait("vim.diagnostic.get(0)[1].lnum == 2")
+      child:shows("1 is less than the minimum of 2")
       child:lua("vim.api.nvim_buf_set_lines(0, 2, 3, false, { '  \"sides\": 2' })")
       child:command("write")
       child:wait("vim.api.nvim_buf_get_name(0) == 'mcp-result://demo/roll_dice'")
@@ -346,17 +347,7 @@ return {
       child:answer("f")
       child:keys("hush-hush<CR>")
       child:connected("demo")
-      local screen = child:lua([[
-        local rows = {}
-        for row = 1, vim.o.lines do
-          local cells = {}
-          for column = 1, vim.o.columns do
-            table.insert(cells, vim.fn.screenstring(row, column))
-          end
-          table.insert(rows, table.concat(cells))
-        end
-        return table.concat(rows, "\n")
-      ]])
+      local screen = child:screen()
       assert(not screen:find("hush", 1, true), screen)
     end,
   },
@@ -460,12 +451,20 @@ return {
     end,
   },
   {
-    "two windows on one workspace see the same question, and one answer is enough",
+    "two windows on one workspace share its servers and see the same question, and one answer is enough",
     function(open)
       local child = Child.ready(open)
       local other = open({ beside = child })
       other:command("Mcp")
       other:connected("demo")
+      local pid = "return require('mcp_sidecar.client').picture().servers.demo.pid"
+      assert(child:lua(pid) == other:lua(pid), "each has a server of its own")
+      local servers = vim.tbl_filter(
+        function(words) return words:find("demo-server", 1, true) ~= nil end,
+        child:processes()
+      )
+      servers = vim.tbl_values(servers)
+      assert(#servers == 1, vim.inspect(servers))
       child:ask()
       child:prompt()
       assert(other:prompt():find("plugin chat", 1, true))

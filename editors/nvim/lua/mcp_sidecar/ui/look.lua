@@ -23,16 +23,10 @@ local links = {
   McpRemoved = "DiffDelete",
 }
 
-local function define()
-  for name, link in pairs(links) do
-    vim.api.nvim_set_hl(0, name, { link = link, default = true })
-  end
+-- Links by default: a colour scheme that knows these groups wins, and one that does not leaves them be.
+for name, link in pairs(links) do
+  vim.api.nvim_set_hl(0, name, { link = link, default = true })
 end
-define()
-vim.api.nvim_create_autocmd("ColorScheme", {
-  group = vim.api.nvim_create_augroup("mcp_sidecar_look", {}),
-  callback = define,
-})
 
 ---@type table<string, { icon: string, group: string }>
 M.status = {
