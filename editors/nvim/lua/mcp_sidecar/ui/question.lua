@@ -69,7 +69,9 @@ local function diff(label, changes, add)
   add("\n" .. label, "McpMuted")
   local groups = { ["+"] = "McpAdded", ["-"] = "McpRemoved", ["@"] = "McpMuted" }
   for _, line in ipairs(changes) do
-    add(line, groups[line:sub(1, 1)])
+    -- Where in the file, as a person says it.
+    local text = line:gsub("^@@ .*%+(%d+).*@@", "line %1:")
+    add(text, groups[line:sub(1, 1)])
   end
 end
 
