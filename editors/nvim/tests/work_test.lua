@@ -23,6 +23,32 @@ return {
     end,
   },
   {
+    "in 80 columns and 24 lines nothing runs over the edge, in no view",
+    function(open)
+      local long = ("very "):rep(30)
+      local child = Child.ready(open, {
+        user = Child.user_config:gsub('"servers": {', ('"servers": { "broken": { "command": "%s" },'):format(long)),
+      })
+      child:request("nvim_ui_try_resize", 80, 24)
+      child:ask(long)
+      child:wait("require('mcp_sidecar.client').picture().servers.broken.status == 'failed'")
+      child:lua("require('mcp_sidecar.ui.dashboard').open('servers', nil, 'broken')")
+      child:lua("require('mcp_sidecar.ui.dashboard').open('servers', nil, 'demo')")
+      child:sees("take_note")
+      for view = 1, 6 do
+        child:keys(tostring(view))
+        child:wait(("vim.wo.winbar:find('McpKey# %d%%#McpTitle#', 1, true)"):format(view))
+        local widest = child:lua([[
+          return vim.iter(vim.api.nvim_buf_get_lines(0, 0, -1, false)):map(vim.fn.strdisplaywidth):fold(0, math.max)
+        ]])
+        assert(widest <= 80, ("view %d is %d wide:\n%s"):format(view, widest, child:text()))
+      end
+      child:keys("?")
+      child:shows("revoke all grants")
+      child:shows("servers, tools, approvals, calls, grants, log")
+    end,
+  },
+  {
     "stopping, starting and restarting are one key each",
     function(open)
       local child = Child.ready(open)

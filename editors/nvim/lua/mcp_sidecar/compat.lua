@@ -61,28 +61,15 @@ function M.start(config, buffer)
   return (vim.lsp.start_client(config))
 end
 
----@type table<integer, boolean> buffers with lenses
-local shown = {}
-
----Code lenses of a buffer: 0.12 keeps them fresh by itself.
+---Code lenses of a buffer. 0.12 keeps them fresh by itself; before, somebody has to ask again when a server has changed.
+---@param buffer integer
 function M.lenses(buffer)
-  if has12 then
-    vim.lsp.codelens.enable(true, { bufnr = buffer })
-  else
-    shown[buffer] = true
-    vim.lsp.codelens.refresh({ bufnr = buffer })
+  if has12 then return vim.lsp.codelens.enable(true, { bufnr = buffer }) end
+  local function refresh()
+    if vim.api.nvim_buf_is_loaded(buffer) then vim.lsp.codelens.refresh({ bufnr = buffer }) end
   end
-end
-
----Before 0.12, somebody has to ask for them again when a server has changed.
-function M.refresh_lenses()
-  for buffer in pairs(has12 and {} or shown) do
-    if vim.api.nvim_buf_is_loaded(buffer) then
-      vim.lsp.codelens.refresh({ bufnr = buffer })
-    else
-      shown[buffer] = nil
-    end
-  end
+  refresh()
+  require("mcp_sidecar.events").on("servers", refresh)
 end
 
 M.has_enable = has11

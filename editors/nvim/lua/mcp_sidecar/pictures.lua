@@ -70,10 +70,10 @@ local function nothing() end
 
 ---Handlers of what the sidecar says by itself.
 M.handlers = {
-  ["mcp/serverChanged"] = hears("servers", function(picture, params)
-    picture.servers[params.server.name] = params.server
-    compat.refresh_lenses()
-  end),
+  ["mcp/serverChanged"] = hears(
+    "servers",
+    function(picture, params) picture.servers[params.server.name] = params.server end
+  ),
   ["mcp/serverRemoved"] = hears("servers", function(picture, params) picture.servers[params.name] = nil end),
   ["mcp/approvalsChanged"] = hears("approvals", function(picture, params)
     picture.approvals = params.approvals

@@ -8,14 +8,6 @@ local M = {}
 -- A server names the type of its text; only these choose a filetype here.
 local filetypes = { "css", "csv", "html", "javascript", "json", "markdown", "python", "rust", "xml", "yaml" }
 
----@param mime? string such as `text/x-python; charset=utf-8`
----@return string
-local function filetype(mime)
-  local kind = (mime or ""):match("^%w+/([%w-]+)") or ""
-  kind = kind:gsub("^x%-", "")
-  return vim.tbl_contains(filetypes, kind) and kind or "text"
-end
-
 ---@param server string
 ---@param uri string
 ---@return string
@@ -57,7 +49,7 @@ function M.fill(buffer, name)
     end
     look.set_lines(buffer, lines)
     local first = result.contents[1] or {}
-    local kind = first.blob and "markdown" or filetype(first.mimeType)
+    local kind = first.blob and "markdown" or look.kind_of(first.mimeType, filetypes) or "text"
     if vim.bo[buffer].filetype ~= kind then vim.bo[buffer].filetype = kind end
   end)
 end

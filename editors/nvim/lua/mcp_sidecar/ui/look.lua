@@ -97,6 +97,15 @@ function M.wrap(text, width)
   return lines
 end
 
+---The one of these kinds that a media type such as `text/x-python; charset=utf-8` names.
+---@param mime? string
+---@param kinds string[]
+---@return string?
+function M.kind_of(mime, kinds)
+  local kind = ((mime or ""):match("^%w+/([%w-]+)") or ""):gsub("^x%-", "")
+  return vim.tbl_contains(kinds, kind) and kind or nil
+end
+
 ---A number of milliseconds as a person says it.
 ---@param ms? number
 ---@return string

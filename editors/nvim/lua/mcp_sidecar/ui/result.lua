@@ -10,17 +10,8 @@ local namespace = vim.api.nvim_create_namespace("mcp_sidecar_result")
 
 local OWNER_ONLY = assert(tonumber("600", 8))
 
-local endings = {
-  ["image/png"] = "png",
-  ["image/jpeg"] = "jpg",
-  ["image/gif"] = "gif",
-  ["image/webp"] = "webp",
-  ["image/svg+xml"] = "svg",
-  ["audio/wav"] = "wav",
-  ["audio/mpeg"] = "mp3",
-  ["audio/ogg"] = "ogg",
-  ["application/pdf"] = "pdf",
-}
+-- A server names the type of its data; only these choose the ending of a file here, and with it what opens it.
+local endings = { "gif", "jpeg", "mpeg", "ogg", "pdf", "png", "svg", "wav", "webp" }
 
 local function cache()
   return vim.fs.normalize(vim.fn.stdpath("cache") --[[@as string]]) .. "/mcp_sidecar"
@@ -35,7 +26,7 @@ function M.keep(data, mime)
   if vim.startswith(mime or "", "text/") then return vim.split(vim.base64.decode(data), "\r?\n") end
   vim.fn.mkdir(cache(), "p", "0700")
   -- The name comes from the contents: a server has no say in it.
-  local path = ("%s/%s.%s"):format(cache(), vim.fn.sha256(data):sub(1, 16), endings[mime or ""] or "bin")
+  local path = ("%s/%s.%s"):format(cache(), vim.fn.sha256(data):sub(1, 16), look.kind_of(mime, endings) or "bin")
   local file = assert(vim.uv.fs_open(path, "w", OWNER_ONLY))
   vim.uv.fs_write(file, vim.base64.decode(data))
   vim.uv.fs_close(file)
@@ -97,20 +88,20 @@ local function put(origin, lines, replace)
     return client.warn("the buffer that this call came from cannot be changed")
   end
   local range = origin.range
-  if replace and range and origin.exact then
-    pcall(vim.api.nvim_buf_set_text, origin.buffer, range[1], range[2], range[3], range[4], lines)
+  if replace and range then
+    -- Whole lines are replaced as they are by now.
+    local whole = not origin.exact
+      and #(vim.api.nvim_buf_get_lines(origin.buffer, range[3], range[3] + 1, false)[1] or "")
+    pcall(vim.api.nvim_buf_set_text, origin.buffer, range[1], range[2], range[3], whole or range[4], lines)
     local last = #lines == 1 and range[2] + #lines[1] or #lines[#lines]
     origin.range = { range[1], range[2], range[1] + #lines - 1, last }
-  elseif replace and range then
-    vim.api.nvim_buf_set_lines(origin.buffer, range[1], range[3] + 1, false, lines)
-    origin.range = { range[1], 0, range[1] + #lines - 1, #lines[#lines] }
-  else
-    local there = not range and vim.api.nvim_win_is_valid(origin.window)
-    local row = there and vim.api.nvim_win_get_cursor(origin.window)[1]
-      or range and range[3] + 1
-      or vim.api.nvim_buf_line_count(origin.buffer)
-    vim.api.nvim_buf_set_lines(origin.buffer, row, row, false, lines)
+    return
   end
+  local there = not range and vim.api.nvim_win_is_valid(origin.window)
+  local row = there and vim.api.nvim_win_get_cursor(origin.window)[1]
+    or range and range[3] + 1
+    or vim.api.nvim_buf_line_count(origin.buffer)
+  vim.api.nvim_buf_set_lines(origin.buffer, row, row, false, lines)
 end
 
 ---@param result mcp_sidecar.Result

@@ -190,9 +190,9 @@ function views.tools(known, width)
   -- All of them share their columns, whichever server they are of.
   for place, shown in ipairs(tool_rows(all, 3, width)) do
     local server = all[place].server
-    if place == 1 or server ~= all[place - 1].server then
-      vim.list_extend(rows, { place > 1 and row("blank:" .. server, {}) or nil, title(server) })
-    end
+    local above = (all[place - 1] or {}).server
+    if above and above ~= server then table.insert(rows, row("blank:" .. server, {})) end
+    if above ~= server then table.insert(rows, title(server)) end
     table.insert(rows, shown)
   end
   return #rows > 0 and rows or { note("no tools: no server is connected yet") }
