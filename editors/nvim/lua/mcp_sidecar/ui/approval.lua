@@ -109,10 +109,10 @@ local function make_buffer(name, asked)
   local function help()
     local approval, lines = asked(), {}
     for _, answer in ipairs(approval and question.choices(approval) or {}) do
-      table.insert(lines, ("`%s`  %s"):format(answer.key, answer.label))
+      table.insert(lines, ("`%s`  %s"):format(answer.key, answer.words))
     end
-    local more = { "`f`  fill in the form", "`v`  in a whole window", "`q`  later: the question goes on waiting" }
-    look.peek(vim.list_extend(lines, more), "answers")
+    if approval and approval.schema then table.insert(lines, "`f`  fill in what is asked for") end
+    look.peek(vim.list_extend(lines, { "`v`  show it in a whole window", "`q`  later: it goes on waiting" }), "answers")
   end
   look.map(buffer, "n", "?", help, "help")
   look.map(buffer, "n", "g?", help, "help")
@@ -201,7 +201,9 @@ local function show(approval, focus)
   local float, cut = geometry(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), focus)
   local title = { ({ tool = "approval", trust = "trust" })[approval.kind] or "question" }
   if waiting > 1 then table.insert(title, ("%d more wait"):format(waiting - 1)) end
-  if cut then table.insert(title, "scroll to see all, v for a whole window") end
+  local entered = focus or vim.api.nvim_get_current_win() == prompt.window
+  if not entered then table.insert(title, ":Mcp approve goes here") end
+  if cut and entered then table.insert(title, "scroll to see all, v for a whole window") end
   float.title = " " .. table.concat(title, " · ") .. " "
   float.footer = question.footer(approval, float.width or 0)
   local another, open = prompt.shown ~= approval.id, window()

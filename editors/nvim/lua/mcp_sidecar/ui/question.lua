@@ -9,21 +9,22 @@ local M = {}
 ---@field key string
 ---@field decision string
 ---@field label string
+---@field words string the same in a sentence
 ---@field note? boolean the user is asked why
 
 ---Every answer there is, and its key.
 ---@type mcp_sidecar.Answer[]
 M.answers = {
-  { key = "y", decision = "allow-once", label = "once" },
-  { key = "s", decision = "allow-session", label = "session" },
-  { key = "p", decision = "allow-project", label = "project" },
-  { key = "a", decision = "allow-always", label = "always" },
-  { key = "y", decision = "accept", label = "accept" },
-  { key = "n", decision = "deny", label = "deny" },
-  { key = "N", decision = "deny", label = "deny with a note", note = true },
-  { key = "d", decision = "disable", label = "disable" },
-  { key = "n", decision = "decline", label = "decline" },
-  { key = "c", decision = "cancel", label = "cancel" },
+  { key = "y", decision = "allow-once", label = "once", words = "allow this call, and no other" },
+  { key = "s", decision = "allow-session", label = "session", words = "allow it until the session ends" },
+  { key = "p", decision = "allow-project", label = "project", words = "allow it in this project from now on" },
+  { key = "a", decision = "allow-always", label = "always", words = "allow it everywhere from now on" },
+  { key = "y", decision = "accept", label = "accept", words = "say yes" },
+  { key = "n", decision = "deny", label = "deny", words = "not this time" },
+  { key = "N", decision = "deny", label = "deny with a note", words = "not this time, and say why", note = true },
+  { key = "d", decision = "disable", label = "disable", words = "hide the tool from everybody" },
+  { key = "n", decision = "decline", label = "decline", words = "give no answer, and say so" },
+  { key = "c", decision = "cancel", label = "cancel", words = "call the whole thing off" },
 }
 
 ---The answers that this question takes.
