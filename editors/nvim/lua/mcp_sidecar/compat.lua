@@ -61,6 +61,9 @@ function M.start(config, buffer)
   return (vim.lsp.start_client(config))
 end
 
+---@type table<integer, boolean?> buffers whose lenses are kept fresh
+local lensed = {}
+
 ---Code lenses of a buffer. 0.12 keeps them fresh by itself; before, somebody has to ask again when a server has changed.
 ---@param buffer integer
 function M.lenses(buffer)
@@ -69,7 +72,8 @@ function M.lenses(buffer)
     if vim.api.nvim_buf_is_loaded(buffer) then vim.lsp.codelens.refresh({ bufnr = buffer }) end
   end
   refresh()
-  require("mcp_sidecar.events").on("servers", refresh)
+  if not lensed[buffer] then require("mcp_sidecar.events").on("servers", refresh) end
+  lensed[buffer] = true
 end
 
 M.has_enable = has11

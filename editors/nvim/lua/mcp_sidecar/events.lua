@@ -3,6 +3,8 @@
 
 local M = {}
 
+local group = vim.api.nvim_create_augroup("mcp_sidecar_events", {})
+
 ---@alias mcp_sidecar.Event "servers"|"approvals"|"tools"|"call"|"log"|"reload"|"resource"|"ready"|"exit"
 
 ---@type table<mcp_sidecar.Event, string>
@@ -23,6 +25,7 @@ local patterns = {
 ---@return fun() off
 function M.on(event, listener)
   local id = vim.api.nvim_create_autocmd("User", {
+    group = group,
     pattern = patterns[event],
     -- What a listener opens is a buffer like any other, with events of its own.
     nested = true,
