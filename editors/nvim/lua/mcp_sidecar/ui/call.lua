@@ -79,8 +79,7 @@ end
 ---What a tool says about itself, and what it takes.
 ---@param tool mcp_sidecar.Tool
 function M.describe(tool)
-  local lines = vim.split(tool.description or "", "\n")
-  vim.list_extend(lines, { "", ("level `%s` from %s"):format(tool.level, tool.source), "" })
+  local lines = { tool.description or "", "", ("level `%s` from %s"):format(tool.level, tool.source), "" }
   look.peek(look.add_json(lines, tool.inputSchema), tool.name)
 end
 

@@ -53,7 +53,7 @@ function M.open(approval, accept, before_form)
     note = look.fit(approval.detail, 60),
     verb = "send",
     origin = (require("mcp_sidecar.ui.call").origin()),
-    about = function() look.peek(vim.split(approval.detail, "\n"), approval.title) end,
+    about = function() look.peek({ approval.detail }, approval.title) end,
     send = function(content, report)
       accept(content, function(err)
         if not report.done(err) then client.complain(err) end

@@ -65,7 +65,7 @@ local function peek_json(value, title) look.peek(look.add_json({}, value), title
 local function describe(server)
   local lines, info = {}, server.serverInfo or {}
   local function tell(label, value)
-    if value then vim.list_extend(lines, vim.split(("**%s** %s"):format(label, value), "\n")) end
+    if value then table.insert(lines, ("**%s** %s"):format(label, value)) end
   end
   tell("status", server.status .. (server.reason and ", " .. server.reason or ""))
   tell("error", server.error)
@@ -92,7 +92,7 @@ local obvious = {
   approval = function(approval) require("mcp_sidecar.ui.approval").focus(approval.id) end,
   tool = function(tool) require("mcp_sidecar.ui.call").start(tool.name) end,
   call = function(call) peek_json(call, call.server .. "/" .. call.tool) end,
-  log = function(line) look.peek(vim.split(line.text, "\n"), line.server) end,
+  log = function(line) look.peek({ line.text }, line.server) end,
   server = function(server)
     local act = server.needsTrust and "trust" or ({ ["needs-auth"] = "auth", stopped = "start" })[server.status]
     local run = act and actions[act] or board.fold

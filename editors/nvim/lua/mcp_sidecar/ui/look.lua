@@ -385,9 +385,10 @@ function M.choose(items, opts, done)
 end
 
 ---A float with markdown in the middle of the screen, for help and details. Leaving it closes it.
----@param lines string[]
+---@param lines string[] each may be several
 ---@param title string
 function M.peek(lines, title)
+  lines = vim.split(table.concat(lines, "\n"), "\n")
   local width = vim
     .iter(lines)
     :fold(20, function(most, line) return math.max(most, vim.api.nvim_strwidth(line) + 2) end)

@@ -67,7 +67,8 @@ function M.render(result)
     table.insert(lines, "")
     look.add_json(lines, result.structuredContent)
   end
-  return lines, "markdown"
+  -- A name or a description of a server's may have lines of its own.
+  return vim.split(table.concat(lines, "\n"), "\n"), "markdown"
 end
 
 ---Opens the link on the cursor's line: a resource, a page, or a file that was kept. Nothing else that a server names.
@@ -160,7 +161,7 @@ function M.test(params)
         table.insert(lines, ("- %s `%s` %s"):format(part:sub(1, -2), item.name or item.uri, text))
       end
     end
-    look.peek(vim.split(table.concat(lines, "\n"), "\n"), params.server or "test")
+    look.peek(lines, params.server or "test")
   end)
 end
 
