@@ -11,8 +11,6 @@ local function servers()
   return vim.tbl_map(function(server) return server.name end, require("mcp_sidecar").servers())
 end
 
-local function all_or_servers() return vim.list_extend({ "all" }, servers()) end
-
 local function tools()
   local names = {}
   for _, server in ipairs(require("mcp_sidecar").servers()) do
@@ -43,39 +41,30 @@ local function dashboard(view)
   return { function(_, command) require("mcp_sidecar.ui.dashboard").open(view, command.smods) end }
 end
 
+-- These may be done to all servers at once.
+local on_all = { start = true, stop = true, restart = true }
+
 ---An action on the server that is named, or else picked.
 ---@param name string
 ---@return mcp_sidecar.Subcommand
 local function on_server(name)
   local function run(server)
+    if server == "all" and on_all[name] then return client.command("mcp.server." .. name, { all = true }) end
     -- One that was not heard of yet: whether there is such a server, the sidecar will say.
     local unknown = { name = server, scope = "project", status = "stopped", enabled = false }
     actions[name](client.picture().servers[server] or unknown --[[@as mcp_sidecar.Server]])
   end
+  local function pick(_, problem)
+    if problem then return client.complain(problem) end
+    local none = "no servers yet: `:Mcp add`, or describe one in mcp.json"
+    look.choose(servers(), { prompt = "Server: ", kind = "mcp_server", none = none }, run)
+  end
   return {
     function(arguments)
       if arguments[1] then return run(arguments[1]) end
-      client.ensure(function(_, problem)
-        if problem then return client.complain(problem) end
-        local none = "no servers yet: `:Mcp add`, or describe one in mcp.json"
-        look.choose(servers(), { prompt = "Server: ", kind = "mcp_server", none = none }, run)
-      end)
+      client.ensure(pick)
     end,
-    servers,
-  }
-end
-
----The same, where `all` is for all.
----@param name string
----@return mcp_sidecar.Subcommand
-local function on_servers(name)
-  local one = on_server(name)[1]
-  return {
-    function(arguments, command)
-      if arguments[1] == "all" then return client.command("mcp.server." .. name, { all = true }) end
-      one(arguments, command)
-    end,
-    all_or_servers,
+    function() return vim.list_extend(on_all[name] and { "all" } or {}, servers()) end,
   }
 end
 
@@ -174,11 +163,10 @@ local subcommands = {
   },
   down = { client.stop },
 }
-for name in vim.gsplit("toggle trust distrust auth signout enable disable logs test remove move", " ") do
+for name in
+  vim.gsplit("start stop restart toggle trust distrust auth signout enable disable logs test remove move", " ")
+do
   subcommands[name] = on_server(name)
-end
-for name in vim.gsplit("start stop restart", " ") do
-  subcommands[name] = on_servers(name)
 end
 
 ---@return string[]
