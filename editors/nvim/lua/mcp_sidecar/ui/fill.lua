@@ -50,7 +50,8 @@ function M.open(approval, accept, before_form)
     name = name,
     schema = asked,
     title = { { " " .. approval.title, "McpTitle" } },
-    note = look.fit(approval.detail, 60),
+    -- The keys beside it matter more.
+    note = look.fit(approval.detail, math.max(20, vim.o.columns - 50)),
     verb = "send",
     origin = (require("mcp_sidecar.ui.call").origin()),
     about = function() look.peek({ approval.detail }, approval.title) end,
