@@ -7,6 +7,7 @@ pub mod approvals;
 mod arguments;
 pub mod asking;
 mod auth;
+pub mod change;
 pub mod consent;
 pub mod doctor;
 pub mod edit;

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
 use super::arguments::Checker;
+use super::change::Change;
 use crate::model::{Annotations, Decision, Error, Requester, Result, ServerName, Timestamp};
 
 /// What kind of answer is wanted.
@@ -45,6 +46,9 @@ pub struct Approval {
     pub options: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
+    /// What the call would make of a file of the workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<Change>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -9,8 +9,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Engine;
-use super::approvals::{Answer, Silence};
+use super::approvals::{Answer, Approval, Silence};
 use super::asking::Asker;
+use super::change::{self, Change};
 use super::record::Recording;
 use super::snapshot::{Offered, ServerView, Snapshot};
 use crate::model::{CallId, CallResult, Decision, Error, Level, Requester, Result, Status, ToolCall, ToolId, Waiting};
@@ -244,6 +245,7 @@ impl Passage {
     /// Puts the question to the user, and takes it back when what was shown changes.
     async fn ask(&self, view: &ServerView, offered: &Arc<Offered>, earlier: &Found, before: Option<&Pin>) -> Asked {
         let approval = super::prompt::tool(&self.call, view, offered, earlier, before, &self.view);
+        let approval = Approval { change: self.change(offered).await, ..approval };
         let mut pictures = self.engine.snapshot();
         let server = &self.call.tool.server;
         let changed = async {
@@ -262,6 +264,15 @@ impl Passage {
             },
             () = changed => Asked::Changed,
         }
+    }
+
+    /// What the call would make of a file, for the user to look at.
+    async fn change(&self, offered: &Offered) -> Option<Change> {
+        if offered.tool.annotations.read_only == Some(true) {
+            return None;
+        }
+        let (arguments, folders) = (self.call.arguments.clone(), self.engine.folders());
+        tokio::task::spawn_blocking(move || change::of(&arguments, &folders)).await.ok().flatten()
     }
 
     async fn send(

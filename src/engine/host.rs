@@ -215,6 +215,7 @@ pub fn question(server: &ServerName, kind: Kind, title: String, options: &[&'sta
         requester: Requester::default(),
         options: options.to_vec(),
         diff: None,
+        change: None,
         schema: None,
         url: None,
         created_at: Timestamp::now(),

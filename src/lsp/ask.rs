@@ -187,6 +187,7 @@ mod tests {
             requester: Requester::default(),
             options: vec!["deny"],
             diff: None,
+            change: None,
             schema: None,
             url: None,
             created_at: Timestamp::now(),

@@ -63,25 +63,6 @@ return {
     end,
   },
   {
-    "nothing is claimed about files outside of the workspace, or changes that cannot be told",
-    function(open)
-      local child = with_writer(open)
-      child:command("edit " .. child.workspace .. "/notes.md")
-      local shown = child:lua([[
-        local change = require("mcp_sidecar.ui.change")
-        local function of(arguments) return change.of({ arguments = arguments, annotations = {} }, vim.fn.getcwd()) ~= nil end
-        return {
-          of({ path = "../elsewhere.md", content = "x" }),
-          of({ path = "/etc/hostname", content = "x" }),
-          of({ path = "notes.md", edits = { { oldText = "not there", newText = "x" } } }),
-          of({ path = "notes.md", edits = { { oldText = "bread", newText = "butter" } } }),
-          of({ path = "new.md", content = "x" }),
-        }
-      ]])
-      assert(vim.deep_equal(shown, { false, false, false, true, true }), vim.inspect(shown))
-    end,
-  },
-  {
     "completion in a form offers fields, values of the schema, and files",
     function(open)
       local child = with_writer(open)

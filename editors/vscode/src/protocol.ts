@@ -164,6 +164,7 @@ export interface Approval {
   requester: Requester;
   options: string[];
   diff?: string;
+  change?: { file: string; path: string; isNew: boolean; after: string; diff: string };
   schema?: Schema;
   url?: string;
   createdAt: string;

@@ -59,6 +59,7 @@ local M = {}
 ---@field requester mcp_sidecar.Requester
 ---@field options string[]
 ---@field diff? string
+---@field change? { file: string, path: string, isNew: boolean, after: string, diff: string }
 ---@field schema? mcp_sidecar.Schema
 ---@field url? string
 ---@field createdAt string

@@ -13,7 +13,6 @@ import type { Sidecar } from "../sidecar";
 import { Panel } from "../web/panel";
 import { approvalPage } from "./page";
 import { answer } from "./words";
-import { writeOf, written } from "./writes";
 
 /** VS Code shows a notification for so long at most, before it goes behind the bell. */
 const SEEN_MS = 15_000;
@@ -159,18 +158,10 @@ export class Desk implements Disposable {
 }
 
 /** The file as it is beside the file as it would be. */
-async function compare(approval: Approval): Promise<void> {
-  const write = writeOf(approval.arguments);
-  if (!write) {
-    return;
+async function compare({ change }: Approval): Promise<void> {
+  if (change) {
+    const name = path.basename(change.path);
+    const left = change.isNew ? textUri(name, "") : Uri.file(change.file);
+    await commands.executeCommand("vscode.diff", left, textUri(name, change.after), `${name}: after the call`);
   }
-  const folder = workspace.workspaceFolders?.[0]?.uri;
-  const uri = path.isAbsolute(write.path) || !folder ? Uri.file(write.path) : Uri.joinPath(folder, write.path);
-  const present = await workspace.openTextDocument(uri).then(
-    document => document.getText(),
-    () => "",
-  );
-  const name = path.basename(write.path);
-  const left = present === "" ? textUri(name, "") : uri;
-  await commands.executeCommand("vscode.diff", left, textUri(name, written(write, present)), `${name}: after the call`);
 }

@@ -3,7 +3,6 @@
 import type { Approval } from "../protocol";
 import { diff, type Html, html } from "../web/html";
 import { answer, no, traits, who, yes } from "./words";
-import { writeOf } from "./writes";
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -15,7 +14,7 @@ ${approval.kind === "tool" && chips(approval)}
 ${approval.detail && (approval.kind === "trust" ? definition(approval.detail) : html`<p class="text">${approval.detail}</p>`)}
 ${approval.url && html`<h2>Opens</h2><pre class="bad">${approval.url}</pre>`}
 ${approval.arguments && given(approval.arguments)}
-${approval.kind === "tool" && file(approval)}
+${file(approval)}
 ${approval.diff && html`<h2>What changed</h2>${diff(approval.diff)}`}
 ${approval.schema && form(approval)}
 `;
@@ -66,17 +65,12 @@ function given(values: Record<string, unknown>): Html {
   return html`<h2>Arguments</h2><dl>${names.map(name => html`<dt>${name}</dt><dd><pre>${value(name)}</pre></dd>`)}</dl>`;
 }
 
-function file(approval: Approval): Html | false {
-  const write = writeOf(approval.arguments);
-  if (!write) {
-    return false;
-  }
-  const lines = (text: string, sign: string) => text.split("\n").map(line => `${sign}${line}`);
-  const pieces = (write.edits ?? []).map(edit =>
-    diff([...lines(edit.before, "-"), ...lines(edit.after, "+")].join("\n")),
+function file({ change }: Approval): Html | false {
+  return (
+    change !== undefined &&
+    html`<h2>Would ${change.isNew ? "make" : "change"} ${change.path}</h2>${diff(change.diff)}
+<div class="actions"><button data-send="compare">Compare with the file…</button></div>`
   );
-  return html`<h2>Would change ${write.path}</h2>${pieces}
-<div class="actions"><button data-send="compare">Compare with the file…</button></div>`;
 }
 
 function form(approval: Approval): Html {

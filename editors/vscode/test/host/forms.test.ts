@@ -3,7 +3,6 @@
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { approvalPage } from "../../src/approvals/page";
-import { writeOf, written } from "../../src/approvals/writes";
 import { older } from "../../src/binary";
 import { definition } from "../../src/commands/files";
 import { isConfigFile, isSharedFile } from "../../src/files";
@@ -61,32 +60,38 @@ describe("a form from a schema", () => {
 });
 
 describe("a question", () => {
+  const question: Approval = {
+    id: "1",
+    kind: "tool",
+    server: "demo",
+    tool: "<b>",
+    arguments: { text: '<img src=x onerror="x">' },
+    title: "Run <script>?",
+    detail: "",
+    requester: { kind: "agent", name: "codex" },
+    options: ["allow-once", "deny"],
+    createdAt: "2026-11-16T08:00:00Z",
+    expiresAt: "2026-11-16T08:05:00Z",
+  };
+
   it("shows which file a call would change, and how", () => {
-    const edit = writeOf({ path: "a.md", edits: [{ oldText: "one", newText: "$& two" }] });
-    assert.ok(edit);
-    assert.equal(written(edit, "one\n"), "$& two\n");
-    const whole = writeOf({ file_path: "a.md", content: "new" });
-    assert.ok(whole);
-    assert.equal(written(whole, "old"), "new");
-    assert.equal(writeOf({ path: "a.md" }), undefined);
-    assert.equal(writeOf(undefined), undefined);
+    const change = {
+      file: "/w/a.md",
+      path: "a.md",
+      isNew: false,
+      after: "$& two\n",
+      diff: "@@ -1 +1 @@\n-one\n+$& two",
+    };
+    const page = approvalPage({ ...question, change }, 0).text;
+    assert.ok(
+      page.includes("Would change a.md") && page.includes("-one") && page.includes('data-send="compare"'),
+      page,
+    );
+    assert.ok(!approvalPage(question, 0).text.includes("compare"));
   });
 
   it("shows foreign text as text", () => {
-    const approval: Approval = {
-      id: "1",
-      kind: "tool",
-      server: "demo",
-      tool: "<b>",
-      arguments: { text: '<img src=x onerror="x">' },
-      title: "Run <script>?",
-      detail: "",
-      requester: { kind: "agent", name: "codex" },
-      options: ["allow-once", "deny"],
-      createdAt: "2026-11-16T08:00:00Z",
-      expiresAt: "2026-11-16T08:05:00Z",
-    };
-    const page = approvalPage(approval, 2).text;
+    const page = approvalPage(question, 2).text;
     assert.ok(!page.includes("<script>") && !page.includes("<img") && !page.includes("<b>"));
     assert.ok(page.includes("2 more waiting") && page.includes('data-decision="allow-once"'));
   });

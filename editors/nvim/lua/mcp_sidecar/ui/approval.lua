@@ -121,10 +121,7 @@ end
 
 ---@param buffer integer
 ---@param approval mcp_sidecar.Approval
-local function paint(buffer, approval)
-  local picture = pictures.all[approval.client_id]
-  look.paint(buffer, question.draw(approval, picture and picture.root))
-end
+local function paint(buffer, approval) look.paint(buffer, question.draw(approval)) end
 
 local function hide()
   for _, approval in ipairs(pictures.approvals()) do

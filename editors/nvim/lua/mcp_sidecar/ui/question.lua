@@ -77,9 +77,8 @@ local function diff(label, changes, add)
 end
 
 ---@param approval mcp_sidecar.Approval
----@param root? string the workspace that it belongs to
 ---@return mcp_sidecar.Line[]
-function M.draw(approval, root)
+function M.draw(approval)
   local lines = {}
   local function add(text, group, label)
     local whole = group == "McpAdded" or group == "McpRemoved"
@@ -91,8 +90,11 @@ function M.draw(approval, root)
   end
   add(approval.title, "McpTitle")
   if approval.kind == "tool" then manner(approval.annotations or {}, add) end
-  local changes, path = require("mcp_sidecar.ui.change").of(approval, root)
-  if changes then diff("would change " .. path, changes, add) end
+  local change = approval.change
+  if change then
+    local path = change.path .. (change.isNew and " (new)" or "")
+    diff("would change " .. path, vim.split(change.diff, "\n"), add)
+  end
   if approval.arguments then arguments(approval.arguments, add) end
   if approval.detail ~= "" then
     add("")
