@@ -21,6 +21,7 @@ use serde_json::Value;
 
 pub use reader::World;
 use reader::{Reader, quoted};
+pub use server::SURELY_MILLISECONDS;
 
 use super::Source;
 use super::problem::{Problem, Severity, Span, TextEdit};
