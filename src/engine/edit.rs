@@ -20,6 +20,7 @@ use crate::config::tree::{self, Step};
 use crate::config::{Definition, layers};
 use crate::model::{Error, Level, Result, Scope, ServerName, ServerState, Status};
 use crate::policy::NameGlob;
+use crate::text::one_line;
 
 /// A definition is judged within milliseconds; this only ends a wait for one that nobody judges any more.
 const JUDGED: Duration = Duration::from_secs(5);
@@ -212,10 +213,8 @@ impl Engine {
         level: Option<Level>,
         scope: Scope,
     ) -> Result<Edited<Vec<(Arc<ServerView>, Arc<Offered>)>>> {
-        self.now().server(&server)?;
-        if tool.is_empty() {
-            return Err(Error::InvalidParams("`tool` is a tool's name or a glob, such as `*`".to_owned()));
-        }
+        let known = self.now().server(&server)?.tools.contains_key(tool);
+        let tool = if known { tool } else { pattern(&server, tool, level)? };
         let unsaved = if scope == Scope::Session {
             self.set_session_level(server.clone(), tool, level).await?;
             Unsaved::new()
@@ -396,6 +395,20 @@ fn unedited(path: &Path, error: &EditError) -> Error {
 }
 
 /// A definition that could not be used is not written.
+/// The name or glob that an entry of `tools` can have; a whole name says its server already.
+fn pattern<'a>(server: &ServerName, tool: &'a str, level: Option<Level>) -> Result<&'a str> {
+    let wrong = |message: String| Err(Error::InvalidParams(message));
+    let tool = tool.strip_prefix(&format!("mcp__{server}__")).unwrap_or(tool);
+    if tool.is_empty() {
+        return wrong("`tool` is a tool's name or a glob, such as `*`".to_owned());
+    }
+    // What somebody wrote into the file by hand can always be taken away.
+    match NameGlob::check(tool) {
+        Err(reason) if level.is_some() => wrong(format!("`tool`: `{}` is no glob: {reason}", one_line(tool, 80))),
+        _ => Ok(tool),
+    }
+}
+
 fn check(server: &ServerName, config: &Value) -> Result<()> {
     if !config.is_object() {
         return Err(Error::InvalidParams("`config` is an object, as it stands in a config file".to_owned()));
