@@ -204,6 +204,7 @@ fn merge(
 fn definition(entry: Entry, source: &Source) -> Definition {
     Definition {
         name: entry.name,
+        key: entry.key,
         scope: source.scope,
         file: Some(source.path.clone()),
         folder: source.folder.clone(),
@@ -228,6 +229,7 @@ fn add_session(servers: &mut BTreeMap<ServerName, Definition>, session: &BTreeMa
         servers.insert(
             name.clone(),
             Definition {
+                key: name.clone(),
                 name,
                 scope: Scope::Session,
                 file: None,

@@ -54,6 +54,8 @@ pub struct Shaped {
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub name: ServerName,
+    /// As the file writes it.
+    pub key: ServerName,
     pub place: Span,
     pub line: u32,
     pub rule_lines: BTreeMap<String, u32>,
@@ -85,6 +87,7 @@ impl World for Machine {
 /// Understands the tree of one file.
 pub fn shape(tree: &Tree, source: &Source, lines: &LineIndex, limits: &Limits, world: &dyn World) -> Shaped {
     let mut reader = Reader::new(source.scope, source.folder.as_deref(), world);
+    reader.variables = secrets::Variables::used_in(tree.root.as_ref());
     let mut shaped = Shaped::default();
     if let Some(root) = &tree.root {
         read_root(&mut reader, root, source, lines, limits, &mut shaped);
@@ -233,7 +236,8 @@ fn one(reader: &mut Reader<'_>, member: &Member, lines: &LineIndex) -> Option<En
     let place = member.key.span.clone();
     let line = lines.line(place.start);
     let rule_lines = tools::lines(&member.value, lines);
-    Some(Entry { name: name?, place, line, rule_lines, spec: spec?, written: member.value.to_value() })
+    let name = name?;
+    Some(Entry { key: name.clone(), name, place, line, rule_lines, spec: spec?, written: member.value.to_value() })
 }
 
 fn server_name(reader: &mut Reader<'_>, member: &Member) -> Option<ServerName> {

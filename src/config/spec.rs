@@ -18,6 +18,8 @@ pub struct Config {
     pub policies: Vec<PolicyVoice>,
     pub inputs: Vec<Input>,
     pub actions: Vec<Action>,
+    /// Programs of servers that are on no folder of the PATH.
+    pub missing: BTreeSet<String>,
     /// Workspace folders that are not there any more. What they asked for stays known, and does not run.
     pub gone: BTreeSet<Arc<Path>>,
 }
@@ -26,6 +28,8 @@ pub struct Config {
 #[derive(Debug, Clone)]
 pub struct Definition {
     pub name: ServerName,
+    /// As its file writes it; where two workspace folders use one name, `name` has the folder's before it.
+    pub key: ServerName,
     pub scope: Scope,
     /// Absent for the session scope.
     pub file: Option<Arc<Path>>,

@@ -5,6 +5,7 @@
 
 mod eyes;
 mod picture;
+mod programs;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use tokio::time::Instant;
 
 use self::eyes::{Bell, Eyes};
 use self::picture::{Patience, Picture};
+use self::programs::Programs;
 use super::{Content, Loaded, Source};
 use crate::model::Scope;
 use crate::paths::{Paths, Unreadable, read_file};
@@ -163,6 +165,7 @@ struct Task {
 struct Desk {
     eyes: Eyes,
     picture: Picture,
+    programs: Programs,
 }
 
 /// What a look at the files came to.
@@ -240,7 +243,11 @@ impl Task {
         let wanted = self.wanted.clone();
         let bell = self.bell.clone();
         let work = tokio::task::spawn_blocking(move || {
-            let mut desk = lent.unwrap_or_else(|| Desk { eyes: Eyes::open(bell), picture: Picture::default() });
+            let mut desk = lent.unwrap_or_else(|| Desk {
+                eyes: Eyes::open(bell),
+                picture: Picture::default(),
+                programs: Programs::default(),
+            });
             let looked = desk.look(&wanted, patience, forced);
             (desk, looked)
         });
@@ -272,7 +279,9 @@ impl Desk {
         let sources = super::sources(&wanted.folders, &wanted.files, &wanted.paths);
         let settings = Source { path: wanted.paths.settings_file().into(), scope: Scope::User, folder: None };
         // First listen, then read: what changes after the reading will be heard.
-        self.eyes.follow(&[sources.as_slice(), std::slice::from_ref(&settings)].concat());
+        let own = [sources.as_slice(), std::slice::from_ref(&settings)].concat();
+        self.eyes.follow(&[own.clone(), self.programs.places()].concat());
+        let forced = self.programs.look() || forced;
         let settings_file = Some(read(&settings.path, wanted.limits.config_bytes));
         let contents: Vec<(Source, Content)> = sources
             .into_iter()
@@ -286,7 +295,11 @@ impl Desk {
             .collect();
         let load = |contents: &[(Source, Content)]| super::load(contents, &wanted.session, &wanted.limits);
         let (loaded, again) = self.picture.take(&contents, Instant::now(), patience, forced, &load);
-        let news = loaded.map(|loaded| {
+        let news = loaded.map(|mut loaded| {
+            if self.programs.learn(&loaded.config) {
+                self.eyes.follow(&[own, self.programs.places()].concat());
+            }
+            loaded.config.missing = self.programs.missing();
             let present = loaded.files.iter().filter(|file| file.exists).count();
             tracing::info!(files = present, servers = loaded.config.servers.len(), "config read");
             let inputs = Inputs {

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
+use super::arguments::Checker;
 use crate::model::{Annotations, Decision, Error, Requester, Result, ServerName, Timestamp};
 
 /// What kind of answer is wanted.
@@ -138,15 +139,14 @@ impl Approvals {
 
     /// Gives the answer of the user. The first one counts; a later one finds nothing.
     pub fn resolve(&self, id: &str, decision: &str, note: Option<String>, content: Option<Value>) -> Result<()> {
+        let unknown = || Error::NotFound(format!("unknown approval `{id}`: already answered, expired or withdrawn"));
+        let asked = self.lock().values().map(|entry| &entry.approval).find(|approval| approval.id == id).cloned();
+        // Looked at without the lock: checking a form takes a while.
+        let answer = read_answer(&asked.ok_or_else(unknown)?, decision, note, content)?;
         let mut waiting = self.lock();
         let key = waiting.iter().find(|(_, entry)| entry.approval.id == id).map(|(key, _)| *key);
-        let Some((key, entry)) = key.and_then(|key| waiting.get(&key).map(|entry| (key, entry))) else {
-            return Err(Error::NotFound(format!("unknown approval `{id}`: already answered, expired or withdrawn")));
-        };
-        let answer = read_answer(&entry.approval, decision, note, content)?;
-        if let Some(entry) = waiting.remove(&key) {
-            entry.answer.send(Ok(answer)).ok();
-        }
+        let entry = key.and_then(|key| waiting.remove(&key)).ok_or_else(unknown)?;
+        entry.answer.send(Ok(answer)).ok();
         self.publish(&waiting);
         Ok(())
     }
@@ -191,6 +191,25 @@ impl Drop for Removal<'_> {
     }
 }
 
+/// What a server asked for in a form must have the form's shape: it may act on it without another look.
+fn fitting(approval: &Approval, content: Value) -> Result<Value> {
+    let Some(schema) =
+        approval.schema.as_ref().and_then(Value::as_object).filter(|_| approval.kind == Kind::Elicitation)
+    else {
+        return Ok(content);
+    };
+    let fields = content.as_object().cloned().unwrap_or_default();
+    let violations = Checker::compile(schema).check(&fields);
+    match violations.first() {
+        None => Ok(content),
+        Some(first) => {
+            let place = first.path.trim_start_matches('/').replace('/', ".");
+            let place = if place.is_empty() { "content".to_owned() } else { format!("content.{place}") };
+            Err(Error::InvalidParams(format!("`{place}` does not fit what was asked for: {}", first.message)))
+        }
+    }
+}
+
 fn read_answer(approval: &Approval, decision: &str, note: Option<String>, content: Option<Value>) -> Result<Answer> {
     let unknown = || {
         Error::InvalidParams(format!("`{decision}` is no answer here; possible are: {}", approval.options.join(", ")))
@@ -204,7 +223,7 @@ fn read_answer(approval: &Approval, decision: &str, note: Option<String>, conten
         return Err(unknown());
     }
     match decision {
-        "accept" => Ok(Answer::Accept(content.unwrap_or_default())),
+        "accept" => fitting(approval, content.unwrap_or_default()).map(Answer::Accept),
         "decline" => Ok(Answer::Decline),
         "cancel" => Ok(Answer::Cancel),
         other => {

@@ -17,7 +17,7 @@ use super::hub::Wish;
 use super::snapshot::{Offered, ServerView, Trust};
 use crate::config::edit::{self, EditError, UpdateError};
 use crate::config::tree::{self, Step};
-use crate::config::{Definition, layers};
+use crate::config::{Definition, File, Loaded, layers};
 use crate::model::{Error, Level, Result, Scope, ServerName, ServerState, Status};
 use crate::policy::NameGlob;
 use crate::text::one_line;
@@ -76,13 +76,15 @@ impl Engine {
         check(&server, &config)?;
         let exists = || Error::Conflict(format!("scope `{scope}` has a server `{server}` already"));
         let mut session = self.0.watcher.session();
-        if self.spot(&server, scope).is_some() || (scope == Scope::Session && session.contains_key(server.as_str())) {
+        if self.spot(pages, &server, scope).is_some()
+            || (scope == Scope::Session && session.contains_key(server.as_str()))
+        {
             return Err(exists());
         }
         if scope == Scope::Session {
             session.insert(server.to_string(), config);
             self.put_session(session).await?;
-            return self.edited(&server, Unsaved::new()).await;
+            return self.edited(pages, &server, Unsaved::new()).await;
         }
         let path = self.file_for(scope)?;
         if pages.open(&path).is_some_and(|text| edit::remove_server(&text, server.as_str()).is_ok()) {
@@ -93,7 +95,7 @@ impl Engine {
             edit::add_inputs(&edit::set_server(text, &file, name.as_str(), config.clone())?, &inputs)
         });
         let unsaved = self.rewrite(pages, &path, change).await?;
-        self.edited(&server, unsaved).await
+        self.edited(pages, &server, unsaved).await
     }
 
     /// Another definition in place of the one there. What `mcp.servers` showed as `•••` stays what it is.
@@ -111,17 +113,17 @@ impl Engine {
             check(&server, &config)?;
             *entry = config;
             self.put_session(session).await?;
-            return self.edited(&server, Unsaved::new()).await;
+            return self.edited(pages, &server, Unsaved::new()).await;
         }
         check(&server, &config)?;
-        let Spot { path, key } = self.spot(&server, scope).ok_or_else(|| self.not_in(&server, scope))?;
+        let Spot { path, key } = self.spot(pages, &server, scope).ok_or_else(|| self.not_in(&server, scope))?;
         let file = path.clone();
         let change: Change = Arc::new(move |text| {
             let old = entry(text, &key).unwrap_or_default();
             edit::set_server(text, &file, &key, unmasked(&config, &old, &layers::shown(&old)))
         });
         let unsaved = self.rewrite(pages, &path, change).await?;
-        self.edited(&server, unsaved).await
+        self.edited(pages, &server, unsaved).await
     }
 
     pub async fn remove_server(&self, pages: &dyn Pages, server: &ServerName, scope: Scope) -> Result<Edited<()>> {
@@ -138,12 +140,12 @@ impl Engine {
         to: Scope,
     ) -> Result<Edited<Arc<ServerView>>> {
         if from == to {
-            return self.edited(&server, Unsaved::new()).await;
+            return self.edited(pages, &server, Unsaved::new()).await;
         }
         let mut session = self.0.watcher.session();
         let taken = match to {
             Scope::Session => session.contains_key(server.as_str()),
-            _ => self.spot(&server, to).is_some(),
+            _ => self.spot(pages, &server, to).is_some(),
         };
         if taken {
             return Err(Error::Conflict(format!("scope `{to}` has a server `{server}` already")));
@@ -158,13 +160,13 @@ impl Engine {
                 unsaved.extend(self.rewrite(pages, &path, change).await?);
             }
             (_, Scope::Session) => {
-                let spot = self.spot(&server, from).ok_or_else(|| self.not_in(&server, from))?;
+                let spot = self.spot(pages, &server, from).ok_or_else(|| self.not_in(&server, from))?;
                 let written = entry(&self.text(pages, &spot.path)?, &spot.key);
                 session.insert(server.to_string(), written.ok_or_else(|| self.not_in(&server, from))?);
                 self.put_session(session).await?;
             }
             _ => {
-                let spot = self.spot(&server, from).ok_or_else(|| self.not_in(&server, from))?;
+                let spot = self.spot(pages, &server, from).ok_or_else(|| self.not_in(&server, from))?;
                 let (path, source) = (self.file_for(to)?, self.text(pages, &spot.path)?);
                 let file = path.clone();
                 let change: Change =
@@ -174,7 +176,7 @@ impl Engine {
         }
         // First written there, then removed here: whatever happens in between, it is never nowhere.
         unsaved.extend(self.take_out(pages, &server, from).await?);
-        self.edited(&server, unsaved).await
+        self.edited(pages, &server, unsaved).await
     }
 
     /// Switches a server on or off in its file; without a scope, where it is defined.
@@ -187,7 +189,7 @@ impl Engine {
     ) -> Result<Edited<Arc<ServerView>>> {
         let scope = match scope {
             Some(scope) => scope,
-            None => self.now().server(&server)?.definition.scope,
+            None => self.known(pages, &server)?.scope,
         };
         if scope == Scope::Session {
             let mut session = self.0.watcher.session();
@@ -196,12 +198,12 @@ impl Engine {
             entry.shift_remove("disabled");
             entry.insert("enabled".to_owned(), Value::Bool(enabled));
             self.put_session(session).await?;
-            return self.edited(&server, Unsaved::new()).await;
+            return self.edited(pages, &server, Unsaved::new()).await;
         }
-        let Spot { path, key } = self.spot(&server, scope).ok_or_else(|| self.not_in(&server, scope))?;
+        let Spot { path, key } = self.spot(pages, &server, scope).ok_or_else(|| self.not_in(&server, scope))?;
         let change: Change = Arc::new(move |text| edit::set_enabled(text, &key, enabled));
         let unsaved = self.rewrite_own(pages, &path, &server, change).await?;
-        self.edited(&server, unsaved).await
+        self.edited(pages, &server, unsaved).await
     }
 
     /// Sets the level of a tool or glob, or with `None` takes it away. The tools that it speaks of, as they are then.
@@ -213,23 +215,27 @@ impl Engine {
         level: Option<Level>,
         scope: Scope,
     ) -> Result<Edited<Vec<(Arc<ServerView>, Arc<Offered>)>>> {
-        let known = self.now().server(&server)?.tools.contains_key(tool);
-        let tool = if known { tool } else { pattern(&server, tool, level)? };
+        self.known(pages, &server)?;
+        let offered = self.now().server(&server).is_ok_and(|view| view.tools.contains_key(tool));
+        let tool = if offered { tool } else { pattern(&server, tool, level)? };
         let unsaved = if scope == Scope::Session {
             self.set_session_level(server.clone(), tool, level).await?;
             Unsaved::new()
         } else {
-            let Spot { path, key } = self.spot(&server, scope).ok_or_else(|| self.not_in(&server, scope))?;
+            let Spot { path, key } = self.spot(pages, &server, scope).ok_or_else(|| self.not_in(&server, scope))?;
             let tool = tool.to_owned();
             let change: Change = Arc::new(move |text| edit::set_tool_level(text, &key, &tool, level));
             self.rewrite_own(pages, &path, &server, change).await?
         };
         self.judged(&server).await;
         let glob = NameGlob::new(tool);
-        let view = self.now().server(&server)?.clone();
-        let spoken = view.tools.values().filter(|offered| glob.is_match(&offered.tool.name));
-        let answer = spoken.map(|offered| (view.clone(), offered.clone())).collect();
-        Ok(Edited { answer, unsaved: unsaved.into_keys().collect() })
+        // One that is not saved yet has no tools.
+        let view = self.now().servers.get(&server).cloned();
+        let spoken = |view: &Arc<ServerView>| -> Vec<_> {
+            let matching = view.tools.values().filter(|offered| glob.is_match(&offered.tool.name));
+            matching.map(|offered| (view.clone(), offered.clone())).collect()
+        };
+        Ok(Edited { answer: view.iter().flat_map(spoken).collect(), unsaved: unsaved.into_keys().collect() })
     }
 
     async fn take_out(&self, pages: &dyn Pages, server: &ServerName, scope: Scope) -> Result<Unsaved> {
@@ -239,7 +245,7 @@ impl Engine {
             self.put_session(session).await?;
             return Ok(Unsaved::new());
         }
-        let Spot { path, key } = self.spot(server, scope).ok_or_else(|| self.not_in(server, scope))?;
+        let Spot { path, key } = self.spot(pages, server, scope).ok_or_else(|| self.not_in(server, scope))?;
         let change: Change = Arc::new(move |text| edit::remove_server(text, &key));
         self.rewrite(pages, &path, change).await
     }
@@ -306,31 +312,47 @@ impl Engine {
     }
 
     /// The server as it is after a change, once it is clear whether it may start.
-    async fn edited(&self, server: &ServerName, unsaved: Unsaved) -> Result<Edited<Arc<ServerView>>> {
+    async fn edited(
+        &self,
+        pages: &dyn Pages,
+        server: &ServerName,
+        unsaved: Unsaved,
+    ) -> Result<Edited<Arc<ServerView>>> {
         self.judged(server).await;
-        let answer = match self.now().server(server) {
-            Ok(view) => view.clone(),
-            // Not saved yet, so nothing but its definition is there.
-            Err(error) => {
-                let preview = self.preview(&unsaved);
-                let definition = preview.config.servers.get(server).ok_or(error)?;
-                Arc::new(not_saved(definition))
-            }
+        let view = self.now().servers.get(server).cloned();
+        // Not saved yet, so nothing but its definition is there.
+        let answer = match view {
+            Some(view) => view,
+            None => Arc::new(not_saved(&self.known(pages, server)?)),
         };
         Ok(Edited { answer, unsaved: unsaved.into_keys().collect() })
     }
 
-    /// Where a server of this scope is written, also when another scope hides it.
-    fn spot(&self, server: &ServerName, scope: Scope) -> Option<Spot> {
+    /// All config files, those that are open as they stand in the editor.
+    fn seen(&self, pages: &dyn Pages) -> Arc<Loaded> {
         let loaded = self.loaded().borrow().clone();
+        let open = |file: &File| Some((file.source.path.to_path_buf(), pages.open(&file.source.path)?));
+        let open: Unsaved = loaded.files.iter().filter_map(open).collect();
+        let unsaved = |(path, text): (&PathBuf, &Arc<str>)| loaded.file(path).is_none_or(|file| file.text != *text);
+        if open.iter().any(unsaved) { Arc::new(self.preview(&open)) } else { loaded }
+    }
+
+    /// The definition that counts, or would if what is open were saved.
+    fn known(&self, pages: &dyn Pages, server: &ServerName) -> Result<Arc<Definition>> {
+        match self.now().server(server) {
+            Ok(view) => Ok(view.definition.clone()),
+            Err(error) => self.seen(pages).config.servers.get(server).cloned().ok_or(error),
+        }
+    }
+
+    /// Where a server of this scope is written, also when another scope hides it, or when it is not saved yet.
+    fn spot(&self, pages: &dyn Pages, server: &ServerName, scope: Scope) -> Option<Spot> {
+        let loaded = self.seen(pages);
         let counting = loaded.config.servers.get(server).filter(|definition| definition.scope == scope);
         if let Some(definition) = counting
             && let Some(file) = &definition.file
         {
-            // With several folders the name may have the folder's before it; the file has the plain one.
-            let written = loaded.file(file).and_then(|file| file.text.get(definition.place.clone()));
-            let key = written.and_then(|key| serde_json::from_str(key).ok()).unwrap_or_else(|| server.to_string());
-            return Some(Spot { path: file.to_path_buf(), key });
+            return Some(Spot { path: file.to_path_buf(), key: definition.key.to_string() });
         }
         let mut files = loaded.files.iter().filter(|file| file.source.scope == scope);
         let holding = files.find(|file| file.servers.iter().any(|name| name == server.as_str()));

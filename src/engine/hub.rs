@@ -162,11 +162,19 @@ impl Hub {
         }
         // A policy widens for the servers of its file as their own levels do: what was trusted may not cover it. It may
         // also take a program away from everybody, and a folder that is gone takes its servers along.
-        let before = &self.applied.config;
+        let before = self.applied.clone();
+        let before = &before.config;
         let other_ground = before.policies != loaded.config.policies || before.gone != loaded.config.gone;
         let untouched = |name: &ServerName| !steps.iter().any(|step| step.server() == name);
         for (name, definition) in loaded.config.servers.iter().filter(|(name, _)| other_ground && untouched(name)) {
             self.reconsider(name, definition);
+        }
+        // What failed for want of a program that is there now has no reason to wait for its next try, or for the user.
+        let come = |program: &String| before.missing.contains(program) && !loaded.config.missing.contains(program);
+        let wanting =
+            self.slots.values().filter(|slot| slot.has_failed_with(come)).filter_map(|slot| slot.server.clone());
+        for server in wanting.collect::<Vec<_>>() {
+            self.tasks.spawn(async move { drop(server.restart().await) });
         }
         for (name, definition) in &loaded.config.servers {
             if let Some(slot) = self.slots.get_mut(name) {

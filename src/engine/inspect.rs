@@ -159,6 +159,7 @@ impl Engine {
         let folder = self.0.folders.borrow().first().cloned();
         let definition = Definition {
             name: name.clone(),
+            key: name.clone(),
             scope: Scope::Session,
             file: None,
             folder,

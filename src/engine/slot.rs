@@ -152,6 +152,12 @@ impl Slot {
         }
     }
 
+    /// Whether it does not run, and is started with one of these programs.
+    pub fn has_failed_with(&self, program: impl Fn(&String) -> bool) -> bool {
+        let failed = matches!(self.state.status, Status::Failed | Status::Pending(Waiting::Retry(_)));
+        failed && matches!(&self.definition.spec.launch, Launch::Stdio(stdio) if program(&stdio.command))
+    }
+
     pub fn waits_for_editor(&self) -> bool {
         matches!(self.definition.spec.launch, Launch::Sdk { .. }) && self.state.status != Status::Connected
     }

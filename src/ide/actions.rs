@@ -68,7 +68,10 @@ pub fn actions(page: &Page<'_>, part: &Span, problems: &[Problem]) -> Vec<Offer>
     }
     levels(page, &entry, part, &mut offers);
     if let Some(view) = entry.view {
-        of_server(view, &mut offers);
+        let enabled = entry.definition.map_or(view.definition.spec.enabled, |definition| definition.spec.enabled);
+        // What helps against a problem here is offered for that already.
+        let offered: Vec<String> = offers.iter().map(|offer| offer.title.clone()).collect();
+        offers.extend(of_server(view, enabled).into_iter().filter(|offer| !offered.contains(&offer.title)));
     }
     offers
 }
@@ -153,7 +156,9 @@ fn levels(page: &Page<'_>, entry: &Entry<'_>, part: &Span, offers: &mut Vec<Offe
     }
 }
 
-fn of_server(view: &ServerView, offers: &mut Vec<Offer>) {
+/// `enabled`: whether the text says so, which may not be saved yet.
+fn of_server(view: &ServerView, enabled: bool) -> Vec<Offer> {
+    let mut offers = Vec::new();
     let definition = &view.definition;
     let name = &definition.name;
     let mut add = |title: String, kind, command| {
@@ -170,17 +175,20 @@ fn of_server(view: &ServerView, offers: &mut Vec<Offer>) {
         }
         add(format!("Test `{name}`"), Kind::Run, on("mcp.server.test"));
     }
+    if view.state.status == Status::NeedsAuth {
+        add(format!("Sign in at `{name}`"), Kind::Run, on("mcp.server.auth"));
+    }
     if view.trust != Trust::Given {
         add(format!("Trust `{name}`"), Kind::Run, Command::trust(name, true));
     } else if definition.scope.needs_trust() {
         add(format!("Withdraw trust in `{name}`"), Kind::Run, Command::trust(name, false));
     }
     if !editable(view) {
-        return;
+        return offers;
     }
     let scope = definition.scope;
-    let word = if definition.spec.enabled { "Disable" } else { "Enable" };
-    add(format!("{word} `{name}`"), Kind::Rewrite, Command::enable(name, !definition.spec.enabled, scope));
+    let word = if enabled { "Disable" } else { "Enable" };
+    add(format!("{word} `{name}`"), Kind::Rewrite, Command::enable(name, !enabled, scope));
     for to in [Scope::User, Scope::Project, Scope::Local].into_iter().filter(|to| *to != scope) {
         let place = match to {
             Scope::User => "your user config",
@@ -189,6 +197,7 @@ fn of_server(view: &ServerView, offers: &mut Vec<Offer>) {
         };
         add(format!("Move `{name}` to {place}"), Kind::Rewrite, Command::shift(name, scope, to));
     }
+    offers
 }
 
 /// Managed files belong to somebody else, and the session has no file.

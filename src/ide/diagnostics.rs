@@ -2,7 +2,7 @@
 
 use super::live;
 use super::page::Page;
-use crate::config::{File, Problem};
+use crate::config::{File, Problem, Span};
 
 /// More complaints than this about one file help nobody.
 const MOST: usize = 500;
@@ -12,14 +12,31 @@ pub fn diagnostics(page: &Page<'_>, file: &File) -> Vec<Problem> {
     if !file.exists {
         return ordered(file.problems.clone());
     }
-    // A server that runs as it is written has found its program and its variables, whatever the look at the text said.
-    let running = live::running(page);
-    let refuted = |problem: &&Problem| {
-        let by = |span: &crate::config::Span| span.start <= problem.span.start && problem.span.end <= span.end;
-        matches!(problem.code, "command-not-found" | "unset-variable") && running.iter().any(by)
+    let entries = page.entries();
+    let live = live::live(page);
+    let holds = |span: &Span, problem: &Problem| span.start <= problem.span.start && problem.span.end <= span.end;
+    let entry_of = |problem: &Problem| entries.iter().find(|entry| holds(&entry.span(), problem));
+    let refuted = |problem: &&Problem| match problem.code {
+        // A server that runs as it is written has found its program and its variables, whatever the text looks like.
+        "command-not-found" | "unset-variable" => entry_of(problem).is_some_and(live::runs),
+        "needs-trust" => match entry_of(problem) {
+            Some(entry) => live::is_trusted(entry),
+            // Of the whole file: it counts for each server that was trusted with it.
+            None => !entries.is_empty() && entries.iter().all(live::is_trusted),
+        },
+        _ => false,
     };
     let mut problems: Vec<Problem> = file.problems.iter().filter(|problem| !refuted(problem)).cloned().collect();
-    problems.extend(live::live(page));
+    // Where the text tells already why a server cannot start, that it did not start is no news.
+    let explained = |failure: &Problem| {
+        failure.code == "connection-failed"
+            && problems.iter().any(|problem| {
+                let cause = matches!(problem.code, "command-not-found" | "unset-variable");
+                cause && entry_of(failure).is_some_and(|entry| holds(&entry.span(), problem))
+            })
+    };
+    let live: Vec<Problem> = live.into_iter().filter(|problem| !explained(problem)).collect();
+    problems.extend(live);
     ordered(problems)
 }
 

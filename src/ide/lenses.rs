@@ -45,17 +45,12 @@ fn of_server(entry: &Entry<'_>, lenses: &mut Vec<Lens>) {
     let mut add = |kind, title: &str, command| {
         lenses.push(Lens { span: span.clone(), kind, title: title.to_owned(), command });
     };
-    let Some(view) = entry.view else {
-        if let Some(winner) = entry.winner {
-            let title = format!("hidden by scope {}", winner.scope);
-            add("status", &title, Command::on("mcp.servers", &winner.name));
-        } else if entry.definition.is_some() {
-            add("status", "new: takes effect when saved", Command::plain("mcp.servers"));
-        }
-        return;
-    };
-    let name = &view.definition.name;
-    add("status", &status(view), Command::on("mcp.servers", name));
+    let shown = entry.view.map(|view| &*view.definition).or(entry.winner);
+    let command = shown.map_or_else(|| Command::plain("mcp.servers"), |of| Command::on("mcp.servers", &of.name));
+    if let Some(state) = state(entry) {
+        add("status", &state, command);
+    }
+    let Some(view) = entry.view else { return };
     for (kind, title, command) in possible(view) {
         add(kind, title, command);
     }
@@ -98,6 +93,15 @@ fn possible(view: &ServerView) -> Vec<(&'static str, &'static str, Command)> {
 /// Whether starting, stopping and trying it out can lead anywhere: not before it is trusted, nor while its file says no.
 pub fn runnable(view: &ServerView) -> bool {
     view.definition.spec.enabled && view.state.status != Status::Pending(Waiting::Trust)
+}
+
+/// What has become of an entry, in a few words.
+pub fn state(entry: &Entry<'_>) -> Option<String> {
+    match (entry.view, entry.winner) {
+        (Some(view), _) => Some(status(view)),
+        (None, Some(winner)) => Some(format!("hidden by scope {}", winner.scope)),
+        (None, None) => entry.definition.map(|_| "new: takes effect when saved".to_owned()),
+    }
 }
 
 /// What a server is doing, in a few words.

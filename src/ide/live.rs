@@ -7,7 +7,7 @@ use crate::config::shape::similar::nearest;
 use crate::config::tree::Node;
 use crate::config::{Definition, Launch, Problem, Span};
 use crate::engine::snapshot::{ServerView, Snapshot, Trust};
-use crate::model::{ServerName, Status, ToolId, Waiting};
+use crate::model::{Status, ToolId, Waiting};
 use crate::policy::is_glob;
 use crate::text::one_line;
 
@@ -30,11 +30,19 @@ pub fn live(page: &Page<'_>) -> Vec<Problem> {
     problems
 }
 
-/// Where the entries stand whose servers are connected as they are written.
-pub fn running(page: &Page<'_>) -> Vec<Span> {
-    let connected = |entry: &Entry<'_>| entry.view.is_some_and(|view| view.state.status == Status::Connected);
-    let entries = page.entries().into_iter().filter(|entry| connected(entry) && entry.runs_as_written());
-    entries.map(|entry| entry.span()).collect()
+/// Whether a server is connected as it is written here.
+pub fn runs(entry: &Entry<'_>) -> bool {
+    entry.view.is_some_and(|view| view.state.status == Status::Connected) && entry.runs_as_written()
+}
+
+/// Whether the user has trusted exactly what is written here, levels included.
+pub fn is_trusted(entry: &Entry<'_>) -> bool {
+    let same = |view: &ServerView| {
+        entry.definition.is_none_or(|definition| definition.spec == view.definition.spec)
+            && view.judged
+            && view.trust == Trust::Given
+    };
+    entry.view.is_some_and(same)
 }
 
 /// A definition of another scope counts in its place.
@@ -123,7 +131,7 @@ fn rules(entry: &Entry<'_>, view: &ServerView, problems: &mut Vec<Problem>) {
 fn lists(page: &Page<'_>, problems: &mut Vec<Problem>) {
     let Some(root) = &page.tree.root else { return };
     let text = |node: &Node, key: &str| node.get(key).and_then(|member| member.value.text()).map(str::to_owned);
-    let view = |server: &str| page.snapshot.servers.get(&ServerName::new(server).ok()?).map(|view| &**view);
+    let view = |server: &str| page.server(server).map(|view| &**view);
     let policy = root.get("policy").map(|member| &member.value);
     for list in ["allowlist", "denylist"] {
         let list = policy.and_then(|policy| policy.get(list)).and_then(|list| list.value.items());

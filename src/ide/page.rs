@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::config::tree::{Member, Node, Tree};
 use crate::config::{File, Loaded, Span};
 use crate::engine::snapshot::{ServerView, Snapshot};
+use crate::model::ServerName;
 
 #[derive(Clone, Copy)]
 pub struct Page<'a> {
@@ -43,16 +44,33 @@ impl<'a> Page<'a> {
     }
 
     fn prefixed(&self, name: &str) -> Option<&'a Arc<ServerView>> {
-        self.snapshot.servers.values().find(|view| {
-            let whole = view.definition.name.as_str();
-            let ends = whole.strip_suffix(name).is_some_and(|folder| folder.ends_with('-'));
-            ends && self.defines(view) && !self.servers().any(|member| member.key.text == whole)
+        self.snapshot.servers.values().find(|view| view.definition.key.as_str() == name && self.defines(view))
+    }
+
+    /// Every live server that this file can speak of, by the name that it has here. One of its own workspace folder has
+    /// its plain name, which goes on to mean it when other folders come and go.
+    pub fn spoken_of(&self) -> impl Iterator<Item = (&'a ServerName, &'a Arc<ServerView>)> {
+        let own = self.loaded.file(self.path).and_then(|file| file.source.folder.as_deref());
+        self.snapshot.servers.values().filter_map(move |view| {
+            let definition = &view.definition;
+            match (own, definition.folder.as_deref()) {
+                (Some(own), Some(folder)) if own == folder => Some((&definition.key, view)),
+                // Its name has that folder's before it because this one has a server of the same name.
+                (Some(_), Some(_)) if definition.key != definition.name => None,
+                _ => Some((&definition.name, view)),
+            }
         })
     }
 
     /// Whether the definition that counts stands in this file.
     pub fn defines(&self, view: &ServerView) -> bool {
         view.definition.file.as_deref() == Some(self.path)
+    }
+
+    /// Whether names mean the same in both files: not in two workspace folders, each of which has servers of its own.
+    pub fn speaks_with(&self, other: &File) -> bool {
+        let own = self.loaded.file(self.path).and_then(|file| file.source.folder.as_deref());
+        other.source.folder.is_none() || own.is_none() || other.source.folder.as_deref() == own
     }
 
     /// Whether an offset is inside a comment, where nothing has a meaning.

@@ -20,7 +20,8 @@ pub fn references(page: &Page<'_>, offset: usize, wanted: Wanted) -> Vec<Spot> {
     let mut spots: Vec<Spot> = Vec::new();
     let own = uses::uses(page.text, page.tree).into_iter().filter(counts);
     spots.extend(own.map(|used| Spot { file: None, span: used.span }));
-    for file in page.loaded.files.iter().filter(|file| &*file.source.path != page.path) {
+    let others = page.loaded.files.iter().filter(|file| &*file.source.path != page.path && page.speaks_with(file));
+    for file in others {
         let uses = uses::uses(&file.text, &file.tree).into_iter().filter(counts);
         spots.extend(uses.map(|used| Spot { file: Some(file.source.path.clone()), span: used.span }));
     }

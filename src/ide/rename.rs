@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::page::Page;
 use super::uses::{self, Named, Use};
-use crate::config::File;
 use crate::config::problem::TextEdit;
 use crate::model::{Scope, ServerName};
 use crate::policy::place;
@@ -39,15 +38,20 @@ pub fn rename(page: &Page<'_>, offset: usize, new: &str) -> Result<Vec<Renamed>,
     if renamed != used.named && defines(&own, &renamed) {
         return Err(format!("`{new}` is taken in this file; choose another name"));
     }
+    if is_hidden(page, &used.named) {
+        // Whatever speaks of this name means the definition that counts, and goes on to do so.
+        let definition = own.into_iter().filter(|used| used.role == uses::Role::Definition).collect();
+        return Ok(vec![Renamed { file: None, edits: edits(definition, &used.named, new) }]);
+    }
     let mut all = vec![Renamed { file: None, edits: edits(own, &used.named, new) }];
     for file in page.loaded.files.iter().filter(|file| &*file.source.path != page.path) {
         let uses = uses::uses(&file.text, &file.tree);
-        if renamed != used.named && speaks_here(page, file) && defines(&uses, &renamed) {
+        if renamed != used.named && page.speaks_with(file) && defines(&uses, &renamed) {
             let place = place(file.source.scope, Some(&file.source.path), None);
             return Err(format!("`{new}` is taken in {place}; choose another name"));
         }
         // A file that defines the name itself speaks of its own.
-        if speaks_here(page, file) && file.source.scope != Scope::Managed && !defines(&uses, &used.named) {
+        if page.speaks_with(file) && file.source.scope != Scope::Managed && !defines(&uses, &used.named) {
             let edits = edits(uses, &used.named, new);
             all.extend((!edits.is_empty()).then(|| Renamed { file: Some(file.source.path.clone()), edits }));
         }
@@ -55,10 +59,10 @@ pub fn rename(page: &Page<'_>, offset: usize, new: &str) -> Result<Vec<Renamed>,
     Ok(all)
 }
 
-/// Whether names mean the same in both files: not in two workspace folders, each of which has servers of its own.
-fn speaks_here(page: &Page<'_>, file: &File) -> bool {
-    let own = page.loaded.file(page.path).and_then(|file| file.source.folder.as_deref());
-    file.source.folder.is_none() || own.is_none() || file.source.folder.as_deref() == own
+/// Whether another file's definition counts in place of the one here.
+fn is_hidden(page: &Page<'_>, named: &Named) -> bool {
+    let Named::Server(name) = named else { return false };
+    page.entries().iter().any(|entry| entry.member.key.text == *name && entry.winner.is_some())
 }
 
 fn defines(uses: &[Use], named: &Named) -> bool {

@@ -33,10 +33,16 @@ pub fn sentence(page: &Page<'_>, needing_trust: &BTreeSet<ServerName>) -> String
     }
     let steps = steps(page.loaded, page.snapshot);
     let change = plan::reload(&steps, page.loaded);
+    // To those who only read the text, a server that is switched off stops, and one that is switched on starts.
+    let enabled = |name: &ServerName| page.loaded.config.servers.get(name).is_some_and(|wanted| wanted.spec.enabled);
+    let ran = |name: &ServerName| page.snapshot.servers.get(name).is_some_and(|view| view.definition.spec.enabled);
+    let switched = |to: bool| change.changed.iter().filter(|name| enabled(name) == to && ran(name) != to).count();
+    let (on, off) = (switched(true), switched(false));
     let counts = [
         (change.added.len(), "new"),
-        (change.changed.len(), "restarts"),
-        (change.removed.len(), "stops"),
+        (on, "starts"),
+        (change.changed.len() - on - off, "restarts"),
+        (change.removed.len() + off, "stops"),
         (change.policy_only.len(), "changes its rules"),
         (change.unchanged, "stay"),
     ];

@@ -60,10 +60,15 @@ pub async fn run(seat: &Seat, params: ActionRun, progress: Option<mpsc::Sender<P
     let text = text_of(&answer);
     match page.edit(result, &text) {
         _ if answer.is_error => show::message(seat, MessageType::ERROR, &text).await,
-        Some(edit) if !seat.apply(page.document.uri.clone(), vec![edit.clone()], &title).await => {
-            return Err(Error::Conflict("the editor would not change the text; the tool has run".to_owned()));
+        Some(edit) => {
+            // While the tool ran the user may have typed; then the place is another one.
+            let moved = seat.documents.get(&page.document.uri).is_some_and(|now| now.text != page.document.text);
+            if moved || !seat.apply(&page.document, vec![edit], &title).await {
+                show::show(seat, &title, &text).await;
+                let why = if moved { "the text has changed meanwhile" } else { "the editor would not change the text" };
+                return Err(Error::Conflict(format!("{why}: the tool has run, and its result is only shown")));
+            }
         }
-        Some(_) => {}
         None => show::show(seat, &title, &text).await,
     }
     wire(&answer)

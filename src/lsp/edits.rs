@@ -7,6 +7,7 @@ use serde_json::json;
 use tower_lsp::lsp_types::request::ShowMessageRequest;
 use tower_lsp::lsp_types::{MessageActionItem, MessageType, Range, ShowMessageRequestParams, TextEdit, Url};
 
+use super::documents::Document;
 use super::look::Look;
 use super::seat::Seat;
 use super::sheets::Sheet;
@@ -29,7 +30,7 @@ pub async fn apply(seat: &Seat, params: EditApply) -> Result<Answer> {
             "the text has changed since this was offered; ask for the actions again".to_owned(),
         ));
     }
-    put(seat, uri, edits, params.label.as_deref().unwrap_or("Change the text")).await?;
+    put(seat, &document, edits, params.label.as_deref().unwrap_or("Change the text")).await?;
     wire(&json!({}))
 }
 
@@ -50,7 +51,7 @@ pub async fn keep(seat: &Seat, params: SecretKeep) -> Result<Answer> {
     };
     seat.engine.keep_secret(&kept.name, &kept.value).await?;
     let edit = TextEdit { range: sheet.places.range(&kept.edit.span), new_text: kept.edit.text };
-    put(seat, uri, vec![edit], "Move a secret into the keyring").await?;
+    put(seat, &sheet.document, vec![edit], "Move a secret into the keyring").await?;
     wire(&json!({ "name": kept.name }))
 }
 
@@ -72,7 +73,7 @@ pub async fn insert(seat: &Seat, params: TemplateInsert) -> Result<Answer> {
         .map_err(|error| Error::Conflict(error.to_string()))?;
     if let Some(change) = edit::difference(&sheet.document.text, &text) {
         let edit = TextEdit { range: sheet.places.range(&change.span), new_text: change.text };
-        put(seat, uri, vec![edit], "Add a server").await?;
+        put(seat, &sheet.document, vec![edit], "Add a server").await?;
     }
     wire(&json!({ "server": name }))
 }
@@ -104,8 +105,8 @@ fn with_server(text: &str, file: &Path, name: &str, template: &Template) -> Resu
     edit::add_inputs(&text, &template.inputs)
 }
 
-async fn put(seat: &Seat, uri: Url, edits: Vec<TextEdit>, label: &str) -> Result<()> {
-    match seat.apply(uri, edits, label).await {
+async fn put(seat: &Seat, document: &Document, edits: Vec<TextEdit>, label: &str) -> Result<()> {
+    match seat.apply(document, edits, label).await {
         true => Ok(()),
         false => Err(Error::Conflict("the editor did not change the text".to_owned())),
     }

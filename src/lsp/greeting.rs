@@ -57,6 +57,8 @@ pub struct Supports {
     pub snippets: bool,
     pub disabled_actions: bool,
     pub apply_edit: bool,
+    /// Edits that name the version of the text they are for.
+    pub document_changes: bool,
     /// Code actions as such, not only bare commands.
     pub code_actions: bool,
     /// Links from a complaint to its explanation.
@@ -109,6 +111,7 @@ impl Greeting {
                 snippets: yes("textDocument/completion/completionItem/snippetSupport"),
                 disabled_actions: yes("textDocument/codeAction/disabledSupport"),
                 apply_edit: yes("workspace/applyEdit"),
+                document_changes: yes("workspace/workspaceEdit/documentChanges"),
                 code_description: yes("textDocument/publishDiagnostics/codeDescriptionSupport"),
                 configuration: yes("workspace/configuration"),
                 code_actions: capability("textDocument/codeAction/codeActionLiteralSupport").is_some(),

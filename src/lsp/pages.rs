@@ -8,7 +8,10 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tower_lsp::lsp_types::request::ApplyWorkspaceEdit;
-use tower_lsp::lsp_types::{ApplyWorkspaceEditParams, TextEdit, Url, WorkspaceEdit};
+use tower_lsp::lsp_types::{
+    ApplyWorkspaceEditParams, DocumentChanges, OneOf, OptionalVersionedTextDocumentIdentifier, TextDocumentEdit,
+    TextEdit, WorkspaceEdit,
+};
 
 use super::convert::Places;
 use super::documents::Document;
@@ -31,22 +34,34 @@ impl Pages for Seat {
             let Some(change) = edit::difference(&document.text, text) else { return true };
             let places = Places::new(&document.text, self.greeting().encoding);
             let edit = TextEdit { range: places.range(&change.span), new_text: change.text };
-            self.apply(document.uri, vec![edit], "Change the config").await
+            self.apply(&document, vec![edit], "Change the config").await
         }
         .boxed()
     }
 }
 
 impl Seat {
-    /// Has the editor change one of its buffers; false when it would not.
-    pub async fn apply(&self, uri: Url, edits: Vec<TextEdit>, label: &str) -> bool {
-        let changes = HashMap::from([(uri, edits)]);
-        let edit = WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() };
-        let params = ApplyWorkspaceEditParams { label: Some(label.to_owned()), edit };
+    /// Has the editor change a buffer that stands as it is here; false when it would not.
+    pub async fn apply(&self, document: &Document, edits: Vec<TextEdit>, label: &str) -> bool {
+        let params = ApplyWorkspaceEditParams { label: Some(label.to_owned()), edit: self.change(document, edits) };
         match tokio::time::timeout(PATIENCE, self.editor.request::<ApplyWorkspaceEdit>(&params)).await {
             Ok(Ok(answer)) => answer.applied,
             _ => false,
         }
+    }
+
+    /// A change of one buffer, bound to its version where the editor can tell one from another.
+    fn change(&self, document: &Document, edits: Vec<TextEdit>) -> WorkspaceEdit {
+        let open = self.documents.get(&document.uri).is_some();
+        if !open || !self.greeting().supports.document_changes {
+            let changes = HashMap::from([(document.uri.clone(), edits)]);
+            return WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() };
+        }
+        let uri = document.uri.clone();
+        let text_document = OptionalVersionedTextDocumentIdentifier { uri, version: Some(document.version) };
+        let edits = edits.into_iter().map(OneOf::Left).collect();
+        let changes = DocumentChanges::Edits(vec![TextDocumentEdit { text_document, edits }]);
+        WorkspaceEdit { document_changes: Some(changes), ..WorkspaceEdit::default() }
     }
 
     /// The buffer of a file, whichever link the editor came to it by.

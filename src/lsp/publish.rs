@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::editor::Editor;
-use crate::engine::snapshot::{ServerView, Snapshot};
+use crate::engine::snapshot::{Offered, ServerView, Snapshot};
 use crate::engine::{Engine, Notice};
 use crate::model::ServerName;
 use crate::protocol::types::ServerStatus;
@@ -60,6 +60,8 @@ async fn tell(editor: &Editor, notice: Notice) {
     }
 }
 
+type Tools = BTreeMap<Arc<str>, Arc<Offered>>;
+
 /// What the editor knows already.
 #[derive(Default)]
 struct Told {
@@ -91,7 +93,7 @@ impl Told {
             let tools_before = before.map(|(before, _)| (before.tools.clone(), before.switched_on));
             let other_tools = match tools_before {
                 Some((tools, on)) => {
-                    let other = !Arc::ptr_eq(&tools, &view.tools) || on != view.switched_on;
+                    let other = !same_tools(&tools, &view.tools) || on != view.switched_on;
                     other && !(tools.is_empty() && view.tools.is_empty())
                 }
                 None => !view.tools.is_empty(),
@@ -103,6 +105,12 @@ impl Told {
         }
         news
     }
+}
+
+/// Whether everything that is shown of the tools is as it was; they are made anew whenever some rule has changed.
+fn same_tools(before: &Tools, after: &Tools) -> bool {
+    let same = |one: &Offered, other: &Offered| Arc::ptr_eq(&one.tool, &other.tool) && one.ruling == other.ruling;
+    before.len() == after.len() && before.values().zip(after.values()).all(|(one, other)| same(one, other))
 }
 
 /// Cheap proof that nothing can have changed; without it the words decide.

@@ -12,7 +12,13 @@ pub async fn tell(seat: &Seat, command: &str, answer: &Value) {
     if command == "mcp.server.logs" {
         return show::show(seat, "logs", &logs(answer)).await;
     }
-    if let Some((kind, words)) = words(command, answer) {
+    if let Some((kind, mut words)) = words(command, answer) {
+        let files: Vec<&str> =
+            answer.get("unsaved").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        if !files.is_empty() {
+            // What the words tell is how things still are.
+            words = format!("changed in the editor; it counts when you save {}", files.join(", "));
+        }
         show::message(seat, kind, &words).await;
     }
 }

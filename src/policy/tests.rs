@@ -11,6 +11,7 @@ use crate::model::{Annotations, Scope};
 pub(super) fn definition(scope: Scope, file: &str, tools: &[(&str, LevelRule)]) -> Definition {
     Definition {
         name: ServerName::new("fs").unwrap(),
+        key: ServerName::new("fs").unwrap(),
         scope,
         file: (scope != Scope::Session).then(|| Path::new(file).into()),
         folder: scope.needs_trust().then(|| Path::new("/work").into()),

@@ -59,7 +59,7 @@ impl TrustKey {
     pub fn of(definition: &Definition) -> Option<Self> {
         definition.scope.needs_trust().then(|| {
             let folder = definition.folder.as_deref().or_else(|| definition.file.as_deref()?.parent());
-            Self { project: real(folder.unwrap_or(Path::new("/"))), server: definition.name.clone() }
+            Self { project: real(folder.unwrap_or(Path::new("/"))), server: definition.key.clone() }
         })
     }
 }

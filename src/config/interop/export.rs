@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::literals::Variables;
+use super::literals::Literals;
 use super::notes::Notes;
 use super::{Dialect, file, outgoing};
 use crate::config::edit::{self, Edit, EditError};
@@ -26,7 +26,7 @@ pub struct Export {
 /// Converts these servers.
 pub fn export<'a>(dialect: Dialect, definitions: impl IntoIterator<Item = &'a Definition>, config: &Config) -> Export {
     let mut export = Export { dialect: Some(dialect), ..Export::default() };
-    let mut variables = Variables::default();
+    let mut variables = Literals::default();
     for definition in definitions {
         let name = definition.name.to_string();
         let mut notes = Notes::default();

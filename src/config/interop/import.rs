@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::file::Found;
 use super::incoming::Permissions;
-use super::literals::Variables;
+use super::literals::Literals;
 use super::notes::Notes;
 use super::{Dialect, file, incoming, is_ourselves, ours};
 use crate::config::expand::{Reference, references};
@@ -35,7 +35,7 @@ pub type Taken<'a> = &'a dyn Fn(&ServerName) -> Option<String>;
 /// Converts every server of these files; of two with one name the first counts, as it does for the program itself.
 pub fn import(dialect: Dialect, files: &[(PathBuf, Arc<str>)], folder: Option<&Path>, taken: Taken<'_>) -> Import {
     let mut import = Import::default();
-    let mut variables = Variables::default();
+    let mut variables = Literals::default();
     let mut inputs: Vec<Value> = Vec::new();
     let mut wanted: Vec<String> = Vec::new();
     let mut sources: BTreeMap<String, &Path> = BTreeMap::new();
@@ -97,7 +97,7 @@ fn one(
     entry: &Value,
     taken: Taken<'_>,
     permissions: &Permissions,
-    variables: &mut Variables,
+    variables: &mut Literals,
     notes: &mut Notes,
 ) -> Result<(ServerName, ServerSpec, Value), String> {
     let entry = entry.as_object().ok_or("its entry is no object")?;

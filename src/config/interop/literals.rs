@@ -1,11 +1,10 @@
 //! Literal secrets become variables, so that none is copied from one file into another, or shown.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::notes::Notes;
 use super::words::variable;
-use crate::config::shape::secrets;
+use crate::config::shape::secrets::{self, Called};
 use crate::config::spec::{Launch, Remote, Stdio};
 
 /// More secrets than this in one text are no text of a config.
@@ -14,19 +13,17 @@ const MOST: usize = 16;
 /// The key that a secret stood in, and the variable that it became.
 type Hidden = (String, String);
 
-/// Where a secret stands: what it is called, the variable that it would be best, and the key for people.
+/// Where a secret stands: what it is called, and the key for people.
 struct Place<'a> {
-    server: &'a str,
-    name: &'a str,
-    own: Option<&'a str>,
+    called: Called<'a>,
     key: &'a str,
 }
 
-/// The variables that literals became, so that two values never share one. Nothing here is ever shown.
+/// The literals that became variables.
 #[derive(Default)]
-pub struct Variables(BTreeMap<String, String>);
+pub struct Literals(secrets::Variables);
 
-impl Variables {
+impl Literals {
     /// Replaces the literal secrets of a launch, and tells which variables have to be set.
     pub fn hide(&mut self, launch: &mut Launch, server: &str, notes: &mut Notes) {
         let mut hidden = Vec::new();
@@ -49,53 +46,44 @@ impl Variables {
         for (name, value) in &mut stdio.env {
             let Some(text) = value else { continue };
             let key = format!("env.{name}");
-            self.hide_value(text, &Place { server, name, own: Some(name), key: &key }, hidden);
+            self.hide_value(text, &Place { called: Called { server, name, own: Some(name) }, key: &key }, hidden);
         }
         for (index, span, name) in secrets::find_in_args(&stdio.args) {
             let Some(text) = stdio.args.get_mut(index) else { continue };
             let name = name.as_deref().unwrap_or("token");
-            hidden.extend(self.hide_part(text, span, &Place { server, name, own: None, key: "args" }));
+            hidden.extend(self.hide_part(
+                text,
+                span,
+                &Place { called: Called { server, name, own: None }, key: "args" },
+            ));
         }
     }
 
     fn hide_remote(&mut self, remote: &mut Remote, server: &str, hidden: &mut Vec<Hidden>) {
         for (name, text) in &mut remote.headers {
             let key = format!("headers.{name}");
-            self.hide_value(text, &Place { server, name, own: None, key: &key }, hidden);
+            self.hide_value(text, &Place { called: Called { server, name, own: None }, key: &key }, hidden);
         }
         // From the end, so that the places before stay right.
         for (span, name) in secrets::find_in_url(&remote.url).into_iter().rev() {
-            hidden.extend(self.hide_part(&mut remote.url, span, &Place { server, name, own: None, key: "url" }));
+            hidden.extend(self.hide_part(
+                &mut remote.url,
+                span,
+                &Place { called: Called { server, name, own: None }, key: "url" },
+            ));
         }
     }
 
     fn hide_value(&mut self, text: &mut String, place: &Place<'_>, hidden: &mut Vec<Hidden>) {
         for _ in 0..MOST {
-            let Some(span) = secrets::find(Some(place.name), text) else { return };
+            let Some(span) = secrets::find(Some(place.called.name), text) else { return };
             hidden.extend(self.hide_part(text, span, place));
         }
     }
 
     fn hide_part(&mut self, text: &mut String, span: Range<usize>, place: &Place<'_>) -> Option<Hidden> {
-        let secret = text.get(span.clone())?.to_owned();
-        let name = self.claim(place, secret);
+        let name = self.0.claim(place.called, text.get(span.clone())?);
         text.replace_range(span, &variable(&name));
         Some((place.key.to_owned(), name))
-    }
-
-    /// A variable that is free, or holds this very value already.
-    fn claim(&mut self, place: &Place<'_>, secret: String) -> String {
-        let plain = |name: &&str| {
-            name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-        };
-        let specific = secrets::variable_name(place.server, place.name);
-        let numbered = (2..).map(|number| format!("{specific}_{number}"));
-        let mut candidates =
-            place.own.filter(plain).map(str::to_owned).into_iter().chain([specific.clone()]).chain(numbered);
-        let free = |candidate: &String| self.0.get(candidate).is_none_or(|taken| *taken == secret);
-        let name = candidates.find(free).unwrap_or(specific);
-        self.0.insert(name.clone(), secret);
-        name
     }
 }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use super::reader::{Reader, quoted};
+use super::secrets::Called;
 use crate::config::expand::{self, Values};
 use crate::config::problem::{Problem, Span, TextEdit};
 use crate::config::spec::Stdio;
@@ -11,22 +12,17 @@ use crate::config::tree::Member;
 use crate::text::one_line;
 
 /// A secret that stands in the file. Its value appears in no message; the fix takes it out of the file.
-pub fn raw_secret(reader: &mut Reader<'_>, place: &Span, text: &str, secret: Range<usize>, variable: &str) {
+pub fn raw_secret(reader: &mut Reader<'_>, place: &Span, text: &str, secret: Range<usize>, called: Called<'_>) {
     let message = format!("`{}` holds a secret as plain text", reader.here());
     let before = text.get(..secret.start).unwrap_or_default();
     let after = text.get(secret.end..).unwrap_or_default();
+    let variable = reader.variables.claim(called, text.get(secret).unwrap_or_default());
     let moved = quoted(&format!("{before}${{env:{variable}}}{after}"));
     reader.report(
         Problem::warning("raw-secret", place.clone(), message)
             .help(format!("put it into the variable `{variable}`, or use `${{input:…}}` or `${{keyring:…}}`"))
             .fix(format!("replace by ${{env:{variable}}}"), vec![TextEdit::replace(place.clone(), moved)]),
     );
-}
-
-/// Whether a name can stand in `${env:…}`.
-pub fn plain_variable(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Whether the program is there, and whether it is a shell that runs a text.
@@ -179,7 +175,11 @@ fn with_scheme(problem: Problem, place: &Span, written: &str, scheme: &str) -> P
 
 /// The host of an address, when it is another machine.
 pub fn other_host(url: &str) -> Option<String> {
-    let host = url::Url::parse(url).ok()?.host_str()?.to_owned();
+    let host = match url::Url::parse(url) {
+        Ok(url) => url.host_str()?.to_owned(),
+        // A host that is made up of variables may be anybody.
+        Err(_) => url.split_once("://")?.1.split(['/', '?', '#']).next().filter(|host| host.contains("${"))?.to_owned(),
+    };
     (!loopback(&host)).then_some(host)
 }
 

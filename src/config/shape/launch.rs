@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::keys::{OAUTH, TYPE_ALIASES, TYPES, Table};
 use super::reader::{Fields, Reader, quoted, suggest};
+use super::secrets::Called;
 use super::words::words;
 use super::{checks, secrets};
 use crate::config::interop;
@@ -190,10 +191,9 @@ fn stdio(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Stdio> {
     }
     for (index, span, name) in secrets::find_in_args(&stdio.args) {
         let (Some(node), Some(arg)) = (nodes.get(index), stdio.args.get(index)) else { continue };
-        let name = name.unwrap_or_else(|| "token".to_owned());
-        let variable = secrets::variable_name(entry.name, &name);
+        let called = Called { server: entry.name, name: name.as_deref().unwrap_or("token"), own: None };
         reader.within(Step::Key("args".to_owned()), |reader| {
-            reader.within(Step::Index(index), |reader| checks::raw_secret(reader, &node.span, arg, span, &variable));
+            reader.within(Step::Index(index), |reader| checks::raw_secret(reader, &node.span, arg, span, called));
         });
     }
     let place = command.value.items().and_then(|items| items.first()).unwrap_or(&command.value).span.clone();
@@ -280,9 +280,8 @@ fn environment(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<BTr
             && let Some(span) = secrets::find(Some(name), text)
         {
             // The variable's own name would mean itself: the engine's environment has it under the same name.
-            let variable =
-                if checks::plain_variable(name) { name.clone() } else { secrets::variable_name(server, name) };
-            reader.in_key(member, |reader| checks::raw_secret(reader, &member.value.span, text, span, &variable));
+            let called = Called { server, name, own: Some(name) };
+            reader.in_key(member, |reader| checks::raw_secret(reader, &member.value.span, text, span, called));
         }
         env.insert(name.clone(), value);
     }
@@ -339,8 +338,11 @@ fn remote(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, kind: &str) -> Option<
         let url = expandable(reader, &member.value)?;
         checks::url(reader, &member.value.span, &url)?;
         if let Some((span, name)) = secrets::find_in_url(&url).into_iter().next() {
-            let variable = secrets::variable_name(entry.name, name);
-            checks::raw_secret(reader, &member.value.span, &url, span, &variable);
+            let called = Called { server: entry.name, name, own: None };
+            checks::raw_secret(reader, &member.value.span, &url, span, called);
+        }
+        if let Some(host) = checks::other_host(&url) {
+            checks::secret_to_host(reader, &member.value.span, &url, &host);
         }
         Some(url)
     })?;
@@ -373,8 +375,8 @@ fn headers(
         });
         let Some(value) = value else { continue };
         if let Some(span) = secrets::find(Some(name), &value) {
-            let variable = secrets::variable_name(server, name);
-            reader.in_key(member, |reader| checks::raw_secret(reader, &member.value.span, &value, span, &variable));
+            let called = Called { server, name, own: None };
+            reader.in_key(member, |reader| checks::raw_secret(reader, &member.value.span, &value, span, called));
         }
         if let Some(host) = &host {
             checks::secret_to_host(reader, &member.value.span, &value, host);
@@ -394,8 +396,8 @@ fn oauth(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<OAuth> {
         oauth.client_secret = reader.in_key(member, |reader| {
             let value = expandable(reader, &member.value)?;
             if let Some(span) = secrets::find(Some("clientSecret"), &value) {
-                let variable = secrets::variable_name(server, "clientSecret");
-                checks::raw_secret(reader, &member.value.span, &value, span, &variable);
+                let called = Called { server, name: "clientSecret", own: None };
+                checks::raw_secret(reader, &member.value.span, &value, span, called);
             }
             Some(value)
         });

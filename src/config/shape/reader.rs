@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::keys::{Key, Role, Table};
+use super::secrets::Variables;
 use super::similar::nearest;
 use crate::config::expand::{Piece, Reference, pieces};
 use crate::config::problem::{Problem, Severity, Span, TextEdit};
@@ -26,6 +27,8 @@ pub struct Reader<'a> {
     /// `${input:id}` and where it stands: whether it is declared is known when all files have been read.
     pub inputs: Vec<(String, Span)>,
     pub path: Vec<Step>,
+    /// Those that raw secrets of the file would go into.
+    pub variables: Variables,
     errors: usize,
 }
 
@@ -65,7 +68,16 @@ impl<'a> Fields<'a> {
 
 impl<'a> Reader<'a> {
     pub fn new(scope: Scope, folder: Option<&'a std::path::Path>, world: &'a dyn World) -> Self {
-        Self { scope, folder, world, problems: Vec::new(), inputs: Vec::new(), path: Vec::new(), errors: 0 }
+        Self {
+            scope,
+            folder,
+            world,
+            problems: Vec::new(),
+            inputs: Vec::new(),
+            path: Vec::new(),
+            variables: Variables::default(),
+            errors: 0,
+        }
     }
 
     pub fn report(&mut self, problem: Problem) {

@@ -1,11 +1,13 @@
 //! Raw secrets in a file: tokens by their shape, and literals under a key that says what they are.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::config::expand::{Piece, pieces};
+use crate::config::expand::{Piece, Reference, pieces};
+use crate::config::tree::{Kind, Node};
 
 /// Tokens whose shape their issuers made recognizable.
 static TOKENS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -198,8 +200,64 @@ pub fn find_in_url(url: &str) -> Vec<(Range<usize>, &'static str)> {
     found
 }
 
+/// What a secret is called where it stands: in which server, by what, and the variable that would be best for it.
+#[derive(Clone, Copy)]
+pub struct Called<'a> {
+    pub server: &'a str,
+    pub name: &'a str,
+    pub own: Option<&'a str>,
+}
+
+/// The variables that secrets go into, so that two values never share one. Nothing here is ever shown.
+#[derive(Default)]
+pub struct Variables(BTreeMap<String, Option<String>>);
+
+impl Variables {
+    /// Those that a text refers to: what they hold is not known, so no secret may take their names.
+    pub fn used_in(root: Option<&Node>) -> Self {
+        let mut variables = Self::default();
+        if let Some(root) = root {
+            variables.collect(root);
+        }
+        variables
+    }
+
+    fn collect(&mut self, node: &Node) {
+        match &node.kind {
+            Kind::Text(text) if text.contains("${") => {
+                let name = |piece| match piece {
+                    Piece::Reference { reference: Reference::Variable { name, .. }, .. } => Some((name, None)),
+                    _ => None,
+                };
+                self.0.extend(pieces(text).into_iter().filter_map(name));
+            }
+            Kind::List(items) => items.iter().for_each(|item| self.collect(item)),
+            Kind::Object(members) => members.iter().for_each(|member| self.collect(&member.value)),
+            _ => {}
+        }
+    }
+
+    /// A variable that is free, or holds this very value already.
+    pub fn claim(&mut self, called: Called<'_>, secret: &str) -> String {
+        let specific = variable_name(called.server, called.name);
+        let numbered = (2..).map(|number| format!("{specific}_{number}"));
+        let own = called.own.filter(|name| is_plain(name)).map(str::to_owned);
+        let mut candidates = own.into_iter().chain([specific.clone()]).chain(numbered);
+        let free = |candidate: &String| self.0.get(candidate).is_none_or(|taken| taken.as_deref() == Some(secret));
+        let name = candidates.find(free).unwrap_or(specific);
+        self.0.insert(name.clone(), Some(secret.to_owned()));
+        name
+    }
+}
+
+/// Whether a name can stand in `${env:…}`.
+fn is_plain(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
 /// A variable's name for a secret that stands in a file.
-pub fn variable_name(server: &str, name: &str) -> String {
+fn variable_name(server: &str, name: &str) -> String {
     let upper = |text: &str| {
         text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect::<String>()
     };

@@ -140,7 +140,9 @@ impl Seen {
             self.doubt = None;
             return Settled::Same;
         }
-        if !sound && patience == Patience::Grace {
+        // A file that its folder came back without is no half of a save.
+        let back = self.current == Content::Gone && *content == Content::Absent;
+        if !sound && !back && patience == Patience::Grace {
             let doubt = match self.doubt.take() {
                 Some(doubt) if doubt.content == *content => doubt,
                 Some(doubt) => Doubt { content: content.clone(), first: doubt.first, changed: now },

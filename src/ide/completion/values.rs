@@ -1,6 +1,7 @@
 //! Values: words of a choice, names of servers and tools, programs.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -10,12 +11,12 @@ use super::{Item, ItemKind, quoted};
 use crate::config::shape::keys::{self, Key, Of, Table};
 use crate::config::templates::templates;
 use crate::config::tree::{Node, Step};
-use crate::engine::snapshot::Offered;
+use crate::engine::snapshot::{Offered, ServerView};
 use crate::ide::expected::{Expected, expected, server_of};
 use crate::ide::page::Page;
 use crate::ide::uses::{self, Named, Role};
 use crate::ide::words;
-use crate::model::Level;
+use crate::model::{Level, ServerName, ToolId};
 use crate::policy::NameGlob;
 
 pub fn values(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
@@ -171,7 +172,7 @@ fn addresses(cursor: &Cursor<'_>) -> Vec<Item> {
 /// Every server that this file or another one defines.
 fn servers(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
     let own = page.servers().map(|member| member.key.text.as_str());
-    let names: BTreeSet<&str> = own.chain(page.snapshot.servers.keys().map(|name| name.as_str())).collect();
+    let names: BTreeSet<&str> = own.chain(page.spoken_of().map(|(name, _)| name.as_str())).collect();
     let every = text(cursor, "*", ItemKind::Word).docs("Every server.");
     let named = cursor.few(names.into_iter(), |name| (*name).to_owned());
     let named = named.into_iter().map(|name| {
@@ -189,9 +190,10 @@ fn matched_tools(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
     let [before @ .., _] = cursor.path.as_slice() else { return Vec::new() };
     let server = page.tree.find(before).and_then(|entry| entry.get("server")?.value.text()).unwrap_or("*");
     let glob = NameGlob::new(server);
-    let views = page.snapshot.servers.values().filter(|view| glob.is_match(view.definition.name.as_str()));
+    let views = page.spoken_of().filter(|(name, _)| glob.is_match(name.as_str()));
     let mut seen = BTreeSet::new();
-    let tools = views.flat_map(|view| view.tools.values()).filter(|offered| seen.insert(offered.tool.name.clone()));
+    let tools =
+        views.flat_map(|(_, view)| view.tools.values()).filter(|offered| seen.insert(offered.tool.name.clone()));
     let tools = cursor.few(tools, |offered| offered.tool.name.to_string());
     let every = text(cursor, "*", ItemKind::Word).docs("Every tool.");
     std::iter::once(every).chain(tools.into_iter().map(|offered| tool(cursor, offered))).collect()
@@ -201,12 +203,13 @@ fn tool(cursor: &Cursor<'_>, offered: &Offered) -> Item {
     describe(text(cursor, &offered.tool.name, ItemKind::Tool), offered)
 }
 
-fn tool_ids(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
-    let tools = page.snapshot.servers.values().flat_map(|view| view.shown_tools());
-    let tools = cursor.few(tools, |offered| offered.id.to_string());
-    let make =
-        |offered: &std::sync::Arc<Offered>| describe(text(cursor, &offered.id.to_string(), ItemKind::Tool), offered);
-    tools.into_iter().map(make).collect()
+fn tool_ids<'a>(page: &Page<'a>, cursor: &Cursor<'_>) -> Vec<Item> {
+    let named = |(name, view): (&'a ServerName, &'a Arc<ServerView>)| {
+        let name = name.clone();
+        view.shown_tools().map(move |offered| (ToolId::new(name.clone(), &offered.tool.name).to_string(), offered))
+    };
+    let tools = cursor.few(page.spoken_of().flat_map(named), |(id, _)| id.clone());
+    tools.into_iter().map(|(id, offered)| describe(text(cursor, &id, ItemKind::Tool), offered)).collect()
 }
 
 /// Inputs that are used in this file and stand nowhere yet.

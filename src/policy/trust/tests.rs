@@ -20,6 +20,7 @@ fn definition(folder: &Path) -> Definition {
     let env = [("TOKEN", Some("${env:GITHUB_TOKEN}")), ("RAW", Some("literal-value")), ("OFF", None)];
     Definition {
         name: ServerName::new("fs").unwrap(),
+        key: ServerName::new("fs").unwrap(),
         scope: Scope::Project,
         file: Some(folder.join("mcp.json").into()),
         folder: Some(folder.into()),

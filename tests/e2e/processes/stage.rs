@@ -37,6 +37,7 @@ impl Stage {
         };
         let definition = Arc::new(Definition {
             name: ServerName::new("fixture").unwrap(),
+            key: ServerName::new("fixture").unwrap(),
             scope: Scope::User,
             file: None,
             folder: None,

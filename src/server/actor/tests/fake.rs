@@ -160,6 +160,7 @@ pub fn definition(change: impl FnOnce(&mut ServerSpec)) -> Definition {
     change(&mut spec);
     Definition {
         name: ServerName::new("it").unwrap(),
+        key: ServerName::new("it").unwrap(),
         scope: Scope::User,
         file: None,
         folder: None,
