@@ -18,9 +18,9 @@ nvim: ## build, then open a copy of examples/workspace in Neovim
 	cargo build
 	@scripts/nvim-demo $(BIN)
 
-vscode: ## pack the VS Code extension, a release build of the sidecar inside
-	cargo build --release
-	@scripts/package-vscode $(or $(CARGO_TARGET_DIR),target)/release/mcp-sidecar
+vscode: ## pack the VS Code extension, the sidecar inside, built to be small (takes a while)
+	cargo build --profile dist
+	@scripts/package-vscode $(or $(CARGO_TARGET_DIR),target)/dist/mcp-sidecar
 
 test: check check-vscode servers ## everything that must hold before a change lands
 	cargo test --no-fail-fast

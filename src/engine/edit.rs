@@ -323,7 +323,13 @@ impl Engine {
         // Not saved yet, so nothing but its definition is there.
         let answer = match view {
             Some(view) => view,
-            None => Arc::new(not_saved(&self.known(pages, server)?)),
+            None if unsaved.is_empty() => Arc::new(not_saved(&self.known(pages, server)?)),
+            // The editor may not have told us yet what its text is now.
+            None => {
+                let preview = self.preview(&unsaved);
+                let definition = preview.config.servers.get(server);
+                Arc::new(not_saved(definition.ok_or_else(|| Error::NoServer(server.to_string()))?))
+            }
         };
         Ok(Edited { answer, unsaved: unsaved.into_keys().collect() })
     }

@@ -13,7 +13,6 @@ pub fn diagnostics(page: &Page<'_>, file: &File) -> Vec<Problem> {
         return ordered(file.problems.clone());
     }
     let entries = page.entries();
-    let live = live::live(page);
     let holds = |span: &Span, problem: &Problem| span.start <= problem.span.start && problem.span.end <= span.end;
     let entry_of = |problem: &Problem| entries.iter().find(|entry| holds(&entry.span(), problem));
     let refuted = |problem: &&Problem| match problem.code {
@@ -27,16 +26,7 @@ pub fn diagnostics(page: &Page<'_>, file: &File) -> Vec<Problem> {
         _ => false,
     };
     let mut problems: Vec<Problem> = file.problems.iter().filter(|problem| !refuted(problem)).cloned().collect();
-    // Where the text tells already why a server cannot start, that it did not start is no news.
-    let explained = |failure: &Problem| {
-        failure.code == "connection-failed"
-            && problems.iter().any(|problem| {
-                let cause = matches!(problem.code, "command-not-found" | "unset-variable");
-                cause && entry_of(failure).is_some_and(|entry| holds(&entry.span(), problem))
-            })
-    };
-    let live: Vec<Problem> = live.into_iter().filter(|problem| !explained(problem)).collect();
-    problems.extend(live);
+    problems.extend(live::live(page));
     ordered(problems)
 }
 
@@ -81,5 +71,18 @@ mod tests {
         let running = Scene::new(text).connected("a", &["x"]);
         assert_eq!(codes(&running), [] as [&str; 0]);
         assert_eq!(codes(&running.typed(&text.replace("there", "here"))), ["command-not-found"]);
+    }
+
+    #[test]
+    fn levels_that_were_trusted_need_no_more_trust() {
+        let text = r#"{ "servers": { "a": { "url": "https://x.test", "tools": { "x": "allow-session" } } } }"#;
+        let told = |scene: &Scene| {
+            let file = scene.loaded.file(&scene.path).unwrap();
+            diagnostics(&scene.page(), file).iter().filter(|problem| problem.code == "needs-trust").count()
+        };
+        assert_eq!(told(&Scene::new(text).untrusted("a")), 1);
+        assert_eq!(told(&Scene::new(text)), 0);
+        let more = text.replace("session", "always");
+        assert_eq!(told(&Scene::new(text).typed(&more)), 1, "what was trusted were other levels");
     }
 }

@@ -140,4 +140,17 @@ mod tests {
         let text = r#"{ "actions": [{ "title": "x", "tool": "mcp__el$0se__read" }] }"#;
         assert_eq!(renamed(text, "y"), "error: only servers and inputs that this file defines can be renamed");
     }
+
+    #[test]
+    fn what_speaks_of_a_name_goes_on_to_mean_the_definition_that_counts() {
+        let project = r#"{ "servers": { "fs": { "command": "a" } }, "policy": { "denylist": [{ "server": "fs", "tool": "x" }] } }"#;
+        let user = r#"{ "servers": { "f$0s": { "command": "b" } }, "policy": { "denylist": [{ "server": "fs", "tool": "y" }] } }"#;
+        let offset = user.find("$0").unwrap();
+        let user = user.replace("$0", "");
+        let fixture = Fixture::new(&format!("$0{project}")).user(&user);
+        let path = fixture.page().loaded.files.last().unwrap().source.path.clone();
+        let all = rename(&fixture.page_of(path.to_str().unwrap()), offset, "mine").unwrap();
+        let texts: Vec<String> = all.iter().map(|renamed| apply(&user, &renamed.edits)).collect();
+        assert_eq!(texts, [user.replacen("fs", "mine", 1)]);
+    }
 }

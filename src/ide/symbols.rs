@@ -33,8 +33,12 @@ pub enum Kind {
 
 /// The outline of a file. A file that is half typed gives the half that is there.
 pub fn symbols(page: &Page<'_>) -> Vec<Symbol> {
-    let running: BTreeMap<usize, String> =
-        page.entries().iter().filter_map(|entry| Some((entry.member.key.span.start, lenses::state(entry)?))).collect();
+    let running: BTreeMap<usize, String> = page
+        .entries()
+        .iter()
+        .filter(|entry| entry.view.is_some() || entry.winner.is_some())
+        .filter_map(|entry| Some((entry.member.key.span.start, lenses::state(entry)?)))
+        .collect();
     members(page.tree.root.as_ref()).map(|member| section(member, &running)).collect()
 }
 

@@ -20,6 +20,11 @@ async fn a_form_of_a_server_is_filled_in_through_approvals() {
     assert_eq!(approval["schema"]["required"], json!(["name"]));
 
     let id = &approval["id"];
+    for odd in [json!(null), json!({}), json!({ "name": 5 }), json!({ "name": "x".repeat(500) })] {
+        let answer = json!({ "id": id, "decision": "accept", "content": odd });
+        let refused = workspace.editor().command("mcp.approval.resolve", answer).await.unwrap_err();
+        assert_eq!(refused["data"]["kind"], "invalid-params", "{odd} is no answer: {refused}");
+    }
     let answer = json!({ "id": id, "decision": "accept", "content": { "name": "Ada" } });
     assert_eq!(workspace.command("mcp.approval.resolve", answer.clone()).await, json!({}));
     assert_eq!(text(&workspace.editor().answer(call).await.unwrap()), "Hello, Ada!");

@@ -98,6 +98,28 @@ async fn a_program_that_is_missing_is_told_until_the_server_has_started_with_it(
 }
 
 #[tokio::test]
+async fn a_program_that_comes_is_started_and_one_that_goes_is_told_without_anybody_saying_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("server");
+    let mut room = Room::new(&own(json!({ "command": program })), "{}").await;
+    let path = room.path.clone();
+    room.told(&path, "connection-failed").await;
+    let script = format!("#!/bin/sh\nexec '{}' demo-server\n", env!("CARGO_BIN_EXE_mcp-sidecar"));
+    let made = folder.path().join("made");
+    std::fs::write(&made, script).unwrap();
+    std::fs::set_permissions(&made, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::rename(&made, &program).unwrap();
+    room.taken_back(&path, &["command-not-found", "connection-failed"]).await;
+    // Answered when it has settled; one that starts already is left alone.
+    let servers = room.run("mcp.server.start", json!({ "server": "a" })).await;
+    assert_eq!(servers["servers"][0]["status"], "connected", "{servers:#}");
+    room.run("mcp.server.stop", json!({ "server": "a" })).await;
+    std::fs::remove_file(&program).unwrap();
+    room.told(&path, "command-not-found").await;
+    room.quit().await;
+}
+
+#[tokio::test]
 async fn a_variable_that_is_not_set_is_told_until_it_has_a_default() {
     let unset = |default: &str| {
         let mut server = demo(json!({}));

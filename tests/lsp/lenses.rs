@@ -407,3 +407,54 @@ async fn an_action_runs_on_the_selection_and_its_result_goes_where_it_says() {
     room.path = config;
     room.quit().await;
 }
+
+#[tokio::test]
+async fn a_result_is_not_put_into_a_text_that_has_changed_meanwhile() {
+    let actions = r#""actions": [{ "title": "Again", "tool": "mcp__demo__echo", "arguments": { "text": "[${selection}]" }, "result": "replace" }], "servers": {"#;
+    let text = commented("\"echo\": \"require-approval\"").replacen("\"servers\": {", actions, 1);
+    let mut room = Room::connected(&text).await;
+    let (file, words) = (room.home.project().join("notes.txt"), "one two three\n");
+    room.editor.open(&file, words);
+    // While the question is open, the user types; then he says yes.
+    let (voice, typed) = (room.editor.voice(), uri(&file));
+    room.editor.handle("window/showMessageRequest", move |params| {
+        let changes = json!([{ "text": "now one two three\n" }]);
+        let change = json!({ "textDocument": { "uri": typed, "version": 2 }, "contentChanges": changes });
+        voice.notify("textDocument/didChange", change);
+        Ok(params["actions"][0].clone())
+    });
+    let params = json!({ "action": "Again", "uri": uri(&file), "range": range(words, "two") });
+    let refused = room.editor.command("mcp.action.run", params).await.unwrap_err();
+    assert_eq!(refused["data"]["kind"], "conflict", "{refused:#}");
+    assert!(room.applied.lock().unwrap().is_empty(), "nothing was put in");
+    let shown = room.shown.lock().unwrap().remove(0)["uri"].as_str().unwrap().to_owned();
+    let shown = url::Url::parse(&shown).unwrap().to_file_path().unwrap();
+    assert_eq!(std::fs::read_to_string(shown).unwrap(), "[two]");
+    room.quit().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_saved_yet_is_changed_in_its_text() {
+    let mut room = Room::connected(&commented("")).await;
+    let config = json!({ "command": "sh" });
+    let added = room.run("mcp.server.add", json!({ "server": "new", "config": config, "scope": "project" })).await;
+    assert!(added["unsaved"].is_array(), "{added:#}");
+    let mut text = commented("");
+    let mut version = 1;
+    let mut follow = |room: &mut Room| {
+        let edit = room.applied.lock().unwrap().remove(0)["edit"].clone();
+        text = edited(&text, &edit);
+        version += 1;
+        room.editor.change(&room.path.clone(), version, &text);
+        text.clone()
+    };
+    assert!(follow(&mut room).contains("\"new\""));
+    let level = json!({ "server": "new", "tool": "*", "level": "deny", "scope": "project" });
+    room.run("mcp.tool.policy", level).await;
+    assert!(follow(&mut room).contains("\"deny\""));
+    room.run("mcp.server.enable", json!({ "server": "new", "enabled": false })).await;
+    assert!(follow(&mut room).contains("\"enabled\": false"));
+    room.run("mcp.server.remove", json!({ "server": "new", "scope": "project" })).await;
+    assert!(!follow(&mut room).contains("\"new\""));
+    room.quit().await;
+}

@@ -1,9 +1,9 @@
 //! A project's files arrive with `git clone`: nothing of them runs, connects or widens before the user says so.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::Desk;
 use crate::support::desk::demo;
+use crate::support::{Desk, uri};
 
 #[tokio::test]
 async fn a_hostile_project_starts_nothing_and_grants_itself_nothing() {
@@ -142,5 +142,36 @@ async fn nothing_of_a_project_starts_while_the_editor_itself_does_not_trust_the_
     assert_eq!((&status["status"], &status["reason"]), (&json!("pending"), &json!("awaiting-trust")));
     assert!(status["error"].as_str().unwrap().contains("your editor does not trust this workspace"), "{status}");
     desk.editor.notify("mcp/workspaceTrust", json!({ "trusted": true }));
+    desk.until("demo", "connected").await;
+}
+
+#[tokio::test]
+async fn a_project_that_is_moved_away_takes_its_servers_along_and_says_so() {
+    let mut desk = Desk::new(json!({}), json!({ "servers": { "demo": demo(json!({})) } })).await;
+    desk.run("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await;
+    desk.until("demo", "connected").await;
+    let (project, elsewhere) = (desk.home.project(), desk.home.path("elsewhere"));
+    std::fs::rename(&project, &elsewhere).unwrap();
+    let gone = desk.until("demo", "failed").await;
+    assert!(gone["error"].as_str().unwrap().starts_with("project gone: "), "{gone:#}");
+    assert_eq!((&gone["needsTrust"], &gone["pid"]), (&json!(false), &Value::Null));
+    std::fs::rename(&elsewhere, &project).unwrap();
+    desk.until("demo", "connected").await;
+}
+
+#[tokio::test]
+async fn trust_in_a_server_outlasts_a_second_folder_with_one_of_its_name() {
+    let mut desk = Desk::new(json!({}), json!({ "servers": { "demo": demo(json!({})) } })).await;
+    desk.run("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await;
+    desk.until("demo", "connected").await;
+    let other = desk.home.path("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("mcp.json"), json!({ "servers": { "demo": demo(json!({})) } }).to_string()).unwrap();
+    let folder = json!({ "uri": uri(&other), "name": "other" });
+    let change = |added: Value, removed: Value| json!({ "event": { "added": added, "removed": removed } });
+    desk.editor.notify("workspace/didChangeWorkspaceFolders", change(json!([folder]), json!([])));
+    desk.until("project-demo", "connected").await;
+    assert_eq!(desk.status("other-demo").await["needsTrust"], true, "the same words in another folder are others");
+    desk.editor.notify("workspace/didChangeWorkspaceFolders", change(json!([]), json!([folder])));
     desk.until("demo", "connected").await;
 }

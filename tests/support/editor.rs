@@ -32,6 +32,10 @@ impl Voice {
         let message = json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params });
         self.output.send(message).ok();
     }
+
+    pub fn notify(&self, method: &str, params: Value) {
+        self.output.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).ok();
+    }
 }
 
 /// One editor on one connection.

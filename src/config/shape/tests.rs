@@ -429,3 +429,39 @@ fn the_lines_that_point_others_at_us_are_no_server_here() {
     assert_eq!(shaped.servers.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["b"]);
     insta::assert_snapshot!(shown(text, &shaped.problems), @"1:44-66 information ourselves: this is mcp-sidecar itself: for others to start, and no server of its own here");
 }
+
+#[test]
+fn two_secrets_never_get_one_variable() {
+    let text = r#"{ "servers": {
+  "web": { "url": "https://x.test/mcp?api_key=abcdef0123456789", "headers": { "Authorization": "Bearer ghp_0123456789abcdefghij" } },
+  "b": { "command": "npx", "env": { "API_TOKEN": "first-value", "OTHER": "${USED_TOKEN}" } },
+  "c": { "command": "npx", "env": { "API_TOKEN": "second-value", "USED_TOKEN": "third-value" } },
+  "d": { "command": "npx", "env": { "API_TOKEN": "first-value" } } } }"#;
+    let shaped = shape_of(text, "/home/me/app/mcp.json", Scope::User);
+    let fixes = shaped
+        .problems
+        .iter()
+        .filter(|problem| problem.code == "raw-secret")
+        .filter_map(|problem| problem.fix.as_ref());
+    insta::assert_snapshot!(fixes.map(|fix| fix.title.as_str()).collect::<Vec<_>>().join("\n"), @r"
+    replace by ${env:WEB_TOKEN}
+    replace by ${env:WEB_TOKEN_2}
+    replace by ${env:API_TOKEN}
+    replace by ${env:C_API_TOKEN}
+    replace by ${env:C_USED_TOKEN}
+    replace by ${env:API_TOKEN}
+    ");
+}
+
+#[test]
+fn a_variable_in_a_projects_address_is_told_as_one_in_a_header_is() {
+    let told = |url: &str| {
+        let text = serde_json::json!({ "servers": { "a": { "type": "http", "url": url } } }).to_string();
+        let shaped = shape_of(&text, "/home/me/app/mcp.json", Scope::Project);
+        shaped.problems.iter().filter(|problem| problem.code == "secret-to-host").count()
+    };
+    assert_eq!(told("https://evil.test/mcp?api_key=${HOME}"), 1);
+    assert_eq!(told("https://${HOME}.evil.test/mcp"), 1);
+    assert_eq!(told("http://127.0.0.1/${HOME}"), 0);
+    assert_eq!(told("https://evil.test/mcp"), 0);
+}

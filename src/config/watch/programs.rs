@@ -1,7 +1,7 @@
-//! The programs that servers are started with, and whether the PATH has them: that can change while no config does.
+//! The programs that servers are started with, and whether they are there: that can change while no config does.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::super::shape::{Machine, World};
 use super::super::{Config, Launch, Source};
@@ -10,7 +10,7 @@ use crate::model::Scope;
 /// More programs than this are not followed.
 const MOST: usize = 64;
 
-/// Each program by its bare name, and whether it was there when last looked for.
+/// Each program as it is written, and whether it was there when last looked for.
 #[derive(Default)]
 pub(super) struct Programs(BTreeMap<String, bool>);
 
@@ -22,12 +22,13 @@ impl Programs {
             .values()
             .map(|server| &server.spec)
             .flat_map(|spec| [Some(&spec.launch), spec.fallback.as_ref()]);
-        let bare = launches.flatten().filter_map(|launch| match launch {
-            // A path is no matter of the PATH, and what a variable stands for is known when the server starts.
-            Launch::Stdio(stdio) if !stdio.command.contains(['/', '\\', '$']) => Some(stdio.command.clone()),
+        // What a variable stands for, and where a relative path begins, is known when the server starts.
+        let known = |program: &str| !program.contains(['/', '\\', '$']) || Path::new(program).is_absolute();
+        let written = launches.flatten().filter_map(|launch| match launch {
+            Launch::Stdio(stdio) if known(&stdio.command) => Some(stdio.command.clone()),
             _ => None,
         });
-        let names: BTreeSet<String> = bare.collect::<BTreeSet<_>>().into_iter().take(MOST).collect();
+        let names: BTreeSet<String> = written.collect::<BTreeSet<_>>().into_iter().take(MOST).collect();
         if names.iter().eq(self.0.keys()) {
             return false;
         }
@@ -51,12 +52,17 @@ impl Programs {
     pub fn places(&self) -> Vec<Source> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders: Vec<_> = std::env::split_paths(&path).filter(|folder| folder.is_absolute()).take(MOST).collect();
-        let place = |folder: &Path, name: &String| Source {
-            path: folder.join(name).into(),
-            scope: Scope::User,
-            folder: Some(folder.into()),
+        let source = |path: PathBuf| {
+            let folder = path.parent().map(Into::into);
+            Source { path: path.into(), scope: Scope::User, folder }
         };
-        folders.iter().flat_map(|folder| self.0.keys().map(|name| place(folder, name))).collect()
+        let places = |program: &String| -> Vec<PathBuf> {
+            match Path::new(program) {
+                path if path.is_absolute() => vec![path.to_owned()],
+                name => folders.iter().map(|folder| folder.join(name)).collect(),
+            }
+        };
+        self.0.keys().flat_map(places).map(source).collect()
     }
 }
 

@@ -327,3 +327,25 @@ fn a_secret_is_cut_out_exactly() {
     assert_eq!(kept("$ecret}value"), "API_TOKEN $ecret}value \"${keyring:API_TOKEN}\"");
     assert_eq!(kept("\"quoted\"é"), "API_TOKEN \"quoted\"é \"${keyring:API_TOKEN}\"");
 }
+
+#[test]
+fn what_helps_is_offered_once_wherever_the_cursor_is_in_the_server() {
+    let offered = |text: &str, scene: &dyn Fn(&str) -> Scene, what: &str| {
+        let (_, offers) = at(text, scene);
+        offers.iter().filter(|offer| offer.title.starts_with(what)).count()
+    };
+    let sign_in = |text: &str| Scene::new(text).status("a", Status::NeedsAuth, None);
+    assert_eq!(offered(r#"{ "servers": { "$0a": { "url": "https://x.test" } } }"#, &sign_in, "Sign in"), 1);
+    assert_eq!(offered(r#"{ "servers": { "a": { "url": "https$0://x.test" } } }"#, &sign_in, "Sign in"), 1);
+    let untrusted = |text: &str| Scene::new(text).untrusted("a");
+    assert_eq!(offered(r#"{ "servers": { "$0a": { "command": "sh" } } }"#, &untrusted, "Trust"), 1);
+}
+
+#[test]
+fn a_server_that_the_text_switches_off_can_be_switched_on_again() {
+    let saved = r#"{ "servers": { "a": { "command": "sh" } } }"#;
+    let text = r#"{ "servers": { "$0a": { "command": "sh", "enabled": false } } }"#;
+    let (_, offers) = at(text, |text| Scene::new(saved).typed(text));
+    let words: Vec<&str> = offers.iter().map(|offer| offer.title.as_str()).collect();
+    assert!(words.contains(&"Enable `a`") && !words.contains(&"Disable `a`"), "{words:?}");
+}

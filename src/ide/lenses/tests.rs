@@ -64,3 +64,18 @@ fn an_unsaved_text_tells_what_saving_it_will_do() {
     );
     assert_eq!(title(&Scene::new(saved), &BTreeSet::new()), "saving: 3 stay");
 }
+
+#[test]
+fn switching_a_server_off_stops_it_and_switching_it_on_starts_it() {
+    let off = TWO.replacen("\"command\": \"a\"", "\"command\": \"a\", \"enabled\": false", 1);
+    let title = |scene: &Scene| lenses(&scene.page(), Some(&BTreeSet::new()), &[])[0].title.clone();
+    assert_eq!(title(&Scene::new(TWO).typed(&off)), "saving: 1 stops, 1 stay");
+    assert_eq!(title(&Scene::new(&off).typed(TWO)), "saving: 1 starts, 1 stay");
+}
+
+#[test]
+fn the_state_of_a_hidden_definition_is_told_in_the_outline_too() {
+    let scene = Scene::with_user(TWO, r#"{ "servers": { "a": { "command": "x" } } }"#).in_user_file();
+    let outline = crate::ide::symbols::symbols(&scene.page());
+    assert_eq!(outline[0].children[0].detail.as_deref(), Some("x · hidden by scope project"));
+}

@@ -282,10 +282,9 @@ fn not_utf8(message: Incoming) -> Incoming {
     }
 }
 
-/// Whether brackets nest deeper than `limit`. Few brackets cannot, so most texts are only counted.
+/// Whether brackets nest deeper than `limit`. Few brackets cannot, so most texts are only searched for them.
 pub fn is_deeper_than(text: &[u8], limit: usize) -> bool {
-    let open = text.iter().filter(|byte| matches!(byte, b'{' | b'[')).count();
-    open > limit && {
+    memchr::memchr2_iter(b'{', b'[', text).nth(limit).is_some() && {
         let mut nesting = Nesting::default();
         nesting.feed(text);
         nesting.deepest > limit
