@@ -3,6 +3,8 @@
 //! A file that an editor has open is changed there, where it can be undone; any other is changed on disk. Either way
 //! comments and layout stay. Answered when what was written has been applied.
 
+mod pattern;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
+use self::pattern::pattern;
 use super::Engine;
 use super::hub::Wish;
 use super::snapshot::{Offered, ServerView, Trust};
@@ -20,7 +23,6 @@ use crate::config::tree::{self, Step};
 use crate::config::{Definition, File, Loaded, layers};
 use crate::model::{Error, Level, Result, Scope, ServerName, ServerState, Status};
 use crate::policy::NameGlob;
-use crate::text::one_line;
 
 /// A definition is judged within milliseconds; this only ends a wait for one that nobody judges any more.
 const JUDGED: Duration = Duration::from_secs(5);
@@ -423,20 +425,6 @@ fn unedited(path: &Path, error: &EditError) -> Error {
 }
 
 /// A definition that could not be used is not written.
-/// The name or glob that an entry of `tools` can have; a whole name says its server already.
-fn pattern<'a>(server: &ServerName, tool: &'a str, level: Option<Level>) -> Result<&'a str> {
-    let wrong = |message: String| Err(Error::InvalidParams(message));
-    let tool = tool.strip_prefix(&format!("mcp__{server}__")).unwrap_or(tool);
-    if tool.is_empty() {
-        return wrong("`tool` is a tool's name or a glob, such as `*`".to_owned());
-    }
-    // What somebody wrote into the file by hand can always be taken away.
-    match NameGlob::check(tool) {
-        Err(reason) if level.is_some() => wrong(format!("`tool`: `{}` is no glob: {reason}", one_line(tool, 80))),
-        _ => Ok(tool),
-    }
-}
-
 fn check(server: &ServerName, config: &Value) -> Result<()> {
     if !config.is_object() {
         return Err(Error::InvalidParams("`config` is an object, as it stands in a config file".to_owned()));

@@ -261,16 +261,17 @@ impl<'a> Reader<'a> {
 
     fn unknown(&mut self, member: &Member, beside: &[&Member], table: &'static Table, fields: &mut Fields<'_>) {
         let name = member.key.text.as_str();
-        // A key that is there already was not meant.
-        let free = |key: &str| beside.iter().all(|other| other.key.text != key);
-        let names: Vec<&'static str> = table.keys.iter().map(|key| key.name).filter(|key| free(key)).collect();
-        let synonym = table.synonym(name);
-        let meant = synonym.map_or_else(|| nearest(name, &names), |meant| Some(meant).filter(|meant| free(meant)));
+        let names: Vec<&'static str> = table.keys.iter().map(|key| key.name).collect();
+        let meant = table.synonym(name).or_else(|| nearest(name, &names));
         let message = format!("unknown key `{}` in `{}`", one_line(name, 40), self.place(table));
         let span = member.key.span.clone();
         let mut problem = Problem::warning("unknown-key", span.clone(), message);
         if let Some(meant) = meant {
-            problem = suggestion(problem, &span, meant);
+            problem = match beside.iter().any(|other| other.key.text == meant) {
+                // It is there already: then one of the two is too many, and which one is not known.
+                true => did_you_mean(problem, meant),
+                false => suggestion(problem, &span, meant),
+            };
             let target = table.key(meant).map_or(meant, |key| match key.role {
                 Role::Alias(target) => target,
                 _ => meant,
@@ -347,9 +348,14 @@ pub fn suggest(problem: Problem, word: &str, span: &Span, choices: &[&'static st
     }
 }
 
-fn suggestion(mut problem: Problem, span: &Span, meant: &str) -> Problem {
+fn did_you_mean(mut problem: Problem, meant: &str) -> Problem {
     problem.message.push_str(&format!("; did you mean `{meant}`?"));
-    problem.fix(format!("change to `{meant}`"), vec![TextEdit::replace(span.clone(), quoted(meant))])
+    problem
+}
+
+fn suggestion(problem: Problem, span: &Span, meant: &str) -> Problem {
+    did_you_mean(problem, meant)
+        .fix(format!("change to `{meant}`"), vec![TextEdit::replace(span.clone(), quoted(meant))])
 }
 
 /// As it stands in a file.
