@@ -32,7 +32,7 @@ pub fn export<'a>(dialect: Dialect, definitions: impl IntoIterator<Item = &'a De
         let mut notes = Notes::default();
         let mut spec = definition.spec.clone();
         variables.hide(&mut spec.launch, &name, &mut notes);
-        notes.add_list("left out, without a meaning here", &unknown(&definition.written));
+        notes.add_list("left out, mcp-sidecar makes no use of it", &unknown(&definition.written));
         match outgoing::write(dialect, &spec, &mut notes) {
             Ok(entry) => {
                 if dialect == Dialect::VsCode {

@@ -194,8 +194,8 @@ fn keys_that_nobody_here_understands_are_told_both_ways() {
         "b": { "url": "https://x.test", "oauth": { "client_id": "me", "enterpriseManaged": true } }
     } });
     let notes = exported(Dialect::VsCode, &ours).notes;
-    assert_eq!(notes["a"], ["left out, without a meaning here: `frobnicate`, `autoApprove`, `dev.debug`"]);
-    assert_eq!(notes["b"], ["left out, without a meaning here: `oauth.enterpriseManaged`"]);
+    assert_eq!(notes["a"], ["left out, mcp-sidecar makes no use of it: `frobnicate`, `autoApprove`, `dev.debug`"]);
+    assert_eq!(notes["b"], ["left out, mcp-sidecar makes no use of it: `oauth.enterpriseManaged`"]);
 }
 
 /// As an export orders them.
