@@ -93,9 +93,11 @@ return {
       child:command("Mcp")
       child:connected("demo")
       local pid = child:lua("return require('mcp_sidecar.client').picture().servers.demo.pid")
+      local sidecar, running = child:sidecar(), child:processes()
+      assert(running[pid] and running[sidecar], vim.inspect(running))
       child:quit()
-      local gone = vim.wait(10000, function() return vim.uv.kill(pid, 0) ~= 0 end, 20)
-      assert(gone, "the server outlived the editor")
+      local gone = vim.wait(10000, function() return vim.uv.kill(pid, 0) ~= 0 and not next(child:processes()) end, 20)
+      assert(gone, "outlived the editor: " .. vim.inspect(child:processes()))
     end,
   },
   {
@@ -128,6 +130,17 @@ return {
       child:hears("three times within a minute")
       child:command("Mcp up")
       child:connected("demo")
+    end,
+  },
+  {
+    "a server that crashes comes back, and the dashboard tells so",
+    function(open)
+      local child = Child.ready(open)
+      local pid = child:lua("return require('mcp_sidecar.client').picture().servers.demo.pid")
+      vim.uv.kill(pid, "sigkill")
+      child:wait(("(require('mcp_sidecar.client').picture().servers.demo.pid or %d) ~= %d"):format(pid, pid))
+      child:connected("demo")
+      child:sees("9 tools")
     end,
   },
   {

@@ -1,10 +1,14 @@
 --- A Neovim of its own for each test: a fresh workspace, fresh state, the plugin and the built binary.
 --- Waits are for conditions, never for time.
 
+---@class mcp_sidecar.Child
+---@field place string
+---@field workspace string
+---@field channel? integer
 local M = {}
 M.__index = M
 
-local plugin = vim.fs.dirname(vim.fs.dirname(vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p")))
+local plugin = vim.fs.dirname(vim.fs.dirname(vim.fn.fnamemodify(assert(debug.getinfo(1, "S")).source:sub(2), ":p")))
 local binary = assert(vim.env.MCP_SIDECAR_BINARY, "MCP_SIDECAR_BINARY names the binary to test with")
 
 local function write(path, text)
@@ -21,7 +25,7 @@ M.user_config = [[{
 }]]
 
 ---`beside` puts it into the same workspace as another child.
----@param opts? { beside?: table, user?: string, project?: string, options?: string, files?: table<string, string>, args?: string[] }
+---@param opts? { beside?: mcp_sidecar.Child, user?: string, project?: string, options?: string, files?: table<string, string>, args?: string[] }
 function M.new(opts)
   opts = opts or {}
   local place = opts.beside and opts.beside.place or vim.fn.tempname()
@@ -64,9 +68,11 @@ function M.new(opts)
   return self
 end
 
-function M:request(method, ...) return vim.rpcrequest(self.channel, method, ...) end
+---@return any
+function M:request(method, ...) return vim.rpcrequest(assert(self.channel), method, ...) end
 
 ---Runs Lua in the child.
+---@return any
 function M:lua(code, ...) return self:request("nvim_exec_lua", code, { ... }) end
 
 function M:command(text) self:request("nvim_command", text) end
@@ -99,6 +105,29 @@ function M:sees(text)
     ("table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false), '\\n'):find(%q, 1, true)"):format(text),
     text
   )
+end
+
+---What is on the screen, virtual text and floats included.
+---@return string
+function M:screen()
+  return self:lua([[
+    vim.cmd.redraw()
+    local rows = {}
+    for row = 1, vim.o.lines do
+      local cells = {}
+      for column = 1, vim.o.columns do
+        table.insert(cells, vim.fn.screenstring(row, column))
+      end
+      table.insert(rows, table.concat(cells))
+    end
+    return table.concat(rows, "\n")
+  ]])
+end
+
+---Waits until a text is on the screen.
+function M:shows(text)
+  local shown = vim.wait(15000, function() return self:screen():find(text, 1, true) ~= nil end, 20)
+  if not shown then error(("`%s` is not on the screen:\n%s"):format(text, self:screen()), 2) end
 end
 
 ---Waits for a message to the user.
@@ -138,6 +167,24 @@ function M:sidecar()
     if info and info.name:find("mcp-sidecar", 1, true) then return process end
   end
   error("no sidecar runs")
+end
+
+---Every process that was started from here and still runs, the editor included: all of them have this folder in their
+---PATH.
+---@return table<integer, string> command lines, by process
+function M:processes()
+  local found = {}
+  local function read(process, what)
+    local file = io.open(("/proc/%s/%s"):format(process, what), "rb")
+    local text = file and file:read("*a") or ""
+    if file then file:close() end
+    return text
+  end
+  for name in vim.fs.dir("/proc") do
+    local process = tonumber(name)
+    if process and read(process, "environ"):find(self.place, 1, true) then found[process] = read(process, "cmdline") end
+  end
+  return found
 end
 
 ---A child with the demo server connected, in front of the dashboard.
@@ -180,8 +227,9 @@ end
 
 ---Quits as a user does.
 function M:quit()
-  pcall(vim.rpcrequest, self.channel, "nvim_command", "qall!")
-  vim.fn.jobwait({ self.channel }, 5000)
+  local channel = assert(self.channel)
+  pcall(vim.rpcrequest, channel, "nvim_command", "qall!")
+  vim.fn.jobwait({ channel }, 5000)
   self.channel = nil
 end
 

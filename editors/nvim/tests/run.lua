@@ -1,6 +1,6 @@
 -- nvim --headless -u NONE -i NONE -n -l run.lua [WORDS]: runs the tests whose name contains WORDS, or all of them.
 
-local here = vim.fs.dirname(vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p"))
+local here = vim.fs.dirname(vim.fn.fnamemodify(assert(debug.getinfo(1, "S")).source:sub(2), ":p"))
 package.path = here .. "/?.lua;" .. package.path
 local Child = require("child")
 

@@ -23,6 +23,32 @@ return {
     end,
   },
   {
+    "in 80 columns and 24 lines nothing runs over the edge, in no view",
+    function(open)
+      local long = ("very "):rep(30)
+      local child = Child.ready(open, {
+        user = Child.user_config:gsub('"servers": {', ('"servers": { "broken": { "command": "%s" },'):format(long)),
+      })
+      child:request("nvim_ui_try_resize", 80, 24)
+      child:ask(long)
+      child:wait("require('mcp_sidecar.client').picture().servers.broken.status == 'failed'")
+      child:lua("require('mcp_sidecar.ui.dashboard').open('servers', nil, 'broken')")
+      child:lua("require('mcp_sidecar.ui.dashboard').open('servers', nil, 'demo')")
+      child:sees("take_note")
+      for view = 1, 6 do
+        child:keys(tostring(view))
+        child:wait(("vim.wo.winbar:find('McpKey# %d%%#McpTitle#', 1, true)"):format(view))
+        local widest = child:lua([[
+          return vim.iter(vim.api.nvim_buf_get_lines(0, 0, -1, false)):map(vim.fn.strdisplaywidth):fold(0, math.max)
+        ]])
+        assert(widest <= 80, ("view %d is %d wide:\n%s"):format(view, widest, child:text()))
+      end
+      child:keys("?")
+      child:shows("revoke all grants")
+      child:shows("servers, tools, approvals, calls, grants, log")
+    end,
+  },
+  {
     "stopping, starting and restarting are one key each",
     function(open)
       local child = Child.ready(open)
@@ -124,6 +150,7 @@ return {
       child:lua("vim.api.nvim_buf_set_lines(0, 0, -1, false, { '{', '  \"count\": 1,', '  \"sides\": 1', '}' })")
       child:keys("<CR>")
       child:wait("vim.diagnostic.get(0)[1].lnum == 2")
+      child:shows("1 is less than the minimum of 2")
       child:lua("vim.api.nvim_buf_set_lines(0, 2, 3, false, { '  \"sides\": 2' })")
       child:command("write")
       child:wait("vim.api.nvim_buf_get_name(0) == 'mcp-result://demo/roll_dice'")
@@ -346,17 +373,7 @@ return {
       child:answer("f")
       child:keys("hush-hush<CR>")
       child:connected("demo")
-      local screen = child:lua([[
-        local rows = {}
-        for row = 1, vim.o.lines do
-          local cells = {}
-          for column = 1, vim.o.columns do
-            table.insert(cells, vim.fn.screenstring(row, column))
-          end
-          table.insert(rows, table.concat(cells))
-        end
-        return table.concat(rows, "\n")
-      ]])
+      local screen = child:screen()
       assert(not screen:find("hush", 1, true), screen)
     end,
   },
@@ -460,12 +477,20 @@ return {
     end,
   },
   {
-    "two windows on one workspace see the same question, and one answer is enough",
+    "two windows on one workspace share its servers and see the same question, and one answer is enough",
     function(open)
       local child = Child.ready(open)
       local other = open({ beside = child })
       other:command("Mcp")
       other:connected("demo")
+      local pid = "return require('mcp_sidecar.client').picture().servers.demo.pid"
+      assert(child:lua(pid) == other:lua(pid), "each has a server of its own")
+      local servers = vim.tbl_filter(
+        function(words) return words:find("demo-server", 1, true) ~= nil end,
+        child:processes()
+      )
+      servers = vim.tbl_values(servers)
+      assert(#servers == 1, vim.inspect(servers))
       child:ask()
       child:prompt()
       assert(other:prompt():find("plugin chat", 1, true))

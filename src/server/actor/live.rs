@@ -149,7 +149,8 @@ impl Actor {
             state.prompts = Arc::new(lists.prompts);
             state.pid = pid;
             state.started_at = Some(connected.since);
-            state.latency = None;
+            // All lists are asked for at once, so this is about one round trip; the first call tells better.
+            state.latency = Some(connected.discover_time);
             state.start_time = Some(connected.start_time);
             state.discover_time = Some(connected.discover_time);
             state.warnings = warnings;

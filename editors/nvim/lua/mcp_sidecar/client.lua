@@ -5,6 +5,7 @@ local compat = require("mcp_sidecar.compat")
 local config = require("mcp_sidecar.config")
 local events = require("mcp_sidecar.events")
 local pictures = require("mcp_sidecar.pictures")
+local unsaved = require("mcp_sidecar.unsaved")
 
 local M = {}
 
@@ -20,17 +21,17 @@ local CANCELLED, NOT_RUNNING = -32800, -32099
 ---@field message string
 ---@field data? { kind: string, server?: string, tool?: string, detail?: any }
 
----@type table<integer, table<integer, fun(err: mcp_sidecar.Error)>> by client id, then request id
+---@type table<integer, table<integer, fun(err: mcp_sidecar.Error)?>?> by client id, then request id
 local pending = {}
----@type table<string, fun(value: table)> by work done token
+---@type table<string, fun(value: table)?> by work done token
 local progress = {}
----@type table<integer, boolean> clients that end because we want them to
+---@type table<integer, boolean?> clients that end because we want them to
 local ending = {}
 ---@type integer? where commands go when the current buffer does not say
 local latest
 local tokens = 0
 
----@type table<string, mcp_sidecar.LuaServer> servers inside this Neovim; `sdk.lua` fills it
+---@type table<string, mcp_sidecar.LuaServer?> servers inside this Neovim; `sdk.lua` fills it
 M.hosted = {}
 
 ---@param text string
@@ -81,13 +82,7 @@ local function on_exit(code, signal, client_id)
 end
 
 local function on_init(client)
-  pictures.all[client.id] = {
-    client_id = client.id,
-    root = client.root_dir or client.config.root_dir,
-    servers = {},
-    approvals = {},
-    busy = 0,
-  }
+  pictures.all[client.id] = pictures.empty(client.id, client.root_dir or client.config.root_dir)
   latest = client.id
   M.refresh(client)
   require("mcp_sidecar.revive")
@@ -167,8 +162,8 @@ end
 ---@param buffer? integer
 ---@return integer? client_id
 function M.start(root, buffer)
-  local wanted = compat.has_enable and vim.lsp.config[M.name] or M.config()
-  return compat.start(vim.tbl_extend("force", wanted, { root_dir = root }), buffer)
+  local wanted = compat.config(M.name) or M.config()
+  return compat.start(vim.tbl_extend("force", wanted, { root_dir = root }) --[[@as vim.lsp.ClientConfig]], buffer)
 end
 
 ---The running sidecar that the current buffer belongs to, else the one used last.
@@ -187,7 +182,7 @@ end
 ---@return mcp_sidecar.Picture
 function M.picture()
   local client = M.current()
-  return client and pictures.all[client.id] or { servers = {}, approvals = {}, busy = 0 }
+  return client and pictures.all[client.id] or pictures.empty(-1)
 end
 
 ---Calls back with a sidecar that is ready, started in the current workspace if none runs.
@@ -200,39 +195,22 @@ function M.ensure(ready)
   if not id then
     return ready(nil, problem or "the sidecar could not be started; :checkhealth mcp_sidecar tells more")
   end
-  local deadline, offs = assert(vim.uv.new_timer()), {}
+  local offs, settled = {}, false
   local function settle(trouble)
-    if deadline:is_closing() then return end
-    deadline:close()
+    if settled then return end
+    settled = true
     vim.iter(offs):each(function(off) off() end)
     ready(not trouble and vim.lsp.get_client_by_id(id) or nil, trouble)
   end
-  offs = {
-    M.on("ready", function(started)
-      if started == id then settle() end
-    end),
-    M.on("exit", function(ended)
-      if ended.client_id == id then
-        settle("the sidecar ended at once; `:Mcp log` and :checkhealth mcp_sidecar tell more")
-      end
-    end),
-  }
-  deadline:start(
-    READY_MS,
-    0,
-    vim.schedule_wrap(
-      function() settle(("the sidecar did not get ready within %d s; `:Mcp log` tells more"):format(READY_MS / 1000)) end
-    )
-  )
-end
-
----Counts the calls of ours that run.
-local function count(client, command, by)
-  local picture = client and pictures.all[client.id]
-  if picture and command == "mcp.tool.call" then
-    picture.busy = math.max(0, picture.busy + by)
-    pictures.publish()
-  end
+  offs[1] = M.on("ready", function(started)
+    if started == id then settle() end
+  end)
+  offs[2] = M.on("exit", function(ended)
+    if ended.client_id ~= id then return end
+    settle("the sidecar ended at once; `:Mcp log` and :checkhealth mcp_sidecar tell more")
+  end)
+  local late = ("the sidecar did not get ready within %d s; `:Mcp log` tells more"):format(READY_MS / 1000)
+  vim.defer_fn(function() settle(late) end, READY_MS)
 end
 
 ---Sends one command. The callback runs exactly once, whatever happens: also when the sidecar dies meanwhile.
@@ -243,19 +221,27 @@ end
 ---@return fun() cancel
 function M.command(command, params, callback, opts)
   opts, callback = opts or {}, callback or M.complain
-  local over, cancelled, client, id, token = false, false, nil, nil, nil
-  local before = require("mcp_sidecar.unsaved").now()
+  local over, cancelled, token = false, false, nil
+  local client, id ---@type vim.lsp.Client?, integer?
+  local before = unsaved.now()
+  ---A call of ours that runs is counted.
+  local function count(by)
+    local picture = client and command == "mcp.tool.call" and pictures.all[client.id]
+    if not picture then return end
+    picture.busy = picture.busy + by
+    pictures.publish()
+  end
   local function settle(err, result)
     if over then return end
     over = true
-    if id and pending[client.id] then pending[client.id][id] = nil end
     if token then progress[token] = nil end
-    if id then count(client, command, -1) end
+    if client and id then
+      (pending[client.id] or {})[id] = nil
+      count(-1)
+    end
     err, result = compat.plain(err), compat.plain(result)
     callback(err, result)
-    local left = type(result) == "table"
-      and result.unsaved
-      and require("mcp_sidecar.unsaved").save(result.unsaved, before)
+    local left = type(result) == "table" and result.unsaved and unsaved.save(result.unsaved, before)
     if left then M.warn(left) end
   end
   local function send(ready, problem)
@@ -273,11 +259,10 @@ function M.command(command, params, callback, opts)
       return vim.schedule(function() settle({ code = NOT_RUNNING, message = "the sidecar is not running" }) end)
     end
     id = number
-    count(client, command, 1)
-    if not over then
-      pending[client.id] = pending[client.id] or {}
-      pending[client.id][id] = settle
-    end
+    count(1)
+    if over then return count(-1) end
+    pending[client.id] = pending[client.id] or {}
+    pending[client.id][number] = settle
   end
   if opts.client then
     send(opts.client)
@@ -325,32 +310,30 @@ function M.stop()
   end
 end
 
----Ends the sidecar and starts it again, with the buffers that it had.
+---Ends the sidecar and starts it again.
 ---@param done? fun(client?: vim.lsp.Client, problem?: string)
 function M.restart(done)
   done = done or function() end
-  local client = M.current()
+  local client, off = M.current(), function() end
   if not client then return M.ensure(done) end
-  local root = pictures.all[client.id] and pictures.all[client.id].root or client.config.root_dir
-  local buffers = vim.tbl_keys(client.attached_buffers)
-  local off
   off = M.on("exit", function(ended)
     if ended.client_id ~= client.id then return end
     off()
-    M.start_again(root, buffers)
+    M.start_again(ended.root or config.workspace())
     M.ensure(done)
   end)
   M.stop()
 end
 
+---Starts a sidecar for a workspace, with the files of it that are open.
 ---@param root string
----@param buffers integer[]
-function M.start_again(root, buffers)
-  local attached = false
-  for _, buffer in ipairs(buffers) do
-    if vim.api.nvim_buf_is_loaded(buffer) then attached = M.start(root, buffer) ~= nil or attached end
+function M.start_again(root)
+  local id ---@type integer?
+  for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
+    local is_file = vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].buftype == ""
+    if is_file and config.root(buffer) == root then id = M.start(root, buffer) end
   end
-  if not attached then M.start(root) end
+  if not id then M.start(root) end
 end
 
 local group = vim.api.nvim_create_augroup("mcp_sidecar_client", {})

@@ -1,15 +1,15 @@
 --- `:Mcp {what} {which}`: one table of subcommands, and how each is completed.
 
+local actions = require("mcp_sidecar.actions")
 local client = require("mcp_sidecar.client")
 local look = require("mcp_sidecar.ui.look")
 
 local M = {}
 
+---@return string[]
 local function servers()
   return vim.tbl_map(function(server) return server.name end, require("mcp_sidecar").servers())
 end
-
-local function all_or_servers() return vim.list_extend({ "all" }, servers()) end
 
 local function tools()
   local names = {}
@@ -23,60 +23,82 @@ end
 
 local function programs() return require("mcp_sidecar.manage").programs end
 
+---Shows lines that were made from an answer of the sidecar.
+---@param lines string[]
+---@param none string
+---@param title string
+local function tell(lines, none, title) look.peek(#lines > 0 and lines or { none }, title) end
+
+---@param name? string `server/tool`
+---@return string? server, string? tool
+local function split_tool(name) return (name or ""):match("^([^/]+)/(.+)$") end
+
+---@class mcp_sidecar.Subcommand
+---@field [1] fun(arguments: string[], command: vim.api.keyset.create_user_command.command_args)
+---@field [2]? fun(): string[] completes its argument
+
 local function dashboard(view)
-  return function(_, command) require("mcp_sidecar.ui.dashboard").open(view, command.smods) end
+  return { function(_, command) require("mcp_sidecar.ui.dashboard").open(view, command.smods) end }
 end
 
----Asks for a server where none was named, then runs.
-local function with_server(run)
-  return function(arguments)
-    if arguments[1] then return run(arguments[1], arguments) end
-    client.ensure(function(_, problem)
-      local names = servers()
-      if problem or #names == 0 then return client.complain(problem or "no servers: describe one in mcp.json") end
-      look.choose(names, { prompt = "Server: ", kind = "mcp_server" }, run)
-    end)
+-- These may be done to all servers at once.
+local on_all = { start = true, stop = true, restart = true }
+
+---An action on the server that is named, or else picked.
+---@param name string
+---@return mcp_sidecar.Subcommand
+local function on_server(name)
+  local function run(server)
+    if server == "all" and on_all[name] then return client.command("mcp.server." .. name, { all = true }) end
+    -- One that was not heard of yet: whether there is such a server, the sidecar will say.
+    local unknown = { name = server, scope = "project", status = "stopped", enabled = false }
+    actions[name](client.picture().servers[server] or unknown --[[@as mcp_sidecar.Server]])
   end
-end
-
----Sends a command for a server, or for all.
-local function send(command, extra)
-  return with_server(function(server)
-    local params = server == "all" and { all = true } or { server = server }
-    client.command(command, vim.tbl_extend("force", params, extra or {}))
-  end)
+  local function pick(_, problem)
+    if problem then return client.complain(problem) end
+    local none = "no servers yet: `:Mcp add`, or describe one in mcp.json"
+    look.choose(servers(), { prompt = "Server: ", kind = "mcp_server", none = none }, run)
+  end
+  return {
+    function(arguments)
+      if arguments[1] then return run(arguments[1]) end
+      client.ensure(pick)
+    end,
+    function() return vim.list_extend(on_all[name] and { "all" } or {}, servers()) end,
+  }
 end
 
 ---Why tools have the levels that they have.
-local function explain(policies)
-  local lines = {}
-  for _, policy in ipairs(policies) do
-    table.insert(lines, ("`%s`  **%s**  %s"):format(policy.tool, policy.level, policy.source))
-    for _, hidden in ipairs(policy.hides or {}) do
-      table.insert(
-        lines,
-        "  instead of " .. (type(hidden) == "table" and table.concat(vim.tbl_values(hidden), " ") or hidden)
-      )
+local function policy(arguments)
+  local server, tool = split_tool(arguments[1])
+  client.fetch("mcp.policies", { server = server, tool = tool }, function(result)
+    local lines = {}
+    for _, each in ipairs(result.policies) do
+      table.insert(lines, ("`%s`  **%s**  %s"):format(each.tool, each.level, each.source))
+      for _, hidden in ipairs(each.hides or {}) do
+        local told = type(hidden) == "table" and table.concat(vim.tbl_values(hidden), " ") or hidden
+        table.insert(lines, "  instead of " .. told)
+      end
     end
-  end
-  look.peek(#lines > 0 and lines or { "No such tool." }, "why")
+    tell(lines, "No such tool.", "why")
+  end)
 end
 
 ---How servers and their tools have done.
-local function tell_metrics(servers_now)
-  local lines, took = {}, look.duration
-  for _, server in ipairs(servers_now) do
-    local times = ("up in %s, listed in %s"):format(took(server.startMs), took(server.discoverMs))
-    table.insert(lines, ("**%s**  %s, %d restarts"):format(server.server, times, server.restarts or 0))
-    for _, tool in ipairs(server.tools) do
-      local spread = ("half within %s, 95 %% within %s"):format(took(tool.p50Ms), took(tool.p95Ms))
-      table.insert(lines, ("- `%s`  %d calls, %d errors, %s"):format(tool.tool, tool.calls, tool.errors, spread))
+local function metrics(arguments)
+  client.fetch("mcp.metrics", { server = arguments[1] }, function(result)
+    local lines, took = {}, look.duration
+    for _, server in ipairs(result.servers) do
+      local times = ("up in %s, listed in %s"):format(took(server.startMs), took(server.discoverMs))
+      table.insert(lines, ("**%s**  %s, %d restarts"):format(server.server, times, server.restarts or 0))
+      for _, tool in ipairs(server.tools) do
+        local spread = ("half within %s, 95 %% within %s"):format(took(tool.p50Ms), took(tool.p95Ms))
+        table.insert(lines, ("- `%s`  %d calls, %d errors, %s"):format(tool.tool, tool.calls, tool.errors, spread))
+      end
     end
-  end
-  look.peek(#lines > 0 and lines or { "No server has run yet." }, "metrics")
+    tell(lines, "No server has run yet.", "metrics")
+  end)
 end
-
-local function split_tool(name) return (name or ""):match("^([^/]+)/(.+)$") end
 
 local function call(arguments, command)
   local form, opts = require("mcp_sidecar.ui.call"), {}
@@ -85,11 +107,6 @@ local function call(arguments, command)
   end
   if arguments[1] then return form.start(arguments[1], opts) end
   form.pick(opts)
-end
-
-local function policy(arguments)
-  local server, tool = split_tool(arguments[1])
-  client.fetch("mcp.policies", { server = server, tool = tool }, function(result) explain(result.policies) end)
 end
 
 local function level(arguments)
@@ -118,58 +135,39 @@ local function reload()
   end)
 end
 
-local function metrics(arguments)
-  client.fetch("mcp.metrics", { server = arguments[1] }, function(result) tell_metrics(result.servers) end)
-end
-
-local function toggle(name)
-  local server = client.picture().servers[name] or {}
-  client.command("mcp.server.toggle", { server = name, enabled = server.enabled == false })
-end
-
-local function up()
-  client.restart(function(_, problem) client.complain(problem) end)
-end
-
----What runs, and what completes its argument.
----@type table<string, { [1]: fun(arguments: string[], command: table), [2]?: fun(): string[] }>
+---@type table<string, mcp_sidecar.Subcommand?>
 local subcommands = {
-  start = { send("mcp.server.start"), all_or_servers },
-  stop = { send("mcp.server.stop"), all_or_servers },
-  restart = { send("mcp.server.restart"), all_or_servers },
-  toggle = { with_server(toggle), servers },
-  trust = { with_server(function(name) require("mcp_sidecar.ui.approval").trust(name) end), servers },
-  distrust = { send("mcp.server.trust", { trusted = false }), servers },
-  auth = { send("mcp.server.auth"), servers },
-  signout = { send("mcp.server.auth", { signOut = true }), servers },
-  enable = { send("mcp.server.enable", { enabled = true }), servers },
-  disable = { send("mcp.server.enable", { enabled = false }), servers },
-  logs = { with_server(function(name) require("mcp_sidecar.ui.logs").open(name) end), servers },
-  test = { with_server(function(name) require("mcp_sidecar.ui.result").test({ server = name }) end), servers },
-  metrics = { metrics, servers },
-  tools = { dashboard("tools") },
-  calls = { dashboard("calls") },
-  grants = { dashboard("grants") },
-  approvals = { dashboard("approvals") },
+  tools = dashboard("tools"),
+  calls = dashboard("calls"),
+  grants = dashboard("grants"),
+  approvals = dashboard("approvals"),
   approve = { function() require("mcp_sidecar.ui.approval").focus() end },
   call = { call, tools },
   again = { function() require("mcp_sidecar.ui.call").again() end },
   policy = { policy, tools },
   level = { level, tools },
+  metrics = { metrics, servers },
   resources = { function(arguments) require("mcp_sidecar.resources").pick(arguments[1]) end, servers },
   prompts = { function(arguments) require("mcp_sidecar.prompts").pick(arguments[1]) end },
   config = { open_config },
   reload = { reload },
   add = { function(arguments) require("mcp_sidecar.manage").add(arguments[1]) end },
-  remove = { with_server(function(name) require("mcp_sidecar.manage").remove(name) end), servers },
-  move = { with_server(function(name) require("mcp_sidecar.manage").move(name) end), servers },
   import = { function(arguments) require("mcp_sidecar.manage").import(arguments[1]) end, programs },
   export = { function(arguments) require("mcp_sidecar.manage").export(arguments[1]) end, programs },
   doctor = { function() vim.cmd.checkhealth("mcp_sidecar") end },
   log = { function() require("mcp_sidecar.ui.logs").own() end },
-  up = { up },
+  up = {
+    function()
+      client.restart(function(_, problem) client.complain(problem) end)
+    end,
+  },
   down = { client.stop },
 }
+for name in
+  vim.gsplit("start stop restart toggle trust distrust auth signout enable disable logs test remove move", " ")
+do
+  subcommands[name] = on_server(name)
+end
 
 ---@return string[]
 function M.names()
@@ -187,14 +185,15 @@ function M.complete(lead, line)
   return vim.tbl_filter(function(name) return vim.startswith(name, lead) end, completes and completes() or {})
 end
 
----@param command table as nvim_create_user_command gives it
+---@param command vim.api.keyset.create_user_command.command_args
 function M.run(command)
   local name = command.fargs[1]
   if not name then return require("mcp_sidecar.ui.dashboard").open(nil, command.smods) end
-  if not subcommands[name] then
+  local subcommand = subcommands[name]
+  if not subcommand then
     return client.complain((":Mcp has no `%s`; there are %s"):format(name, table.concat(M.names(), ", ")))
   end
-  subcommands[name][1](vim.list_slice(command.fargs, 2), command)
+  subcommand[1](vim.list_slice(command.fargs, 2), command)
 end
 
 return M

@@ -43,6 +43,14 @@ function M.cancel(client, id) method(client, "cancel_request", id) end
 function M.stop(client) method(client, "stop") end
 function M.is_stopped(client) return method(client, "is_stopped") end
 
+---What the user made of a client's config, where there is a place to say so.
+---@param name string
+---@return vim.lsp.Config?
+function M.config(name)
+  local configs = vim.lsp.config --[[@as table<string, vim.lsp.Config>?]]
+  return has11 and configs and configs[name] or nil
+end
+
 ---Starts a client, or finds the one that runs already for this root.
 ---@param config vim.lsp.ClientConfig
 ---@param buffer? integer to attach
@@ -50,31 +58,22 @@ function M.is_stopped(client) return method(client, "is_stopped") end
 function M.start(config, buffer)
   if buffer then return vim.lsp.start(config, { bufnr = buffer }) end
   if has11 then return vim.lsp.start(config, { attach = false }) end
-  return vim.lsp.start_client(config)
+  return (vim.lsp.start_client(config))
 end
 
----@type table<integer, boolean> buffers with lenses
-local shown = {}
+---@type table<integer, boolean?> buffers whose lenses are kept fresh
+local lensed = {}
 
----Code lenses of a buffer: 0.12 keeps them fresh by itself.
+---Code lenses of a buffer. 0.12 keeps them fresh by itself; before, somebody has to ask again when a server has changed.
+---@param buffer integer
 function M.lenses(buffer)
-  if has12 then
-    vim.lsp.codelens.enable(true, { bufnr = buffer })
-  else
-    shown[buffer] = true
-    vim.lsp.codelens.refresh({ bufnr = buffer })
+  if has12 then return vim.lsp.codelens.enable(true, { bufnr = buffer }) end
+  local function refresh()
+    if vim.api.nvim_buf_is_loaded(buffer) then vim.lsp.codelens.refresh({ bufnr = buffer }) end
   end
-end
-
----Before 0.12, somebody has to ask for them again when a server has changed.
-function M.refresh_lenses()
-  for buffer in pairs(has12 and {} or shown) do
-    if vim.api.nvim_buf_is_loaded(buffer) then
-      vim.lsp.codelens.refresh({ bufnr = buffer })
-    else
-      shown[buffer] = nil
-    end
-  end
+  refresh()
+  if not lensed[buffer] then require("mcp_sidecar.events").on("servers", refresh) end
+  lensed[buffer] = true
 end
 
 M.has_enable = has11

@@ -2,38 +2,32 @@
 
 ---@class mcp_sidecar.Config
 ---@field cmd? string|string[] the binary, or the whole command line
----@field icons? boolean false: plain ASCII
 ---@field lens? boolean status and buttons above each server of a config file
 ---@field editor_server? boolean offer this Neovim's buffers, diagnostics and selection as the MCP server `nvim`
 ---@field auto_focus? boolean let an approval take the focus when you have not typed for a second
----@field settings? table settings that go to the sidecar, as in its config.toml
+---@field settings? table<string, any> settings that go to the sidecar, as in its config.toml
 
 local M = {}
 
 ---@type mcp_sidecar.Config
-M.defaults = { icons = true, lens = true, editor_server = false, auto_focus = true, settings = {} }
-
-local kinds =
-  { icons = "boolean", lens = "boolean", editor_server = "boolean", auto_focus = "boolean", settings = "table" }
+M.defaults = { lens = true, editor_server = false, auto_focus = true, settings = {} }
 
 -- As the sidecar looks for them, in each workspace folder.
 local files = { "mcp.json", ".mcp.json", "mcp.local.json", ".vscode/mcp.json", ".cursor/mcp.json" }
 
----What is wrong with `vim.g.mcp_sidecar`, a sentence each. A wrong option keeps its default.
+---What `vim.g.mcp_sidecar` says, and what is wrong with it, a sentence each. A wrong option keeps its default.
 ---@return mcp_sidecar.Config options, string[] complaints
 local function read()
   local given = vim.g.mcp_sidecar
   if type(given) == "function" then given = given() end
   local options, complaints = vim.deepcopy(M.defaults), {}
   for key, value in pairs(type(given) == "table" and given or {}) do
-    if key == "cmd" and (type(value) == "string" or (type(value) == "table" and type(value[1]) == "string")) then
-      options.cmd = value
-    elseif key == "cmd" then
-      table.insert(complaints, "vim.g.mcp_sidecar.cmd must be a string or a list of strings")
-    elseif not kinds[key] then
+    local wanted = key == "cmd" and "string" or type(M.defaults[key])
+    local whole_command = key == "cmd" and type(value) == "table" and type(value[1]) == "string"
+    if wanted == "nil" then
       table.insert(complaints, ("vim.g.mcp_sidecar has no option `%s`"):format(key))
-    elseif type(value) ~= kinds[key] then
-      table.insert(complaints, ("vim.g.mcp_sidecar.%s must be a %s"):format(key, kinds[key]))
+    elseif type(value) ~= wanted and not whole_command then
+      table.insert(complaints, ("vim.g.mcp_sidecar.%s must be a %s"):format(key, wanted))
     else
       options[key] = value
     end
@@ -41,21 +35,17 @@ local function read()
   return options, complaints
 end
 
-local options, complaints
+---@type mcp_sidecar.Config?
+local options
 
 ---@return mcp_sidecar.Config
 function M.get()
-  if not options then
-    options, complaints = read()
-  end
+  options = options or read()
   return options
 end
 
 ---@return string[]
-function M.complaints()
-  M.get()
-  return complaints
-end
+function M.complaints() return select(2, read()) end
 
 ---Forgets what was read, after `setup()` changed it.
 function M.forget() options = nil end
@@ -66,12 +56,13 @@ function M.forget() options = nil end
 function M.cmd()
   local given = M.get().cmd
   if given then
-    local cmd = type(given) == "table" and vim.deepcopy(given) or { given }
-    cmd[1] = vim.fs.normalize(cmd[1])
-    if vim.fn.executable(cmd[1]) == 1 then return cmd end
-    return nil, ("`%s` of vim.g.mcp_sidecar.cmd cannot be executed"):format(cmd[1])
+    ---@type string[]
+    local words = type(given) == "table" and given or { given }
+    local program = vim.fs.normalize(words[1] or "")
+    if vim.fn.executable(program) == 1 then return vim.list_extend({ program }, words, 2) end
+    return nil, ("`%s` of vim.g.mcp_sidecar.cmd cannot be executed"):format(program)
   end
-  local here = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p")
+  local here = vim.fn.fnamemodify(assert(debug.getinfo(1, "S")).source:sub(2), ":p")
   local repository = vim.fn.fnamemodify(here, ":h:h:h:h:h")
   for _, program in ipairs({
     repository .. "/target/release/mcp-sidecar",
@@ -80,10 +71,8 @@ function M.cmd()
   }) do
     if vim.fn.executable(program) == 1 then return { program } end
   end
-  return nil,
-    ("mcp-sidecar is not installed: run `cargo build --release` in %s, put it into PATH, or set vim.g.mcp_sidecar.cmd"):format(
-      repository
-    )
+  local remedies = "run `cargo build --release` in %s, put it into PATH, or set vim.g.mcp_sidecar.cmd"
+  return nil, "mcp-sidecar is not installed: " .. remedies:format(repository)
 end
 
 ---@return string
@@ -94,29 +83,24 @@ function M.user_file()
 end
 
 ---@param path string
+---@return boolean
 function M.is_config_file(path)
   path = vim.fs.normalize(path)
-  if path == M.user_file() then return true end
-  for _, file in ipairs(files) do
-    if vim.endswith(path, "/" .. file) then return true end
-  end
-  return false
+  return path == M.user_file() or vim.iter(files):any(function(file) return vim.endswith(path, "/" .. file) end)
 end
 
 ---The nearest folder, from this one up, that holds a config file.
 ---@param folder string
 ---@return string?
-function M.folder_with_config(folder)
+local function folder_with_config(folder)
   local user = M.user_file()
-  while folder and folder ~= "" do
-    for _, file in ipairs(files) do
-      local path = folder .. "/" .. file
-      if path ~= user and vim.uv.fs_stat(path) then return folder end
-    end
-    local above = vim.fs.dirname(folder)
-    if above == folder then return nil end
-    folder = above
+  local function holds_one(place)
+    return vim.iter(files):any(function(file)
+      local path = vim.fs.joinpath(place, file)
+      return path ~= user and vim.uv.fs_stat(path) ~= nil
+    end)
   end
+  return holds_one(folder) and folder or vim.iter(vim.fs.parents(folder)):find(holds_one)
 end
 
 ---The workspace that a buffer belongs to; nil when no config file speaks for it.
@@ -127,22 +111,17 @@ function M.root(buffer)
   if path == "" or path:match("^%a[%w+.-]+:") then return nil end
   path = vim.fs.normalize(vim.fn.fnamemodify(path, ":p"))
   if path == M.user_file() then return M.workspace() end
-  local found = M.folder_with_config(vim.fs.dirname(path))
+  local found = folder_with_config(vim.fs.dirname(path))
   -- A config file that is not written yet speaks for its folder all the same.
-  if not found and M.is_config_file(path) then
-    found = vim.fs.dirname(path)
-    if found:match("/%.vscode$") or found:match("/%.cursor$") then found = vim.fs.dirname(found) end
-  end
-  return found
+  if found or not M.is_config_file(path) then return found end
+  return (vim.fs.dirname(path):gsub("/%.vscode$", ""):gsub("/%.cursor$", ""))
 end
 
 ---Where `:Mcp` works when no buffer says it: around the current folder.
 ---@return string
 function M.workspace()
   local here = vim.fs.normalize(vim.fn.getcwd())
-  if M.folder_with_config(here) then return M.folder_with_config(here) end
-  local git = vim.fs.find(".git", { path = here, upward = true })[1]
-  return git and vim.fs.dirname(git) or here
+  return folder_with_config(here) or vim.fs.root(here, ".git") or here
 end
 
 return M

@@ -1,6 +1,7 @@
 --- The MCP server `nvim`: what is open here, what is selected, and what is wrong with it. Only looks.
 
 local looks = { readOnlyHint = true, openWorldHint = false }
+---@type table<integer, string>
 local severities = { "error", "warning", "information", "hint" }
 
 ---The window of a file that the user was in last: never one of our own.
@@ -38,10 +39,11 @@ local function buffers()
   return { buffers = found }
 end
 
+---@param arguments { path?: string, first?: integer, last?: integer }
 local function read(arguments)
   local buffer = find(arguments.path)
-  local first, last = (arguments.first or 1) - 1, arguments.last or -1
-  return table.concat(vim.api.nvim_buf_get_lines(buffer, first, last, false), "\n")
+  local first, last = arguments.first or 1, arguments.last or -1
+  return table.concat(vim.api.nvim_buf_get_lines(buffer, first - 1, last, false), "\n")
 end
 
 local function diagnostics(arguments)

@@ -1,43 +1,43 @@
---- Who wants to hear of what: listeners in Lua, and `User` autocommands for everybody else.
+--- Who hears of what. Every event is a `User` autocommand, for listeners in Lua as for everybody else: one that fails
+--- is told to the user and does not keep the others from hearing.
 
 local M = {}
 
----@type table<string, fun(data: any)[]>
-local listeners = {}
+local group = vim.api.nvim_create_augroup("mcp_sidecar_events", {})
 
-local autocommands = {
+---@alias mcp_sidecar.Event "servers"|"approvals"|"tools"|"call"|"log"|"reload"|"resource"|"ready"|"exit"
+
+---@type table<mcp_sidecar.Event, string>
+local patterns = {
   servers = "McpServerChanged",
   approvals = "McpApproval",
   tools = "McpToolsChanged",
   call = "McpCallFinished",
+  log = "McpLog",
   reload = "McpConfigReloaded",
+  resource = "McpResourceUpdated",
+  ready = "McpReady",
+  exit = "McpExit",
 }
 
----@param event "servers"|"approvals"|"tools"|"call"|"log"|"reload"|"resource"|"ready"|"exit"
+---@param event mcp_sidecar.Event
 ---@param listener fun(data: any)
 ---@return fun() off
 function M.on(event, listener)
-  listeners[event] = listeners[event] or {}
-  table.insert(listeners[event], listener)
-  return function()
-    for place, known in ipairs(listeners[event]) do
-      if known == listener then
-        table.remove(listeners[event], place)
-        return
-      end
-    end
-  end
+  local id = vim.api.nvim_create_autocmd("User", {
+    group = group,
+    pattern = patterns[event],
+    -- What a listener opens is a buffer like any other, with events of its own.
+    nested = true,
+    callback = function(args) listener(args.data) end,
+  })
+  return function() pcall(vim.api.nvim_del_autocmd, id) end
 end
 
----One listener that fails does not keep the others from hearing.
+---@param event mcp_sidecar.Event
+---@param data any
 function M.emit(event, data)
-  for _, listener in ipairs(vim.list_slice(listeners[event] or {})) do
-    local ok, problem = pcall(listener, data)
-    if not ok then vim.notify(problem, vim.log.levels.ERROR, { title = "mcp-sidecar" }) end
-  end
-  if autocommands[event] then
-    vim.api.nvim_exec_autocmds("User", { pattern = autocommands[event], modeline = false, data = data })
-  end
+  vim.api.nvim_exec_autocmds("User", { pattern = patterns[event], modeline = false, data = data })
 end
 
 return M

@@ -5,13 +5,10 @@ local M = {}
 local health = vim.health
 
 local function neovim()
-  if vim.fn.has("nvim-0.11") == 1 then
-    health.ok("Neovim " .. tostring(vim.version()))
-  elseif vim.fn.has("nvim-0.10") == 1 then
-    health.ok("Neovim 0.10; from 0.11 on the client can be changed with vim.lsp.config()")
-  else
-    health.error("Neovim is too old", { "0.10 is the oldest that works, 0.11 or later is better" })
+  if vim.fn.has("nvim-0.10") == 0 then
+    return health.error("Neovim is too old", { "0.10 is the oldest that works, 0.11 or later is better" })
   end
+  health.ok("Neovim is new enough")
 end
 
 ---@return boolean
@@ -30,46 +27,28 @@ local function binary()
     health.error(("`%s --version` failed"):format(cmd[1]), { vim.trim(done.stderr or "") })
     return false
   end
-  health.ok(("%s (%s)"):format(vim.trim(done.stdout), cmd[1]))
+  health.ok(("%s (%s)"):format(vim.trim(done.stdout or ""), cmd[1]))
   return true
 end
 
----Asks the sidecar and waits: a report is read when it is complete.
-local function ask(command)
-  local client = require("mcp_sidecar.client")
-  local over, failure, answer = false, nil, nil
-  client.command(command, nil, function(err, result)
-    over, failure, answer = true, err, result
-  end)
-  vim.wait(5000, function() return over end, 10)
-  return answer, failure and failure.message or (not over and "no answer within 5 s") or nil
-end
-
+---What the sidecar itself finds, after who it is. A report is read when it is complete, so it is waited for.
 local function workspace()
   local client = require("mcp_sidecar.client")
-  local files, problem = ask("mcp.config")
-  if not files then return health.error("the sidecar does not answer: " .. problem, { "`:Mcp log` shows its log" }) end
+  local over, failure, report = false, nil, nil
+  client.command("mcp.doctor", nil, function(err, result)
+    over, failure, report = true, err, result
+  end)
+  vim.wait(5000, function() return over end, 10)
   local running = client.current()
-  local own = ((running.server_capabilities.experimental or {}).mcpSidecar or {})
+  if not (report and running) then
+    local why = failure and failure.message or "no answer within 5 s"
+    return health.error("the sidecar does not answer: " .. why, { "`:Mcp log` shows its log" })
+  end
+  local own = ((running.server_capabilities or {}).experimental or {}).mcpSidecar or {}
   if own.protocol == 1 then
-    health.ok(
-      ("sidecar %s runs, protocol %d, workspace %s"):format(own.version, own.protocol, client.picture().root or "?")
-    )
+    health.ok(("sidecar %s runs, protocol 1, workspace %s"):format(own.version, client.picture().root or "?"))
   else
     health.warn("this plugin speaks protocol 1, the sidecar " .. tostring(own.protocol), { "update both" })
-  end
-  for _, file in ipairs(files.files) do
-    if file.exists and file.valid then
-      health.ok(
-        ("%s (%s): %s"):format(
-          file.path,
-          file.scope,
-          #file.servers > 0 and table.concat(file.servers, ", ") or "no servers"
-        )
-      )
-    elseif file.exists then
-      health.warn(("%s (%s) has mistakes"):format(file.path, file.scope), { "open it: each is marked at its place" })
-    end
   end
   for _, server in ipairs(require("mcp_sidecar").servers()) do
     if server.status == "failed" then
@@ -80,12 +59,12 @@ local function workspace()
       health.ok(("%s: %s, %d tools"):format(server.name, server.status, server.toolCount))
     end
   end
-  local report = ask("mcp.doctor")
-  for _, check in ipairs(report and report.checks or {}) do
+  for _, check in ipairs(report.checks) do
+    local text = ("%s: %s"):format(check.name, check.message)
     if check.ok then
-      health.ok(("%s: %s"):format(check.name, check.message))
+      health.ok(text)
     else
-      health.warn(("%s: %s"):format(check.name, check.message), check.fix and { check.fix } or nil)
+      health.warn(text, { check.fix })
     end
   end
 end
@@ -93,11 +72,6 @@ end
 function M.check()
   health.start("mcp-sidecar: Neovim")
   neovim()
-  if pcall(vim.treesitter.language.inspect, "markdown") then
-    health.ok("results in markdown are coloured by tree-sitter")
-  else
-    health.info("no markdown parser: results in markdown are shown plain")
-  end
   health.start("mcp-sidecar: binary")
   if binary() then
     health.start("mcp-sidecar: workspace")

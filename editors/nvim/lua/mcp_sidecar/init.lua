@@ -12,50 +12,107 @@ local M = {}
 ---@field scope string
 ---@field file? string
 ---@field line? integer
+---@field hides { scope: string, file?: string }[]
 ---@field needsTrust boolean
 ---@field trustDiff? string
+---@field serverInfo? { name: string, version?: string }
+---@field protocolVersion? string
+---@field instructions? string
+---@field pid? integer
+---@field startedAt? string
 ---@field toolCount integer
 ---@field resourceCount integer
 ---@field promptCount integer
----@field tools { name: string, description: string, annotations: table }[]
+---@field tools { name: string, description: string, annotations: mcp_sidecar.Annotations }[]
 ---@field latencyMs? number
 ---@field restarts integer
 ---@field warnings string[]
+---@field config table<string, any> as written
+
+---@class mcp_sidecar.Annotations what a tool says about itself
+---@field readOnly? boolean
+---@field destructive? boolean
+---@field idempotent? boolean
+---@field openWorld? boolean
 
 ---@class mcp_sidecar.Tool a tool, as `mcp.tools` lists it
 ---@field name string `mcp__server__tool`
 ---@field server string
 ---@field tool string
+---@field title? string
 ---@field description string
----@field inputSchema table
----@field annotations table
+---@field inputSchema mcp_sidecar.Schema
+---@field annotations mcp_sidecar.Annotations
 ---@field level string
----@field source string
+---@field source string where the level comes from
+---@field changed? boolean since the user allowed it
 
 ---@class mcp_sidecar.Approval a question that waits for the user
 ---@field id string
 ---@field kind "tool"|"trust"|"elicitation"|"input"
 ---@field server string
 ---@field tool? string
----@field arguments? table
+---@field arguments? table<string, any>
 ---@field title string
 ---@field detail string
----@field annotations? table
----@field requester { kind: string, name?: string }
+---@field annotations? mcp_sidecar.Annotations
+---@field requester mcp_sidecar.Requester
 ---@field options string[]
 ---@field diff? string
----@field schema? table
+---@field schema? mcp_sidecar.Schema
 ---@field url? string
+---@field createdAt string
+---@field client_id integer the sidecar that asks
+
+---@alias mcp_sidecar.Requester { kind: "user"|"plugin"|"agent", name?: string }
+
+---@class mcp_sidecar.Call an entry of the call log
+---@field callId string
+---@field time string
+---@field server string
+---@field tool string
+---@field requester mcp_sidecar.Requester
+---@field decision string
+---@field decidedBy string
+---@field success boolean
+---@field error? string
+---@field durationMs number
+
+---@class mcp_sidecar.Grant what the user has allowed for longer
+---@field id string
+---@field server string
+---@field tool string
+---@field level string
+---@field scope string
+---@field since? string
+
+---@class mcp_sidecar.LogLine
+---@field server string
+---@field time string
+---@field source? string
+---@field level? string
+---@field text string
 
 ---@class mcp_sidecar.Result what a tool gave
 ---@field callId string
----@field content table[]
+---@field content mcp_sidecar.Content[]
 ---@field structuredContent? any
 ---@field isError boolean
 ---@field durationMs number
 ---@field decision string
 ---@field server string
 ---@field tool string
+
+---@class mcp_sidecar.Content a block of what a tool gave, as MCP has it
+---@field type "text"|"image"|"audio"|"resource"|"resource_link"
+---@field text? string
+---@field data? string base64
+---@field mimeType? string
+---@field resource? { uri: string, mimeType?: string, text?: string, blob?: string }
+---@field uri? string
+---@field name? string
+---@field title? string
+---@field description? string
 
 ---Sets options, for those whose plugin manager calls this. The same as assigning `vim.g.mcp_sidecar`.
 ---@param options? mcp_sidecar.Config
@@ -73,7 +130,7 @@ function M.servers()
 end
 
 ---The tools that may be called, with schemas and levels.
----@param callback fun(err?: table, tools?: mcp_sidecar.Tool[])
+---@param callback fun(err?: mcp_sidecar.Error, tools?: mcp_sidecar.Tool[])
 ---@param opts? { server?: string, all?: boolean }
 function M.tools(callback, opts)
   require("mcp_sidecar.client").command(
@@ -96,7 +153,7 @@ end
 ---@param tool string `mcp__server__tool` or `server/tool`
 ---@param arguments? table
 ---@param opts? { requester?: string, timeoutMs?: integer, workflow?: string, progress?: fun(value: table) }
----@param callback fun(err?: table, result?: mcp_sidecar.Result)
+---@param callback fun(err?: mcp_sidecar.Error, result?: mcp_sidecar.Result)
 ---@return fun() cancel
 function M.call(tool, arguments, opts, callback)
   opts = opts or {}
@@ -110,7 +167,7 @@ function M.call(tool, arguments, opts, callback)
 end
 
 ---Hears of changes. The same are `User` autocommands: McpServerChanged, McpApproval, McpCallFinished, …
----@param event "servers"|"approvals"|"tools"|"call"|"log"|"reload"|"resource"|"ready"|"exit"
+---@param event mcp_sidecar.Event
 ---@param listener fun(data: any)
 ---@return fun() off
 function M.on(event, listener) return require("mcp_sidecar.client").on(event, listener) end

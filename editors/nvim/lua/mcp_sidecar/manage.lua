@@ -8,16 +8,15 @@ local M = {}
 ---The programs whose files are understood.
 M.programs = { "vscode", "claude", "claude-desktop", "cursor", "windsurf", "zed", "cline", "codex", "mcphub" }
 
+local scopes =
+  { project = "for everybody on this project", ["local"] = "for you on this project", user = "for you everywhere" }
+
 ---@param done fun(scope: string)
 ---@param but? string a scope that is not offered
 local function pick_scope(done, but)
-  local where =
-    { project = "for everybody on this project", ["local"] = "for you on this project", user = "for you everywhere" }
-  local scopes = vim.tbl_filter(function(scope) return scope ~= but end, { "project", "local", "user" })
-  look.choose(scopes, {
-    prompt = "Which file: ",
-    format = function(scope) return ("%-8s %s"):format(scope, where[scope]) end,
-  }, done)
+  local offered = vim.tbl_filter(function(scope) return scope ~= but end, { "project", "local", "user" })
+  local function format(scope) return ("%-8s %s"):format(scope, scopes[scope]) end
+  look.choose(offered, { prompt = "Which file: ", format = format }, done)
 end
 
 ---Runs with a text that was typed, if one was.
@@ -38,9 +37,9 @@ end
 ---Asks for a program or an address.
 local function describe(server)
   type_in("Program with arguments, or address: ", nil, function(text)
+    if text:match("^https?://") then return write(server, { url = text }) end
     local words = vim.split(text, "%s+")
-    if words[1]:match("^https?://") then return write(server, { url = words[1] }) end
-    write(server, { command = words[1], args = #words > 1 and vim.list_slice(words, 2) or nil })
+    write(server, { command = table.remove(words, 1), args = #words > 0 and words or nil })
   end)
 end
 
@@ -65,20 +64,21 @@ function M.add(name)
   end)
 end
 
----@param name string
-function M.remove(name)
-  local server = client.picture().servers[name]
-  local from = server and server.scope or "project"
-  if vim.fn.confirm(("Remove %s from the %s file?"):format(name, from), "&Remove\n&Keep", 2) == 1 then
-    client.command("mcp.server.remove", { server = name, scope = from })
+---@param server mcp_sidecar.Server
+function M.remove(server)
+  local question = ("Remove %s from the %s file?"):format(server.name, server.scope)
+  if vim.fn.confirm(question, "&Remove\n&Keep", 2) == 1 then
+    client.command("mcp.server.remove", { server = server.name, scope = server.scope })
   end
 end
 
 ---Moves a server to another file, as it is written.
----@param name string
-function M.move(name)
-  local from = (client.picture().servers[name] or {}).scope
-  pick_scope(function(to) client.command("mcp.server.move", { server = name, from = from, to = to }) end, from)
+---@param server mcp_sidecar.Server
+function M.move(server)
+  pick_scope(
+    function(to) client.command("mcp.server.move", { server = server.name, from = server.scope, to = to }) end,
+    server.scope
+  )
 end
 
 ---Runs with the program that was named, or one that is picked.
@@ -88,14 +88,16 @@ local function with_program(program, prompt, done)
 end
 
 ---What was said about each server, a line each.
+---@param list? table<string, string|string[]>
+---@param mark string
+---@return string[]
 local function told(list, mark)
   local lines = {}
-  for name, reasons in pairs(list or {}) do
+  for name, reasons in vim.spairs(list or {}) do
     for _, reason in ipairs(type(reasons) == "table" and reasons or { reasons }) do
       table.insert(lines, ("- %s **%s**: %s"):format(mark, name, reason))
     end
   end
-  table.sort(lines)
   return lines
 end
 
@@ -110,15 +112,14 @@ function M.import(from)
         if #plan.imported == 0 then
           return look.peek(#lines > 0 and lines or { "No servers were found there." }, "import from " .. program)
         end
-        local text = ("Import %s?\n%s"):format(table.concat(plan.imported, ", "), table.concat(lines, "\n"))
+        local names = table.concat(plan.imported, ", ")
+        local text = ("Import %s?\n%s"):format(names, table.concat(lines, "\n"))
         if vim.fn.confirm(text, "&Import\n&No", 2) ~= 1 then return end
         params.dryRun = nil
         client.fetch(
           "mcp.config.import",
           params,
-          function(result)
-            client.say(("imported %s into %s"):format(table.concat(result.imported, ", "), result.path or scope))
-          end
+          function() client.say(("imported %s into %s"):format(names, plan.path)) end
         )
       end)
     end)

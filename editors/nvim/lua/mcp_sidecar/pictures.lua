@@ -8,13 +8,18 @@ local M = {}
 
 ---@class mcp_sidecar.Picture
 ---@field client_id integer
----@field root string
+---@field root? string
 ---@field servers table<string, mcp_sidecar.Server>
 ---@field approvals mcp_sidecar.Approval[]
 ---@field busy integer calls of ours that run now
 
----@type table<integer, mcp_sidecar.Picture> by client id
+---@type table<integer, mcp_sidecar.Picture?> by client id
 M.all = {}
+
+---@param client_id integer
+---@param root? string
+---@return mcp_sidecar.Picture
+function M.empty(client_id, root) return { client_id = client_id, root = root, servers = {}, approvals = {}, busy = 0 } end
 
 ---The questions of all workspaces, oldest first: an agent of another one waits just as much.
 ---@return mcp_sidecar.Approval[]
@@ -65,10 +70,10 @@ local function nothing() end
 
 ---Handlers of what the sidecar says by itself.
 M.handlers = {
-  ["mcp/serverChanged"] = hears("servers", function(picture, params)
-    picture.servers[params.server.name] = params.server
-    compat.refresh_lenses()
-  end),
+  ["mcp/serverChanged"] = hears(
+    "servers",
+    function(picture, params) picture.servers[params.server.name] = params.server end
+  ),
   ["mcp/serverRemoved"] = hears("servers", function(picture, params) picture.servers[params.name] = nil end),
   ["mcp/approvalsChanged"] = hears("approvals", function(picture, params)
     picture.approvals = params.approvals
@@ -89,7 +94,7 @@ M.handlers = {
     function(_, params) require("mcp_sidecar.resources").refresh(params.server, params.uri) end
   ),
   ["mcp/sdk/message"] = function(_, params, ctx)
-    require("mcp_sidecar.sdk").receive(vim.lsp.get_client_by_id(ctx.client_id), params)
+    require("mcp_sidecar.sdk").receive(assert(vim.lsp.get_client_by_id(ctx.client_id)), params)
     return vim.empty_dict()
   end,
   ["mcp/sdk/close"] = function() return vim.empty_dict() end,

@@ -18,11 +18,9 @@ local function insert(prompt, origin, result)
     vim.api.nvim_buf_set_lines(buffer, row, row, false, lines)
     return vim.api.nvim_win_set_cursor(origin.window, { row + 1, 0 })
   end
-  buffer = vim.api.nvim_create_buf(true, true)
-  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, lines)
-  vim.bo[buffer].filetype = "markdown"
-  vim.cmd.split()
-  vim.api.nvim_win_set_buf(0, buffer)
+  vim.cmd.new()
+  vim.api.nvim_buf_set_lines(0, 0, -1, false, lines)
+  vim.bo.filetype = "markdown"
 end
 
 ---One argument: chosen where the server offers values, typed otherwise.
@@ -72,10 +70,10 @@ function M.pick(wanted)
     local function full(prompt) return prompt.server .. "/" .. prompt.name end
     local named = vim.iter(result.prompts):find(function(prompt) return full(prompt) == wanted end)
     if named then return fill(named, origin) end
-    if #result.prompts == 0 then return client.complain("no server offers prompts") end
     look.choose(result.prompts, {
       prompt = "Insert: ",
       kind = "mcp_prompt",
+      none = "no server offers prompts",
       format = function(prompt) return ("%s  %s"):format(full(prompt), prompt.description or "") end,
     }, function(prompt) fill(prompt, origin) end)
   end)

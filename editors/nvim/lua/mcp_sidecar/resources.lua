@@ -6,19 +6,7 @@ local look = require("mcp_sidecar.ui.look")
 local M = {}
 
 -- A server names the type of its text; only these choose a filetype here.
-local filetypes = {
-  ["text/markdown"] = "markdown",
-  ["application/json"] = "json",
-  ["text/html"] = "html",
-  ["text/css"] = "css",
-  ["text/csv"] = "csv",
-  ["text/x-python"] = "python",
-  ["text/x-rust"] = "rust",
-  ["text/javascript"] = "javascript",
-  ["application/xml"] = "xml",
-  ["text/xml"] = "xml",
-  ["application/yaml"] = "yaml",
-}
+local filetypes = { "css", "csv", "html", "javascript", "json", "markdown", "python", "rust", "xml", "yaml" }
 
 ---@param server string
 ---@param uri string
@@ -47,8 +35,10 @@ function M.fill(buffer, name)
   if not server then return client.complain("a resource is named mcp://server/uri") end
   client.command("mcp.resource.read", { server = server, uri = uri, subscribe = true }, function(err, result)
     if not vim.api.nvim_buf_is_valid(buffer) then return end
-    if err then look.set_lines(buffer, vim.split(err.message, "\n")) end
-    if err then return client.complain(err) end
+    if err then
+      look.set_lines(buffer, vim.split(err.message, "\n"))
+      return client.complain(err)
+    end
     local lines = {}
     for _, content in ipairs(result.contents) do
       if content.text then
@@ -59,7 +49,7 @@ function M.fill(buffer, name)
     end
     look.set_lines(buffer, lines)
     local first = result.contents[1] or {}
-    local kind = first.blob and "markdown" or filetypes[(first.mimeType or ""):match("^[^;]*")] or "text"
+    local kind = first.blob and "markdown" or look.kind_of(first.mimeType, filetypes) or "text"
     if vim.bo[buffer].filetype ~= kind then vim.bo[buffer].filetype = kind end
   end)
 end
@@ -87,11 +77,10 @@ end
 ---@param server? string
 function M.pick(server)
   client.fetch("mcp.resources", { server = server }, function(result)
-    local items = vim.list_extend(result.resources, result.templates)
-    if #items == 0 then return client.complain("no server offers resources") end
-    look.choose(items, {
+    look.choose(vim.list_extend(result.resources, result.templates), {
       prompt = "Open: ",
       kind = "mcp_resource",
+      none = "no server offers resources",
       format = function(item)
         return ("%s  %s  %s"):format(item.server, item.uri or item.uriTemplate, item.title or item.name or "")
       end,

@@ -1,23 +1,12 @@
 --- Starts the sidecar again after a crash: after a moment, then a longer one, and after three in a minute not at all.
 
 local client = require("mcp_sidecar.client")
-local config = require("mcp_sidecar.config")
 
 local FIRST_WAIT_MS = 250
 local LIMIT, WINDOW_MS = 3, 60000
 
 ---@type integer[] when the last crashes were
 local crashes = {}
-
----The files of a workspace that are open.
-local function buffers_of(root)
-  return vim.tbl_filter(
-    function(buffer)
-      return vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].buftype == "" and config.root(buffer) == root
-    end,
-    vim.api.nvim_list_bufs()
-  )
-end
 
 client.on("exit", function(ended)
   if not ended.crashed or not ended.root or vim.v.exiting ~= vim.NIL then return end
@@ -31,9 +20,9 @@ client.on("exit", function(ended)
       vim.log.levels.ERROR
     )
   end
-  local wait = FIRST_WAIT_MS * 4 ^ (#crashes - 1)
+  local wait = #crashes == 1 and FIRST_WAIT_MS or 4 * FIRST_WAIT_MS
   client.say(("the sidecar ended unexpectedly; starting it again in %.2g s"):format(wait / 1000), vim.log.levels.WARN)
   vim.defer_fn(function()
-    if vim.v.exiting == vim.NIL and not client.current() then client.start_again(ended.root, buffers_of(ended.root)) end
+    if vim.v.exiting == vim.NIL and not client.current() then client.start_again(ended.root) end
   end, wait)
 end)

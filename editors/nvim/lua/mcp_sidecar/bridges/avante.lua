@@ -1,29 +1,27 @@
 --- Tools for avante.nvim: `custom_tools = function() return require("mcp_sidecar.bridges.avante").tools() end`.
 
+local schemas = require("mcp_sidecar.ui.schema")
 local tools = require("mcp_sidecar.bridges.tools")
 
 local M = {}
 
 ---A JSON Schema's properties as avante describes them.
+---@param schema mcp_sidecar.Schema
+---@return table[]
 local function fields(schema)
-  local list = {}
-  local required = {}
-  for _, name in ipairs(type(schema.required) == "table" and schema.required or {}) do
-    required[name] = true
-  end
-  for name, field in pairs(type(schema.properties) == "table" and schema.properties or {}) do
+  local names, required = schemas.order(schema)
+  return vim.tbl_map(function(name)
+    local field = schemas.field(schema, name)
     local kind = type(field.type) == "table" and field.type[1] or field.type or "string"
-    table.insert(list, {
+    return {
       name = name,
       description = field.description or field.title or name,
       type = kind == "number" and "integer" or kind,
       optional = not required[name],
       choices = type(field.enum) == "table" and field.enum or nil,
       fields = kind == "object" and fields(field) or nil,
-    })
-  end
-  table.sort(list, function(one, other) return one.name < other.name end)
-  return list
+    }
+  end, names)
 end
 
 ---@return table[]

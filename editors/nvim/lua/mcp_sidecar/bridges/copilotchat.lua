@@ -6,6 +6,7 @@ local M = {}
 
 ---Calls a tool and waits, as its functions do: in a coroutine of plenary.
 local function resolve(tool, input)
+  ---@diagnostic disable-next-line: unresolved-require it is there when CopilotChat is
   local wait = require("plenary.async").wrap(function(done) tools.call(tool, input, "CopilotChat", done) end, 1)
   local text, err = wait()
   if err then error(err, 0) end
@@ -15,7 +16,9 @@ end
 
 ---Adds every tool as a function, and keeps them in step with the servers.
 function M.setup()
-  tools.keep(require("CopilotChat").config.functions, function(tool)
+  ---@diagnostic disable-next-line: unresolved-require whoever calls this has it
+  local chat = require("CopilotChat")
+  local function entry(tool)
     return {
       group = tool.server,
       description = tool.description,
@@ -24,7 +27,8 @@ function M.setup()
       trusted = true,
       resolve = function(input) return resolve(tool, input) end,
     }
-  end)
+  end
+  tools.keep(chat.config.functions, tools.each(entry))
 end
 
 return M

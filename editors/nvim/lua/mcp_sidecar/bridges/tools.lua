@@ -7,7 +7,8 @@ local M = {}
 
 ---@type mcp_sidecar.Tool[]
 local known = {}
-local listeners, hearing = {}, false
+---@type fun(tools: mcp_sidecar.Tool[])[]
+local listeners = {}
 
 local function load()
   client.command("mcp.tools", nil, function(_, result)
@@ -18,39 +19,50 @@ local function load()
   end)
 end
 
----Calls back with the tools now, and whenever they change.
+---Calls back with the tools soon, and whenever they change.
 ---@param listener fun(tools: mcp_sidecar.Tool[])
-function M.follow(listener)
-  table.insert(listeners, listener)
-  if not hearing then
-    hearing = true
+local function follow(listener)
+  if #listeners == 0 then
     client.on("tools", load)
     client.on("reload", load)
   end
+  table.insert(listeners, listener)
   load()
 end
 
----Keeps a table of a chat plugin in step with the tools: an entry for each, by name. Other entries stay.
+---Keeps a table of a chat plugin in step with the tools: it holds what `make` makes of them. Other entries stay.
 ---@param into table<string, any>
----@param make fun(tool: mcp_sidecar.Tool, name: string): any
+---@param make fun(tools: mcp_sidecar.Tool[]): table<string, any>
 function M.keep(into, make)
   local ours = {}
-  M.follow(function(list)
+  follow(function(tools)
     for name in pairs(ours) do
       into[name] = nil
     end
-    ours = {}
-    for _, tool in ipairs(list) do
-      local name = M.name(tool)
-      ours[name], into[name] = true, make(tool, name)
+    ours = make(tools)
+    for name, entry in pairs(ours) do
+      into[name] = entry
     end
   end)
+end
+
+---An entry for each tool, by its name.
+---@param make fun(tool: mcp_sidecar.Tool, name: string): any
+---@return fun(tools: mcp_sidecar.Tool[]): table<string, any>
+function M.each(make)
+  return function(tools)
+    local entries = {}
+    for _, tool in ipairs(tools) do
+      entries[M.name(tool)] = make(tool, M.name(tool))
+    end
+    return entries
+  end
 end
 
 ---The tools as last heard.
 ---@return mcp_sidecar.Tool[]
 function M.known()
-  if not hearing then M.follow(function() end) end
+  if #listeners == 0 then follow(function() end) end
   return known
 end
 
@@ -69,7 +81,7 @@ function M.text(result)
   for _, content in ipairs(result.content) do
     if content.type == "text" then
       table.insert(parts, content.text)
-    elseif content.type == "resource" and content.resource.text then
+    elseif content.resource and content.resource.text then
       table.insert(parts, content.resource.text)
     else
       table.insert(parts, ("[%s %s]"):format(content.type, content.uri or content.mimeType or ""))
@@ -85,13 +97,9 @@ end
 ---@param done fun(text?: string, err?: string)
 function M.call(tool, arguments, requester, done)
   require("mcp_sidecar").call(tool.name, arguments, { requester = requester }, function(err, result)
-    if err then
-      done(nil, err.message)
-    elseif result.isError then
-      done(nil, M.text(result))
-    else
-      done(M.text(result))
-    end
+    if not result then return done(nil, err and err.message or "no answer") end
+    local text = M.text(result)
+    done(not result.isError and text or nil, result.isError and text or nil)
   end)
 end
 

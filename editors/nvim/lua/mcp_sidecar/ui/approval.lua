@@ -16,17 +16,25 @@ local M = {}
 local DEAD_MS = 400
 -- Somebody whose last key is younger than this is typing.
 local TYPING_MS = 1000
--- More fields than this are a form.
-local FEW = 2
 
-local namespace = vim.api.nvim_create_namespace("mcp_sidecar_approval")
-local prompt = { window = nil, buffer = nil, shown = nil, armed = 0, hidden = {}, last_key = vim.uv.now() }
----@type table<string, boolean> what was answered here, until the sidecar lists it no more
+local prompt = {
+  window = nil, ---@type integer?
+  buffer = nil, ---@type integer?
+  shown = nil, ---@type string? the id of the question
+  armed = 0,
+  hidden = {}, ---@type table<string, boolean?> left for later, or shown in a window of its own
+  last_key = vim.uv.now(),
+}
+---@type table<string, boolean?> what was answered here, until the sidecar lists it no more
 local answered = {}
 
-vim.on_key(function() prompt.last_key = vim.uv.now() end, namespace)
+vim.on_key(function() prompt.last_key = vim.uv.now() end, vim.api.nvim_create_namespace("mcp_sidecar_approval"))
 
-local function is_open() return prompt.window ~= nil and vim.api.nvim_win_is_valid(prompt.window) end
+---The window of the prompt, while there is one.
+---@return integer?
+local function window()
+  if prompt.window and vim.api.nvim_win_is_valid(prompt.window) then return prompt.window end
+end
 
 ---@param id? string
 ---@return mcp_sidecar.Approval?
@@ -35,13 +43,18 @@ local function find(id)
 end
 
 local function close()
-  if is_open() then vim.api.nvim_win_close(prompt.window, true) end
+  local open = window()
+  if open then vim.api.nvim_win_close(open, true) end
   prompt.window, prompt.shown = nil, nil
 end
 
 local function arm() prompt.armed = vim.uv.now() + DEAD_MS end
 
+-- Answers -----------------------------------------------------------------------------------------------------------
+
 ---@param approval mcp_sidecar.Approval
+---@param decision string
+---@param extra? { note?: string, content?: table }
 ---@param done? fun(err?: mcp_sidecar.Error)
 local function send(approval, decision, extra, done)
   answered[approval.id] = true
@@ -53,38 +66,16 @@ local function send(approval, decision, extra, done)
   end, { client = vim.lsp.get_client_by_id(approval.client_id) })
 end
 
----What a server asks for as a form in a window. Closing it answers nothing.
----@param approval mcp_sidecar.Approval
-local function open_form(approval)
-  prompt.hidden[approval.id] = true
-  close()
-  local name = "mcp-answer://" .. approval.id
-  require("mcp_sidecar.ui.form").open({
-    name = name,
-    schema = approval.schema,
-    title = { { " " .. approval.title, "McpTitle" } },
-    note = look.fit(approval.detail, 60),
-    verb = "send",
-    origin = (require("mcp_sidecar.ui.call").origin()),
-    about = function() look.peek(vim.split(approval.detail, "\n"), approval.title) end,
-    send = function(content, report)
-      send(approval, "accept", { content = content }, function(err)
-        if not report.done(err) then client.complain(err) end
-        local window = vim.fn.bufwinid(look.find(name) or -1)
-        if not err and window ~= -1 then vim.api.nvim_win_close(window, true) end
-      end)
-    end,
-  }, {})
-end
-
----Asks for what a server wants to know: a few fields one after another, more of them in a form.
 ---@param approval mcp_sidecar.Approval
 local function fill(approval)
-  local fields = require("mcp_sidecar.ui.fields")
-  if #fields.order(approval.schema) > FEW and not fields.is_secret(approval.schema) then return open_form(approval) end
-  fields.ask(approval.schema, function(content)
-    if content then send(approval, "accept", { content = next(content) and content or vim.empty_dict() }) end
-  end)
+  require("mcp_sidecar.ui.fill").open(
+    approval,
+    function(content, done) send(approval, "accept", { content = content }, done) end,
+    function()
+      prompt.hidden[approval.id] = true
+      close()
+    end
+  )
 end
 
 ---Sends the answer that a key stands for, if this question takes it and it can have been meant.
@@ -102,10 +93,13 @@ local function press(key, approval)
   end)
 end
 
----Maps the answers, and makes deaf what other windows answer to.
----@param buffer integer
+-- Windows -----------------------------------------------------------------------------------------------------------
+
+---A buffer for a question: its keys answer, and what other windows answer to is deaf.
+---@param name string
 ---@param asked fun(): mcp_sidecar.Approval? the question that this buffer shows
-local function map_answers(buffer, asked)
+local function make_buffer(name, asked)
+  local buffer = look.buffer("mcp-approval://" .. name, "mcp-approval")
   for _, key in ipairs({ "y", "s", "p", "a", "n", "N", "d", "c", "f" }) do
     look.map(buffer, "n", key, function() press(key, asked()) end, "answer")
   end
@@ -113,15 +107,23 @@ local function map_answers(buffer, asked)
     look.map(buffer, "n", key, "<Nop>", "nothing")
   end
   local function help()
-    local lines = {}
-    for _, answer in ipairs(question.choices(asked() or { options = {} })) do
-      table.insert(lines, ("`%s`  %s"):format(answer.key, answer.label))
+    local approval, lines = asked(), {}
+    for _, answer in ipairs(approval and question.choices(approval) or {}) do
+      table.insert(lines, ("`%s`  %s"):format(answer.key, answer.words))
     end
-    local more = { "`f`  fill in the form", "`v`  in a whole window", "`q`  later: the question goes on waiting" }
-    look.peek(vim.list_extend(lines, more), "answers")
+    if approval and approval.schema then table.insert(lines, "`f`  fill in what is asked for") end
+    look.peek(vim.list_extend(lines, { "`v`  show it in a whole window", "`q`  later: it goes on waiting" }), "answers")
   end
   look.map(buffer, "n", "?", help, "help")
   look.map(buffer, "n", "g?", help, "help")
+  return buffer
+end
+
+---@param buffer integer
+---@param approval mcp_sidecar.Approval
+local function paint(buffer, approval)
+  local picture = pictures.all[approval.client_id]
+  look.paint(buffer, question.draw(approval, picture and picture.root))
 end
 
 local function hide()
@@ -131,44 +133,35 @@ local function hide()
   close()
 end
 
----@param approval mcp_sidecar.Approval
-local function draw(approval)
-  local picture = pictures.all[approval.client_id]
-  return question.draw(approval, picture and picture.root)
-end
-
 ---The question in a tab page of its own, where it is answered by the same keys.
 local function open_in_full()
   local approval = find(prompt.shown)
   if not approval then return end
   prompt.hidden[approval.id] = true
   close()
-  local lines, marks = draw(approval)
-  local buffer = look.buffer("mcp-approval://" .. approval.id, "mcp-approval")
-  look.set_lines(buffer, lines)
-  look.colour(buffer, namespace, marks)
-  map_answers(buffer, function() return find(approval.id) end)
+  local buffer = make_buffer(approval.id, function() return find(approval.id) end)
+  paint(buffer, approval)
   local bar = look.winbar({ { " " .. approval.title, "McpTitle" } }, { { "?", "answers" }, { "q", "later" } })
   look.show(buffer, { mods = { tab = 0 }, wrap = true, winbar = bar })
   arm()
 end
 
-local function make_buffer()
-  local buffer = vim.api.nvim_create_buf(false, true)
-  vim.api.nvim_buf_set_name(buffer, "mcp-approval://waiting")
+---@return integer
+local function prompt_buffer()
+  if prompt.buffer and vim.api.nvim_buf_is_valid(prompt.buffer) then return prompt.buffer end
+  local buffer = make_buffer("waiting", function() return find(prompt.shown) end)
   vim.bo[buffer].bufhidden = "hide"
-  vim.bo[buffer].modeline = false
-  vim.bo[buffer].filetype = "mcp-approval"
-  map_answers(buffer, function() return find(prompt.shown) end)
   look.map(buffer, "n", "q", hide, "later")
   look.map(buffer, "n", "<Esc>", hide, "later")
   look.map(buffer, "n", "v", open_in_full, "in a whole window")
+  prompt.buffer = buffer
   return buffer
 end
 
 ---Whether a question may take the focus now: only from somebody who is not in the middle of something.
+---@return boolean
 local function may_take_focus()
-  return config.get().auto_focus
+  return config.get().auto_focus ~= false
     and vim.api.nvim_get_mode().mode == "n"
     and vim.fn.getcmdwintype() == ""
     and vim.api.nvim_win_get_config(0).relative == ""
@@ -176,12 +169,12 @@ local function may_take_focus()
 end
 
 ---At the bottom, but never over the line that somebody types in.
----@return table float, boolean cut whether some lines do not fit
+---@param lines string[]
+---@param focus boolean
+---@return vim.api.keyset.win_config float, boolean cut whether some lines do not fit
 local function geometry(lines, focus)
-  local width, height = math.min(100, vim.o.columns - 4), 0
-  for _, line in ipairs(lines) do
-    height = height + math.max(1, math.ceil(vim.api.nvim_strwidth(line) / width))
-  end
+  local width = math.min(100, vim.o.columns - 4)
+  local height = look.height(lines, width)
   local cursor = vim.fn.screenpos(0, vim.fn.line("."), vim.fn.col(".")).row
   local typing = not focus and vim.api.nvim_get_current_win() ~= prompt.window and cursor > 0
   local above, below = cursor - 4, vim.o.lines - cursor - 5
@@ -195,6 +188,7 @@ local function geometry(lines, focus)
     height = shown,
     row = on_top and 0 or vim.o.lines - shown - 4,
     col = math.max(0, math.floor((vim.o.columns - width) / 2) - 1),
+    zindex = 200,
   },
     height > shown
 end
@@ -202,73 +196,55 @@ end
 ---@param approval mcp_sidecar.Approval
 ---@param focus boolean
 local function show(approval, focus)
-  local lines, marks = draw(approval)
-  if not (prompt.buffer and vim.api.nvim_buf_is_valid(prompt.buffer)) then prompt.buffer = make_buffer() end
-  look.set_lines(prompt.buffer, lines)
-  look.colour(prompt.buffer, namespace, marks)
-  local place, cut = geometry(lines, focus)
-  local title, waiting =
-    { ({ tool = "approval", trust = "trust" })[approval.kind] or "question" }, #pictures.approvals()
+  local buffer, waiting = prompt_buffer(), #pictures.approvals()
+  paint(buffer, approval)
+  local float, cut = geometry(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), focus)
+  local title = { ({ tool = "approval", trust = "trust" })[approval.kind] or "question" }
   if waiting > 1 then table.insert(title, ("%d more wait"):format(waiting - 1)) end
-  if cut then table.insert(title, "scroll to see all, v for a whole window") end
-  local float = vim.tbl_extend("force", place, {
-    title = " " .. table.concat(title, " · ") .. " ",
-    footer = question.footer(approval, place.width),
-    border = "rounded",
-    style = "minimal",
-    zindex = 200,
-  })
-  local fresh = not is_open()
-  if fresh or prompt.shown ~= approval.id then arm() end
-  if fresh then
-    prompt.window = vim.api.nvim_open_win(prompt.buffer, false, vim.tbl_extend("error", float, { noautocmd = true }))
-    for _, option in ipairs({ "wrap", "linebreak", "breakindent" }) do
-      vim.wo[prompt.window][option] = true
-    end
-    vim.wo[prompt.window].winhighlight = "NormalFloat:Normal,FloatBorder:McpAsks,FloatTitle:McpTitle"
-    vim.wo[prompt.window].fillchars = "eob: ,lastline: "
-  else
-    if prompt.shown ~= approval.id then vim.api.nvim_win_set_cursor(prompt.window, { 1, 0 }) end
-    vim.api.nvim_win_set_config(prompt.window, float)
+  local entered = focus or vim.api.nvim_get_current_win() == prompt.window
+  if not entered then table.insert(title, ":Mcp approve goes here") end
+  if cut and entered then table.insert(title, "scroll to see all, v for a whole window") end
+  float.title = " " .. table.concat(title, " · ") .. " "
+  float.footer = question.footer(approval, float.width or 0)
+  local another, open = prompt.shown ~= approval.id, window()
+  if another or not open then arm() end
+  if open then
+    if another then vim.api.nvim_win_set_cursor(open, { 1, 0 }) end
+    vim.api.nvim_win_set_config(open, float)
   end
-  prompt.shown = approval.id
+  prompt.window, prompt.shown = open or look.float(buffer, false, "McpWarn", float), approval.id
   if focus then vim.api.nvim_set_current_win(prompt.window) end
 end
 
----Draws what waits now; closes the prompt when what it shows has been answered.
+---Draws what waits now; closes the prompt, and windows of their own, when what they show has been answered.
 local function refresh()
-  local approvals, waiting = pictures.approvals(), {}
-  for _, approval in ipairs(approvals) do
-    waiting[approval.id] = true
+  local function over(id)
+    if not answered[id] then client.say("answered elsewhere, or no longer asked") end
   end
-  if prompt.shown and not waiting[prompt.shown] then
-    if not answered[prompt.shown] then client.say("answered elsewhere, or no longer asked") end
+  if prompt.shown and not find(prompt.shown) then
+    over(prompt.shown)
     prompt.shown = nil
   end
   for id in pairs(prompt.hidden) do
-    prompt.hidden[id] = waiting[id]
-    local own = not waiting[id] and (look.find("mcp-answer://" .. id) or look.find("mcp-approval://" .. id))
+    local waits = find(id) ~= nil
+    prompt.hidden[id] = waits or nil
+    local own = not waits and (look.find("mcp-answer://" .. id) or look.find("mcp-approval://" .. id))
     if own then
       vim.api.nvim_buf_delete(own, { force = true })
-      if not answered[id] then client.say("answered elsewhere, or no longer asked") end
+      over(id)
     end
   end
-  local next_one = find(prompt.shown)
-    or vim
-      .iter(approvals)
-      :find(function(approval) return not prompt.hidden[approval.id] and not answered[approval.id] end)
-  if next_one then
-    show(next_one, not is_open() and may_take_focus())
-  else
-    close()
-  end
+  local function is_new(approval) return not prompt.hidden[approval.id] and not answered[approval.id] end
+  local next_one = find(prompt.shown) or vim.iter(pictures.approvals()):find(is_new)
+  if not next_one then return close() end
+  show(next_one, window() == nil and may_take_focus())
 end
 
 ---Puts the focus on the oldest question, or on one in particular.
 ---@param id? string
 function M.focus(id)
   prompt.hidden = {}
-  local found = vim.iter(pictures.approvals()):find(function(approval) return not id or approval.id == id end)
+  local found = find(id) or (not id and pictures.approvals()[1])
   if not found then return client.say("nothing waits for an answer") end
   show(found, true)
   arm()
@@ -278,7 +254,8 @@ end
 ---@param server string
 ---@param trusted? boolean false: withdraw it
 function M.trust(server, trusted)
-  if trusted == false then return client.command("mcp.server.trust", { server = server, trusted = false }) end
+  local function answer(yes) client.command("mcp.server.trust", { server = server, trusted = yes }) end
+  if trusted == false then return answer(false) end
   for _, approval in ipairs(pictures.approvals()) do
     if approval.kind == "trust" and approval.server == server then return M.focus(approval.id) end
   end
@@ -287,9 +264,7 @@ function M.trust(server, trusted)
     if not status then return client.complain(("no server named `%s`"):format(server)) end
     local shown = status.trustDiff and (status.trustDiff .. "\n") or ""
     local text = ("%s%s\n\nTrust this definition of %s?"):format(shown, json.pretty(status.config), server)
-    if vim.fn.confirm(text, "&Trust\n&No", 2) == 1 then
-      client.command("mcp.server.trust", { server = server, trusted = true })
-    end
+    if vim.fn.confirm(text, "&Trust\n&No", 2) == 1 then answer(true) end
   end)
 end
 
@@ -301,10 +276,10 @@ local group = vim.api.nvim_create_augroup("mcp_sidecar_approval", {})
 vim.api.nvim_create_autocmd({ "VimResized", "TabEnter" }, {
   group = group,
   callback = function()
-    if not is_open() then return end
-    if vim.api.nvim_win_get_tabpage(prompt.window) ~= vim.api.nvim_get_current_tabpage() then
-      vim.api.nvim_win_close(prompt.window, true)
-      prompt.window = nil
+    local open = window()
+    if not open then return end
+    if vim.api.nvim_win_get_tabpage(open) ~= vim.api.nvim_get_current_tabpage() then
+      vim.api.nvim_win_close(open, true)
     end
     refresh()
   end,

@@ -1,16 +1,16 @@
 --- Calling tools: which one, from where, and what comes of it. The form for the arguments is in `form`.
 
 local client = require("mcp_sidecar.client")
-local fields = require("mcp_sidecar.ui.fields")
-local json = require("mcp_sidecar.json")
 local look = require("mcp_sidecar.ui.look")
+local schemas = require("mcp_sidecar.ui.schema")
 
 local M = {}
 
 ---@class mcp_sidecar.Origin where a call comes from, and where its result may be put
 ---@field buffer integer
 ---@field window integer
----@field range? integer[] first line and column, last line and column (exclusive), all from 0
+---@field range? { [1]: integer, [2]: integer, [3]: integer, [4]: integer } first line and column, last line and
+---column (exclusive), all from 0
 ---@field exact? boolean the range is a selection within lines, not whole lines
 
 ---@type { tool: mcp_sidecar.Tool, arguments: table }?
@@ -39,8 +39,8 @@ end
 ---@return string?
 function M.text(origin)
   if not origin.range or not vim.api.nvim_buf_is_valid(origin.buffer) then return end
-  local ok, lines =
-    pcall(vim.api.nvim_buf_get_text, origin.buffer, unpack(vim.list_extend(vim.list_slice(origin.range), { {} })))
+  local range = origin.range
+  local ok, lines = pcall(vim.api.nvim_buf_get_text, origin.buffer, range[1], range[2], range[3], range[4], {})
   return ok and table.concat(lines, "\n") or nil
 end
 
@@ -79,10 +79,8 @@ end
 ---What a tool says about itself, and what it takes.
 ---@param tool mcp_sidecar.Tool
 function M.describe(tool)
-  local lines = vim.split(tool.description or "", "\n")
-  vim.list_extend(lines, { "", ("level `%s` from %s"):format(tool.level, tool.source), "", "```json" })
-  vim.list_extend(lines, json.lines(tool.inputSchema))
-  look.peek(vim.list_extend(lines, { "```" }), tool.name)
+  local lines = { tool.description or "", "", ("level `%s` from %s"):format(tool.level, tool.source), "" }
+  look.peek(look.add_json(lines, tool.inputSchema), tool.name)
 end
 
 ---@param tool mcp_sidecar.Tool
@@ -119,8 +117,11 @@ function M.start(name, opts)
   client.fetch("mcp.tools", { all = true }, function(result)
     local tool = vim.iter(result.tools):find(function(each) return each.name == name end)
     if not tool then return client.complain(("no tool named `%s`; is its server connected?"):format(name)) end
-    if #fields.order(tool.inputSchema) == 0 then return M.send(tool, vim.empty_dict(), origin) end
-    local text = opts.text and require("mcp_sidecar.ui.template").with_text(tool, opts.text)
+    if #schemas.order(tool.inputSchema) == 0 then
+      M.send(tool, vim.empty_dict(), origin)
+      return
+    end
+    local text = opts.text and schemas.with_text(tool.inputSchema, opts.text)
     fill_in(tool, opts.arguments or text or {}, origin)
   end)
 end
@@ -130,11 +131,11 @@ end
 function M.pick(opts)
   opts = vim.tbl_extend("keep", opts or {}, { origin = (M.origin()) })
   client.fetch("mcp.tools", { server = opts.server }, function(result)
-    if #result.tools == 0 then return client.complain("no tools: no server is connected yet") end
     look.choose(result.tools, {
       prompt = "Call: ",
       kind = "mcp_tool",
-      format = function(tool) return ("%s/%s  %s"):format(tool.server, tool.tool, look.fit(tool.description, 60)) end,
+      none = "no tools: no server is connected yet",
+      format = function(tool) return look.pad(tool.server .. "/" .. tool.tool, 26) .. " " .. tool.description end,
     }, function(tool) M.start(tool.name, opts) end)
   end)
 end

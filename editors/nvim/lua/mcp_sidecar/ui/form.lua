@@ -3,154 +3,162 @@
 
 local call = require("mcp_sidecar.ui.call")
 local client = require("mcp_sidecar.client")
-local fields = require("mcp_sidecar.ui.fields")
 local look = require("mcp_sidecar.ui.look")
-local template = require("mcp_sidecar.ui.template")
+local schemas = require("mcp_sidecar.ui.schema")
 
 local M = {}
 
 local namespace = vim.api.nvim_create_namespace("mcp_sidecar_form")
 local problems = vim.api.nvim_create_namespace("mcp_sidecar_form_problems")
+-- A mistake is told where it is, whatever the user thinks of diagnostics elsewhere; before 0.11 at the end of the line.
+local in_lines = vim.fn.has("nvim-0.11") == 1
+vim.diagnostic.config({ virtual_lines = in_lines, virtual_text = not in_lines, signs = false }, problems)
 
----@class mcp_sidecar.Form
+---@class mcp_sidecar.FormSpec
 ---@field name string of the buffer
----@field schema table
----@field title { [1]: string, [2]: string }[] text and highlight group
+---@field schema mcp_sidecar.Schema
+---@field title mcp_sidecar.Chunk[]
 ---@field note string what stands behind the title
 ---@field verb string what <CR> does
 ---@field origin mcp_sidecar.Origin
 ---@field send fun(values: table, report: mcp_sidecar.Report): fun()? returns what cancels it
 ---@field about fun() tells all about it
+
+---@class mcp_sidecar.Form: mcp_sidecar.FormSpec
+---@field buffer integer
 ---@field cancel? fun() while it is under way
 
 ---@class mcp_sidecar.Report what a form is told about what it sent
 ---@field progress fun(text: string)
 ---@field done fun(err?: mcp_sidecar.Error): boolean? true when the form shows the error itself
 
----@type table<integer, mcp_sidecar.Form> by buffer
+---@type table<integer, mcp_sidecar.Form?> by buffer
 local forms = {}
----@type table<string, string[]> what was sent last from each form, as it was written
+---@type table<string, string[]?> what was sent last from each form, as it was written
 local history = {}
 
 ---@param buffer integer
 ---@return mcp_sidecar.Form?
 function M.of(buffer) return forms[buffer] end
 
+---@param form mcp_sidecar.Form
+---@return string[]
+local function lines_of(form) return vim.api.nvim_buf_get_lines(form.buffer, 0, -1, false) end
+
 ---Where each top-level key stands: name → line from 0.
----@param buffer integer
----@return table<string, integer>
-function M.places(buffer)
+---@param form mcp_sidecar.Form
+---@return table<string, integer?>
+local function places(form)
   local found = {}
-  for row, line in ipairs(vim.api.nvim_buf_get_lines(buffer, 0, -1, false)) do
+  for row, line in ipairs(lines_of(form)) do
     local name = line:match('^%s?%s?%s?%s?"([^"]+)"%s*:')
     if name and not found[name] then found[name] = row - 1 end
   end
   return found
 end
 
+---The fields that the form has left out.
+---@param form mcp_sidecar.Form
+---@return string[]
+function M.missing(form)
+  local found = places(form)
+  return vim.tbl_filter(function(name) return not found[name] end, (schemas.order(form.schema)))
+end
+
 ---What the schema says, as text that is not part of the buffer.
-local function annotate(buffer)
-  local schema = forms[buffer].schema
-  local names, required = fields.order(schema)
-  local found, missing = M.places(buffer), {}
-  vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
+---@param form mcp_sidecar.Form
+local function annotate(form)
+  local found, missing = places(form), M.missing(form)
+  local names, required = schemas.order(form.schema)
+  vim.api.nvim_buf_clear_namespace(form.buffer, namespace, 0, -1)
   for _, name in ipairs(names) do
-    local field, row = schema.properties[name], found[name]
+    local field, row = schemas.field(form.schema, name), found[name]
+    local words = type(field.description) == "string" and look.wrap(field.description, vim.o.columns - 6) or {}
     if row then
-      local above = type(field.description) == "string" and look.wrap(field.description, vim.o.columns - 6) or {}
-      vim.api.nvim_buf_set_extmark(buffer, namespace, row, 0, {
-        virt_lines = vim.tbl_map(function(line) return { { "  " .. line, "McpMuted" } } end, above),
+      vim.api.nvim_buf_set_extmark(form.buffer, namespace, row, 0, {
+        virt_lines = vim.tbl_map(function(line) return { { "  " .. line, "McpMuted" } } end, words),
         virt_lines_above = true,
         virt_text = {
-          { required[name] and "  required " or "  optional ", required[name] and "McpAsks" or "McpMuted" },
-          { template.constraint(field), "McpMuted" },
+          { required[name] and "  required " or "  optional ", required[name] and "McpWarn" or "McpMuted" },
+          { schemas.constraint(field), "McpMuted" },
         },
       })
-    else
-      table.insert(missing, name)
     end
   end
   local below = #missing > 0 and { { { "  + adds ", "McpMuted" }, { table.concat(missing, ", "), "McpKey" } } } or {}
-  vim.api.nvim_buf_set_extmark(buffer, namespace, vim.api.nvim_buf_line_count(buffer) - 1, 0, { virt_lines = below })
+  vim.api.nvim_buf_set_extmark(form.buffer, namespace, #lines_of(form) - 1, 0, { virt_lines = below })
 end
 
+---@param form mcp_sidecar.Form
 ---@param state? string what is under way
-local function header(buffer, state)
-  local window, form = vim.fn.bufwinid(buffer), forms[buffer]
-  if window == -1 then return end
+local function header(form, state)
+  local window = look.window_of(form.name)
+  if not window then return end
   local chunks = vim.list_extend(vim.list_slice(form.title), { { "  " .. (state or form.note), "McpMuted" } })
-  local keys = { { "<CR>", form.verb }, { "<Tab>", "choose" }, { "+", "add" }, { "g?", "help" } }
+  local keys = { { "<CR>", form.verb }, { "<Tab>", "choose" }, { "+", "add" }, { "?", "help" } }
   vim.wo[window].winbar = look.winbar(chunks, state and { { "<C-c>", "cancel" } } or keys)
 end
 
----@param list { row: integer, message: string }[]
-local function mark(buffer, list)
-  vim.diagnostic.set(
-    problems,
-    buffer,
-    vim.tbl_map(
-      function(one) return { lnum = one.row, col = 0, message = one.message, source = "mcp-sidecar" } end,
-      list
-    )
-  )
-end
+---@param row integer
+---@param message string
+---@return vim.Diagnostic.Set
+local function problem(row, message) return { lnum = row, col = 0, message = message, source = "mcp-sidecar" } end
 
 ---The values as written, or nil with a mark at the place where they stop being JSON.
----@return table?
-local function read(buffer)
-  local text = table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), "\n")
+---@param form mcp_sidecar.Form
+---@return table<string, any>?
+local function read(form)
+  local text = table.concat(lines_of(form), "\n")
   local ok, value = pcall(vim.json.decode, text)
   if ok and type(value) == "table" and (not vim.islist(value) or next(value) == nil) then
     return next(value) and value or vim.empty_dict()
   end
   local at = not ok and tonumber(tostring(value):match("at character (%d+)")) or 1
-  local row = select(2, text:sub(1, at - 1):gsub("\n", ""))
+  local row = #vim.split(text:sub(1, math.floor(at) - 1), "\n") - 1
   local why = ok and "the whole must be an object" or "not JSON: " .. tostring(value):gsub("^.-: ", "")
-  mark(buffer, { { row = row, message = why } })
+  vim.diagnostic.set(problems, form.buffer, { problem(row, why) })
 end
 
 ---Puts the sidecar's complaints where they belong.
+---@param form mcp_sidecar.Form
 ---@param err mcp_sidecar.Error
-local function complain(buffer, err)
-  local found, list = M.places(buffer), {}
-  for _, problem in ipairs(err.data and err.data.detail or {}) do
-    local name = (problem.path or ""):match("^/([^/]+)")
-    name = name and name:gsub("~1", "/"):gsub("~0", "~")
-    table.insert(list, { row = found[name] or 0, message = problem.message })
+local function complain(form, err)
+  local found, list = places(form), {}
+  for _, each in ipairs(err.data and err.data.detail or {}) do
+    local name = ((each.path or ""):match("^/([^/]+)") or ""):gsub("~1", "/"):gsub("~0", "~")
+    table.insert(list, problem(found[name] or 0, each.message))
   end
-  mark(buffer, #list > 0 and list or { { row = 0, message = err.message } })
+  vim.diagnostic.set(problems, form.buffer, #list > 0 and list or { problem(0, err.message) })
 end
 
 ---Sends what the form says. The user has just read it, so it needs no second question.
-local function submit(buffer)
-  local form = forms[buffer]
+---@param form mcp_sidecar.Form
+local function submit(form)
   if form.cancel then return client.say("this is still under way; <C-c> cancels it") end
-  vim.diagnostic.reset(problems, buffer)
-  local values = read(buffer)
+  vim.diagnostic.reset(problems, form.buffer)
+  local values = read(form)
   if not values then return end
-  vim.bo[buffer].modified = false
-  history[form.name] = vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
-  header(buffer, "running…")
+  vim.bo[form.buffer].modified = false
+  history[form.name] = lines_of(form)
+  header(form, "running…")
   form.cancel = form.send(values, {
-    progress = function(text)
-      if vim.api.nvim_buf_is_valid(buffer) then header(buffer, text) end
-    end,
+    progress = function(text) header(form, text) end,
     done = function(err)
       form.cancel = nil
-      if not vim.api.nvim_buf_is_valid(buffer) then return end
-      header(buffer)
-      if err and err.data and err.data.kind == "invalid-arguments" then
-        complain(buffer, err)
-        return true
-      end
+      header(form)
+      local mistaken = err and err.data and err.data.kind == "invalid-arguments"
+      if err and mistaken and forms[form.buffer] then complain(form, err) end
+      return mistaken
     end,
   })
 end
 
 ---What may stand in a field: what its schema says, else what the user was looking at.
----@return { title: string, value: any }[]
+---@param field mcp_sidecar.Field
+---@param origin mcp_sidecar.Origin
+---@return mcp_sidecar.Value[]
 local function offers(field, origin)
-  local list = fields.values(field)
+  local list = schemas.values(field)
   if list or field.type ~= "string" or not vim.api.nvim_buf_is_valid(origin.buffer) then return list or {} end
   local text = call.text(origin)
   local path = vim.bo[origin.buffer].buftype == "" and vim.api.nvim_buf_get_name(origin.buffer) or ""
@@ -163,97 +171,102 @@ local function offers(field, origin)
   return list
 end
 
----Writes a value into the form, and goes there.
-local function set(buffer, name, value)
-  local values, schema = read(buffer), forms[buffer].schema
+---Writes a value into the form, and goes there; to a list, it is added.
+---@param form mcp_sidecar.Form
+---@param name string
+---@param value any
+local function set(form, name, value)
+  local values = read(form)
   if not values then return end
-  local several = schema.properties[name].type == "array" and type(value) ~= "table"
+  local several = schemas.field(form.schema, name).type == "array" and type(value) ~= "table"
   local before = type(values[name]) == "table" and values[name] or {}
   if several and vim.tbl_contains(before, value) then return end
   values[name] = several and vim.list_extend(vim.list_slice(before), { value }) or value
-  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, template.lines(schema, values))
-  annotate(buffer)
-  vim.api.nvim_win_set_cursor(0, { (M.places(buffer)[name] or 0) + 1, 0 })
+  vim.api.nvim_buf_set_lines(form.buffer, 0, -1, false, schemas.lines(form.schema, values))
+  annotate(form)
+  vim.api.nvim_win_set_cursor(0, { (places(form)[name] or 0) + 1, 0 })
 end
 
----Sets the field under the cursor to a value that is offered; to a list, it is added.
-local function choose(buffer)
-  local row, form = vim.api.nvim_win_get_cursor(0)[1] - 1, forms[buffer]
-  local name, above = nil, -1
-  for each, place in pairs(M.places(buffer)) do
+---Sets the field under the cursor to a value that is offered.
+---@param form mcp_sidecar.Form
+local function choose(form)
+  local row, name, above = vim.api.nvim_win_get_cursor(0)[1] - 1, nil, -1
+  for each, place in pairs(places(form)) do
     if place <= row and place > above then
       name, above = each, place
     end
   end
-  local field = name and form.schema.properties[name]
-  local list = field and offers(field, form.origin) or {}
-  if #list == 0 then return client.say("nothing to choose from for this field") end
+  local list = name and offers(schemas.field(form.schema, name), form.origin) or {}
+  if not name or #list == 0 then return client.say("nothing to choose from for this field") end
   local opts = { prompt = name .. ": ", kind = "mcp_value", format = function(item) return tostring(item.title) end }
-  look.choose(list, opts, function(item) set(buffer, name, item.value) end)
+  look.choose(list, opts, function(item) set(form, name, item.value) end)
 end
 
----Adds a field that the form has left out.
-local function add(buffer)
-  local schema, found = forms[buffer].schema, M.places(buffer)
-  local missing = vim.tbl_filter(function(name) return not found[name] end, (fields.order(schema)))
+---@param form mcp_sidecar.Form
+local function add(form)
+  local missing = M.missing(form)
   if #missing == 0 then return client.say("every field is there") end
-  look.choose(
-    missing,
-    { prompt = "Add a field: ", kind = "mcp_field" },
-    function(name) set(buffer, name, template.example(schema.properties[name])) end
-  )
+  local opts = { prompt = "Add a field: ", kind = "mcp_field" }
+  look.choose(missing, opts, function(name) set(form, name, schemas.example(schemas.field(form.schema, name))) end)
 end
 
-local function cancel(buffer)
-  if forms[buffer].cancel then return forms[buffer].cancel() end
+---@param form mcp_sidecar.Form
+local function cancel(form)
+  if form.cancel then return form.cancel() end
   vim.cmd.stopinsert()
 end
 
-local function recall(buffer)
-  local lines = history[forms[buffer].name]
-  if lines then vim.api.nvim_buf_set_lines(buffer, 0, -1, false, lines) end
+---@param form mcp_sidecar.Form
+local function recall(form)
+  local lines = history[form.name]
+  if lines then vim.api.nvim_buf_set_lines(form.buffer, 0, -1, false, lines) end
 end
 
----A buffer for a form, with what its keys and events do.
----@param form mcp_sidecar.Form
-local function make_buffer(form)
-  local buffer = look.buffer(form.name, "json")
-  vim.bo[buffer].buftype = "acwrite"
-  vim.bo[buffer].omnifunc = "v:lua.require'mcp_sidecar.ui.complete'.omni"
-  vim.bo[buffer].modifiable = true
-  if forms[buffer] then return buffer end
+---What the keys and the events of a form's buffer do.
+---@param buffer integer
+---@param verb string
+local function equip(buffer, verb)
+  ---@param run fun(form: mcp_sidecar.Form)
   local function here(run)
-    return function() run(buffer) end
+    return function()
+      local form = forms[buffer]
+      if form then run(form) end
+    end
   end
-  local function on(events, run) vim.api.nvim_create_autocmd(events, { buffer = buffer, callback = here(run) }) end
-  on("BufWriteCmd", submit)
-  on({ "TextChanged", "TextChangedI" }, annotate)
+  local function on(events, run) vim.api.nvim_create_autocmd(events, { buffer = buffer, callback = run }) end
+  on("BufWriteCmd", here(submit))
+  on({ "TextChanged", "TextChangedI" }, here(annotate))
   on("BufWipeout", function() forms[buffer] = nil end)
-  look.keys(buffer, form.verb, {
-    { "<CR>", here(submit), ("(or `:w`) %s with what stands here"):format(form.verb) },
+  look.keys(buffer, verb, {
+    { "<CR>", here(submit), ("(or `:w`) %s with what stands here"):format(verb) },
     { "<Tab>", here(choose), "choose a value: from the schema, the selection, the file" },
     { "+", here(add), "add a field that was left out" },
     { "<C-c>", here(cancel), "cancel what is under way", mode = { "n", "i" } },
-    { "K", function() forms[buffer].about() end, "all about it" },
+    { "K", here(function(form) form.about() end), "all about it" },
     { "H", here(recall), "what was sent last" },
   })
-  return buffer
 end
 
----@param form mcp_sidecar.Form
----@param values table to begin with
-function M.open(form, values)
-  local buffer = make_buffer(form)
+---@param spec mcp_sidecar.FormSpec
+---@param values table<string, any> to begin with
+function M.open(spec, values)
+  local buffer = look.buffer(spec.name, "json")
+  if not forms[buffer] then equip(buffer, spec.verb) end
+  local form = vim.tbl_extend("error", spec, { buffer = buffer }) --[[@as mcp_sidecar.Form]]
   forms[buffer] = form
-  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, template.lines(form.schema, values))
+  vim.bo[buffer].buftype = "acwrite"
+  vim.bo[buffer].omnifunc = "v:lua.require'mcp_sidecar.ui.complete'.omni"
+  vim.bo[buffer].modifiable = true
+  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, schemas.lines(form.schema, values))
   vim.bo[buffer].modified = false
   local window = look.show(buffer, { wrap = true })
   vim.wo[window].conceallevel = 0
-  annotate(buffer)
-  header(buffer)
+  annotate(form)
+  header(form)
   -- On the first value, inside its quotes: ready to type.
-  local value = (vim.api.nvim_buf_get_lines(buffer, 1, 2, false)[1] or ""):match('^%s*"[^"]+": "?()')
-  vim.api.nvim_win_set_cursor(window, { math.min(2, vim.api.nvim_buf_line_count(buffer)), (value or 1) - 1 })
+  local lines = lines_of(form)
+  local before = (lines[2] or ""):match('^%s*"[^"]+": "?') or ""
+  vim.api.nvim_win_set_cursor(window, { math.min(2, #lines), #before })
 end
 
 return M

@@ -1,26 +1,24 @@
 --- What each key of the dashboard does: to the row under the cursor, a visual selection, or everything.
 
+local actions = require("mcp_sidecar.actions")
 local client = require("mcp_sidecar.client")
-local json = require("mcp_sidecar.json")
 local look = require("mcp_sidecar.ui.look")
 
 local M = {}
 
----@class mcp_sidecar.Board what the dashboard lets its keys see and do
----@field rows fun(): mcp_sidecar.Row[]
----@field row fun(): mcp_sidecar.Row? under the cursor
----@field unfolded table<string, boolean>
----@field load fun() asks for what the view shows again
----@field load_tools fun(server?: string)
----@field redraw fun()
+---@type mcp_sidecar.Dashboard
 local board
 
----@param dashboard mcp_sidecar.Board
+---@param dashboard mcp_sidecar.Dashboard
 function M.attach(dashboard) board = dashboard end
+
+---The row under the cursor; one without a kind where there is none.
+---@return { kind?: string, item?: any }
+local function here() return board.rows()[vim.api.nvim_win_get_cursor(0)[1]] or {} end
 
 ---The distinct servers, tools or grants of the cursor's row or the visual selection.
 ---@param kind "server"|"tool"|"grant"
----@return table[]
+---@return any[]
 local function selected(kind)
   local first, last = vim.fn.line("v"), vim.fn.line(".")
   if vim.fn.mode() == "n" then
@@ -44,61 +42,81 @@ local function selected(kind)
   return items
 end
 
----A key that runs `act` on each of them.
-local function each(kind, act)
-  return function() vim.iter(selected(kind)):each(act) end
+---A key that does something to each server.
+---@param act fun(server: mcp_sidecar.Server)
+local function each(act)
+  return function() vim.iter(selected("server")):each(act) end
 end
 
----A key that sends a command for each server; `params` may depend on it.
-local function on_servers(command, params)
-  return each("server", function(server)
-    local extra = type(params) == "function" and params(server) or params or {}
-    client.command(command, vim.tbl_extend("force", { server = server.name }, extra))
-  end)
+---Sends a command, after which the view is asked for again.
+local function and_load(command, params)
+  client.fetch(command, params, function() board.load() end)
 end
 
 local function on_all(command)
-  return function() client.command(command, { all = true }) end
+  return function() and_load(command, { all = true }) end
 end
 
----A key that sends a command, after which the view is asked for again.
-local function and_load(command, params)
-  return client.fetch(command, params, function() board.load() end)
-end
+---@param value any
+local function peek_json(value, title) look.peek(look.add_json({}, value), title) end
 
-local start_or_stop = each("server", function(server)
-  local runs = server.status == "connected" or server.status == "pending"
-  client.command(runs and "mcp.server.stop" or "mcp.server.start", { server = server.name })
-end)
-
-local function fold(server)
-  board.unfolded[server.name] = not board.unfolded[server.name] or nil
-  if board.unfolded[server.name] then board.load_tools(server.name) end
-  board.redraw()
+---A server in words, with its definition as written.
+---@param server mcp_sidecar.Server
+local function describe(server)
+  local lines, info = {}, server.serverInfo or {}
+  local function tell(label, value)
+    if value then table.insert(lines, ("**%s** %s"):format(label, value)) end
+  end
+  tell("status", server.status .. (server.reason and ", " .. server.reason or ""))
+  tell("error", server.error)
+  tell("changed", server.trustDiff)
+  tell("server", info.name and ("%s %s, MCP %s"):format(info.name, info.version or "", server.protocolVersion or "?"))
+  tell("says", server.instructions)
+  tell("process", server.pid and ("%d, since %s"):format(server.pid, look.clock(server.startedAt)))
+  tell("answers in", server.latencyMs and look.duration(server.latencyMs))
+  tell("restarts", server.restarts > 0 and server.restarts)
+  for _, warning in ipairs(server.warnings or {}) do
+    tell("warning", warning)
+  end
+  tell("from", server.file and ("%s:%d (%s)"):format(server.file, (server.line or 0) + 1, server.scope))
+  for _, hidden in ipairs(server.hides or {}) do
+    tell("hides", ("%s (%s)"):format(hidden.file or "", hidden.scope))
+  end
+  table.insert(lines, "")
+  look.peek(look.add_json(lines, server.config), server.name)
 end
 
 ---The obvious thing to do with each kind of row.
+---@type table<string, fun(item: any)?>
 local obvious = {
   approval = function(approval) require("mcp_sidecar.ui.approval").focus(approval.id) end,
   tool = function(tool) require("mcp_sidecar.ui.call").start(tool.name) end,
-  call = function(call) look.peek_json(call, call.server .. "/" .. call.tool) end,
-  log = function(line) look.peek(vim.split(line.text, "\n"), line.server) end,
+  call = function(call) peek_json(call, call.server .. "/" .. call.tool) end,
+  log = function(line) look.peek({ line.text }, line.server) end,
   server = function(server)
-    if server.needsTrust then
-      require("mcp_sidecar.ui.approval").trust(server.name)
-    elseif server.status == "needs-auth" then
-      client.command("mcp.server.auth", { server = server.name })
-    elseif server.status == "stopped" then
-      client.command("mcp.server.start", { server = server.name })
-    else
-      fold(server)
-    end
+    local act = server.needsTrust and "trust" or ({ ["needs-auth"] = "auth", stopped = "start" })[server.status]
+    local run = act and actions[act] or board.fold
+    run(server)
   end,
 }
 
+---All that is known about each kind of row; where nothing is said here, the obvious thing shows it.
+---@type table<string, fun(item: any)?>
+local details = {
+  tool = function(tool) require("mcp_sidecar.ui.call").describe(tool) end,
+  server = describe,
+  grant = function(grant) peek_json(grant, "grant") end,
+}
+
 local function enter()
-  local row = board.row()
-  if row and obvious[row.kind] then obvious[row.kind](row.item) end
+  local row = here()
+  if obvious[row.kind] then obvious[row.kind](row.item) end
+end
+
+local function tell_all()
+  local row = here()
+  local tell = details[row.kind] or obvious[row.kind]
+  if tell then tell(row.item) end
 end
 
 local levels = { "disable", "deny", "require-approval", "allow-once", "allow-session", "allow-project", "allow-always" }
@@ -119,7 +137,7 @@ local function set_level()
 end
 
 local function to_config()
-  local row = board.row() or {}
+  local row = here()
   local server = row.kind == "server" and row.item or client.picture().servers[(row.item or {}).server or ""]
   if not (server and server.file) then return client.say("no config file stands behind this line") end
   vim.cmd.wincmd("p")
@@ -128,60 +146,23 @@ local function to_config()
   vim.api.nvim_win_set_cursor(0, { math.min((server.line or 0) + 1, vim.api.nvim_buf_line_count(0)), 0 })
 end
 
----A server in words, with its definition as written.
----@param server mcp_sidecar.Server
-local function describe(server)
-  local lines, info = {}, server.serverInfo or {}
-  local function tell(label, value)
-    if value then vim.list_extend(lines, vim.split(("**%s** %s"):format(label, value), "\n")) end
-  end
-  tell("status", server.status .. (server.reason and ", " .. server.reason or ""))
-  tell("error", server.error)
-  tell("changed", server.trustDiff)
-  tell("server", info.name and ("%s %s, MCP %s"):format(info.name, info.version or "", server.protocolVersion or "?"))
-  tell("says", server.instructions)
-  tell("has", ("%d tools, %d resources, %d prompts"):format(server.toolCount, server.resourceCount, server.promptCount))
-  tell("process", server.pid and ("%d, since %s"):format(server.pid, look.clock(server.startedAt)))
-  tell("answers in", server.latencyMs and look.duration(server.latencyMs))
-  tell("restarts", server.restarts > 0 and server.restarts)
-  for _, warning in ipairs(server.warnings or {}) do
-    tell("warning", warning)
-  end
-  tell("from", server.file and ("%s:%d (%s)"):format(server.file, (server.line or 0) + 1, server.scope))
-  for _, hidden in ipairs(server.hides or {}) do
-    tell("hides", ("%s (%s)"):format(hidden.file or "", hidden.scope))
-  end
-  vim.list_extend(lines, { "", "```json" })
-  vim.list_extend(lines, json.lines(server.config))
-  look.peek(vim.list_extend(lines, { "```" }), server.name)
-end
-
-local function details()
-  local row = board.row()
-  if not row or not row.item then return end
-  if row.kind == "tool" then return require("mcp_sidecar.ui.call").describe(row.item) end
-  if row.kind == "server" then return describe(row.item) end
-  if row.kind == "log" or row.kind == "approval" then return obvious[row.kind](row.item) end
-  look.peek_json(row.item, row.item.title or row.kind)
-end
-
 local function yank()
-  local item = (board.row() or {}).item or {}
+  local item = here().item or {}
   local text = item.callId or item.name or item.title or item.text or vim.api.nvim_get_current_line()
   look.yank(text)
   client.say("yanked " .. text)
 end
 
 local function revoke_or_test()
-  if (board.row() or {}).kind == "grant" then
-    return each("grant", function(grant) and_load("mcp.grant.revoke", { id = grant.id }) end)()
+  if here().kind ~= "grant" then return each(actions.test)() end
+  for _, grant in ipairs(selected("grant")) do
+    and_load("mcp.grant.revoke", { id = grant.id })
   end
-  each("server", function(server) require("mcp_sidecar.ui.result").test({ server = server.name }) end)()
 end
 
 local function call()
-  local row = board.row() or {}
-  if row.kind == "tool" then return obvious.tool(row.item) end
+  local row = here()
+  if row.kind == "tool" then return enter() end
   require("mcp_sidecar.ui.call").pick({ server = row.kind == "server" and row.item.name or nil })
 end
 
@@ -192,50 +173,41 @@ local function start_sidecar()
   end)
 end
 
-local fold_each = each("server", fold)
-local distrust = on_servers("mcp.server.trust", { trusted = false })
-local sign_out = on_servers("mcp.server.auth", { signOut = true })
-local toggle = on_servers("mcp.server.toggle", function(server) return { enabled = not server.enabled } end)
-local enable = on_servers(
-  "mcp.server.enable",
-  function(server) return { enabled = server.status == "disabled", scope = server.scope } end
-)
-local trust = each("server", function(server) require("mcp_sidecar.ui.approval").trust(server.name) end)
-local remove = each("server", function(server) require("mcp_sidecar.manage").remove(server.name) end)
-local move = each("server", function(server) require("mcp_sidecar.manage").move(server.name) end)
-local show_log = each("server", function(server) require("mcp_sidecar.ui.logs").open(server.name) end)
+---@param server mcp_sidecar.Server
+local function fold(server) board.fold(server) end
 
--- One table is the maps and the help. Those marked `x` also work on a visual selection.
+local many = { "n", "x" }
+
+---@type mcp_sidecar.Key[]
 M.keys = {
-  { "<CR>", enter, "the obvious thing" },
-  { "<Tab>", fold_each, "unfold or fold", x = true },
-  { "za", fold_each, "the same" },
-  { "s", start_or_stop, "start or stop", x = true },
-  { "r", on_servers("mcp.server.restart"), "restart", x = true },
-  { "e", toggle, "its tools on or off for now", x = true },
-  { "t", trust, "trust (shows what will run)" },
-  { "T", distrust, "withdraw trust", x = true },
-  { "i", on_servers("mcp.server.auth"), "sign in", x = true },
-  { "O", sign_out, "sign out", x = true },
-  { "a", set_level, "set the level of a tool", x = true },
+  { "<CR>", enter, "answer, call, start, open" },
+  { "<Tab>", each(fold), "unfold or fold", mode = many },
+  { "za", each(fold), "the same" },
+  { "s", each(actions.start_or_stop), "start or stop", mode = many },
+  { "r", each(actions.restart), "restart", mode = many },
+  { "e", each(actions.toggle), "its tools on or off for now", mode = many },
+  { "t", each(actions.trust), "trust (shows what will run)" },
+  { "T", each(actions.distrust), "withdraw trust", mode = many },
+  { "i", each(actions.auth), "sign in", mode = many },
+  { "O", each(actions.signout), "sign out", mode = many },
+  { "a", set_level, "set the level of a tool", mode = many },
   { "A", function() require("mcp_sidecar.manage").add() end, "add a server" },
-  { "D", remove, "remove from its file", x = true },
-  { "M", move, "move to another file" },
-  { "E", enable, "on or off in its file", x = true },
+  { "D", each(actions.remove), "remove from its file", mode = many },
+  { "M", each(actions.move), "move to another file" },
+  { "E", each(actions.enable_or_disable), "on or off in its file", mode = many },
   { "c", call, "call a tool" },
   { ".", function() require("mcp_sidecar.ui.call").again() end, "the last call again" },
-  { "l", show_log, "log of the server" },
-  { "x", revoke_or_test, "revoke; on a server: test", x = true },
+  { "l", each(actions.logs), "log of the server" },
+  { "x", revoke_or_test, "revoke; on a server: test", mode = many },
   { "gf", to_config, "to its place in the file" },
-  { "K", details, "all about it" },
+  { "K", tell_all, "all about it" },
   { "y", yank, "yank the name" },
   { "gs", on_all("mcp.server.start"), "start all" },
   { "gS", on_all("mcp.server.stop"), "stop all" },
   { "gr", on_all("mcp.server.restart"), "restart all" },
-  { "gx", function() and_load("mcp.grant.revoke", { all = true }) end, "revoke all grants" },
+  { "gx", on_all("mcp.grant.revoke"), "revoke all grants" },
   { "u", start_sidecar, "start the sidecar" },
   { "<C-l>", function() and_load("mcp.config.reload") end, "read the config files again" },
-  { "q", look.close, "close" },
 }
 
 return M

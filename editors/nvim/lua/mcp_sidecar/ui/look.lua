@@ -1,81 +1,63 @@
 --- Highlight groups, icons, and the few things that all windows of ours do alike.
 
-local config = require("mcp_sidecar.config")
-
 local M = {}
+
+---@alias mcp_sidecar.Chunk { [1]: string, [2]?: string } text and highlight group
+
+---@class mcp_sidecar.Line a line in pieces, each with its colour
+---@field [integer] mcp_sidecar.Chunk
+---@field group? string of the whole line, to the edge of the window
+
+local namespace = vim.api.nvim_create_namespace("mcp_sidecar")
 
 local links = {
   McpTitle = "Title",
-  McpConnected = "DiagnosticOk",
-  McpPending = "DiagnosticWarn",
-  McpFailed = "DiagnosticError",
-  McpNeedsAuth = "DiagnosticWarn",
-  McpStopped = "Comment",
-  McpDisabled = "Comment",
   McpServer = "Identifier",
   McpTool = "Function",
   McpKey = "Special",
   McpMuted = "Comment",
-  McpDanger = "DiagnosticError",
-  McpAllowed = "DiagnosticOk",
-  McpAsks = "DiagnosticWarn",
-  McpDenied = "DiagnosticError",
+  McpOk = "DiagnosticOk",
+  McpWarn = "DiagnosticWarn",
+  McpError = "DiagnosticError",
   McpAdded = "DiffAdd",
   McpRemoved = "DiffDelete",
 }
 
-local function define()
-  for name, link in pairs(links) do
-    vim.api.nvim_set_hl(0, name, { link = link, default = true })
-  end
+-- Links by default: a colour scheme that knows these groups wins, and one that does not leaves them be.
+for name, link in pairs(links) do
+  vim.api.nvim_set_hl(0, name, { link = link, default = true })
 end
-define()
-vim.api.nvim_create_autocmd("ColorScheme", {
-  group = vim.api.nvim_create_augroup("mcp_sidecar_look", {}),
-  callback = define,
-})
 
-local icons = {
-  connected = { "●", "*" },
-  pending = { "◌", "~" },
-  failed = { "✗", "x" },
-  ["needs-auth"] = { "◆", "!" },
-  stopped = { "○", "o" },
-  disabled = { "⊘", "-" },
-  ask = { "?", "?" },
-  folded = { "▸", "+" },
-  unfolded = { "▾", "-" },
-  ok = { "✓", "v" },
-  cut = { "…", "~" },
+---@type table<string, { icon: string, group: string }>
+M.status = {
+  connected = { icon = "●", group = "McpOk" },
+  pending = { icon = "◌", group = "McpWarn" },
+  failed = { icon = "✗", group = "McpError" },
+  ["needs-auth"] = { icon = "◆", group = "McpWarn" },
+  stopped = { icon = "○", group = "McpMuted" },
+  disabled = { icon = "⊘", group = "McpMuted" },
 }
 
----@param name string
----@return string
-function M.icon(name) return icons[name][config.get().icons and 1 or 2] end
-
-M.status_groups = {
-  connected = "McpConnected",
-  pending = "McpPending",
-  failed = "McpFailed",
-  ["needs-auth"] = "McpNeedsAuth",
-  stopped = "McpStopped",
-  disabled = "McpDisabled",
-}
+---How something went: a mark and its colour.
+---@param success boolean
+---@return string mark, string group
+function M.outcome(success) return success and "✓" or "✗", success and "McpOk" or "McpError" end
 
 ---@param level string
 ---@return string group
 function M.level_group(level)
-  if level == "deny" or level == "disable" then return "McpDenied" end
-  return level == "require-approval" and "McpAsks" or "McpAllowed"
+  if level == "deny" or level == "disable" then return "McpError" end
+  return level == "require-approval" and "McpWarn" or "McpOk"
 end
 
 ---What a tool does, in a word, by its own account.
+---@param annotations? mcp_sidecar.Annotations
 ---@return string word, string group
 function M.manner(annotations)
   annotations = annotations or {}
   if annotations.readOnly then return "reads", "McpMuted" end
-  if annotations.destructive then return "destroys", "McpDanger" end
-  if annotations.readOnly == false then return "writes", "McpAsks" end
+  if annotations.destructive then return "destroys", "McpError" end
+  if annotations.readOnly == false then return "writes", "McpWarn" end
   return "", "McpMuted"
 end
 
@@ -87,19 +69,15 @@ end
 ---@return string
 function M.fit(text, width)
   text = tostring(text or ""):gsub("%c+", " ")
-  if vim.api.nvim_strwidth(text) <= width then return text end
-  while text ~= "" and vim.api.nvim_strwidth(text) > width - 1 do
-    text = vim.fn.strcharpart(text, 0, vim.fn.strchars(text) - 1)
-  end
-  return text .. M.icon("cut")
+  return vim.api.nvim_strwidth(text) <= width and text
+    or vim.fn.printf(("%%.%dS…"):format(math.max(0, width - 1)), text)
 end
 
 ---Cut, or filled up with blanks.
+---@param text any
+---@param width integer
 ---@return string
-function M.pad(text, width)
-  text = M.fit(text, width)
-  return text .. (" "):rep(width - vim.api.nvim_strwidth(text))
-end
+function M.pad(text, width) return vim.fn.printf(("%%-%dS"):format(width), M.fit(text, width)) end
 
 ---Broken into lines of a width, at blanks where there are some.
 ---@param text string
@@ -119,11 +97,18 @@ function M.wrap(text, width)
   return lines
 end
 
----Safe in a statusline, winbar or title: nothing in it is a command.
-function M.literal(text) return (tostring(text):gsub("%%", "%%%%"):gsub("%c+", " ")) end
+---The one of these kinds that a media type such as `text/x-python; charset=utf-8` names.
+---@param mime? string
+---@param kinds string[]
+---@return string?
+function M.kind_of(mime, kinds)
+  local kind = ((mime or ""):match("^%w+/([%w-]+)") or ""):gsub("^x%-", "")
+  return vim.tbl_contains(kinds, kind) and kind or nil
+end
 
 ---A number of milliseconds as a person says it.
 ---@param ms? number
+---@return string
 function M.duration(ms)
   if not ms then return "" end
   if ms >= 1000 then return ("%.1f s"):format(ms / 1000) end
@@ -132,13 +117,13 @@ end
 
 ---The time of day here, of a time in RFC 3339 and UTC.
 ---@param time? string
+---@return string
 function M.clock(time)
-  local year, month, day, hour, minute, second = (time or ""):match("(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)")
-  if not year then return time or "" end
-  local utc = os.time({ year = year, month = month, day = day, hour = hour, min = minute, sec = second, isdst = false })
+  local seconds = vim.fn.strptime("%Y-%m-%dT%H:%M:%S", (time or ""):sub(1, 19))
+  if seconds == 0 then return time or "" end
   local now = os.time()
-  local offset = os.difftime(now, os.time(os.date("!*t", now) --[[@as osdateparam]]))
-  return os.date("%H:%M:%S", utc + offset) --[[@as string]]
+  local ahead = now - os.time(os.date("!*t", now) --[[@as any]])
+  return os.date("%H:%M:%S", seconds + ahead) --[[@as string]]
 end
 
 -- Buffers and windows ---------------------------------------------------------------------------------------------
@@ -150,20 +135,28 @@ function M.find(name)
   return vim.iter(vim.api.nvim_list_bufs()):find(function(buffer) return vim.api.nvim_buf_get_name(buffer) == name end)
 end
 
+---The window that shows the buffer of this name, if there is one.
+---@param name string
+---@return integer?
+function M.window_of(name)
+  local window = vim.fn.bufwinid(M.find(name) or -1)
+  return window ~= -1 and window or nil
+end
+
 ---Closes the current window; the last one gets an empty buffer instead.
 function M.close()
   if not pcall(vim.api.nvim_win_close, 0, true) then vim.cmd.enew() end
 end
 
----A buffer of ours: no file, no modelines, gone when it is not shown, `q` closes it.
----@param name string
+---A buffer of ours: no file, no modelines, gone when it is not shown, `q` closes it. Without a name it is a new one.
+---@param name? string
 ---@param filetype string
 ---@return integer buffer
 function M.buffer(name, filetype)
-  local buffer = M.find(name)
+  local buffer = name and M.find(name)
   if not buffer then
     buffer = vim.api.nvim_create_buf(false, true)
-    vim.api.nvim_buf_set_name(buffer, name)
+    if name then vim.api.nvim_buf_set_name(buffer, name) end
     M.map(buffer, "n", "q", M.close, "close")
   end
   for option, value in pairs({ buftype = "nofile", bufhidden = "wipe", swapfile = false, modeline = false }) do
@@ -178,23 +171,22 @@ local plain_window = {
   relativenumber = false,
   signcolumn = "no",
   foldcolumn = "0",
+  cursorline = false,
   list = false,
   spell = false,
   wrap = false,
   fillchars = "eob: ",
 }
 
----The window of this buffer, or of another of its kind: a second form takes the place of the first.
+---A window of another buffer of this kind: a second form takes the place of the first.
 ---@param buffer integer
 ---@return integer?
-local function window_of(buffer)
-  local window = vim.fn.bufwinid(buffer)
-  if window ~= -1 then return window end
+local function window_of_kind(buffer)
   local kind = vim.api.nvim_buf_get_name(buffer):match("^mcp%-%l+://")
   return kind
-    and vim.iter(vim.api.nvim_tabpage_list_wins(0)):find(function(other)
-      local float = vim.api.nvim_win_get_config(other).relative ~= ""
-      return not float and vim.startswith(vim.api.nvim_buf_get_name(vim.api.nvim_win_get_buf(other)), kind)
+    and vim.iter(vim.api.nvim_tabpage_list_wins(0)):find(function(window)
+      local float = vim.api.nvim_win_get_config(window).relative ~= ""
+      return not float and vim.startswith(vim.api.nvim_buf_get_name(vim.api.nvim_win_get_buf(window)), kind)
     end)
 end
 
@@ -204,8 +196,8 @@ end
 ---@return integer window
 function M.show(buffer, opts)
   opts = opts or {}
-  local mods = opts.mods or {}
-  local window = window_of(buffer)
+  local mods, shown = opts.mods or {}, vim.fn.bufwinid(buffer)
+  local window = shown ~= -1 and shown or window_of_kind(buffer)
   if not window then
     -- A float cannot be split.
     if vim.api.nvim_win_get_config(0).relative ~= "" then vim.cmd.wincmd("t") end
@@ -226,60 +218,96 @@ function M.show(buffer, opts)
   return window
 end
 
+---Opens a float with text in it, whose frame has this colour.
+---@param buffer integer
+---@param enter boolean
+---@param frame string highlight group
+---@param place vim.api.keyset.win_config
+---@return integer window
+function M.float(buffer, enter, frame, place)
+  local looks = { relative = "editor", border = "rounded", style = "minimal", noautocmd = not enter or nil }
+  local window = vim.api.nvim_open_win(buffer, enter, vim.tbl_extend("keep", place, looks))
+  for option, value in pairs({
+    wrap = true,
+    linebreak = true,
+    breakindent = true,
+    fillchars = "eob: ,lastline: ",
+    winhighlight = ("NormalFloat:Normal,FloatBorder:%s,FloatTitle:McpTitle"):format(frame),
+  }) do
+    vim.wo[window][option] = value
+  end
+  return window
+end
+
+---How many rows of the screen some lines take when they are wrapped.
+---@param lines string[]
+---@param width integer
+---@return integer
+function M.height(lines, width)
+  return vim
+    .iter(lines)
+    :fold(0, function(sum, line) return sum + math.max(1, math.ceil(vim.api.nvim_strwidth(line) / width)) end)
+end
+
 ---Replaces a buffer's lines, touching only those that differ, so that nothing flickers.
 ---@param buffer integer
 ---@param lines string[]
 function M.set_lines(buffer, lines)
   local old = vim.api.nvim_buf_get_lines(buffer, 0, -1, false)
-  local first, last = 1, 0
-  while first <= #lines and first <= #old and lines[first] == old[first] do
-    first = first + 1
-  end
-  local empty = #old == 1 and old[1] == ""
-  while
-    not empty
-    and last < #lines - first + 1
-    and last < #old - first + 1
-    and lines[#lines - last] == old[#old - last]
-  do
-    last = last + 1
-  end
-  if first > #lines and #lines == #old then return end
   vim.bo[buffer].modifiable = true
-  vim.api.nvim_buf_set_lines(buffer, first - 1, #old - last, false, vim.list_slice(lines, first, #lines - last))
+  for row, line in ipairs(lines) do
+    if line ~= old[row] then vim.api.nvim_buf_set_lines(buffer, row - 1, row, false, { line }) end
+  end
+  vim.api.nvim_buf_set_lines(buffer, math.max(1, #lines), -1, false, {})
   vim.bo[buffer].modifiable = false
   vim.bo[buffer].modified = false
 end
 
----Colours parts of lines anew: line and columns from 0, and the group; without columns all of the line.
+---Replaces a buffer's lines by coloured ones.
 ---@param buffer integer
----@param namespace integer
----@param marks { [1]: integer, [2]: string, [3]?: integer, [4]?: integer }[]
-function M.colour(buffer, namespace, marks)
+---@param lines mcp_sidecar.Line[]
+function M.paint(buffer, lines)
+  local texts = vim.tbl_map(function(line) return (M.text(line):gsub("%s+$", "")) end, lines)
+  M.set_lines(buffer, texts)
   vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
-  for _, mark in ipairs(marks) do
-    local length = #vim.api.nvim_buf_get_lines(buffer, mark[1], mark[1] + 1, false)[1]
-    local part = mark[3] and { end_col = math.min(mark[4], length) } or { end_row = mark[1] + 1, hl_eol = true }
-    local extmark = vim.tbl_extend("force", part, { hl_group = mark[2], strict = false })
-    vim.api.nvim_buf_set_extmark(buffer, namespace, mark[1], math.min(mark[3] or 0, length), extmark)
+  for row, line in ipairs(lines) do
+    local from = 0
+    for _, chunk in ipairs(line) do
+      local to = math.min(from + #chunk[1], #texts[row])
+      local looks = chunk[2] and { end_col = to, hl_group = chunk[2] }
+      if looks and to > from then vim.api.nvim_buf_set_extmark(buffer, namespace, row - 1, from, looks) end
+      from = to
+    end
+    if line.group then vim.api.nvim_buf_set_extmark(buffer, namespace, row - 1, 0, { line_hl_group = line.group }) end
   end
 end
 
+---@param line mcp_sidecar.Line|mcp_sidecar.Chunk[]
+---@return string
+function M.text(line)
+  local parts = {}
+  for _, chunk in ipairs(line) do
+    table.insert(parts, chunk[1])
+  end
+  return table.concat(parts)
+end
+
 ---A line above a window: what it shows on the left, and its keys on the right, as many as there is room for: all, the
----first and the last, which is help, or none.
----@param chunks { [1]: string, [2]: string }[] text and highlight group
----@param keys { [1]: string, [2]: string }[]
+---first and the last, which is help, or none. Nothing in it is a command, whoever wrote it.
+---@param chunks mcp_sidecar.Chunk[]
+---@param keys { [1]: string, [2]: string, [3]?: string }[] the key, its label, and the label's highlight group
 ---@return string
 function M.winbar(chunks, keys)
   local left, width = {}, 2
   for _, chunk in ipairs(chunks) do
-    table.insert(left, ("%%#%s#%s"):format(chunk[2], M.literal(chunk[1])))
+    local literal = chunk[1]:gsub("%%", "%%%%"):gsub("%c+", " ")
+    table.insert(left, ("%%#%s#%s"):format(chunk[2] or "McpMuted", literal))
     width = width + vim.api.nvim_strwidth(chunk[1])
   end
   local function hints(list)
     local text, room = "", width
     for _, key in ipairs(list) do
-      text = text .. ("%%#McpKey# %s%%#McpMuted# %s"):format(key[1], key[2])
+      text = text .. ("%%#McpKey# %s%%#%s# %s"):format(key[1], key[3] or "McpMuted", key[2])
       room = room + #key[1] + #key[2] + 2
     end
     return ("winwidth(0) >= %d ? '%s'"):format(room, text)
@@ -297,24 +325,42 @@ function M.map(buffer, mode, keys, run, desc)
   vim.keymap.set(mode, keys, run, { buffer = buffer, nowait = true, silent = true, desc = desc })
 end
 
----Maps a list of keys, and `g?` to a list of them.
+---@class mcp_sidecar.Key what some keys do; their names are parted by a blank
+---@field [1] string
+---@field [2] string|fun()
+---@field [3] string what they do
+---@field mode? string|string[]
+
+---Maps a list of keys, and `?` to a list of them: in two columns where they are many, so that a small screen shows all.
 ---@param buffer integer
 ---@param title string
----@param keys { [1]: string, [2]: string|function, [3]: string, mode?: string|string[] }[] names parted by a blank
-function M.keys(buffer, title, keys)
-  local lines = {}
+---@param keys mcp_sidecar.Key[]
+---@param notes? string[] what help says below
+function M.keys(buffer, title, keys, notes)
+  local entries = {}
   for _, key in ipairs(keys) do
-    local names = vim.split(key[1], " ")
-    for _, name in ipairs(names) do
+    for name in vim.gsplit(key[1], " ") do
       M.map(buffer, key.mode or "n", name, key[2], key[3])
     end
-    table.insert(lines, ("`%s`  %s"):format(table.concat(names, "` `"), key[3]))
+    table.insert(entries, ("`%s`%s %s"):format(key[1], (" "):rep(6 - #key[1]), key[3]))
   end
-  table.insert(lines, "`q`  close")
-  M.map(buffer, "n", "g?", function() M.peek(lines, title) end, "help")
+  table.insert(entries, "`q`      close")
+  local function help()
+    local half = #entries > 12 and vim.o.columns >= 76 and math.ceil(#entries / 2) or #entries
+    local lines = {}
+    for place = 1, half do
+      local other = entries[place + half]
+      -- The ticks are not seen, but they count.
+      lines[place] = other and M.pad(entries[place], 38) .. "  " .. other or entries[place]
+    end
+    M.peek(vim.list_extend(lines, notes or {}), title)
+  end
+  M.map(buffer, "n", "?", help, "help")
+  M.map(buffer, "n", "g?", help, "help")
 end
 
 ---Puts text into the registers that a person pastes from.
+---@param text string|string[]
 function M.yank(text)
   vim.fn.setreg('"', text)
   pcall(vim.fn.setreg, "+", text)
@@ -323,9 +369,10 @@ end
 ---Lets the user choose, and goes on only if he does.
 ---@generic T
 ---@param items T[]
----@param opts { prompt: string, kind?: string, format?: fun(item: T): string }
+---@param opts { prompt: string, kind?: string, format?: (fun(item: T): string), none?: string } none: what to say without items
 ---@param done fun(item: T)
 function M.choose(items, opts, done)
+  if #items == 0 and opts.none then return vim.notify(opts.none, vim.log.levels.WARN, { title = "mcp-sidecar" }) end
   local format = opts.format or tostring
   local select = {
     prompt = opts.prompt,
@@ -338,49 +385,31 @@ function M.choose(items, opts, done)
 end
 
 ---A float with markdown in the middle of the screen, for help and details. Leaving it closes it.
----@param lines string[]
+---@param lines string[] each may be several
 ---@param title string
 function M.peek(lines, title)
-  local width, height = 20, 0
-  for _, line in ipairs(lines) do
-    width = math.max(width, vim.api.nvim_strwidth(line) + 2)
-  end
+  lines = vim.split(table.concat(lines, "\n"), "\n")
+  local width = vim
+    .iter(lines)
+    :fold(20, function(most, line) return math.max(most, vim.api.nvim_strwidth(line) + 2) end)
   width = math.min(width, vim.o.columns - 4)
-  for _, line in ipairs(lines) do
-    height = height + math.max(1, math.ceil(vim.api.nvim_strwidth(line) / width))
-  end
-  height = math.min(height, vim.o.lines - 6)
-  local buffer = vim.api.nvim_create_buf(false, true)
-  vim.bo[buffer].bufhidden = "wipe"
-  vim.bo[buffer].modeline = false
-  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, lines)
-  vim.bo[buffer].filetype = "markdown"
-  vim.bo[buffer].modifiable = false
-  local window = vim.api.nvim_open_win(buffer, true, {
-    relative = "editor",
+  local height = math.min(M.height(lines, width), vim.o.lines - 6)
+  local buffer = M.buffer(nil, "markdown")
+  M.set_lines(buffer, lines)
+  local window = M.float(buffer, true, "McpMuted", {
     row = math.max(0, math.floor((vim.o.lines - height) / 2) - 2),
     col = math.max(0, math.floor((vim.o.columns - width) / 2) - 1),
     width = width,
     height = height,
-    border = "rounded",
-    style = "minimal",
     -- Above a question: help about it is of no use beneath.
     zindex = 250,
     title = " " .. M.fit(title, width - 4) .. " ",
   })
   pcall(vim.treesitter.start, buffer, "markdown")
-  for option, value in pairs({
-    conceallevel = 2,
-    concealcursor = "n",
-    wrap = true,
-    linebreak = true,
-    winhighlight = "NormalFloat:Normal,FloatBorder:McpMuted,FloatTitle:McpTitle",
-  }) do
-    vim.wo[window][option] = value
-  end
-  for _, key in ipairs({ "q", "<Esc>", "<CR>" }) do
-    M.map(buffer, "n", key, M.close, "close")
-  end
+  vim.wo[window].conceallevel = 2
+  vim.wo[window].concealcursor = "n"
+  M.map(buffer, "n", "<Esc>", M.close, "close")
+  M.map(buffer, "n", "<CR>", M.close, "close")
   vim.api.nvim_create_autocmd("WinLeave", {
     buffer = buffer,
     once = true,
@@ -388,12 +417,14 @@ function M.peek(lines, title)
   })
 end
 
----The same with a value as JSON.
+---Adds a value as a block of JSON.
+---@param lines string[]
 ---@param value any
----@param title string
-function M.peek_json(value, title)
-  local lines = vim.list_extend({ "```json" }, require("mcp_sidecar.json").lines(value))
-  M.peek(vim.list_extend(lines, { "```" }), title)
+---@return string[] lines
+function M.add_json(lines, value)
+  table.insert(lines, "```json")
+  vim.list_extend(lines, require("mcp_sidecar.json").lines(value))
+  return vim.list_extend(lines, { "```" })
 end
 
 return M

@@ -8,17 +8,10 @@ local M = {}
 
 local namespace = vim.api.nvim_create_namespace("mcp_sidecar_result")
 
-local endings = {
-  ["image/png"] = "png",
-  ["image/jpeg"] = "jpg",
-  ["image/gif"] = "gif",
-  ["image/webp"] = "webp",
-  ["image/svg+xml"] = "svg",
-  ["audio/wav"] = "wav",
-  ["audio/mpeg"] = "mp3",
-  ["audio/ogg"] = "ogg",
-  ["application/pdf"] = "pdf",
-}
+local OWNER_ONLY = assert(tonumber("600", 8))
+
+-- A server names the type of its data; only these choose the ending of a file here, and with it what opens it.
+local endings = { "gif", "jpeg", "mpeg", "ogg", "pdf", "png", "svg", "wav", "webp" }
 
 local function cache()
   return vim.fs.normalize(vim.fn.stdpath("cache") --[[@as string]]) .. "/mcp_sidecar"
@@ -33,8 +26,8 @@ function M.keep(data, mime)
   if vim.startswith(mime or "", "text/") then return vim.split(vim.base64.decode(data), "\r?\n") end
   vim.fn.mkdir(cache(), "p", "0700")
   -- The name comes from the contents: a server has no say in it.
-  local path = ("%s/%s.%s"):format(cache(), vim.fn.sha256(data):sub(1, 16), endings[mime or ""] or "bin")
-  local file = assert(vim.uv.fs_open(path, "w", tonumber("600", 8)))
+  local path = ("%s/%s.%s"):format(cache(), vim.fn.sha256(data):sub(1, 16), look.kind_of(mime, endings) or "bin")
+  local file = assert(vim.uv.fs_open(path, "w", OWNER_ONLY))
   vim.uv.fs_write(file, vim.base64.decode(data))
   vim.uv.fs_close(file)
   return { ("![%s](%s)"):format(mime or "data", path) }
@@ -71,11 +64,11 @@ function M.render(result)
     vim.list_extend(lines, block(result.server, content))
   end
   if result.structuredContent ~= nil then
-    vim.list_extend(lines, { "", "```json" })
-    vim.list_extend(lines, json.lines(result.structuredContent))
-    table.insert(lines, "```")
+    table.insert(lines, "")
+    look.add_json(lines, result.structuredContent)
   end
-  return lines, "markdown"
+  -- A name or a description of a server's may have lines of its own.
+  return vim.split(table.concat(lines, "\n"), "\n"), "markdown"
 end
 
 ---Opens the link on the cursor's line: a resource, a page, or a file that was kept. Nothing else that a server names.
@@ -96,20 +89,20 @@ local function put(origin, lines, replace)
     return client.warn("the buffer that this call came from cannot be changed")
   end
   local range = origin.range
-  if replace and range and origin.exact then
-    pcall(vim.api.nvim_buf_set_text, origin.buffer, range[1], range[2], range[3], range[4], lines)
+  if replace and range then
+    -- Whole lines are replaced as they are by now.
+    local whole = not origin.exact
+      and #(vim.api.nvim_buf_get_lines(origin.buffer, range[3], range[3] + 1, false)[1] or "")
+    pcall(vim.api.nvim_buf_set_text, origin.buffer, range[1], range[2], range[3], whole or range[4], lines)
     local last = #lines == 1 and range[2] + #lines[1] or #lines[#lines]
     origin.range = { range[1], range[2], range[1] + #lines - 1, last }
-  elseif replace and range then
-    vim.api.nvim_buf_set_lines(origin.buffer, range[1], range[3] + 1, false, lines)
-    origin.range = { range[1], 0, range[1] + #lines - 1, #lines[#lines] }
-  else
-    local there = not range and vim.api.nvim_win_is_valid(origin.window)
-    local row = there and vim.api.nvim_win_get_cursor(origin.window)[1]
-      or range and range[3] + 1
-      or vim.api.nvim_buf_line_count(origin.buffer)
-    vim.api.nvim_buf_set_lines(origin.buffer, row, row, false, lines)
+    return
   end
+  local there = not range and vim.api.nvim_win_is_valid(origin.window)
+  local row = there and vim.api.nvim_win_get_cursor(origin.window)[1]
+    or range and range[3] + 1
+    or vim.api.nvim_buf_line_count(origin.buffer)
+  vim.api.nvim_buf_set_lines(origin.buffer, row, row, false, lines)
 end
 
 ---@param result mcp_sidecar.Result
@@ -126,35 +119,29 @@ function M.show(result, origin)
       vim.api.nvim_buf_set_extmark(buffer, namespace, row - 1, 0, { virt_text = hint })
     end
   end
+  local function yank()
+    look.yank(lines)
+    client.say("yanked")
+  end
   look.keys(buffer, "result", {
-    {
-      "Y",
-      function()
-        look.yank(lines)
-        client.say("yanked")
-      end,
-      "yank all of it",
-    },
+    { "Y", yank, "yank all of it" },
     { "I", function() put(origin, lines, false) end, "insert it where the call came from" },
     { "R", function() put(origin, lines, true) end, "put it in place of the text that the call was made with" },
     { ".", function() require("mcp_sidecar.ui.call").again() end, "call again" },
     { "gf gx <CR>", follow, "open the link on this line" },
   })
   -- Beside a form there is room; anywhere else below.
-  local form, mods = vim.fn.bufwinid(look.find(("mcp-call://%s/%s"):format(result.server, result.tool)) or -1), nil
-  if form ~= -1 then
+  local form, mods = look.window_of(("mcp-call://%s/%s"):format(result.server, result.tool)), nil
+  if form then
     vim.api.nvim_set_current_win(form)
     mods = { vertical = vim.o.columns >= 100, split = "belowright" }
   end
-  local failed = result.isError
+  local mark, group = look.outcome(not result.isError)
   local bar = look.winbar({
-    {
-      failed and " " .. look.icon("failed") .. " error from " or " " .. look.icon("ok") .. " ",
-      failed and "McpFailed" or "McpConnected",
-    },
+    { (result.isError and " %s error from " or " %s "):format(mark), group },
     { result.tool, "McpTool" },
     { ("  %s  %s"):format(look.duration(result.durationMs), result.decision), "McpMuted" },
-  }, { { "Y", "yank" }, { "I", "insert" }, { "R", "replace" }, { ".", "again" }, { "g?", "help" } })
+  }, { { "Y", "yank" }, { "I", "insert" }, { "R", "replace" }, { ".", "again" }, { "?", "help" } })
   local window = look.show(buffer, { mods = mods, winbar = bar, wrap = true })
   vim.wo[window].conceallevel = filetype == "markdown" and 2 or 0
   -- Long JSON begins folded, short JSON is read at a glance.
@@ -167,14 +154,14 @@ end
 ---@param params { server?: string, config?: table }
 function M.test(params)
   client.fetch("mcp.server.test", params, function(result)
-    local lines = { ("%s  %s"):format(look.icon(result.success and "ok" or "failed"), result.message), "" }
+    local lines = { ("%s  %s"):format((look.outcome(result.success)), result.message), "" }
     for _, part in ipairs({ "tools", "resources", "prompts" }) do
       for _, item in ipairs(result[part] or {}) do
         local text = look.fit(item.description, math.max(20, vim.o.columns - 40))
         table.insert(lines, ("- %s `%s` %s"):format(part:sub(1, -2), item.name or item.uri, text))
       end
     end
-    look.peek(vim.split(table.concat(lines, "\n"), "\n"), params.server or "test")
+    look.peek(lines, params.server or "test")
   end)
 end
 

@@ -24,18 +24,27 @@ local function definition(tool, name)
     },
     cmds = {
       -- The callback is in the options from v19 on, and an argument of its own before.
+      ---@param arguments? table
       function(_, arguments, opts, callback)
         local done = type(opts) == "table" and opts.output_cb or callback
-        tools.call(
-          tool,
-          arguments or {},
-          "CodeCompanion",
-          function(text, err) done({ status = err and "error" or "success", data = err or text }) end
-        )
+        local function report_to(text, err) done({ status = err and "error" or "success", data = err or text }) end
+        tools.call(tool, arguments or {}, "CodeCompanion", report_to)
       end,
     },
     output = { success = report(""), error = report("error: ") },
   }
+end
+
+---@param list mcp_sidecar.Tool[]
+---@return table<string, { description: string, tools: string[], opts: table }>
+local function groups(list)
+  local found = {}
+  for _, tool in ipairs(list) do
+    local name, words = "mcp_" .. tool.server, "Tools of the MCP server " .. tool.server
+    found[name] = found[name] or { description = words, tools = {}, opts = { collapse_tools = true } }
+    table.insert(found[name].tools, tools.name(tool))
+  end
+  return found
 end
 
 function M.setup()
@@ -45,7 +54,7 @@ function M.setup()
     vim.notify("the extension mcp_sidecar needs CodeCompanion v18 or later", vim.log.levels.WARN)
     return
   end
-  tools.keep(chat.tools, function(tool, name)
+  local function entry(tool, name)
     return {
       description = tool.description,
       visible = true,
@@ -53,24 +62,10 @@ function M.setup()
       opts = { require_approval_before = false },
       callback = function() return definition(tool, name) end,
     }
-  end)
+  end
   chat.tools.groups = chat.tools.groups or {}
-  local ours = {}
-  tools.follow(function(list)
-    for name in pairs(ours) do
-      chat.tools.groups[name] = nil
-    end
-    ours = {}
-    for _, tool in ipairs(list) do
-      local name = "mcp_" .. tool.server
-      ours[name] = ours[name]
-        or { description = "Tools of the MCP server " .. tool.server, tools = {}, opts = { collapse_tools = true } }
-      table.insert(ours[name].tools, tools.name(tool))
-    end
-    for name, group in pairs(ours) do
-      chat.tools.groups[name] = group
-    end
-  end)
+  tools.keep(chat.tools, tools.each(entry))
+  tools.keep(chat.tools.groups, groups)
 end
 
 return M

@@ -1,0 +1,38 @@
+--- What can be done to a server: `:Mcp {action}` and the keys of the dashboard both lead here.
+
+local client = require("mcp_sidecar.client")
+
+---@param command string
+---@param extra? table what it says beside the server's name
+---@return fun(server: mcp_sidecar.Server)
+local function sends(command, extra)
+  return function(server) client.command(command, vim.tbl_extend("force", { server = server.name }, extra or {})) end
+end
+
+---@type table<string, fun(server: mcp_sidecar.Server)>
+local M = {
+  start = sends("mcp.server.start"),
+  stop = sends("mcp.server.stop"),
+  restart = sends("mcp.server.restart"),
+  toggle = function(server) sends("mcp.server.toggle", { enabled = not server.enabled })(server) end,
+  trust = function(server) require("mcp_sidecar.ui.approval").trust(server.name) end,
+  distrust = sends("mcp.server.trust", { trusted = false }),
+  auth = sends("mcp.server.auth"),
+  signout = sends("mcp.server.auth", { signOut = true }),
+  enable = sends("mcp.server.enable", { enabled = true }),
+  disable = sends("mcp.server.enable", { enabled = false }),
+  logs = function(server) require("mcp_sidecar.ui.logs").open(server.name) end,
+  test = function(server) require("mcp_sidecar.ui.result").test({ server = server.name }) end,
+  remove = function(server) require("mcp_sidecar.manage").remove(server) end,
+  move = function(server) require("mcp_sidecar.manage").move(server) end,
+}
+
+---Whichever is not so yet.
+function M.start_or_stop(server)
+  local runs = server.status == "connected" or server.status == "pending"
+  M[runs and "stop" or "start"](server)
+end
+
+function M.enable_or_disable(server) M[server.status == "disabled" and "enable" or "disable"](server) end
+
+return M

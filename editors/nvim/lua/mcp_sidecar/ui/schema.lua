@@ -1,0 +1,153 @@
+--- What a form needs to know of a JSON Schema: its fields, what they take, and the text to begin with.
+
+local json = require("mcp_sidecar.json")
+
+local M = {}
+
+---@class mcp_sidecar.Field one property of a schema; a server wrote it, so anything may stand anywhere
+---@field type? string|string[]
+---@field title? any
+---@field description? any
+---@field default? any
+---@field const? any
+---@field enum? any
+---@field enumNames? any
+---@field format? string
+---@field items? any
+---@field oneOf? any
+---@field anyOf? any
+---@field minimum? any
+
+---@class mcp_sidecar.Schema: mcp_sidecar.Field
+---@field properties? table<string, mcp_sidecar.Schema>
+---@field required? any
+---@field password? boolean what is typed must not be seen
+
+local empty = { string = "", number = 0, integer = 0, boolean = false, array = {} }
+
+---@param value any
+---@return any? nothing for what is null
+local function given(value)
+  if value ~= vim.NIL then return value end
+end
+
+---Something that a server wrote as a list, or none.
+---@return any[]
+local function list(value) return type(value) == "table" and value or {} end
+
+---Required fields first, then by name.
+---@param schema mcp_sidecar.Schema
+---@return string[] names, table<string, boolean?> required
+function M.order(schema)
+  local properties, required, names = list(schema.properties), {}, {}
+  for _, name in ipairs(list(schema.required)) do
+    if properties[name] and not required[name] then
+      required[name] = true
+      table.insert(names, name)
+    end
+  end
+  local others = vim.tbl_filter(function(name) return not required[name] end, vim.tbl_keys(properties))
+  table.sort(others)
+  return vim.list_extend(names, others), required
+end
+
+---@param schema mcp_sidecar.Schema
+---@param name string
+---@return mcp_sidecar.Schema
+function M.field(schema, name) return (schema.properties or {})[name] or {} end
+
+---@class mcp_sidecar.Value one of those that a field takes
+---@field value any
+---@field title any
+
+---The values that a field takes; nil when anything may be typed.
+---@param field mcp_sidecar.Field
+---@return mcp_sidecar.Value[]?
+function M.values(field)
+  if field.type == "boolean" then return { { value = true, title = "yes" }, { value = false, title = "no" } } end
+  local inner = field.type == "array" and type(field.items) == "table" and field.items or field
+  local titled = list(inner.oneOf or inner.anyOf)
+  if titled[1] and titled[1].const ~= nil then
+    return vim.tbl_map(function(one) return { value = one.const, title = one.title or one.const } end, titled)
+  end
+  if type(inner.enum) ~= "table" then return nil end
+  local values = {}
+  for place, value in ipairs(inner.enum) do
+    values[place] = { value = value, title = list(inner.enumNames)[place] or value }
+  end
+  return values
+end
+
+---A value to begin with; an object has what it requires.
+---@param field mcp_sidecar.Schema
+---@return any
+function M.example(field)
+  local told = given(field.default)
+  if told == nil then told = field.const end
+  if told == nil then told = list(field.enum)[1] end
+  if told ~= nil then return told end
+  local kind = type(field.type) == "table" and field.type[1] or field.type
+  if kind == "object" then
+    local value, names, required = vim.empty_dict(), M.order(field)
+    for _, name in ipairs(names) do
+      if required[name] then value[name] = M.example(M.field(field, name)) end
+    end
+    return value
+  end
+  local least = type(field.minimum) == "number" and field.minimum or 0
+  if (kind == "number" or kind == "integer") and least > 0 then return least end
+  return empty[kind] == nil and "" or empty[kind]
+end
+
+---The lines of a new form: what is required, and what has a default.
+---@param schema mcp_sidecar.Schema
+---@param known table<string, any> values that are known
+---@return string[]
+function M.lines(schema, known)
+  local names, required = M.order(schema)
+  local lines = {}
+  for _, name in ipairs(names) do
+    local field, value = M.field(schema, name), known[name]
+    if value == nil and (required[name] or given(field.default) ~= nil) then value = M.example(field) end
+    if value ~= nil then table.insert(lines, ("  %s: %s"):format(vim.json.encode(name), json.pretty(value, "  "))) end
+  end
+  return vim.split(#lines == 0 and "{\n}" or "{\n" .. table.concat(lines, ",\n") .. "\n}", "\n")
+end
+
+local limits = {
+  { "minimum", "≥ %s" },
+  { "maximum", "≤ %s" },
+  { "minLength", "at least %s long" },
+  { "maxLength", "at most %s long" },
+  { "pattern", "like %s" },
+}
+
+---What a value has to be, in a few words.
+---@param field mcp_sidecar.Field
+---@return string
+function M.constraint(field)
+  local parts = { type(field.type) == "table" and table.concat(field.type, " or ") or field.type }
+  local options = field.type ~= "boolean" and M.values(field)
+  if options then
+    local words = vim.tbl_map(function(option) return vim.json.encode(option.value) end, options)
+    parts = { (field.type == "array" and "some of " or "") .. table.concat(words, " ") }
+  end
+  for _, limit in ipairs(limits) do
+    local value = field[limit[1]]
+    if type(value) == "number" or type(value) == "string" then table.insert(parts, limit[2]:format(value)) end
+  end
+  return table.concat(parts, ", ")
+end
+
+---Text for the first field that takes text.
+---@param schema mcp_sidecar.Schema
+---@param text string
+---@return table<string, string>
+function M.with_text(schema, text)
+  for _, name in ipairs((M.order(schema))) do
+    if M.field(schema, name).type == "string" then return { [name] = text } end
+  end
+  return {}
+end
+
+return M
