@@ -135,7 +135,10 @@ impl Editor {
         let output = BufReader::with_capacity(1 << 16, output);
         let mut editor = Self { child, input, output, uri, text, version: 1, next_id: 0 };
         let literals = json!({ "codeActionKind": { "valueSet": [] } });
-        let capabilities = json!({ "textDocument": { "codeAction": { "codeActionLiteralSupport": literals } } });
+        let capabilities = json!({ "textDocument": {
+            "codeAction": { "codeActionLiteralSupport": literals },
+            "documentSymbol": { "hierarchicalDocumentSymbolSupport": true },
+        } });
         editor.request("initialize", json!({ "capabilities": capabilities }))?;
         editor.notify("initialized", json!({}))?;
         let document = json!({ "uri": editor.uri, "languageId": "json", "version": 1, "text": editor.text });

@@ -17,7 +17,7 @@ pub mod hover;
 pub mod lenses;
 pub mod links;
 pub mod live;
-mod markdown;
+pub mod markdown;
 pub mod ordinary;
 pub mod page;
 pub mod references;

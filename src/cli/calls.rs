@@ -163,7 +163,8 @@ mod tests {
     #[test]
     fn a_time_is_a_moment_or_how_long_ago() {
         assert_eq!(since("2026-11-16T08:00:00Z").unwrap().to_string(), "2026-11-16T08:00:00.000Z");
-        let hour = Timestamp::now().unix_millis() - since("1h").unwrap().unix_millis();
+        let then = since("1h").unwrap();
+        let hour = Timestamp::now().unix_millis() - then.unix_millis();
         assert!((3_600_000..3_660_000).contains(&hour));
         for wrong in ["", "h", "yesterday", "3w", "é"] {
             assert!(since(wrong).is_err(), "{wrong}");

@@ -49,6 +49,7 @@ pub struct TextEdit {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Related {
+    /// Empty until it is known which file the problem is in: then that one.
     pub file: std::path::PathBuf,
     pub span: Span,
     pub message: String,
@@ -116,6 +117,13 @@ impl Problem {
 
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
+        self
+    }
+
+    /// Names another place of the same file that belongs to it.
+    pub fn related(mut self, span: &Span, message: impl Into<String>) -> Self {
+        let (file, span) = (std::path::PathBuf::new(), span.clone());
+        self.related.push(Related { file, span, message: message.into() });
         self
     }
 

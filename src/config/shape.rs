@@ -12,15 +12,17 @@ mod sections;
 mod server;
 pub mod similar;
 mod tools;
+pub mod words;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 pub use reader::World;
 use reader::{Reader, quoted};
+pub use server::SURELY_MILLISECONDS;
 
 use super::Source;
 use super::problem::{Problem, Severity, Span, TextEdit};
@@ -191,7 +193,7 @@ fn host(path: &Path) -> Option<(&'static str, &'static str)> {
 }
 
 fn servers(reader: &mut Reader<'_>, sections: &[&Member], lines: &LineIndex, limits: &Limits, shaped: &mut Shaped) {
-    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    let mut seen: BTreeMap<&str, &Span> = BTreeMap::new();
     let mut full = false;
     for section in sections {
         let entries = reader
@@ -199,14 +201,16 @@ fn servers(reader: &mut Reader<'_>, sections: &[&Member], lines: &LineIndex, lim
             .unwrap_or_default();
         for member in entries {
             let name = member.key.text.as_str();
-            if !seen.insert(name) {
+            if let Some(first) = seen.get(name) {
                 let message = format!(
                     "both present: `servers` and `mcpServers` each define `{}`; the one in `servers` counts",
                     one_line(name, 64)
                 );
-                reader.error("name-clash", &member.key.span, message);
+                let problem = Problem::error("name-clash", member.key.span.clone(), message);
+                reader.report(problem.related(first, "the one that counts"));
                 continue;
             }
+            seen.insert(name, &member.key.span);
             shaped.names.push(name.to_owned());
             if seen.len() > limits.servers {
                 if !full {

@@ -3,6 +3,8 @@
 //! A file that an editor has open is changed there, where it can be undone; any other is changed on disk. Either way
 //! comments and layout stay. Answered when what was written has been applied.
 
+mod pattern;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
+use self::pattern::pattern;
 use super::Engine;
 use super::hub::Wish;
 use super::snapshot::{Offered, ServerView, Trust};
@@ -215,9 +218,8 @@ impl Engine {
         scope: Scope,
     ) -> Result<Edited<Vec<(Arc<ServerView>, Arc<Offered>)>>> {
         self.known(pages, &server)?;
-        if tool.is_empty() {
-            return Err(Error::InvalidParams("`tool` is a tool's name or a glob, such as `*`".to_owned()));
-        }
+        let offered = self.now().server(&server).is_ok_and(|view| view.tools.contains_key(tool));
+        let tool = if offered { tool } else { pattern(&server, tool, level)? };
         let unsaved = if scope == Scope::Session {
             self.set_session_level(server.clone(), tool, level).await?;
             Unsaved::new()

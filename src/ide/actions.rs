@@ -24,6 +24,14 @@ pub struct Offer {
     pub problem: Option<Problem>,
 }
 
+impl Offer {
+    /// Whether it is the one to take without a look at the others: the best of those that remove its problem.
+    pub fn is_preferred(&self, offers: &[Self]) -> bool {
+        let fixes = |offer: &&Self| offer.kind == Kind::QuickFix && offer.problem == self.problem;
+        offers.iter().find(fixes).is_some_and(|best| std::ptr::eq(best, self))
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     QuickFix,

@@ -49,13 +49,14 @@ pub enum ItemKind {
     Word,
     Variable,
     Program,
+    File,
     Server,
     Tool,
     Template,
 }
 
-/// Completes at an offset.
-pub fn complete(page: &Page<'_>, offset: usize) -> Completions {
+/// Completes at an offset. `env_files` names the files with variables that lie in the folder of the file's workspace.
+pub fn complete(page: &Page<'_>, offset: usize, env_files: impl FnOnce() -> Vec<String>) -> Completions {
     if page.in_comment(offset) {
         return Completions::default();
     }
@@ -66,6 +67,7 @@ pub fn complete(page: &Page<'_>, offset: usize) -> Completions {
     let mut items = match &cursor.hole {
         Hole::File => vec![servers::file(&cursor)],
         Hole::Key { .. } => keys::keys(page, &cursor),
+        Hole::Value if values::is_env_file(&cursor) => values::files(&cursor, &env_files()),
         Hole::Value => values::values(page, &cursor),
     };
     let incomplete = cursor.cut.get();

@@ -1,10 +1,12 @@
 //! What removes a problem: the changes that it brings along, and those that need a look at the text around it. None of
 //! them takes a comment away that stands outside of what is removed.
 
-use serde_json::{Value, json};
+mod expansion;
+mod launch;
+
+use serde_json::Value;
 
 use super::page::Page;
-use crate::config::expand::{Piece, Reference, pieces};
 use crate::config::problem::{Fix, TextEdit};
 use crate::config::shape::keys::{Role, SERVER};
 use crate::config::tree::{Kind, Node};
@@ -15,12 +17,21 @@ use crate::text::{Secret, one_line};
 pub fn fixes(page: &Page<'_>, problem: &Problem) -> Vec<Fix> {
     let mut fixes: Vec<Fix> = problem.fix.iter().cloned().collect();
     match problem.code {
-        "duplicate-key" | "name-clash" => fixes.extend(remove_duplicate(page, &problem.span)),
+        "duplicate-key" | "name-clash" => {
+            fixes.extend(remove_duplicate(page, &problem.span).or_else(|| remove_input(page, &problem.span)));
+        }
         "same-key" => fixes.extend(remove_other_spelling(page, &problem.span)),
         "ignored-key" | "unused-key" => fixes.extend(remove_key(page, &problem.span)),
         "conflicting-keys" => fixes.extend(say_which(page, &problem.span)),
-        "unset-variable" => fixes.extend(default(page, problem)),
-        "unknown-input" => fixes.extend(declare(page, problem)),
+        "unset-variable" => {
+            fixes.extend(expansion::word_of_ours(page, problem));
+            fixes.extend(expansion::default(page, problem));
+        }
+        "unknown-expansion" => fixes.extend(expansion::spelling(page, problem)),
+        "unknown-input" => fixes.extend(expansion::declare(page, problem)),
+        "unknown-key" if fixes.is_empty() => fixes.extend(remove_key(page, &problem.span)),
+        "command-not-found" => fixes.extend(launch::split_command(page, &problem.span)),
+        "missing-key" => fixes.extend(launch::add_port(page, &problem.span)),
         _ => {}
     }
     fixes
@@ -73,6 +84,17 @@ fn remove_duplicate(page: &Page<'_>, span: &Span) -> Option<Fix> {
     Some(Fix { title, edits: edit::take_out(page.text, page.tree, parent, index) })
 }
 
+/// Of two inputs with the same id, the later one: the first counts.
+fn remove_input(page: &Page<'_>, span: &Span) -> Option<Fix> {
+    let inputs = &page.tree.root.as_ref()?.get("inputs")?.value;
+    let id =
+        |item: &Node| item.get("id").map(|member| (member.value.span.clone(), member.value.text().map(str::to_owned)));
+    let index = inputs.items()?.iter().position(|item| id(item).is_some_and(|(place, _)| place == *span))?;
+    let (_, name) = id(inputs.items()?.get(index)?)?;
+    let title = format!("remove this `{}`", one_line(&name?, 40));
+    Some(Fix { title, edits: edit::take_out(page.text, page.tree, inputs, index) })
+}
+
 fn remove_other_spelling(page: &Page<'_>, span: &Span) -> Option<Fix> {
     let (parent, index) = member_at(page.tree.root.as_ref()?, span)?;
     let members = parent.members()?;
@@ -109,40 +131,6 @@ fn say_which(page: &Page<'_>, span: &Span) -> Vec<Fix> {
     let kinds = [("command", "stdio"), ("url", "http"), ("serverUrl", "http"), ("httpUrl", "http"), ("port", "tcp")];
     let there = kinds.iter().filter(|(key, _)| members.iter().any(|member| member.key.text == *key));
     there.filter_map(|(_, kind)| add_type(page, parent, kind)).collect()
-}
-
-/// An empty default: the server starts, and whatever should stand there can be typed in.
-fn default(page: &Page<'_>, problem: &Problem) -> Option<Fix> {
-    let inner = page.inner(&problem.span);
-    let written = page.text.get(inner.clone())?;
-    pieces(written).into_iter().find_map(|piece| match piece {
-        Piece::Reference { reference: Reference::Variable { name, default: None }, span }
-            if problem.message.contains(&format!("`{name}`")) =>
-        {
-            let end = inner.start + span.end - 1;
-            let title = format!("give `{name}` a default");
-            Some(Fix { title, edits: vec![TextEdit::replace(end..end, ":-")] })
-        }
-        _ => None,
-    })
-}
-
-fn declare(page: &Page<'_>, problem: &Problem) -> Option<Fix> {
-    let written = page.text.get(page.inner(&problem.span))?;
-    let id = pieces(written).into_iter().find_map(|piece| match piece {
-        Piece::Reference { reference: Reference::Input(id), .. }
-            if problem.message.contains(&format!("`{}`", one_line(&id, 40))) =>
-        {
-            Some(id)
-        }
-        _ => None,
-    })?;
-    let input = json!({ "id": id, "type": "promptString", "description": id, "password": true });
-    let after = edit::add_inputs(page.text, &[input]).ok()?;
-    Some(Fix {
-        title: format!("declare the input `{}`", one_line(&id, 40)),
-        edits: vec![edit::difference(page.text, &after)?],
-    })
 }
 
 /// The object whose member has its key here, and which of its members that is.

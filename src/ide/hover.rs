@@ -1,11 +1,10 @@
 //! What the thing under the cursor is: a server and how it is doing, a tool and what it may, a key, a word, a
 //! variable. Values of variables are never told.
 
+pub mod schema;
 mod server;
 mod tool;
 mod variable;
-
-use serde_json::Value;
 
 use super::expected::{Expected, expected};
 use super::page::Page;
@@ -80,29 +79,6 @@ fn docs(key: &Key) -> String {
         shown.push_str(&format!("\n\nFor servers of type {}.", types.join(", ")));
     }
     shown
-}
-
-/// The type of an argument in a word or two.
-pub fn kind_of(schema: &Value) -> String {
-    let name = |value: &Value| value.as_str().map(str::to_owned);
-    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
-        let shown: Vec<String> = values.iter().take(8).map(Value::to_string).collect();
-        let more = if values.len() > shown.len() { " | …" } else { "" };
-        return crate::text::one_line(&format!("{}{more}", shown.join(" | ")), 120);
-    }
-    let kind = match schema.get("type") {
-        Some(Value::Array(kinds)) => kinds.iter().filter_map(name).collect::<Vec<_>>().join(" | "),
-        Some(kind) => name(kind).unwrap_or_default(),
-        None => String::new(),
-    };
-    match (kind.as_str(), schema.get("items")) {
-        ("array", Some(items)) => match items.get("type").and_then(name) {
-            Some(item) => crate::text::one_line(&format!("list of {item}"), 60),
-            None => "list".to_owned(),
-        },
-        ("", _) => "any".to_owned(),
-        _ => crate::text::one_line(&kind, 60),
-    }
 }
 
 #[cfg(test)]

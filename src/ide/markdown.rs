@@ -1,4 +1,4 @@
-//! Markdown for hovers. Words of strangers must not become markup: an image in a description would be fetched by the
+//! Markdown for hovers, and back to plain text for editors that show nothing else. Words of strangers must not become markup: an image in a description would be fetched by the
 //! mere sight of it.
 
 use crate::text::{mask, one_line, visible};
@@ -37,6 +37,69 @@ pub fn code_cell(text: &str) -> String {
     code(text).replace('|', "\\|")
 }
 
+/// The Markdown that is written here as plain text: blocks and code as they are, no marks, cells side by side.
+pub fn plain(markdown: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    let mut fence: Option<&str> = None;
+    for line in markdown.lines() {
+        let ticks = line.len() - line.trim_start_matches('`').len();
+        match fence {
+            Some(open) if line == open => fence = None,
+            Some(_) => lines.push(line.to_owned()),
+            None if ticks >= 3 => fence = line.get(..ticks),
+            None if line.starts_with("|--") => {}
+            None if line.starts_with('|') => {
+                let cells: Vec<String> = cells(line).iter().map(|cell| unmarked(cell.trim())).collect();
+                lines.push(cells.into_iter().filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join("  "));
+            }
+            None => lines.push(unmarked(line)),
+        }
+    }
+    lines.join("\n")
+}
+
+/// The cells of a row of a table. A bar that is escaped is a bar.
+fn cells(row: &str) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let mut letters = row.chars().peekable();
+    while let Some(c) = letters.next() {
+        let next = if c == '\\' { letters.next() } else { None };
+        match (c, next, cells.last_mut()) {
+            ('|', ..) => cells.push(String::new()),
+            (_, Some('|'), Some(cell)) => cell.push('|'),
+            (c, next, Some(cell)) => cell.extend([Some(c), next].into_iter().flatten()),
+            _ => {}
+        }
+    }
+    cells
+}
+
+/// A line without marks.
+fn unmarked(line: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(c) = rest.chars().next() {
+        let after = rest.get(c.len_utf8()..).unwrap_or_default();
+        let ticks = rest.len() - rest.trim_start_matches('`').len();
+        let code = rest.split_at_checked(ticks).filter(|_| ticks > 0);
+        let code = code.and_then(|(mark, inner)| inner.split_once(mark).map(|(inner, behind)| (mark, inner, behind)));
+        if let Some((mark, inner, behind)) = code {
+            // Two ticks stand off from what has one inside.
+            text.push_str(if mark.len() > 1 { inner.trim_matches(' ') } else { inner });
+            rest = behind;
+        } else if let Some(behind) = rest.strip_prefix("**") {
+            rest = behind;
+        } else if let Some(next) = after.chars().next().filter(|next| c == '\\' && next.is_ascii_punctuation()) {
+            text.push(next);
+            rest = after.get(next.len_utf8()..).unwrap_or_default();
+        } else {
+            text.push(c);
+            rest = after;
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,5 +110,17 @@ mod tests {
         assert_eq!(block("a ``` b\u{1b}[31m", 99), "````text\na ``` b\n````");
         assert_eq!(code("a`b|c"), "`` a`b|c ``");
         assert_eq!(code_cell("b|c"), "`b\\|c`");
+    }
+
+    #[test]
+    fn plain_text_has_the_words_and_not_the_marks() {
+        let strange = "see ![x](http://a) | <b> # y \\ **z**";
+        assert_eq!(plain(&line(strange, 99)), strange);
+        assert_eq!(plain(&block("a **b** `c`\n- d", 99)), "a **b** `c`\n- d");
+        assert_eq!(plain(&code("a`b|c")), "a`b|c");
+        assert_eq!(plain("**`name`** · *\n\n- one\n- `two`"), "name · *\n\n- one\n- two");
+        let table =
+            format!("| parameter | type | |\n|---|---|---|\n| {} | {} | |", code_cell("a|b"), line("x | null", 9));
+        assert_eq!(plain(&table), "parameter  type\na|b  x | null");
     }
 }

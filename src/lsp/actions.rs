@@ -20,7 +20,7 @@ pub fn menu(seat: &Seat, params: &CodeActionParams) -> Option<CodeActionResponse
             let places = &look.sheet.places;
             let part = places.span(params.range);
             let offers = ide::actions::actions(&look.page(), &part, &look.problems());
-            offers.iter().map(|offer| places.offer(offer, &shown, told)).collect()
+            places.offers(&offers, &shown, told)
         }
         None => {
             let places = Places::new(&document.text, seat.greeting().encoding);
@@ -29,7 +29,7 @@ pub fn menu(seat: &Seat, params: &CodeActionParams) -> Option<CodeActionResponse
             let place = json!({ "uri": uri, "range": params.range });
             let configured = &seat.engine.loaded().borrow().config.actions.clone();
             let offers = ide::ordinary::offers(configured, &document.language, &place, any_tool);
-            offers.iter().map(|offer| places.offer(offer, &shown, told)).collect()
+            places.offers(&offers, &shown, told)
         }
     };
     let only = params.context.only.as_deref();

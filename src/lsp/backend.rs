@@ -16,7 +16,7 @@ use tower_lsp::lsp_types::{
 };
 
 use super::convert::Places;
-use super::convert::words::Snippets;
+use super::convert::words::{Format, Snippets};
 use super::look::Look;
 use super::seat::Seat;
 use super::{actions, aside, capabilities};
@@ -64,7 +64,10 @@ impl LanguageServer for Backend {
     async fn document_symbol(&self, params: DocumentSymbolParams) -> Result<Option<DocumentSymbolResponse>> {
         let answer = self.on_config(&params.text_document.uri, |look, places| {
             let symbols = ide::symbols::symbols(&look.page());
-            DocumentSymbolResponse::Nested(symbols.iter().map(|symbol| places.symbol(symbol)).collect())
+            match self.seat.greeting().supports.nested_symbols {
+                true => DocumentSymbolResponse::Nested(symbols.iter().map(|symbol| places.symbol(symbol)).collect()),
+                false => DocumentSymbolResponse::Flat(places.flat_symbols(&symbols, look.uri())),
+            }
         });
         aside::lay(answer)
     }
@@ -114,17 +117,20 @@ impl LanguageServer for Backend {
     }
 
     async fn completion(&self, params: CompletionParams) -> Result<Option<CompletionResponse>> {
-        let snippets = if self.seat.greeting().supports.snippets { Snippets::Known } else { Snippets::Unknown };
+        let supports = self.seat.greeting().supports;
+        let snippets = if supports.snippets { Snippets::Known } else { Snippets::Unknown };
+        let format = Format::of(supports.plain_docs);
         let answer = self.at(&params.text_document_position, |look, places, offset| {
-            let completions = ide::completion::complete(&look.page(), offset);
-            CompletionResponse::List(places.completions(&completions, snippets))
+            let completions = ide::completion::complete(&look.page(), offset, || look.env_files());
+            CompletionResponse::List(places.completions(&completions, snippets, format))
         });
         aside::lay(answer)
     }
 
     async fn hover(&self, params: HoverParams) -> Result<Option<Hover>> {
+        let format = Format::of(self.seat.greeting().supports.plain_hover);
         let hover = self.at(&params.text_document_position_params, |look, places, offset| {
-            ide::hover::hover(&look.page(), offset).map(|hover| places.hover(&hover))
+            ide::hover::hover(&look.page(), offset).map(|hover| places.hover(&hover, format))
         });
         hover.map(Option::flatten)
     }

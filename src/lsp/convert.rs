@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tower_lsp::jsonrpc;
 use tower_lsp::lsp_types::{
     Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, DocumentLink, DocumentSymbol,
-    FoldingRange, FoldingRangeKind, Location, NumberOrString, Position, PositionEncodingKind, Range, SymbolKind,
-    TextEdit, Url,
+    FoldingRange, FoldingRangeKind, Location, NumberOrString, Position, PositionEncodingKind, Range, SymbolInformation,
+    SymbolKind, TextEdit, Url,
 };
 
 use crate::config::problem::{Fix, Related};
@@ -116,19 +116,31 @@ impl Places {
         Some(DiagnosticRelatedInformation { location, message: related.message.clone() })
     }
 
+    /// For an editor that knows no tree: each names the one that it stands in.
+    pub fn flat_symbols(&self, symbols: &[Symbol], file: &Url) -> Vec<SymbolInformation> {
+        let mut flat = Vec::new();
+        let mut open: Vec<(&Symbol, Option<&Symbol>)> = symbols.iter().rev().map(|symbol| (symbol, None)).collect();
+        while let Some((symbol, holder)) = open.pop() {
+            #[allow(deprecated)] // The type cannot be made without the field.
+            flat.push(SymbolInformation {
+                name: symbol.name.clone(),
+                kind: symbol_kind(symbol.kind),
+                tags: None,
+                deprecated: None,
+                location: Location { uri: file.clone(), range: self.range(&symbol.span) },
+                container_name: holder.map(|holder| holder.name.clone()),
+            });
+            open.extend(symbol.children.iter().rev().map(|child| (child, Some(symbol))));
+        }
+        flat
+    }
+
     pub fn symbol(&self, symbol: &Symbol) -> DocumentSymbol {
         #[allow(deprecated)] // The type cannot be made without the field.
         DocumentSymbol {
             name: symbol.name.clone(),
             detail: symbol.detail.clone(),
-            kind: match symbol.kind {
-                Kind::Group => SymbolKind::NAMESPACE,
-                Kind::Server => SymbolKind::MODULE,
-                Kind::Tool => SymbolKind::FUNCTION,
-                Kind::Input => SymbolKind::VARIABLE,
-                Kind::Action => SymbolKind::EVENT,
-                Kind::Property => SymbolKind::PROPERTY,
-            },
+            kind: symbol_kind(symbol.kind),
             tags: None,
             deprecated: None,
             range: self.range(&symbol.span),
@@ -163,6 +175,17 @@ impl Places {
             tooltip: Some(link.tooltip.clone()),
             data: None,
         })
+    }
+}
+
+fn symbol_kind(kind: Kind) -> SymbolKind {
+    match kind {
+        Kind::Group => SymbolKind::NAMESPACE,
+        Kind::Server => SymbolKind::MODULE,
+        Kind::Tool => SymbolKind::FUNCTION,
+        Kind::Input => SymbolKind::VARIABLE,
+        Kind::Action => SymbolKind::EVENT,
+        Kind::Property => SymbolKind::PROPERTY,
     }
 }
 

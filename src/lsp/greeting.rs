@@ -65,6 +65,12 @@ pub struct Supports {
     pub code_description: bool,
     /// May be asked for the user's settings.
     pub configuration: bool,
+    /// An outline as a tree.
+    pub nested_symbols: bool,
+    /// Shows hovers as plain text only.
+    pub plain_hover: bool,
+    /// The same for the words beside completions.
+    pub plain_docs: bool,
 }
 
 impl Default for Greeting {
@@ -91,6 +97,11 @@ impl Greeting {
     pub fn read(params: &Value) -> Self {
         let capability = |pointer: &str| params.pointer(&format!("/capabilities/{pointer}"));
         let yes = |pointer: &str| capability(pointer).and_then(Value::as_bool).unwrap_or_default();
+        // An editor that lists no formats shows Markdown as most do.
+        let plain = |pointer: &str| {
+            let formats = capability(pointer).and_then(Value::as_array).filter(|formats| !formats.is_empty());
+            formats.is_some_and(|formats| formats.iter().all(|format| format != "markdown"))
+        };
         let abilities = capability("experimental/mcpSidecar").filter(|abilities| abilities.is_object());
         let encodings = capability("general/positionEncodings").and_then(Value::as_array);
         Self {
@@ -114,6 +125,9 @@ impl Greeting {
                 document_changes: yes("workspace/workspaceEdit/documentChanges"),
                 code_description: yes("textDocument/publishDiagnostics/codeDescriptionSupport"),
                 configuration: yes("workspace/configuration"),
+                nested_symbols: yes("textDocument/documentSymbol/hierarchicalDocumentSymbolSupport"),
+                plain_hover: plain("textDocument/hover/contentFormat"),
+                plain_docs: plain("textDocument/completion/completionItem/documentationFormat"),
                 code_actions: capability("textDocument/codeAction/codeActionLiteralSupport").is_some(),
             },
         }
@@ -177,6 +191,18 @@ mod tests {
             None
         );
         assert_eq!(Greeting::read(&json!([])), Greeting::default());
+    }
+
+    #[test]
+    fn only_an_editor_that_says_so_gets_plain_text() {
+        let plain = |formats| {
+            let capabilities = json!({ "textDocument": { "hover": { "contentFormat": formats } } });
+            Greeting::read(&json!({ "capabilities": capabilities })).supports.plain_hover
+        };
+        assert!(plain(json!(["plaintext"])));
+        for formats in [json!(["markdown", "plaintext"]), json!(["plaintext", "markdown"]), json!([]), json!(null)] {
+            assert!(!plain(formats.clone()), "{formats}");
+        }
     }
 
     #[test]

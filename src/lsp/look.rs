@@ -41,6 +41,16 @@ impl<'a> Look<'a> {
         self.file.source.folder.as_deref().or_else(|| self.sheet.path.parent())
     }
 
+    /// Files of variables in that folder, by name.
+    pub fn env_files(&self) -> Vec<String> {
+        let entries = self.folder().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+        let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_dir()));
+        let names = files.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut names: Vec<String> = names.filter(|name| name.starts_with(".env")).collect();
+        names.sort();
+        names
+    }
+
     /// Which servers a save of this buffer would ask trust for; `None` when there is nothing to save.
     pub async fn unsaved(&self, engine: &Engine) -> Option<BTreeSet<ServerName>> {
         if !self.sheet.unsaved {

@@ -25,6 +25,11 @@ impl NameGlob {
         }
     }
 
+    /// Why a pattern does not parse.
+    pub fn check(pattern: &str) -> Result<(), String> {
+        GlobBuilder::new(pattern).literal_separator(false).build().map_err(|error| error.kind().to_string()).map(drop)
+    }
+
     pub fn is_match(&self, name: &str) -> bool {
         match self {
             Self::Any => true,

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::config::interop::Dialect;
 use crate::model::{Decision, Error, Level, Requester, Result, Scope, ServerName};
+use crate::text::one_line;
 
 /// Declares the commands once: name on the wire, variant, what it takes.
 macro_rules! commands {
@@ -300,7 +301,13 @@ fn object(name: &str, arguments: Vec<Value>) -> Result<Value> {
 
 fn read<T: DeserializeOwned>(name: &str, params: Value) -> Result<T> {
     let params = lua_objects(params);
-    serde_json::from_value(params).map_err(|error| Error::InvalidParams(format!("`{name}`: {error}")))
+    serde_path_to_error::deserialize(params).map_err(|error| {
+        let field = match error.path().to_string().as_str() {
+            "." => String::new(),
+            field => format!("`{}`: ", one_line(field, 80)),
+        };
+        Error::InvalidParams(format!("`{name}`: {field}{}", error.inner()))
+    })
 }
 
 /// Fields that hold an object may come as `[]` for the same reason.
@@ -317,11 +324,11 @@ fn lua_objects(mut params: Value) -> Value {
     params
 }
 
-/// A list of names. An empty one, which Lua cannot tell from an empty object, chooses nobody in particular.
+/// A list of names. An empty one, which Lua cannot tell from an empty object, chooses nobody.
 fn names<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Option<Vec<ServerName>>, D::Error> {
     match Option::<Value>::deserialize(deserializer)? {
         None => Ok(None),
-        Some(Value::Object(empty)) if empty.is_empty() => Ok(None),
+        Some(Value::Object(empty)) if empty.is_empty() => Ok(Some(Vec::new())),
         Some(list) => serde_json::from_value(list).map(Some).map_err(serde::de::Error::custom),
     }
 }
@@ -359,5 +366,24 @@ mod tests {
         assert!(told("mcp.tool.call", vec![json!({})]).contains("missing field `tool`"));
         assert!(told("mcp.servers", vec![json!(1)]).contains("one object"));
         assert!(told("mcp.servers", vec![json!({ "server": "a__b" })]).contains("separator"));
+        assert_eq!(
+            told("mcp.servers", vec![json!({ "server": 5 })]),
+            "`mcp.servers`: `server`: invalid type: integer `5`, expected a string"
+        );
+        let caller = json!({ "tool": "mcp__a__b", "requester": { "kind": "nobody" } });
+        assert!(told("mcp.tool.call", vec![caller]).starts_with("`mcp.tool.call`: `requester.kind`: unknown variant"));
+    }
+
+    #[test]
+    fn an_empty_list_of_servers_is_none_of_them_and_no_list_is_all() {
+        let servers = |params| match Command::parse("mcp.config.export", vec![params]) {
+            Ok(Command::ConfigExport(export)) => export.servers.map(|servers| servers.len()),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(servers(json!({ "to": "zed" })), None);
+        assert_eq!(servers(json!({ "to": "zed", "servers": null })), None);
+        assert_eq!(servers(json!({ "to": "zed", "servers": [] })), Some(0));
+        assert_eq!(servers(json!({ "to": "zed", "servers": {} })), Some(0));
+        assert_eq!(servers(json!({ "to": "zed", "servers": ["a"] })), Some(1));
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, TestEditor, attach};
+use crate::support::{Home, TestEditor, attach, uri};
 
 async fn editor(home: &Home) -> TestEditor {
     let (mut editor, _) = attach(home);
@@ -47,6 +47,31 @@ async fn places_are_told_in_lines_and_utf_16_columns() {
     let server = &symbols[0]["children"][0];
     assert_eq!(server["selectionRange"]["start"], json!({ "line": 1, "character": 11 }));
     assert_eq!(server["detail"], "npx");
+    editor.quit().await;
+}
+
+#[tokio::test]
+async fn an_editor_that_knows_no_tree_gets_the_outline_as_a_list() {
+    let home = Home::new();
+    let path = home.project().join("mcp.json");
+    let (mut editor, _) = attach(&home);
+    let flat = json!({ "capabilities": { "textDocument": { "documentSymbol": null } } });
+    editor.initialize(&[&home.project()], flat).await;
+    editor.ignore("textDocument/publishDiagnostics");
+    editor.open(
+        &path,
+        "{ \"servers\": {\n \"fs\": { \"command\": \"npx\", \"tools\": { \"rm\": \"deny\" } } },\n \"inputs\": [] }",
+    );
+    let symbols = editor.ask_about("textDocument/documentSymbol", &path).await;
+    let told: Vec<_> = symbols
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|symbol| (symbol["name"].as_str().unwrap(), symbol["containerName"].as_str().unwrap_or("-")))
+        .collect();
+    assert_eq!(told, [("servers", "-"), ("fs", "servers"), ("rm", "fs"), ("inputs", "-")]);
+    assert_eq!(symbols[1]["location"]["range"]["start"], json!({ "line": 1, "character": 1 }));
+    assert_eq!(symbols[1]["location"]["uri"], json!(uri(&path)));
     editor.quit().await;
 }
 

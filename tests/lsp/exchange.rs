@@ -28,6 +28,15 @@ async fn an_import_is_in_force_when_it_is_answered_and_a_dry_run_changes_nothing
     assert_eq!(desk.fails("mcp.config.import", wish).await.0, "invalid-params");
     let nowhere = json!({ "from": "zed", "path": "/nowhere/settings.json", "scope": "user" });
     assert_eq!(desk.fails("mcp.config.import", nowhere).await.0, "not-found");
+    for (name, text) in [("broken.json", "{ \"context_servers\": { "), ("list.json", "[]"), ("some.toml", "a = 1")] {
+        let path = desk.home.write(name, text);
+        let (kind, message) =
+            desk.fails("mcp.config.import", json!({ "from": "zed", "path": path, "scope": "user" })).await;
+        assert_eq!(kind, "io");
+        assert!(message.contains(name) && message.contains("does not parse as a file of Zed: "), "{message}");
+    }
+    let folder = json!({ "from": "zed", "path": desk.home.path(""), "scope": "user" });
+    assert_eq!(desk.fails("mcp.config.import", folder).await.0, "io");
 }
 
 #[tokio::test]
@@ -39,7 +48,9 @@ async fn an_export_gives_the_text_and_writes_it_where_it_is_told_to() {
     assert_eq!(told["text"], "[mcp_servers.a]\ncommand = \"a-mcp\"\nenv_vars = [\"KEY\"]\nenabled = false\n");
     assert_eq!(told["path"], json!(path));
     assert_eq!(std::fs::read_to_string(path).unwrap(), told["text"].as_str().unwrap());
-    let all = desk.run("mcp.config.export", json!({ "to": "mcphub", "servers": [] })).await;
+    let none = desk.run("mcp.config.export", json!({ "to": "mcphub", "servers": [] })).await;
+    assert!(!none["text"].as_str().unwrap().contains("a-mcp"), "{none}");
+    let all = desk.run("mcp.config.export", json!({ "to": "mcphub" })).await;
     assert!(all["text"].as_str().unwrap().contains("${env:KEY}") && all.get("path").is_none(), "{all}");
     assert_eq!(desk.fails("mcp.config.export", json!({ "to": "codex", "servers": ["b"] })).await.0, "not-found");
     let own = desk.home.paths().user_config();

@@ -267,6 +267,16 @@ async fn a_level_set_in_a_closed_file_is_written_counts_and_asks_nobody() {
     let status = room.status().await;
     assert_eq!((&status["pid"], &status["needsTrust"]), (&pid, &json!(false)));
     assert_eq!(room.run("mcp.approvals", json!({})).await["approvals"], json!([]));
+    let before = room.on_disk();
+    let bad = json!({ "server": "demo", "tool": "[", "level": "deny", "scope": "project" });
+    let refused = room.editor.command("mcp.tool.policy", bad).await.expect_err("no glob");
+    assert_eq!((&refused["code"], &refused["data"]["kind"]), (&json!(-32602), &json!("invalid-params")));
+    assert!(refused["message"].as_str().unwrap().starts_with("`tool`: `[` is no glob: "), "{refused}");
+    assert_eq!(room.on_disk(), before);
+    let whole = json!({ "server": "demo", "tool": "mcp__demo__echo", "level": "deny", "scope": "project" });
+    let tools = room.run("mcp.tool.policy", whole).await;
+    assert_eq!((&tools["tools"][0]["tool"], &tools["tools"][0]["level"]), (&json!("echo"), &json!("deny")));
+    assert_eq!(room.on_disk(), before.replace("\"echo\": \"allow-session\"", "\"echo\": \"deny\""));
     let gone = json!({ "server": "demo", "tool": "echo", "level": null, "scope": "project" });
     room.run("mcp.tool.policy", gone).await;
     assert!(!room.on_disk().contains("echo"));

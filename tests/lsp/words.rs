@@ -58,6 +58,36 @@ async fn live_tools_are_completed_in_a_file_that_is_being_typed() {
 }
 
 #[tokio::test]
+async fn an_editor_that_shows_plain_text_only_gets_no_markdown() {
+    let home = Home::new();
+    let plain = json!(["plaintext"]);
+    let capabilities = json!({ "textDocument": {
+        "hover": { "contentFormat": plain }, "completion": { "completionItem": { "documentationFormat": plain } }
+    } });
+    let (mut editor, path) = with_demo(&home, capabilities).await;
+    let params = show(&mut editor, &path, &file(r#""tools": { "ec$0ho": "allow-session" }"#));
+    let hover = ask(&mut editor, "hover", params).await;
+    assert_eq!(hover["contents"]["kind"], "plaintext");
+    let text = hover["contents"]["value"].as_str().unwrap();
+    assert!(text.starts_with("mcp__demo__echo") && text.contains("Says back what it is told"), "{text}");
+    assert!(text.contains("text  string  required") && !text.contains(['`', '|', '*']), "{text}");
+    let params = show(&mut editor, &path, r#"{ "servers": { "demo": { "type": "$0" } } }"#);
+    let list = ask(&mut editor, "completion", params).await;
+    let documented: Vec<&Value> = list["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| &item["documentation"])
+        .filter(|docs| !docs.is_null())
+        .collect();
+    assert!(!documented.is_empty());
+    assert!(
+        documented.iter().all(|docs| docs["kind"] == "plaintext" && !docs["value"].as_str().unwrap().contains('`'))
+    );
+    editor.quit().await;
+}
+
+#[tokio::test]
 async fn an_editor_that_knows_snippets_gets_them() {
     let home = Home::new();
     let completion = json!({ "textDocument": { "completion": { "completionItem": { "snippetSupport": true } } } });

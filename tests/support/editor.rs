@@ -90,11 +90,13 @@ impl TestEditor {
         }
     }
 
-    /// Greets as a plain editor in these folders would. `more` is put over the params.
+    /// Greets as a plain editor of today in these folders would. `more` is put over the params.
     pub async fn initialize(&mut self, folders: &[&Path], more: Value) -> &Value {
         let folders: Vec<Value> =
             folders.iter().map(|folder| json!({ "uri": uri(folder), "name": "folder" })).collect();
-        let mut params = json!({ "processId": null, "capabilities": {}, "workspaceFolders": folders });
+        let capabilities =
+            json!({ "textDocument": { "documentSymbol": { "hierarchicalDocumentSymbolSupport": true } } });
+        let mut params = json!({ "processId": null, "capabilities": capabilities, "workspaceFolders": folders });
         merge(&mut params, more);
         let answer = self.request("initialize", params).await.expect("initialize is answered");
         self.notify("initialized", json!({}));

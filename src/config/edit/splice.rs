@@ -42,20 +42,23 @@ pub fn put(text: &str, mut changes: Vec<TextEdit>) -> String {
     result
 }
 
-/// The changes that take one member out and leave every comment around it where it is.
+/// The changes that take one member or item out and leave every comment around it where it is.
 pub fn take_out(text: &str, tree: &Tree, parent: &Node, index: usize) -> Vec<TextEdit> {
     let splice = Splice { text, tree, layout: Layout::of(text) };
-    let members = parent.members().unwrap_or_default();
-    let Some(member) = members.get(index) else { return Vec::new() };
+    let parts: Vec<Span> = match &parent.kind {
+        Kind::Object(members) => members.iter().map(|member| member.key.span.start..member.value.span.end).collect(),
+        Kind::List(items) => items.iter().map(|item| item.span.clone()).collect(),
+        _ => Vec::new(),
+    };
+    let Some(mut span) = parts.get(index).cloned() else { return Vec::new() };
     let blank = |from: usize, to: usize| text.get(from..to).is_some_and(|text| text.trim().is_empty());
-    let mut span = member.key.span.start..member.value.span.end;
     let mut changes = Vec::new();
-    let before = index.checked_sub(1).and_then(|index| members.get(index));
+    let before = index.checked_sub(1).and_then(|index| parts.get(index));
     match splice.comma_after(span.end) {
         Some(comma) if blank(span.end, comma) => span.end = comma + 1,
         Some(comma) => changes.push(TextEdit::replace(comma..comma + 1, "")),
         None => {
-            let left = before.and_then(|before| splice.comma_after(before.value.span.end));
+            let left = before.and_then(|before| splice.comma_after(before.end));
             changes.extend(left.filter(|left| *left < span.start).map(|left| TextEdit::replace(left..left + 1, "")));
         }
     }

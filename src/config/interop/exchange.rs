@@ -11,6 +11,7 @@ use super::{Dialect, Homes, export, file, import, project_file, user_files};
 use crate::config::edit::{self, UpdateError};
 use crate::config::{Content, Definition, Loaded, tree, watch};
 use crate::model::{Error, Result, Scope, ServerName};
+use crate::text::one_line;
 
 /// Settings of other programs hold more than servers; this is far beyond any of them.
 const LARGEST: usize = 32 << 20;
@@ -55,7 +56,7 @@ pub fn import_from(wish: &ImportWish, loaded: &Loaded, homes: Option<&Homes>) ->
     let mut skipped = BTreeMap::new();
     let mut withheld = Vec::new();
     let files = match &wish.path {
-        Some(path) => vec![named(&absolute(path, &folders, homes))?],
+        Some(path) => vec![named(wish.from, &absolute(path, &folders, homes))?],
         None => {
             let project = folders.iter().filter_map(|folder| project_file(wish.from, folder));
             let project = existing(project, &mut skipped);
@@ -155,10 +156,16 @@ fn folders(loaded: &Loaded) -> Vec<Arc<Path>> {
     folders
 }
 
-/// A file that somebody asked for has to be there.
-fn named(path: &Path) -> Result<(PathBuf, Arc<str>)> {
+/// A file that somebody asked for has to be there, and has to be what he says it is.
+fn named(from: Dialect, path: &Path) -> Result<(PathBuf, Arc<str>)> {
     match watch::read(path, LARGEST) {
-        Content::Text(text) => Ok((path.to_path_buf(), text)),
+        Content::Text(text) => match file::read(from, &text, None) {
+            Ok(_) => Ok((path.to_path_buf(), text)),
+            Err(reason) => {
+                let (path, title, reason) = (path.display(), from.title(), one_line(&reason, 200));
+                Err(Error::Io(format!("{path} does not parse as a file of {title}: {reason}")))
+            }
+        },
         Content::Absent | Content::Gone => Err(Error::NotFound(format!("no file {}", path.display()))),
         Content::Unreadable(reason) => Err(Error::Io(format!("{} cannot be used: {reason}", path.display()))),
     }
@@ -196,7 +203,7 @@ fn tell_withheld(from: Dialect, withheld: &[(PathBuf, Arc<str>)], import: &mut I
                     "it comes with the project ({}); import it into scope `project` or `local`, or name the file by `path`",
                     path.display()
                 );
-                import.skipped.insert(crate::text::one_line(&name, 80), reason);
+                import.skipped.insert(one_line(&name, 80), reason);
             }
         }
     }

@@ -9,7 +9,9 @@ use super::notes::Notes;
 use super::{Dialect, file, outgoing};
 use crate::config::edit::{self, Edit, EditError};
 use crate::config::expand::{Reference, references};
+use crate::config::shape::keys::{DEV, OAUTH, Role, SERVER, Table};
 use crate::config::spec::{Config, Definition, Input, InputKind};
+use crate::text::one_line;
 
 /// Servers written for another program.
 #[derive(Debug, Default)]
@@ -30,6 +32,7 @@ pub fn export<'a>(dialect: Dialect, definitions: impl IntoIterator<Item = &'a De
         let mut notes = Notes::default();
         let mut spec = definition.spec.clone();
         variables.hide(&mut spec.launch, &name, &mut notes);
+        notes.add_list("left out, mcp-sidecar makes no use of it", &unknown(&definition.written));
         match outgoing::write(dialect, &spec, &mut notes) {
             Ok(entry) => {
                 if dialect == Dialect::VsCode {
@@ -86,6 +89,21 @@ impl Export {
             }
         }
     }
+}
+
+/// Keys of an entry that say nothing here, and so nothing to any other program.
+fn unknown(written: &Value) -> Vec<String> {
+    let of = |holder: Option<&Value>, table: &Table, before: &str| -> Vec<String> {
+        let keys = holder.and_then(Value::as_object).into_iter().flat_map(Map::keys);
+        let ours = |key: &str| table.key(key).is_some_and(|key| matches!(key.role, Role::Own | Role::Alias(_)));
+        // `$comment`, `_note`, `//`: words for people.
+        let unknown = keys.filter(|key| !ours(key) && !key.starts_with(['$', '_', '/']));
+        unknown.map(|key| format!("`{before}{}`", one_line(key, 40))).collect()
+    };
+    let mut unknown = of(Some(written), &SERVER, "");
+    unknown.extend(of(written.get("dev"), &DEV, "dev."));
+    unknown.extend(of(written.get("oauth"), &OAUTH, "oauth."));
+    unknown
 }
 
 fn written(input: &Input) -> Value {

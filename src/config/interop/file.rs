@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use super::incoming::Permissions;
 use super::{Dialect, toml};
 use crate::config::edit::{self, Edit, EditError};
 use crate::config::tree::{self, Step};
@@ -19,6 +20,8 @@ pub struct Found {
     pub inputs: Vec<Value>,
     /// Servers that only their own program can host, with the reason.
     pub unreachable: Vec<(String, &'static str)>,
+    /// Zed's, which stand outside of the entries.
+    pub permissions: Permissions,
 }
 
 /// The servers of a file; an error is what is wrong with the file as a whole. `folder` is the project whose private
@@ -54,6 +57,9 @@ pub fn read(dialect: Dialect, text: &str, folder: Option<&Path>) -> Result<Found
         let holders = [Some(&root), root.get("mcp"), devcontainer].into_iter().flatten();
         let inputs = holders.filter_map(|holder| holder.get("inputs")?.as_array());
         found.inputs = inputs.flatten().cloned().collect();
+    }
+    if dialect == Dialect::Zed {
+        found.permissions = Permissions::read(&root);
     }
     if dialect == Dialect::McpHub {
         let native = root.get("nativeMCPServers").and_then(Value::as_object).into_iter().flatten();

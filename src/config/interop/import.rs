@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::file::Found;
+use super::incoming::Permissions;
 use super::literals::Literals;
 use super::notes::Notes;
 use super::{Dialect, file, incoming, is_ourselves, ours};
@@ -37,15 +39,22 @@ pub fn import(dialect: Dialect, files: &[(PathBuf, Arc<str>)], folder: Option<&P
     let mut inputs: Vec<Value> = Vec::new();
     let mut wanted: Vec<String> = Vec::new();
     let mut sources: BTreeMap<String, &Path> = BTreeMap::new();
+    let mut permissions = Permissions::default();
+    let mut read: Vec<(&PathBuf, Found)> = Vec::new();
     for (path, text) in files {
-        let found = match file::read(dialect, text, folder) {
-            Ok(found) => found,
+        match file::read(dialect, text, folder) {
+            Ok(mut found) => {
+                // One file may speak about the tools of a server that stands in another.
+                permissions.merge(std::mem::take(&mut found.permissions));
+                read.push((path, found));
+            }
             Err(reason) => {
                 let reason = format!("the file does not parse: {}", one_line(&reason, 200));
                 import.skipped.insert(path.display().to_string(), reason);
-                continue;
             }
-        };
+        }
+    }
+    for (path, found) in read {
         inputs.extend(found.inputs);
         for (name, reason) in found.unreachable {
             import.skipped.insert(shown(&name), reason.to_owned());
@@ -60,7 +69,7 @@ pub fn import(dialect: Dialect, files: &[(PathBuf, Arc<str>)], folder: Option<&P
             }
             sources.insert(written.clone(), path);
             let mut notes = Notes::default();
-            match one(dialect, &written, &entry, taken, &mut variables, &mut notes) {
+            match one(dialect, &written, &entry, taken, &permissions, &mut variables, &mut notes) {
                 Ok((name, _, _)) if import.servers.iter().any(|(known, _)| *known == name) => {
                     import.skipped.insert(shown(&written), format!("another server became `{name}` already"));
                 }
@@ -87,6 +96,7 @@ fn one(
     written: &str,
     entry: &Value,
     taken: Taken<'_>,
+    permissions: &Permissions,
     variables: &mut Literals,
     notes: &mut Notes,
 ) -> Result<(ServerName, ServerSpec, Value), String> {
@@ -103,6 +113,7 @@ fn one(
         return Err(reason);
     }
     let mut spec = incoming::read(dialect, entry, notes)?;
+    permissions.apply(written, &mut spec, notes);
     if let Launch::Stdio(stdio) = &spec.launch
         && is_ourselves(&stdio.command, &stdio.args)
     {

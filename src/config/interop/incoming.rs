@@ -2,6 +2,7 @@
 
 mod approvals;
 mod fields;
+mod permissions;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,16 +10,15 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use self::fields::{Fields, text_of};
+pub use self::permissions::Permissions;
 use super::Dialect;
 use super::notes::Notes;
 use super::words::{convert, variable};
 use crate::config::expand::Reference;
+use crate::config::shape::SURELY_MILLISECONDS;
 use crate::config::spec::{Dev, Launch, OAuth, Remote, ServerSpec, Stdio, ToolRule};
 use crate::model::Level;
 use crate::text::one_line;
-
-/// From here on a number without a unit is surely meant in milliseconds.
-const SURELY_MILLISECONDS: f64 = 1000.0;
 
 /// What the entry asks for; an error is the reason why it cannot be carried over.
 pub fn read(dialect: Dialect, entry: &Map<String, Value>, notes: &mut Notes) -> Result<ServerSpec, String> {
@@ -197,13 +197,29 @@ fn remote(fields: &mut Fields<'_>) -> Result<Remote, String> {
     Ok(Remote { url, headers, oauth: oauth(fields) })
 }
 
+/// What any program writes about OAuth that has a meaning here.
+const OAUTH: &[&str] = &[
+    "clientId",
+    "client_id",
+    "CLIENT_ID",
+    "clientSecret",
+    "client_secret",
+    "CLIENT_SECRET",
+    "scopes",
+    "callbackPort",
+    "callback_port",
+];
+
 fn oauth(fields: &mut Fields<'_>) -> Option<OAuth> {
     let mut written = fields.object("oauth").unwrap_or_default();
+    fields.tell_inner("oauth", &written, OAUTH);
     if let Some(scopes) = fields.take("scopes") {
         written.insert("scopes".to_owned(), scopes);
     }
     // Cursor's form.
-    for (key, value) in fields.object("auth").unwrap_or_default() {
+    let auth = fields.object("auth").unwrap_or_default();
+    fields.tell_inner("auth", &auth, OAUTH);
+    for (key, value) in auth {
         let key = match key.as_str() {
             "CLIENT_ID" => "clientId".to_owned(),
             "CLIENT_SECRET" => "clientSecret".to_owned(),
@@ -235,14 +251,15 @@ fn timeouts(fields: &mut Fields<'_>) -> (Option<Duration>, Option<Duration>) {
     let plain = move |number: f64| match dialect {
         Dialect::Claude => milliseconds(number),
         Dialect::Zed | Dialect::Cline => number,
-        _ if number >= SURELY_MILLISECONDS => milliseconds(number),
+        _ if number >= SURELY_MILLISECONDS.as_secs_f64() => milliseconds(number),
         _ => number,
     };
     let mut read = |key: &str, unit: &dyn Fn(f64) -> f64| {
-        let number = fields.take(key)?.as_f64()?;
-        let duration = Duration::try_from_secs_f64(unit(number)).ok().filter(|duration| !duration.is_zero());
+        let number = fields.left.get(key)?.as_f64()?;
+        let duration = Duration::try_from_secs_f64(unit(number)).ok().filter(|duration| !duration.is_zero())?;
+        fields.take(key);
         // What our own files take; a day is longer than anything that is meant.
-        duration.map(|duration| duration.min(Duration::from_secs(24 * 60 * 60)))
+        Some(duration.min(Duration::from_secs(24 * 60 * 60)))
     };
     let startup = read("startup_timeout_sec", &|number| number);
     let startup = read("startup_timeout_ms", &milliseconds).or(startup);
@@ -281,6 +298,7 @@ fn dev(fields: &mut Fields<'_>) -> Option<Dev> {
         fields.notes.add("`dev` is left out: its globs start in another folder");
         return None;
     }
+    fields.tell_inner("dev", &dev, &["watch"]);
     let watch = match dev.get("watch")? {
         Value::String(glob) => vec![glob.clone()],
         Value::Array(globs) => globs.iter().filter_map(text_of).collect(),

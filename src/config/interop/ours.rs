@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use crate::config::shape::SURELY_MILLISECONDS;
 use crate::config::spec::{Launch, OAuth, Remote, ServerSpec};
 
 pub fn entry(spec: &ServerSpec) -> Value {
@@ -18,10 +19,10 @@ pub fn entry(spec: &ServerSpec) -> Value {
         put("description", json!(description));
     }
     if let Some(duration) = spec.startup_timeout {
-        put("startupTimeout", seconds(duration));
+        put("startupTimeout", timeout(duration));
     }
     if let Some(duration) = spec.timeout {
-        put("timeout", seconds(duration));
+        put("timeout", timeout(duration));
     }
     if !spec.tools.is_empty() {
         // Rules that look at arguments come from files of ours only, and those are not what this writes.
@@ -32,6 +33,11 @@ pub fn entry(spec: &ServerSpec) -> Value {
         put("dev", json!({ "watch": dev.watch }));
     }
     Value::Object(entry)
+}
+
+/// In seconds, but for a number so large that our files take it for milliseconds: then it is written in those.
+fn timeout(duration: Duration) -> Value {
+    if duration < SURELY_MILLISECONDS { seconds(duration) } else { json!(duration.as_millis()) }
 }
 
 /// Whole seconds without a point.

@@ -154,6 +154,50 @@ fn what_goes_in_and_out_and_in_again_is_the_same_in_every_dialect() {
     }
 }
 
+#[test]
+fn a_timeout_lasts_as_long_here_as_it_did_there_and_back() {
+    let samples = [
+        (Dialect::Cline, r#"{ "mcpServers": { "s": { "command": "x", "timeout": 3600 } } }"#, 3600),
+        (Dialect::Zed, r#"{ "context_servers": { "s": { "command": "x", "timeout": 1200 } } }"#, 1200),
+        (Dialect::Zed, r#"{ "context_servers": { "s": { "command": "x", "timeout": 999 } } }"#, 999),
+        (Dialect::Codex, "[mcp_servers.s]\ncommand = 'x'\ntool_timeout_sec = 1000", 1000),
+        (Dialect::Claude, r#"{ "mcpServers": { "s": { "command": "x", "timeout": 1800000 } } }"#, 1800),
+    ];
+    for (dialect, text, seconds) in samples {
+        let ours = servers(&imported(dialect, text));
+        let config = config(&json!({ "servers": ours }));
+        let read = config.servers.values().next().and_then(|server| server.spec.timeout).unwrap();
+        assert_eq!(read.as_secs(), seconds, "{dialect}: {ours}");
+        let written = exported(dialect, &json!({ "servers": ours })).text().unwrap();
+        assert_eq!(servers(&imported(dialect, &written)), ours, "{dialect}: {written}");
+    }
+    let start = "[mcp_servers.s]\ncommand = 'x'\nstartup_timeout_sec = 1000.5";
+    assert_eq!(servers(&imported(Dialect::Codex, start))["s"]["startupTimeout"], 1_000_500);
+}
+
+#[test]
+fn keys_that_nobody_here_understands_are_told_both_ways() {
+    insta::assert_snapshot!(told(Dialect::VsCode, r#"{ "servers": {
+        "a": { "command": "x", "dev": { "watch": "src/**", "debug": { "type": "node" } }, "timeout": "30" },
+        "b": { "command": "x", "dev": { "debug": { "type": "node" } }, "disabled": "yes" },
+        "c": { "url": "https://x.test", "oauth": { "clientId": "me", "enterpriseManaged": true } }
+    } }"#), @r#"
+    a {"command":"x","dev":{"watch":["src/**"]}}
+    b {"command":"x"}
+    c {"type":"http","url":"https://x.test","oauth":{"clientId":"me"}}
+    a: not taken over, without a meaning here: `dev.debug`, `timeout`
+    b: not taken over, without a meaning here: `dev.debug`, `disabled`
+    c: not taken over, without a meaning here: `oauth.enterpriseManaged`
+    "#);
+    let ours = json!({ "servers": {
+        "a": { "command": "x", "frobnicate": 1, "autoApprove": ["rm"], "$comment": "mine", "dev": { "watch": "src/**", "debug": {} } },
+        "b": { "url": "https://x.test", "oauth": { "client_id": "me", "enterpriseManaged": true } }
+    } });
+    let notes = exported(Dialect::VsCode, &ours).notes;
+    assert_eq!(notes["a"], ["left out, mcp-sidecar makes no use of it: `frobnicate`, `autoApprove`, `dev.debug`"]);
+    assert_eq!(notes["b"], ["left out, mcp-sidecar makes no use of it: `oauth.enterpriseManaged`"]);
+}
+
 /// As an export orders them.
 fn sorted(import: &Import) -> Value {
     let map: BTreeMap<String, Value> =
@@ -166,7 +210,8 @@ fn the_same_key_is_read_in_the_unit_and_meaning_of_its_own_program() {
     let entry = |dialect, text: &str| servers(&imported(dialect, text))["s"].clone();
     let timed = r#"{ "mcpServers": { "s": { "command": "x", "timeout": 2000 } } }"#;
     assert_eq!(entry(Dialect::Claude, timed)["timeout"], 2);
-    assert_eq!(entry(Dialect::Cline, timed)["timeout"], 2000);
+    // Two thousand seconds: as a plain 2000 they would be read as two here.
+    assert_eq!(entry(Dialect::Cline, timed)["timeout"], 2_000_000);
     let remote = r#"{ "mcpServers": { "s": { "url": "https://x.test/mcp" } } }"#;
     assert_eq!(entry(Dialect::Cline, remote)["type"], "sse");
     assert_eq!(entry(Dialect::Cursor, remote)["type"], "http");
@@ -199,6 +244,52 @@ fn what_runs_without_asking_elsewhere_is_suggested_and_never_written() {
     let import = imported(Dialect::Codex, codex);
     assert_eq!(servers(&import), json!({ "a": { "command": "x" } }));
     assert_eq!(import.notes["a"].len(), 2, "{:?}", import.notes);
+}
+
+#[test]
+fn permissions_of_zed_narrow_as_levels_and_widen_as_words_only() {
+    insta::assert_snapshot!(told(Dialect::Zed, r#"{
+        "context_servers": { "zz": { "command": "x" }, "z": { "command": "x" } },
+        "agent": {
+            "tool_permissions": { "tools": {
+                "mcp:zz:run": { "default": "allow" }, "mcp:zz:rm": { "default": "deny" }, "mcp:zz:ls": { "default": "confirm" }, "terminal": { "default": "allow" }
+            } },
+            "profiles": {
+                "write": { "context_servers": { "zz": { "tools": { "bad": false, "some": true } } } },
+                "ask": { "context_servers": { "zz": { "tools": { "bad": false, "some": false } } } }
+            }
+        }
+    }"#), @r#"
+    zz {"command":"x","tools":{"bad":"disable","rm":"deny"}}
+    z {"command":"x"}
+    zz: `some` is off in the profile `ask` of Zed and on in `write`; here it stays on
+    zz: Zed runs `run` without asking; to have it so here, give them a level in `tools`, such as `allow-session`
+    "#);
+    insta::assert_snapshot!(told(Dialect::Zed, r#"{
+        "context_servers": { "z": { "command": "x" } },
+        "agent": { "tool_permissions": { "default": "deny", "tools": { "mcp:z:run": { "default": "allow" } } } }
+    }"#), @r#"
+    z {"command":"x","tools":{"run":"require-approval","*":"deny"}}
+    z: Zed runs `run` without asking; to have it so here, give them a level in `tools`, such as `allow-session`
+    "#);
+    insta::assert_snapshot!(told(Dialect::Zed, r#"{ "context_servers": { "z": { "command": "x" } }, "agent": { "always_allow_tool_actions": true } }"#), @r#"
+    z {"command":"x"}
+    z: Zed runs all of its tools without asking; to have it so here, give them a level in `tools`, such as `allow-session`
+    "#);
+}
+
+#[test]
+fn permissions_count_for_servers_of_another_file() {
+    let file = |path: &str, text: &str| (PathBuf::from(path), Arc::from(text));
+    let files = [
+        file("/work/.zed/settings.json", r#"{ "context_servers": { "z": { "command": "x" } } }"#),
+        file(
+            "/home/settings.json",
+            r#"{ "agent": { "tool_permissions": { "tools": { "mcp:z:rm": { "default": "deny" } } } } }"#,
+        ),
+    ];
+    let import = import(Dialect::Zed, &files, None, &|_| None);
+    assert_eq!(servers(&import), json!({ "z": { "command": "x", "tools": { "rm": "deny" } } }));
 }
 
 #[test]

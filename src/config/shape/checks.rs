@@ -128,17 +128,26 @@ pub fn url(reader: &mut Reader<'_>, place: &Span, written: &str) -> Option<()> {
         Ok(url) => url,
         Err(error) => {
             let mut problem = Problem::error("bad-url", place.clone(), format!("`{here}` is no address: {error}"));
-            if !written.contains("://") && url::Url::parse(&format!("https://{written}")).is_ok() {
-                let edit = TextEdit::replace(place.clone(), quoted(&format!("https://{written}")));
-                problem = problem.help("an address starts with `https://`").fix("put `https://` before it", vec![edit]);
+            if let Some(scheme) = missing_scheme(written) {
+                problem = with_scheme(problem, place, written, scheme);
             }
             reader.report(problem);
             return None;
         }
     };
     if !matches!(url.scheme(), "http" | "https") {
-        let message = format!("`{here}` must start with `https://` or `http://`, not `{}:`", url.scheme());
-        reader.error("bad-url", place, message);
+        // What stands before a port looks like a scheme: `localhost:3000`.
+        let problem = match missing_scheme(written) {
+            Some(scheme) => {
+                let problem = Problem::error("bad-url", place.clone(), format!("`{here}` has no `{scheme}` before it"));
+                with_scheme(problem, place, written, scheme)
+            }
+            None => {
+                let message = format!("`{here}` must start with `https://` or `http://`, not `{}:`", url.scheme());
+                Problem::error("bad-url", place.clone(), message)
+            }
+        };
+        reader.report(problem);
         return None;
     }
     let host = url.host_str().unwrap_or_default();
@@ -148,6 +157,20 @@ pub fn url(reader: &mut Reader<'_>, place: &Span, written: &str) -> Option<()> {
         reader.report(Problem::warning("plain-http", place.clone(), message).fix("change to `https`", vec![edit]));
     }
     Some(())
+}
+
+/// What an address lacks to be one, when that is all it lacks. On this machine hardly anybody speaks `https`.
+fn missing_scheme(written: &str) -> Option<&'static str> {
+    if written.contains("://") {
+        return None;
+    }
+    let url = url::Url::parse(&format!("https://{written}")).ok()?;
+    Some(if loopback(url.host_str()?) { "http://" } else { "https://" })
+}
+
+fn with_scheme(problem: Problem, place: &Span, written: &str, scheme: &str) -> Problem {
+    let edit = TextEdit::replace(place.clone(), quoted(&format!("{scheme}{written}")));
+    problem.help(format!("an address starts with `{scheme}`")).fix(format!("put `{scheme}` before it"), vec![edit])
 }
 
 /// The host of an address, when it is another machine.

@@ -60,6 +60,13 @@ impl Table {
         self.keys.iter().find(|key| key.name == name)
     }
 
+    /// The key that another word for it means. Of a server only: elsewhere the same words mean other things.
+    pub fn synonym(&self, name: &str) -> Option<&'static str> {
+        let server = matches!(self.noun, "server" | "fallback");
+        let pair = SYNONYMS.iter().filter(|_| server).find(|(word, _)| word.eq_ignore_ascii_case(name));
+        pair.map(|(_, key)| *key)
+    }
+
     /// The own keys: what completion offers.
     pub fn own(&self) -> impl Iterator<Item = &'static Key> {
         self.keys.iter().filter(|key| key.role == Role::Own)
@@ -92,6 +99,22 @@ pub const TYPES: &[&str] = &["stdio", "http", "sse", "tcp", "sdk", "claudeai-pro
 /// What other hosts write for them.
 pub const TYPE_ALIASES: &[(&str, &str)] =
     &[("local", "stdio"), ("streamable-http", "http"), ("streamableHttp", "http"), ("streamable_http", "http")];
+/// Words that people and programs have for keys of a server. None is read as such: it is only understood what was meant.
+const SYNONYMS: &[(&str, &str)] = &[
+    ("cmd", "command"),
+    ("exec", "command"),
+    ("executable", "command"),
+    ("program", "command"),
+    ("arguments", "args"),
+    ("argv", "args"),
+    ("environment", "env"),
+    ("envs", "env"),
+    ("uri", "url"),
+    ("endpoint", "url"),
+    ("address", "url"),
+    ("workingDirectory", "cwd"),
+    ("workdir", "cwd"),
+];
 pub const DEFAULTS: &[&str] = &["allow", "confirm", "deny"];
 pub const RESULTS: &[&str] = &["show", "insert", "replace", "append"];
 pub const INPUT_TYPES: &[&str] = &["promptString", "pickString"];

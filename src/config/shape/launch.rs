@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::keys::{OAUTH, TYPE_ALIASES, TYPES, Table};
 use super::reader::{Fields, Reader, quoted, suggest};
 use super::secrets::Called;
+use super::words::words;
 use super::{checks, secrets};
 use crate::config::interop;
 use crate::config::problem::{Problem, Span, TextEdit};
@@ -147,7 +148,10 @@ fn optional_text(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, key: &str) -> O
 
 /// A text in which `${…}` counts.
 fn expandable(reader: &mut Reader<'_>, node: &Node) -> Option<String> {
-    let text = reader.text(node)?.to_owned();
+    let Some(text) = node.text().map(str::to_owned) else {
+        reader.wrong_text(node);
+        return None;
+    };
     if text.contains('\0') {
         let message = format!("`{}` holds a NUL character, which no program can be given", reader.here());
         reader.error("nul", &node.span, message);
@@ -235,7 +239,16 @@ fn command_words<'n>(reader: &mut Reader<'_>, node: &'n Node, nodes: &mut Vec<&'
 
 fn arguments(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>> {
     let Some(items) = node.items() else {
-        reader.wrong(node, "a list of strings");
+        match node.text().and_then(words) {
+            Some(words) => {
+                let message = format!("`{}` must be a list of strings, not a string", reader.here());
+                let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+                let edit = TextEdit::replace(node.span.clone(), format!("[{}]", words.join(", ")));
+                let problem = Problem::error("wrong-type", node.span.clone(), message);
+                reader.report(problem.fix("make it a list", vec![edit]));
+            }
+            None => reader.wrong(node, "a list of strings"),
+        }
         return None;
     };
     let read = |(index, item): (usize, &Node)| reader.within(Step::Index(index), |reader| expandable(reader, item));

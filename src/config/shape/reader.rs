@@ -137,6 +137,17 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The same for a text: a number or a flag only lacks its quotes.
+    pub fn wrong_text(&mut self, node: &Node) {
+        if !matches!(node.kind, Kind::Number(_) | Kind::Bool(_)) {
+            return self.wrong(node, "a string");
+        }
+        let message = format!("`{}` must be a string, not {}", self.here(), node.noun());
+        let quote = |at: usize| TextEdit::replace(at..at, "\"");
+        let edits = vec![quote(node.span.start), quote(node.span.end)];
+        self.report(Problem::error("wrong-type", node.span.clone(), message).fix("put it in quotes", edits));
+    }
+
     pub fn text<'n>(&mut self, node: &'n Node) -> Option<&'n str> {
         let text = node.text();
         if text.is_none() {
@@ -206,13 +217,13 @@ impl<'a> Reader<'a> {
 
     pub fn fields<'n>(&mut self, members: Vec<&'n Member>, table: &'static Table) -> Fields<'n> {
         let mut fields = Fields { by_name: BTreeMap::new(), meant: Vec::new() };
-        for member in members {
+        for member in &members {
             let name = member.key.text.as_str();
             match table.key(name) {
                 Some(key) => self.known(key, member, &mut fields),
                 // `$comment`, `_note`, `//`: words for people.
                 None if name.starts_with(['$', '_', '/']) => {}
-                None => self.unknown(name, member, table, &mut fields),
+                None => self.unknown(member, &members, table, &mut fields),
             }
         }
         fields
@@ -248,14 +259,19 @@ impl<'a> Reader<'a> {
         self.report(problem.fix(format!("change to `{better}`"), vec![edit]));
     }
 
-    fn unknown(&mut self, name: &str, member: &Member, table: &'static Table, fields: &mut Fields<'_>) {
+    fn unknown(&mut self, member: &Member, beside: &[&Member], table: &'static Table, fields: &mut Fields<'_>) {
+        let name = member.key.text.as_str();
         let names: Vec<&'static str> = table.keys.iter().map(|key| key.name).collect();
-        let meant = nearest(name, &names);
+        let meant = table.synonym(name).or_else(|| nearest(name, &names));
         let message = format!("unknown key `{}` in `{}`", one_line(name, 40), self.place(table));
         let span = member.key.span.clone();
         let mut problem = Problem::warning("unknown-key", span.clone(), message);
         if let Some(meant) = meant {
-            problem = suggestion(problem, &span, meant);
+            problem = match beside.iter().any(|other| other.key.text == meant) {
+                // It is there already: then one of the two is too many, and which one is not known.
+                true => did_you_mean(problem, meant),
+                false => suggestion(problem, &span, meant),
+            };
             let target = table.key(meant).map_or(meant, |key| match key.role {
                 Role::Alias(target) => target,
                 _ => meant,
@@ -291,13 +307,8 @@ impl<'a> Reader<'a> {
                 let name = one_line(&member.key.text, 40);
                 let place = if self.path.is_empty() { String::new() } else { format!(" in `{}`", self.here()) };
                 let message = format!("`{name}` stands twice{place}; only this last one counts");
-                let mut problem = Problem::new(severity, code, member.key.span.clone(), message);
-                problem.related.push(crate::config::problem::Related {
-                    file: std::path::PathBuf::new(),
-                    span: earlier.key.span.clone(),
-                    message: "the first one".to_owned(),
-                });
-                self.report(problem);
+                let problem = Problem::new(severity, code, member.key.span.clone(), message);
+                self.report(problem.related(&earlier.key.span, "the first one"));
             }
         }
         let counts = |(index, member): (usize, &'n Member)| {
@@ -337,9 +348,14 @@ pub fn suggest(problem: Problem, word: &str, span: &Span, choices: &[&'static st
     }
 }
 
-fn suggestion(mut problem: Problem, span: &Span, meant: &str) -> Problem {
+fn did_you_mean(mut problem: Problem, meant: &str) -> Problem {
     problem.message.push_str(&format!("; did you mean `{meant}`?"));
-    problem.fix(format!("change to `{meant}`"), vec![TextEdit::replace(span.clone(), quoted(meant))])
+    problem
+}
+
+fn suggestion(problem: Problem, span: &Span, meant: &str) -> Problem {
+    did_you_mean(problem, meant)
+        .fix(format!("change to `{meant}`"), vec![TextEdit::replace(span.clone(), quoted(meant))])
 }
 
 /// As it stands in a file.

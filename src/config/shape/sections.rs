@@ -1,6 +1,6 @@
 //! `policy`, `inputs` and `actions`.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -135,7 +135,7 @@ fn optional(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &str) -> Option<S
 }
 
 pub fn inputs(reader: &mut Reader<'_>, node: &Node) -> Vec<Input> {
-    let mut seen = BTreeSet::new();
+    let mut seen: BTreeMap<String, Span> = BTreeMap::new();
     each(reader, node, |reader, node| {
         let before = reader.errors();
         let fields = reader.object(node, &INPUT)?;
@@ -150,11 +150,15 @@ pub fn inputs(reader: &mut Reader<'_>, node: &Node) -> Vec<Input> {
             None => "promptString",
         };
         let id = needed(reader, &fields, "id", &node.span, &INPUT)?;
-        if !seen.insert(id.clone())
-            && let Some(member) = fields.get("id")
-        {
-            let message = format!("the input `{}` is declared twice", crate::text::one_line(&id, 40));
-            reader.error("duplicate-key", &member.value.span, message);
+        if let Some(member) = fields.get("id") {
+            let place = &member.value.span;
+            if let Some(first) = seen.get(&id) {
+                let message = format!("the input `{}` is declared twice", crate::text::one_line(&id, 40));
+                let problem = Problem::error("duplicate-key", place.clone(), message);
+                reader.report(problem.related(first, "the first one, which counts"));
+            } else {
+                seen.insert(id.clone(), place.clone());
+            }
         }
         let password =
             fields.get("password").and_then(|member| reader.in_key(member, |reader| reader.flag(&member.value)));

@@ -11,7 +11,7 @@ use crate::config::spec::{Dev, Launch, ServerSpec};
 use crate::config::tree::{Kind, Member, Node};
 
 /// From here on a timeout is surely meant in milliseconds: Claude Code and Copilot write them so.
-const SURELY_MILLISECONDS: f64 = 1000.0;
+pub const SURELY_MILLISECONDS: Duration = Duration::from_secs(1000);
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The server that an entry asks for; `None` after an error in it, which then has been told. A mistake in `tools`
@@ -96,10 +96,14 @@ fn fallback(reader: &mut Reader<'_>, name: &str, member: &Member, enabled: bool)
 /// A duration in seconds; what cannot be seconds is taken for milliseconds, and that is told.
 fn seconds(reader: &mut Reader<'_>, node: &Node) -> Option<Duration> {
     let number = number(reader, node, "a number of seconds")?;
-    if number < SURELY_MILLISECONDS {
+    if number < SURELY_MILLISECONDS.as_secs_f64() {
         return duration(reader, node, number);
     }
     let read = duration(reader, node, number / 1000.0)?;
+    if read >= SURELY_MILLISECONDS {
+        // There is no other way to say it, so nothing is wrong with this one.
+        return Some(read);
+    }
     let message = format!("`{}` is in seconds; {number} was taken for milliseconds", reader.here());
     let edit = TextEdit::replace(node.span.clone(), (number / 1000.0).to_string());
     reader.report(

@@ -231,6 +231,7 @@ fn every_spelling_of_every_host_is_read() {
     assert!(!spec(r#"{ "command": "npx", "disabled": true }"#).enabled);
     assert!(!spec(r#"{ "command": "npx", "enabled": false }"#).enabled);
     assert_eq!(spec(r#"{ "command": "npx", "timeout": 90000 }"#).timeout.unwrap().as_secs(), 90);
+    assert_eq!(spec(r#"{ "command": "npx", "timeout": 3600000 }"#).timeout.unwrap().as_secs(), 3600);
     assert_eq!(spec(r#"{ "command": "npx", "timeout": 0.5 }"#).timeout.unwrap().as_millis(), 500);
     assert_eq!(spec(r#"{ "command": "npx", "request_timeout_ms": 500 }"#).timeout.unwrap().as_millis(), 500);
     let oauth = |entry: &str| match spec(entry).launch {

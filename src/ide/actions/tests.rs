@@ -115,8 +115,29 @@ fn each_quick_fix_leaves_a_file_without_that_problem() {
     "flag": { "command": "sh", "enabled": "false" },
     "slow": { "command": "sh", "timeout": 60000, "startupTimeout": "30" },
     "unset": { "command": "sh", "env": { "X": "a ${env:SURELY_NOT_SET_1} ${SURELY_NOT_SET_2}" } },
-    "ask": { "command": "sh", "args": ["${input:undeclared}"] }
+    "ask": { "command": "sh", "args": ["${input:undeclared}"] },
+    "cmd": { "cmd": "sh" },
+    "exec": { "exec": "sh" },
+    "line": { "command": "sh", /* beside */ "args": "-x 'two words'" },
+    "spare": { "command": "sh", "cmd": "bash" /* left */ },
+    "words": { "command": "sh -x here", /* before */ "args": [ /* in */ "last"] },
+    "none": {
+      // over it
+      "command": "sh -x there" // behind
+    },
+    "empty": { "command": "sh -x", "args": [/* nothing */] },
+    "number": { "command": "sh", "args": [/* one */ 3000, true] },
+    "port": { "type": "tcp" /* which? */ },
+    "local": { "url": "localhost:3000/mcp" },
+    "typo": { "command": "sh", "args": ["${inptu:k}/${workspacefolder}", "${workspaceFoldr}"] },
+    "odd": { "command": "sh", "frobnicate": 1 /* odd */, "cwd": "/" }
   },
+  "inputs": [
+    { "id": "k", "type": "promptString" }, // the first
+    // the second
+    { "id": "k", "type": "promptString" } // behind it
+  ],
+  "actions": [{ "title": "t", "tool": "mcp__a__b", "arguments": { "x": "${selction} ${inptu:k}" } }],
   /* between */
   "mcpServers": { "a": { "command": "sh" } /* hidden */ } // last
 }
@@ -157,7 +178,9 @@ fn each_quick_fix_leaves_a_file_without_that_problem() {
     bad-level: Change to `deny`
     bad-name: Rename to `b-c`
     bad-port: Remove the quotes
+    bad-url: Put `http://` before it
     bad-url: Put `https://` before it
+    command-not-found: Split it into `command` and `args`
     conflicting-keys: Add `"type": "http"`
     conflicting-keys: Add `"type": "stdio"`
     conflicting-keys: Remove `enabled`
@@ -165,7 +188,9 @@ fn each_quick_fix_leaves_a_file_without_that_problem() {
     deprecated-spelling: Change to `url`
     deprecated-sse: Change to `http`
     duplicate-key: Remove the first `command`
+    duplicate-key: Remove this `k`
     milliseconds: Write it in seconds
+    missing-key: Add `"port": `
     name-clash: Remove the first `twice`
     name-clash: Remove this `a`
     plain-http: Change to `https`
@@ -173,15 +198,95 @@ fn each_quick_fix_leaves_a_file_without_that_problem() {
     raw-secret: Replace by ${env:API_TOKEN}
     same-key: Remove `url`
     type-mismatch: Change the type to `stdio`
+    unknown-expansion: Change to `${input:k}`
+    unknown-expansion: Change to `${selection}`
     unknown-input: Declare the input `undeclared`
     unknown-key: Change to `command`
+    unknown-key: Remove `cmd`
+    unknown-key: Remove `frobnicate`
     unknown-tool: Change to `read`
+    unset-variable: Change to `${workspaceFolder}`
     unset-variable: Give `SURELY_NOT_SET_1` a default
     unset-variable: Give `SURELY_NOT_SET_2` a default
+    unset-variable: Give `workspaceFoldr` a default
+    unset-variable: Give `workspacefolder` a default
     unused-key: Remove `headers`
+    wrong-type: Make it a list
     wrong-type: Make it a number
+    wrong-type: Put it in quotes
     wrong-type: Remove the quotes
     "#);
+}
+
+#[test]
+fn a_fix_changes_as_little_as_it_can() {
+    let first = |text: &str| {
+        let (scene, offers) = at(text, Scene::new);
+        let Some(Deed::Edit(edits)) = offers.iter().find(|offer| offer.kind == Kind::QuickFix).map(|offer| &offer.deed)
+        else {
+            panic!("no fix: {}", titles(&offers));
+        };
+        edited(&scene.text, edits)
+    };
+    let entry = |entry: &str| first(&format!("{{ \"servers\": {{ \"$0s\": {entry} }} }}"));
+    let value = |entry: &str| first(&format!("{{ \"servers\": {{ \"s\": {entry} }} }}"));
+    let whole = |entry: &str| format!("{{ \"servers\": {{ \"s\": {entry} }} }}");
+    assert_eq!(
+        value("{\n  \"command\": \"$0no-such -y 'a b'\", // it\n  \"cwd\": \"/\"\n}"),
+        whole("{\n  \"command\": \"no-such\",\n  \"args\": [\"-y\", \"a b\"], // it\n  \"cwd\": \"/\"\n}")
+    );
+    assert_eq!(
+        value(r#"{ "command": "$0no-such -y", "args": ["a"] }"#),
+        whole(r#"{ "command": "no-such", "args": ["-y", "a"] }"#)
+    );
+    assert_eq!(
+        value(r#"{ "command": "sh", "args": [$01.50, "a"] }"#),
+        whole(r#"{ "command": "sh", "args": ["1.50", "a"] }"#)
+    );
+    assert_eq!(
+        entry(r#"{ "type": "tcp", "host": "127.0.0.1" }"#),
+        whole(r#"{ "type": "tcp", "port": 0, "host": "127.0.0.1" }"#)
+    );
+    assert_eq!(
+        value(r#"{ "command": "sh", "args": ["a $0${workspacefolder:-x} ${inptu:k}"] }"#),
+        whole(r#"{ "command": "sh", "args": ["a ${workspacefolder:-x} ${input:k}"] }"#)
+    );
+}
+
+#[test]
+fn of_several_fixes_for_one_problem_the_first_is_preferred() {
+    let text = r#"{ "servers": { "a": { "command": "sh", "env": { "API_TOKEN": "$0ghp_0123456789abcdefghijABCDEFGHIJ012345" } } } }"#;
+    let (_, offers) = at(text, Scene::new);
+    let preferred: Vec<_> =
+        offers.iter().filter(|offer| offer.is_preferred(&offers)).map(|offer| &offer.title).collect();
+    assert_eq!(preferred, ["Replace by ${env:API_TOKEN}"]);
+    assert!(offers.iter().any(|offer| offer.title.starts_with("Move it into the keyring")));
+}
+
+#[test]
+fn what_stands_twice_leads_to_the_other_one() {
+    let text = r#"{
+      "servers": { "a": { "command": "sh" } }, "mcpServers": { "a": { "command": "sh" } },
+      "inputs": [{ "id": "k" }, { "id": "k" }]
+    }"#;
+    let scene = Scene::new(text);
+    let problems = &scene.loaded.file(&scene.path).unwrap().problems;
+    let told: Vec<_> = problems
+        .iter()
+        .flat_map(|problem| problem.related.iter().map(move |related| (problem.code, related)))
+        .map(|(code, related)| {
+            format!("{code}: {} {} {}", related.span.start, &text[related.span.clone()], related.message)
+        })
+        .collect();
+    let (first, input) = (text.find("\"a\"").unwrap(), text.find("\"k\"").unwrap());
+    assert_eq!(
+        told,
+        [
+            format!("name-clash: {first} \"a\" the one that counts"),
+            format!("duplicate-key: {input} \"k\" the first one, which counts"),
+        ]
+    );
+    assert!(problems.iter().flat_map(|problem| &problem.related).all(|related| *related.file == *scene.path));
 }
 
 /// The same for texts that do not parse.

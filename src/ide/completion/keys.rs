@@ -204,9 +204,11 @@ fn arguments(page: &Page<'_>, entry: &Entry<'_>) -> Vec<Item> {
 }
 
 fn properties(offered: &Offered, entry: &Entry<'_>, text: &str, snippet: &str) -> Vec<Item> {
-    let properties = offered.tool.input_schema.get("properties").and_then(Value::as_object);
+    let whole = &offered.tool.input_schema;
+    let properties = whole.get("properties").and_then(Value::as_object);
     let make = |(name, schema): (&String, &Value)| {
-        let item = entry.item(name, ItemKind::Key, text, snippet).detail(crate::ide::hover::kind_of(schema));
+        let item =
+            entry.item(name, ItemKind::Key, text, snippet).detail(crate::ide::hover::schema::kind_of(schema, whole));
         match schema.get("description").and_then(Value::as_str) {
             Some(words) => item.docs(markdown::block(words, 500)),
             None => item,

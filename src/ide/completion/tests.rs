@@ -2,20 +2,24 @@ use super::*;
 use crate::config::tree;
 use crate::ide::fixture::{self, Fixture};
 
+fn env_files() -> Vec<String> {
+    vec![".env".to_owned(), ".env.local".to_owned()]
+}
+
 /// The labels that are offered.
 fn offered(marked: &str) -> String {
     labels(&Fixture::new(marked))
 }
 
 fn labels(fixture: &Fixture) -> String {
-    let completions = complete(&fixture.page(), fixture.offset);
+    let completions = complete(&fixture.page(), fixture.offset, env_files);
     completions.items.iter().map(|item| item.label.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// The text after one item was chosen by an editor without snippets. It must be whole, if it was whole but for the
 /// word at the cursor.
 fn chosen(fixture: &Fixture, label: &str) -> String {
-    let completions = complete(&fixture.page(), fixture.offset);
+    let completions = complete(&fixture.page(), fixture.offset, env_files);
     let Some(item) = completions.items.iter().find(|item| item.label == label) else {
         panic!("{label} is not offered, only {}", labels(fixture));
     };
@@ -132,6 +136,30 @@ fn variables_are_offered_inside_a_string_set_ones_before_those_that_are_not() {
 }
 
 #[test]
+fn variables_are_offered_for_an_empty_value_that_is_best_written_as_one() {
+    for value in
+        [r#""env": { "A": "$0" }"#, r#""cwd": "$0""#, r#""url": "https://x.test", "headers": { "X-Key": "$0" }"#]
+    {
+        let marked = format!(r#"{{ "servers": {{ "a": {{ {value} }} }} }}"#);
+        assert!(offered(&marked).starts_with("workspaceFolder workspaceFolderBasename userHome"), "{marked}");
+        assert_eq!(choose(&marked, "API_TOKEN"), marked.replace("$0", "${env:API_TOKEN}"));
+        let begun = marked.replace("$0", "x$0");
+        assert_eq!(offered(&begun), "", "{begun}");
+    }
+    let action = r#"{ "actions": [{ "arguments": { "q": "$0" } }] }"#;
+    assert_eq!(choose(action, "selection"), action.replace("$0", "${selection}"));
+}
+
+#[test]
+fn files_of_variables_are_offered_by_name() {
+    let text = |value: &str| format!(r#"{{ "servers": {{ "a": {{ "envFile": {value} }} }} }}"#);
+    assert_eq!(offered(&text("\"$0\"")), ".env .env.local");
+    assert_eq!(choose(&text("\".en$0\""), ".env.local"), text("\".env.local\""));
+    assert_eq!(choose(&text("$0"), ".env"), text("\".env\""));
+    assert!(offered(&text("\"${$0\"")).starts_with("workspaceFolder"));
+}
+
+#[test]
 fn a_template_is_a_whole_server_and_brings_its_inputs() {
     insta::assert_snapshot!(choose(r#"{ "servers": { "$0" } }"#, "brave-search"), @r#"
     { "inputs": [{ "id": "brave-api-key", "type": "promptString", "description": "Brave Search API key", "password": true }], "servers": { "brave-search": { "command": "npx", "args": ["-y", "@brave/brave-search-mcp-server"], "env": { "BRAVE_API_KEY": "${input:brave-api-key}" } } } }
@@ -142,7 +170,7 @@ fn a_template_is_a_whole_server_and_brings_its_inputs() {
     assert!(lines.starts_with("{\r\n\t\"inputs\": [{ ") && lines.contains("}],\r\n\t\"servers\""), "{lines}");
     let twice = r#"{ "servers": { "git": {}, "g$0" } }"#;
     assert!(offered(twice).contains("git-2"));
-    let snippet = complete(&Fixture::new(r#"{ "servers": { "$0" } }"#).page(), 16).items;
+    let snippet = complete(&Fixture::new(r#"{ "servers": { "$0" } }"#).page(), 16, env_files).items;
     let item = snippet.iter().find(|item| item.label == "filesystem").unwrap();
     insta::assert_snapshot!(item.snippet.as_deref().unwrap(), @r#"
     "${1:filesystem}": {
@@ -169,7 +197,7 @@ fn of_very_many_tools_those_that_fit_are_offered() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let at = |marked: &str| {
         let fixture = Fixture::new(marked).saved(r#"{ "servers": { "a": { "command": "x" } } }"#).tools("a", &names);
-        let completions = complete(&fixture.page(), fixture.offset);
+        let completions = complete(&fixture.page(), fixture.offset, env_files);
         (completions.items.len(), completions.incomplete)
     };
     assert_eq!(at(r#"{ "actions": [{ "tool": "$0" }] }"#), (200, true));
@@ -204,7 +232,7 @@ fn no_cut_of_a_file_makes_it_stumble() {
     for cut in (0..=text.len()).filter(|&cut| text.is_char_boundary(cut)) {
         for marked in [format!("{}$0", &text[..cut]), format!("{}$0{}", &text[..cut], &text[cut..])] {
             let fixture = Fixture::new(&marked);
-            let completions = complete(&fixture.page(), fixture.offset);
+            let completions = complete(&fixture.page(), fixture.offset, env_files);
             assert!(completions.items.is_empty() || fixture.text.get(completions.span.clone()).is_some(), "{marked}");
             crate::ide::hover::hover(&fixture.page(), fixture.offset);
             crate::ide::definition::definition(&fixture.page(), fixture.offset);

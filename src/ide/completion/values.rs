@@ -33,6 +33,19 @@ pub fn values(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
     }
 }
 
+/// Whether a file with variables is named here.
+pub fn is_env_file(cursor: &Cursor<'_>) -> bool {
+    matches!(expected(&cursor.path), Some(Expected::Plain(key, _)) if key.name == "envFile")
+}
+
+pub fn files(cursor: &Cursor<'_>, names: &[String]) -> Vec<Item> {
+    cursor
+        .few(names.iter(), |name| (*name).clone())
+        .into_iter()
+        .map(|name| text(cursor, name, ItemKind::File))
+        .collect()
+}
+
 /// All levels by name, narrowest first.
 pub fn levels() -> Vec<&'static str> {
     Level::ALL.iter().map(|level| level.as_str()).collect()

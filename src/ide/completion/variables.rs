@@ -5,23 +5,25 @@ use std::collections::BTreeSet;
 use super::cursor::{Cursor, Hole};
 use super::{Completions, Item, ItemKind};
 use crate::config::tree::Step;
+use crate::ide::expected::{Expected, expected, server_of};
 use crate::ide::page::Page;
 use crate::ide::uses::{self, Named};
 use crate::ide::words;
 
-/// Completes a reference that has been begun; `None` when none has.
+/// Completes a reference that has been begun, or one for a value that is empty; `None` when there is neither.
 pub fn complete(page: &Page<'_>, cursor: &Cursor<'_>, offset: usize) -> Option<Completions> {
     if !cursor.quoted || !matches!(cursor.hole, Hole::Value) {
         return None;
     }
     let in_action = matches!(cursor.path.first(), Some(Step::Key(section)) if section == "actions");
     let in_condition = cursor.path.iter().any(|step| matches!(step, Step::Key(key) if key == "inside"));
-    if !in_action && !in_condition && crate::ide::expected::server_of(&cursor.path).is_none() {
+    if !in_action && !in_condition && server_of(&cursor.path).is_none() {
         return None;
     }
     let length = match cursor.typed.rfind("${") {
         Some(start) if !cursor.typed.get(start..)?.contains('}') => cursor.typed.len() - start,
         _ if cursor.typed.ends_with('$') => 1,
+        _ if page.inner(&cursor.span).is_empty() && best_a_variable(&cursor.path) => 0,
         _ => return None,
     };
     let start = offset - length;
@@ -32,6 +34,15 @@ pub fn complete(page: &Page<'_>, cursor: &Cursor<'_>, offset: usize) -> Option<C
         all(page, begun, start)
     };
     Some(Completions { span: start..end(page, offset), items, incomplete: false })
+}
+
+/// Whether a variable is the best that can stand here: there are no other words for it, or a plain one would be a secret.
+fn best_a_variable(path: &[Step]) -> bool {
+    match expected(path) {
+        Some(Expected::Plain(key, _)) => key.name == "cwd",
+        Some(Expected::Inside(key, _)) => matches!(key.name, "env" | "headers" | "arguments"),
+        _ => false,
+    }
 }
 
 /// Behind the rest of the name that the cursor is in, and the brace behind it.

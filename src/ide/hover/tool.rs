@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::kind_of;
+use super::schema::{kind_of, target};
 use super::server::counted;
 use crate::engine::snapshot::{Offered, ServerView, Snapshot};
 use crate::ide::markdown::{block, code, code_cell, line};
@@ -88,11 +88,13 @@ fn parameters(schema: &serde_json::Map<String, Value>) -> Option<String> {
         if let Some(default) = property.get("default") {
             words.push(format!("default {}", code_cell(&default.to_string())));
         }
-        words.extend(property.get("description").and_then(Value::as_str).map(|words| line(words, 300)));
+        let described =
+            |schema: &Value| schema.get("description").and_then(Value::as_str).map(|words| line(words, 300));
+        words.extend(described(property).or_else(|| described(target(property, schema)?)));
         table.push_str(&format!(
             "\n| {} | {} | {} |",
             code_cell(name),
-            line(&kind_of(property), 120),
+            line(&kind_of(property, schema), 120),
             words.join(" · ")
         ));
     }

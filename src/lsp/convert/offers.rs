@@ -42,14 +42,21 @@ impl Places {
         }
     }
 
-    /// An action for the menu. `told` are the diagnostics that the editor asks about; an action that removes one of
+    /// Actions for the menu. `told` are the diagnostics that the editor asks about; an action that removes one of
     /// them says so.
-    pub fn offer(&self, offer: &Offer, shown: &Shown<'_>, told: &[Diagnostic]) -> CodeAction {
+    pub fn offers(&self, offers: &[Offer], shown: &Shown<'_>, told: &[Diagnostic]) -> Vec<CodeAction> {
+        let action = |offer: &Offer| CodeAction {
+            is_preferred: offer.is_preferred(offers).then_some(true),
+            ..self.offer(offer, shown, told)
+        };
+        offers.iter().map(action).collect()
+    }
+
+    fn offer(&self, offer: &Offer, shown: &Shown<'_>, told: &[Diagnostic]) -> CodeAction {
         let removed = offer.problem.as_ref().map(|problem| self.among(problem, told)).unwrap_or_default();
         let mut action = CodeAction {
             title: offer.title.clone(),
             kind: Some(kind(offer.kind)),
-            is_preferred: (offer.kind == Kind::QuickFix).then_some(true),
             diagnostics: (!removed.is_empty()).then_some(removed),
             ..CodeAction::default()
         };

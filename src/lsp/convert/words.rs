@@ -13,6 +13,7 @@ use crate::config::{Loaded, Span, problem};
 use crate::ide::completion::{Completions, Item, ItemKind};
 use crate::ide::definition::Spot;
 use crate::ide::hover::Hover;
+use crate::ide::markdown;
 use crate::ide::rename::Renamed;
 use crate::ide::uses::{Role, Use};
 
@@ -23,16 +24,38 @@ pub enum Snippets {
     Unknown,
 }
 
+/// What the editor shows our words as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Markdown,
+    Plain,
+}
+
+impl Format {
+    pub fn of(plain: bool) -> Self {
+        if plain { Self::Plain } else { Self::Markdown }
+    }
+
+    fn content(self, text: &str) -> MarkupContent {
+        match self {
+            Self::Markdown => MarkupContent { kind: MarkupKind::Markdown, value: text.to_owned() },
+            Self::Plain => MarkupContent { kind: MarkupKind::PlainText, value: markdown::plain(text) },
+        }
+    }
+}
+
 impl Places {
-    pub fn completions(&self, completions: &Completions, snippets: Snippets) -> CompletionList {
+    pub fn completions(&self, completions: &Completions, snippets: Snippets, format: Format) -> CompletionList {
         let items = completions.items.iter().enumerate();
         CompletionList {
             is_incomplete: completions.incomplete,
-            items: items.map(|(index, item)| self.completion(index, item, &completions.span, snippets)).collect(),
+            items: items
+                .map(|(index, item)| self.completion(index, item, &completions.span, snippets, format))
+                .collect(),
         }
     }
 
-    fn completion(&self, index: usize, item: &Item, span: &Span, snippets: Snippets) -> CompletionItem {
+    fn completion(&self, index: usize, item: &Item, span: &Span, snippets: Snippets, format: Format) -> CompletionItem {
         let snippet = item.snippet.as_ref().filter(|_| snippets == Snippets::Known);
         let edits: Vec<TextEdit> = item.edits.iter().map(|edit| self.text_edit(edit)).collect();
         CompletionItem {
@@ -41,13 +64,13 @@ impl Places {
                 ItemKind::Key => CompletionItemKind::PROPERTY,
                 ItemKind::Word => CompletionItemKind::ENUM_MEMBER,
                 ItemKind::Variable => CompletionItemKind::VARIABLE,
-                ItemKind::Program => CompletionItemKind::FILE,
+                ItemKind::Program | ItemKind::File => CompletionItemKind::FILE,
                 ItemKind::Server => CompletionItemKind::MODULE,
                 ItemKind::Tool => CompletionItemKind::FUNCTION,
                 ItemKind::Template => CompletionItemKind::SNIPPET,
             }),
             detail: item.detail.clone(),
-            documentation: item.docs.clone().map(|value| Documentation::MarkupContent(markdown(value))),
+            documentation: item.docs.as_deref().map(|docs| Documentation::MarkupContent(format.content(docs))),
             // Ours is the order that helps, not the alphabet's.
             sort_text: Some(format!("{index:05}")),
             filter_text: Some(item.filter.clone()),
@@ -64,9 +87,9 @@ impl Places {
         }
     }
 
-    pub fn hover(&self, hover: &Hover) -> LspHover {
+    pub fn hover(&self, hover: &Hover, format: Format) -> LspHover {
         LspHover {
-            contents: HoverContents::Markup(markdown(hover.markdown.clone())),
+            contents: HoverContents::Markup(format.content(&hover.markdown)),
             range: Some(self.range(&hover.span)),
         }
     }
@@ -120,8 +143,4 @@ impl Places {
     fn text_edit(&self, edit: &problem::TextEdit) -> TextEdit {
         TextEdit { range: self.range(&edit.span), new_text: edit.text.clone() }
     }
-}
-
-fn markdown(value: String) -> MarkupContent {
-    MarkupContent { kind: MarkupKind::Markdown, value }
 }

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::fields::{Fields, text_of};
+use crate::config::interop::notes::Notes;
 use crate::text::one_line;
 
 /// More names than this nobody reads.
@@ -11,11 +12,7 @@ const MOST: usize = 20;
 
 pub fn tell(fields: &mut Fields<'_>) {
     let title = fields.dialect.title();
-    let mut suggest = |tools: &str| {
-        fields.notes.add(format!(
-            "{title} runs {tools} without asking; to have it so here, give them a level in `tools`, such as `allow-session`"
-        ));
-    };
+    let mut suggest = |tools: &str| suggest(title, tools, fields.notes);
     let mut names: Vec<String> = Vec::new();
     for key in ["autoApprove", "alwaysAllow", "trust"] {
         match fields.left.remove(key) {
@@ -34,11 +31,22 @@ pub fn tell(fields: &mut Fields<'_>) {
         let approved = |entry: &Value| entry.get("approval_mode").and_then(Value::as_str) == Some("approve");
         names.extend(tools.iter().filter(|(_, entry)| approved(entry)).map(|(name, _)| name.clone()));
     }
-    if names.is_empty() {
-        return;
+    if !names.is_empty() {
+        suggest(&listed(&names));
     }
+}
+
+/// Tells that a program runs these tools without asking.
+pub fn suggest(title: &str, tools: &str, notes: &mut Notes) {
+    notes.add(format!(
+        "{title} runs {tools} without asking; to have it so here, give them a level in `tools`, such as `allow-session`"
+    ));
+}
+
+/// Names of tools, for reading.
+pub fn listed(names: &[String]) -> String {
     let more = names.len().saturating_sub(MOST);
     let shown: Vec<String> = names.iter().take(MOST).map(|name| format!("`{}`", one_line(name, 64))).collect();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    suggest(&format!("{}{more}", shown.join(", ")));
+    format!("{}{more}", shown.join(", "))
 }

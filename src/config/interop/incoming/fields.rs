@@ -13,13 +13,15 @@ pub struct Fields<'a> {
     pub dialect: Dialect,
     pub left: Map<String, Value>,
     pub notes: &'a mut Notes,
+    /// Keys of inner objects that mean nothing here.
+    unknown: Vec<String>,
 }
 
 impl<'a> Fields<'a> {
     pub fn new(dialect: Dialect, entry: Map<String, Value>, notes: &'a mut Notes) -> Self {
         // `null` says nothing, whatever the key.
         let left = entry.into_iter().filter(|(_, value)| !value.is_null()).collect();
-        Self { dialect, left, notes }
+        Self { dialect, left, notes, unknown: Vec::new() }
     }
 
     pub fn has(&self, key: &str) -> bool {
@@ -66,7 +68,9 @@ impl<'a> Fields<'a> {
     }
 
     pub fn flag(&mut self, key: &str) -> Option<bool> {
-        self.take(key)?.as_bool()
+        let flag = self.left.get(key)?.as_bool()?;
+        self.take(key);
+        Some(flag)
     }
 
     /// A text in which nothing is filled in.
@@ -96,10 +100,16 @@ impl<'a> Fields<'a> {
         words::to_ours(self.dialect, text, self.notes)
     }
 
+    /// Remembers the keys of an inner object that are none of `known`, for [`Self::tell_rest`].
+    pub fn tell_inner(&mut self, key: &str, inner: &Map<String, Value>, known: &[&str]) {
+        let unknown = inner.iter().filter(|(name, value)| !value.is_null() && !known.contains(&name.as_str()));
+        self.unknown.extend(unknown.map(|(name, _)| format!("`{key}.{name}`")));
+    }
+
     /// What nobody asked for is told, so that it is not missed in silence.
     pub fn tell_rest(&mut self) {
-        let mut rest: Vec<String> =
-            self.left.keys().filter(|key| !PRIVATE.contains(&key.as_str())).map(|key| format!("`{key}`")).collect();
+        let mut rest = std::mem::take(&mut self.unknown);
+        rest.extend(self.left.keys().filter(|key| !PRIVATE.contains(&key.as_str())).map(|key| format!("`{key}`")));
         rest.sort();
         self.notes.add_list("not taken over, without a meaning here", &rest);
     }

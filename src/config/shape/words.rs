@@ -1,0 +1,51 @@
+//! A line as a shell would cut it into words, for those who wrote one where a list belongs.
+
+/// The words of a line; `None` when a quote is not closed. Quotes hold a word together, and so do the braces of
+/// `${…}`. A backslash is a letter: on Windows it stands in every path.
+pub fn words(line: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote: Option<char> = None;
+    let mut braces = 0usize;
+    let mut before = ' ';
+    for c in line.chars() {
+        let inside = quote.is_some() || braces > 0;
+        match c {
+            _ if quote == Some(c) => quote = None,
+            '"' | '\'' if !inside => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            c if c.is_whitespace() && !inside => words.extend(word.take()),
+            c => {
+                match c {
+                    '{' if before == '$' => braces += 1,
+                    '}' => braces = braces.saturating_sub(1),
+                    _ => {}
+                }
+                word.get_or_insert_default().push(c);
+            }
+        }
+        before = c;
+    }
+    words.extend(word);
+    (quote.is_none() && braces == 0).then_some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_at_blanks_outside_of_quotes_and_references() {
+        let cut = |line: &str| words(line).map(|words| words.join("|"));
+        assert_eq!(cut("npx -y  foo").as_deref(), Some("npx|-y|foo"));
+        assert_eq!(cut(r#"--name "two words" --empty= ''"#).as_deref(), Some("--name|two words|--empty=|"));
+        assert_eq!(cut(r#"--a="b c"d ${input:my key}"#).as_deref(), Some("--a=b cd|${input:my key}"));
+        assert_eq!(cut("${A:-x y"), None);
+        assert_eq!(cut("${A:-${B:-x y}} z").as_deref(), Some("${A:-${B:-x y}}|z"));
+        assert_eq!(cut(r"C:\tools\x.exe -v").as_deref(), Some(r"C:\tools\x.exe|-v"));
+        assert_eq!(cut("it's"), None);
+        assert_eq!(cut("  ").as_deref(), Some(""));
+    }
+}

@@ -1,0 +1,80 @@
+//! What removes a problem with the way a server is reached.
+
+use serde_json::Value;
+
+use super::member_at;
+use crate::config::Span;
+use crate::config::problem::{Fix, TextEdit};
+use crate::config::shape::words::words;
+use crate::config::tree::{Kind, Member, Node};
+use crate::ide::page::Page;
+
+/// A program with its arguments in one text: the arguments go where they belong.
+pub fn split_command(page: &Page<'_>, span: &Span) -> Option<Fix> {
+    let entry = holder(page.tree.root.as_ref()?, span)?;
+    let command = entry.get("command").filter(|member| member.value.span == *span)?;
+    let words = words(command.value.text()?)?;
+    let (program, rest) = words.split_first().filter(|(_, rest)| !rest.is_empty())?;
+    let written: Vec<String> = rest.iter().map(|word| quoted(word)).collect();
+    let written = written.join(", ");
+    let mut edits = vec![TextEdit::replace(span.clone(), quoted(program))];
+    match entry.get("args") {
+        None => {
+            let gap = gap(page, command);
+            edits = vec![TextEdit::replace(span.clone(), format!("{},{gap}\"args\": [{written}]", quoted(program)))];
+        }
+        Some(args) => {
+            let start = args.value.span.start + 1;
+            let blank = page.text.get(start..)?.starts_with(char::is_whitespace);
+            let comma = match args.value.items()?.is_empty() {
+                true => "",
+                false if blank => ",",
+                false => ", ",
+            };
+            edits.push(TextEdit::replace(start..start, format!("{written}{comma}")));
+        }
+    }
+    Some(Fix { title: "split it into `command` and `args`".to_owned(), edits })
+}
+
+/// A place for the port of a server that runs already: which one it is, only the user knows.
+pub fn add_port(page: &Page<'_>, span: &Span) -> Option<Fix> {
+    let (parent, index) = member_at(page.tree.root.as_ref()?, span)?;
+    let entry = &parent.members()?.get(index)?.value;
+    let kind = entry.get("type").filter(|member| member.value.text() == Some("tcp"))?;
+    if entry.get("port").is_some() {
+        return None;
+    }
+    let end = kind.value.span.end;
+    let edit = TextEdit::replace(end..end, format!(",{}\"port\": 0", gap(page, kind)));
+    Some(Fix { title: "add `\"port\": `".to_owned(), edits: vec![edit] })
+}
+
+/// What stands between two members where this one stands: a line's end and the same blanks, or one blank.
+fn gap(page: &Page<'_>, member: &Member) -> String {
+    let before = page.text.get(..member.key.span.start).unwrap_or_default();
+    match before.rfind('\n') {
+        Some(end) if before.get(end..).is_some_and(|blank| blank.trim().is_empty()) => {
+            let start = if before.get(..end).is_some_and(|line| line.ends_with('\r')) { end - 1 } else { end };
+            before.get(start..).unwrap_or(" ").to_owned()
+        }
+        _ => " ".to_owned(),
+    }
+}
+
+/// The object that has a member with this value.
+fn holder<'a>(node: &'a Node, span: &Span) -> Option<&'a Node> {
+    let around = |inner: &Node| inner.span.start <= span.start && span.end <= inner.span.end;
+    match &node.kind {
+        Kind::Object(members) => {
+            let inner = &members.iter().find(|member| around(&member.value))?.value;
+            if inner.span == *span { Some(node) } else { holder(inner, span) }
+        }
+        Kind::List(items) => holder(items.iter().find(|item| around(item))?, span),
+        _ => None,
+    }
+}
+
+fn quoted(word: &str) -> String {
+    Value::from(word).to_string()
+}
