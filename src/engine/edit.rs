@@ -3,6 +3,8 @@
 //! A file that an editor has open is changed there, where it can be undone; any other is changed on disk. Either way
 //! comments and layout stay. Answered when what was written has been applied.
 
+mod entry;
+mod pages;
 mod pattern;
 
 use std::collections::BTreeMap;
@@ -10,43 +12,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use self::entry::{entry, unmasked};
+pub use self::pages::{OnDisk, Pages};
 use self::pattern::pattern;
 use super::Engine;
 use super::hub::Wish;
 use super::snapshot::{Offered, ServerView, Trust};
 use crate::config::edit::{self, EditError, UpdateError};
-use crate::config::tree::{self, Step};
 use crate::config::{Definition, File, Loaded, layers};
 use crate::model::{Error, Level, Result, Scope, ServerName, ServerState, Status};
 use crate::policy::NameGlob;
 
 /// A definition is judged within milliseconds; this only ends a wait for one that nobody judges any more.
 const JUDGED: Duration = Duration::from_secs(5);
-
-/// The texts that an editor has open.
-pub trait Pages: Send + Sync {
-    /// The text of a file as it stands in the editor, if it is open there and can be changed there.
-    fn open(&self, path: &Path) -> Option<Arc<str>>;
-    /// Puts another text in its place; false when the editor would not.
-    fn put<'a>(&'a self, path: &'a Path, text: &'a str) -> BoxFuture<'a, bool>;
-}
-
-/// Nothing is open: files are changed on disk.
-pub struct OnDisk;
-
-impl Pages for OnDisk {
-    fn open(&self, _: &Path) -> Option<Arc<str>> {
-        None
-    }
-
-    fn put<'a>(&'a self, _: &'a Path, _: &'a str) -> BoxFuture<'a, bool> {
-        std::future::ready(false).boxed()
-    }
-}
 
 /// What came of a change.
 pub struct Edited<T> {
@@ -433,35 +413,4 @@ fn check(server: &ServerName, config: &Value) -> Result<()> {
         let told: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
         Error::InvalidParams(format!("`{server}` cannot be used like this: {}", told.join("; ")))
     })
-}
-
-/// The entry of a server as it is written.
-fn entry(text: &str, key: &str) -> Option<Value> {
-    let tree = tree::parse(text, usize::MAX);
-    let path = |section: &str| [Step::Key(section.to_owned()), Step::Key(key.to_owned())];
-    ["servers", "mcpServers"].iter().find_map(|section| tree.find(&path(section))).map(|node| node.to_value())
-}
-
-/// What was shown masked and comes back as it was shown is left as it is written.
-fn unmasked(new: &Value, old: &Value, shown: &Value) -> Value {
-    if new == shown {
-        return old.clone();
-    }
-    match (new, old, shown) {
-        (Value::Object(new), Value::Object(old), Value::Object(shown)) => {
-            let field = |(key, value): (&String, &Value)| match (old.get(key), shown.get(key)) {
-                (Some(old), Some(shown)) => (key.clone(), unmasked(value, old, shown)),
-                _ => (key.clone(), value.clone()),
-            };
-            Value::Object(new.iter().map(field).collect::<Map<_, _>>())
-        }
-        (Value::Array(new), Value::Array(old), Value::Array(shown)) => {
-            let item = |(index, value): (usize, &Value)| match (old.get(index), shown.get(index)) {
-                (Some(old), Some(shown)) => unmasked(value, old, shown),
-                _ => value.clone(),
-            };
-            Value::Array(new.iter().enumerate().map(item).collect())
-        }
-        _ => new.clone(),
-    }
 }

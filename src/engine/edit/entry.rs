@@ -1,0 +1,36 @@
+//! A server's entry as it is written, and one that comes back from where it was shown.
+
+use serde_json::{Map, Value};
+
+use crate::config::tree::{self, Step};
+
+/// The entry of a server as it is written.
+pub fn entry(text: &str, key: &str) -> Option<Value> {
+    let tree = tree::parse(text, usize::MAX);
+    let path = |section: &str| [Step::Key(section.to_owned()), Step::Key(key.to_owned())];
+    ["servers", "mcpServers"].iter().find_map(|section| tree.find(&path(section))).map(|node| node.to_value())
+}
+
+/// What was shown masked and comes back as it was shown is left as it is written.
+pub fn unmasked(new: &Value, old: &Value, shown: &Value) -> Value {
+    if new == shown {
+        return old.clone();
+    }
+    match (new, old, shown) {
+        (Value::Object(new), Value::Object(old), Value::Object(shown)) => {
+            let field = |(key, value): (&String, &Value)| match (old.get(key), shown.get(key)) {
+                (Some(old), Some(shown)) => (key.clone(), unmasked(value, old, shown)),
+                _ => (key.clone(), value.clone()),
+            };
+            Value::Object(new.iter().map(field).collect::<Map<_, _>>())
+        }
+        (Value::Array(new), Value::Array(old), Value::Array(shown)) => {
+            let item = |(index, value): (usize, &Value)| match (old.get(index), shown.get(index)) {
+                (Some(old), Some(shown)) => unmasked(value, old, shown),
+                _ => value.clone(),
+            };
+            Value::Array(new.iter().enumerate().map(item).collect())
+        }
+        _ => new.clone(),
+    }
+}
