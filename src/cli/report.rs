@@ -12,6 +12,8 @@ use crate::text::{looks_secret, mask, one_line, visible};
 /// What stands before and after the place is cut to this many characters, and so is the place itself: a file may be
 /// one line of a megabyte.
 const CONTEXT: usize = 100;
+/// How far around a place secrets are looked for, in bytes. Far more than is shown, so that none begins unseen.
+const LOOKED_THROUGH: usize = 16 << 10;
 const LONGEST_MESSAGE: usize = 1_000;
 const TAB: &str = "    ";
 
@@ -115,9 +117,11 @@ impl<'a> Report<'a> {
         let start = clamp(self.text, span.start).clamp(place.start_of_line, place.end_of_line);
         // A place of several lines is pointed at in its first.
         let end = clamp(self.text, span.end).clamp(start, place.end_of_line);
-        let before = keep_end(self.shown(place.start_of_line..start), CONTEXT);
-        let within = keep_start(self.shown(start..end), CONTEXT);
-        let after = keep_start(self.shown(end..place.end_of_line), CONTEXT);
+        let far = |from: usize| clamp(self.text, from + LOOKED_THROUGH);
+        let begin = clamp(self.text, start.saturating_sub(LOOKED_THROUGH)).max(place.start_of_line);
+        let before = keep_end(self.shown(begin..start), CONTEXT);
+        let within = keep_start(self.shown(start..end.min(far(start))), CONTEXT);
+        let after = keep_start(self.shown(end..place.end_of_line.min(far(end))), CONTEXT);
         let (width_before, width) = (before.width(), within.width().max(1));
         (format!("{before}{within}{after}"), width_before, width)
     }
