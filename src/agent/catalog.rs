@@ -63,12 +63,12 @@ impl Catalog {
                     continue;
                 }
                 let name = names::insert(&mut catalog.tool_names, server, &offered.tool.name, offered.id.clone());
-                tools.push(tool(&offered.tool.raw, name));
+                tools.extend(name.map(|name| tool(&offered.tool.raw, name)));
             }
             for prompt in view.prompts() {
                 let thing = (server.clone(), prompt.name.clone());
                 let name = names::insert(&mut catalog.prompt_names, server, &prompt.name, thing);
-                prompts.push(renamed(&prompt.raw, "name", name));
+                prompts.extend(name.map(|name| renamed(&prompt.raw, "name", name)));
             }
         }
         let resources: Vec<_> = addresses(&views, |view| {
