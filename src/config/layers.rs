@@ -191,7 +191,7 @@ fn merge(
                 Ok(()) => {
                     servers.insert(entry.name.clone(), definition(entry, &file.source));
                 }
-                Err(problem) => file.problems.extend(problem),
+                Err(problem) => file.problems.extend(problem.map(|problem| *problem)),
             }
         }
         file.problems.sort_by_key(|problem| (problem.span.start, problem.span.end));

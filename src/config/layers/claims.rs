@@ -53,14 +53,14 @@ impl Claims {
         entry: &Entry,
         scope: Scope,
         servers: &BTreeMap<ServerName, Definition>,
-    ) -> Result<(), Option<Problem>> {
+    ) -> Result<(), Option<Box<Problem>>> {
         if self.own.contains(&entry.name) {
             return Ok(());
         }
         if let Some(twin) = entry.name.twin()
             && (self.own.contains(&twin) || servers.contains_key(&twin))
         {
-            return Err(Some(alike(entry, &twin, servers.get(&twin))));
+            return Err(Some(Box::new(alike(entry, &twin, servers.get(&twin)))));
         }
         if scope.needs_trust() && self.room > 0 {
             self.room -= 1;
@@ -73,7 +73,7 @@ impl Claims {
             "more than {} servers in all files together (setting limits.servers): this one is not used",
             self.most
         );
-        Err(Some(Problem::error("too-many-servers", entry.place.clone(), message)))
+        Err(Some(Box::new(Problem::error("too-many-servers", entry.place.clone(), message))))
     }
 }
 
