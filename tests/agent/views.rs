@@ -206,3 +206,23 @@ async fn where_an_editor_asks_itself_nobody_is_asked_again_but_for_looks_and_wha
     let denied = agent.call(3, "one__forget_notes", json!({})).await;
     assert_eq!(denied["isError"], true, "{denied:#}");
 }
+
+#[tokio::test]
+async fn a_whole_name_means_one_tool_for_agents_and_for_editors() {
+    let all = json!({ "*": "allow-session" });
+    let host = Host::new(json!({ "a_": demo(all.clone()), "a": demo(all) }));
+    let mut agent = host.agent().await;
+    let listed = names(&agent.ask(1, "tools/list", json!({})).await, "tools");
+    assert!(listed.contains(&"a___echo".to_owned()), "{listed:?}");
+    assert!(
+        !listed.iter().any(|name| name.starts_with("a__") && !name.starts_with("a___")),
+        "`a` is not used: {listed:?}"
+    );
+    assert_eq!(text(&agent.call(2, "a___echo", json!({ "text": "x" })).await), "x");
+    let mut editor = seat(&host.home, &host.engine).await;
+    editor.ignore("mcp/serverChanged");
+    editor.ignore("mcp/approvalsChanged");
+    let call = json!({ "tool": "mcp__a___echo", "arguments": { "text": "y" } });
+    let answer = editor.command("mcp.tool.call", call).await.unwrap();
+    assert_eq!((&answer["server"], &answer["content"][0]["text"]), (&json!("a_"), &json!("y")), "{answer:#}");
+}
