@@ -138,3 +138,21 @@ impl Recording {
         self.engine.0.store.finish_call(self.begun.unwrap_or_default(), call).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Options;
+
+    #[tokio::test]
+    async fn a_log_that_cannot_be_written_is_trouble_where_nothing_runs_without_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("no-folder");
+        std::fs::write(&file, "").unwrap();
+        let options = |strict| Options { project: folder.path().into(), strict, keep_days: 30, record_bytes: 200 };
+        let strict = Store::open(&file.join("state.db"), options(true)).await;
+        let told = trouble(&strict).unwrap_or_default();
+        assert!(told.starts_with("no tool can be called, because calls are recorded first: "), "{told}");
+        assert_eq!(trouble(&Store::open(&file.join("state.db"), options(false)).await), None);
+    }
+}
