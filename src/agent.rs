@@ -23,18 +23,25 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::ServiceExt;
+use rmcp::model::ErrorData;
+use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::mpsc;
 
 use crate::engine::Engine;
 use crate::engine::folders::Claimant;
+use crate::model::Requester;
 use calls::Waiting;
 use catalog::Catalog;
 use desk::Desk;
 use handler::Handler;
 pub use http::Http;
 use session::Sight;
-use transport::Lines;
+use transport::{Lines, Turned};
 use watching::Watching;
+
+/// Calls that were turned away and wait for their record; then nothing more is read of that agent.
+const RECORDS: usize = 64;
 
 /// What all agents of an engine share: the engine, and what it offers, written out once for all who see the same.
 #[derive(Clone)]
@@ -80,8 +87,16 @@ impl Endpoint {
         claim.set(vec![guest.folder.clone()]).await;
         let limits = self.engine.settings().borrow().limits.clone();
         let desk = Desk::new(limits.agent_calls);
-        let lines = Lines::new(Box::new(input), Box::new(output), desk.clone(), limits.message_bytes);
+        let (records, mut refused) = mpsc::channel::<Turned>(RECORDS);
+        let lines = Lines::new(Box::new(input), Box::new(output), desk.clone(), limits.message_bytes, records);
         let handler = Handler::new(self.clone(), desk, guest);
+        let (session, endpoint) = (handler.session.clone(), self.clone());
+        let recording = tokio::spawn(async move {
+            while let Some(Turned { agent, tool, by, error }) = refused.recv().await {
+                let who = session.sight(agent).who;
+                endpoint.refused(who, &tool, Map::new(), by, &error).await;
+            }
+        });
         match handler.serve(lines).await {
             Ok(service) => match service.waiting().await {
                 Ok(reason) => tracing::info!(?reason, "agent gone"),
@@ -89,7 +104,14 @@ impl Endpoint {
             },
             Err(error) => tracing::info!(%error, "an agent left before it had begun"),
         }
+        // Ends with the transport, which is gone by now.
+        recording.await.ok();
         drop(claim);
+    }
+
+    /// Records a call that was turned away here, before the engine heard of it.
+    async fn refused(&self, who: Requester, name: &str, arguments: Map<String, Value>, by: &str, error: &ErrorData) {
+        self.engine.refuse_call(who, name, arguments, by, error.message.to_string()).await;
     }
 
     /// What is offered now to whoever sees this much.

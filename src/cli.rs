@@ -212,7 +212,7 @@ fn run(arguments: Arguments) -> ExitCode {
     let Arguments { workspace, editor, command } = arguments;
     let context = Context { workspace };
     let result = match command {
-        Some(command) => command.run(&context),
+        Some(command) => command.alone(editor.standalone).run(&context),
         None if io::stdin().is_terminal() => help(),
         None => lsp::run(editor, &context),
     };
@@ -228,6 +228,16 @@ fn run(arguments: Arguments) -> ExitCode {
 }
 
 impl Command {
+    /// `--standalone` means the same before the subcommand and behind it.
+    fn alone(mut self, said: bool) -> Self {
+        match &mut self {
+            Self::Lsp(arguments) => arguments.standalone |= said,
+            Self::Connect(arguments) => arguments.alone |= said,
+            _ => {}
+        }
+        self
+    }
+
     fn run(self, context: &Context) -> anyhow::Result<Status> {
         match self {
             Self::Lsp(arguments) => lsp::run(arguments, context),
@@ -296,4 +306,24 @@ fn has_lost_its_reader(error: &anyhow::Error) -> bool {
     error
         .chain()
         .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standalone_means_the_same_before_a_subcommand_and_behind_it() {
+        for words in
+            [["--standalone", "lsp"], ["lsp", "--standalone"], ["--standalone", "connect"], ["connect", "--standalone"]]
+        {
+            let parsed = Arguments::try_parse_from(["mcp-sidecar"].iter().chain(&words)).unwrap();
+            let alone = match parsed.command.map(|command| command.alone(parsed.editor.standalone)) {
+                Some(Command::Lsp(arguments)) => arguments.standalone,
+                Some(Command::Connect(arguments)) => arguments.alone,
+                other => panic!("{other:?}"),
+            };
+            assert!(alone, "{words:?}");
+        }
+    }
 }

@@ -174,6 +174,7 @@ impl Engine {
             generation: 0,
             judge: judge.clone(),
             memory,
+            store: store.clone(),
             waiting: Vec::new(),
             context: context.clone(),
             wishes: wishes.clone(),

@@ -115,7 +115,15 @@ impl Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, McpError> {
-        let _room = self.room()?;
+        let _room = match self.room() {
+            Ok(room) => room,
+            Err(full) => {
+                let who = self.sight(&context).who;
+                let arguments = request.arguments.unwrap_or_default();
+                self.endpoint().refused(who, &request.name, arguments, "limits.agent-calls", &full).await;
+                return Err(full);
+            }
+        };
         if let Some(state) = request.request_state.as_deref() {
             let running = self.resume(state, request.input_responses)?;
             return self.attend(running, context).await;
@@ -129,11 +137,15 @@ impl Handler {
                 Err(text) => Ok(CallToolResult::error(vec![ContentBlock::text(text)]).into()),
             },
             name => {
-                let tool = self.tool(&sight, name).await;
-                let tool = tool.map_err(|names| {
-                    let text = search::unknown(name, names.tool_names.keys(), "tools/list");
-                    ErrorData::invalid_params(text, None)
-                })?;
+                let tool = match self.tool(&sight, name).await {
+                    Ok(tool) => tool,
+                    Err(names) => {
+                        let text = search::unknown(name, names.tool_names.keys(), "tools/list");
+                        let unknown = ErrorData::invalid_params(text, None);
+                        self.endpoint().refused(sight.who, name, arguments, "unknown tool", &unknown).await;
+                        return Err(unknown);
+                    }
+                };
                 self.attend(self.begin(tool, arguments, &sight, &context), context).await
             }
         }
@@ -164,9 +176,15 @@ impl Handler {
         arguments: Map<String, Value>,
     ) -> Result<(ToolId, Map<String, Value>), String> {
         let (name, arguments) = search::wanted(arguments)?;
-        let tool = self.tool(sight, &name).await;
-        let tool = tool.map_err(|names| search::unknown(&name, names.tool_names.keys(), search::FIND))?;
-        Ok((tool, arguments))
+        match self.tool(sight, &name).await {
+            Ok(tool) => Ok((tool, arguments)),
+            Err(names) => {
+                let text = search::unknown(&name, names.tool_names.keys(), search::FIND);
+                let unknown = ErrorData::invalid_params(text.clone(), None);
+                self.endpoint().refused(sight.who.clone(), &name, arguments, "unknown tool", &unknown).await;
+                Err(text)
+            }
+        }
     }
 
     fn begin(

@@ -16,7 +16,7 @@ use crate::config::Launch;
 use crate::engine::snapshot::{ServerView, Snapshot};
 use crate::model::{Level, ServerName, Status, ToolId, Waiting};
 use crate::policy::{Ruling, View};
-use crate::text::cleaned;
+use crate::text::{clean_words, cleaned};
 
 /// How much of each server's own instructions is passed on.
 const INSTRUCTIONS: usize = 2_000;
@@ -63,12 +63,12 @@ impl Catalog {
                     continue;
                 }
                 let name = names::insert(&mut catalog.tool_names, server, &offered.tool.name, offered.id.clone());
-                tools.push(tool(&offered.tool.raw, name));
+                tools.extend(name.map(|name| tool(&offered.tool.raw, name)));
             }
             for prompt in view.prompts() {
                 let thing = (server.clone(), prompt.name.clone());
                 let name = names::insert(&mut catalog.prompt_names, server, &prompt.name, thing);
-                prompts.push(renamed(&prompt.raw, "name", name));
+                prompts.extend(name.map(|name| renamed(&prompt.raw, "name", name)));
             }
         }
         let resources: Vec<_> = addresses(&views, |view| {
@@ -183,23 +183,23 @@ fn is_own_program(view: &ServerView, command: &str) -> bool {
     found.is_some() && found == own
 }
 
-/// A tool as the server described it, under the name that agents use, without what nobody could see in it.
+/// A tool as the server described it, under the name that agents use.
 fn tool(raw: &Value, name: String) -> Value {
     let mut tool = renamed(raw, "name", name);
     if let Some(fields) = tool.as_object_mut() {
-        if let Some(Value::String(words)) = fields.get_mut("description") {
-            *words = cleaned(words).into_owned();
-        }
         // Tasks end here: an agent calls, and gets the result.
         fields.shift_remove("execution");
     }
     tool
 }
 
+/// A thing as its server described it, under another name, without what nobody could see in its words.
 fn renamed(raw: &Value, key: &str, name: String) -> Value {
     let mut fields: Map<String, Value> = raw.as_object().cloned().unwrap_or_default();
     fields.insert(key.to_owned(), Value::String(name));
-    Value::Object(fields)
+    let mut thing = Value::Object(fields);
+    clean_words(&mut thing);
+    thing
 }
 
 struct Address<'a> {

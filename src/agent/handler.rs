@@ -15,7 +15,7 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -169,9 +169,10 @@ impl ServerHandler for Handler {
 
     async fn list_tools(
         &self,
-        _: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        first_page(page)?;
         let catalog = self.session.settled(&self.sight(&context)).await;
         self.deliver(&context, catalog.tools.0.clone(), Shape::Cacheable, ListToolsResult::default())
     }
@@ -186,18 +187,20 @@ impl ServerHandler for Handler {
 
     async fn list_resources(
         &self,
-        _: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
+        first_page(page)?;
         let catalog = self.session.settled(&self.sight(&context)).await;
         self.deliver(&context, catalog.resources.0.clone(), Shape::Cacheable, ListResourcesResult::default())
     }
 
     async fn list_resource_templates(
         &self,
-        _: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        first_page(page)?;
         let catalog = self.session.settled(&self.sight(&context)).await;
         self.deliver(&context, catalog.templates.0.clone(), Shape::Cacheable, ListResourceTemplatesResult::default())
     }
@@ -249,9 +252,10 @@ impl ServerHandler for Handler {
 
     async fn list_prompts(
         &self,
-        _: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
+        first_page(page)?;
         let catalog = self.session.settled(&self.sight(&context)).await;
         self.deliver(&context, catalog.prompts.0.clone(), Shape::Cacheable, ListPromptsResult::default())
     }
@@ -307,10 +311,24 @@ impl ServerHandler for Handler {
         let who = self.sight(&context).who;
         tracing::warn!(agent = %who.name, %method, "refused method");
         if KNOWN.contains(&request.method.as_str()) {
-            return Err(ErrorData::invalid_params(format!("the parameters of {method} make no sense"), None));
+            let odd = ErrorData::invalid_params(format!("the parameters of {method} make no sense"), None);
+            if request.method == "tools/call" {
+                let name = request.params.as_ref().and_then(|params| params.get("name")).and_then(Value::as_str);
+                let name = name.unwrap_or(&request.method);
+                self.endpoint().refused(who, name, Map::new(), "invalid params", &odd).await;
+            }
+            return Err(odd);
         }
         self.endpoint().engine.refuse_method(who, &method).await;
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {method} here"), None))
+    }
+}
+
+/// Every list is one page: a cursor is one that we never gave.
+fn first_page(asked: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match asked.and_then(|page| page.cursor).filter(|cursor| !cursor.is_empty()) {
+        Some(_) => Err(ErrorData::invalid_params("no such cursor: the whole list is on its first page", None)),
+        None => Ok(()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What an agent calls things: `{server}__{tool}`, in letters that every model's API takes, and never longer than 64.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
@@ -11,12 +12,19 @@ const LONGEST: usize = 64;
 /// Digits of the digest that stand for what had to be left out.
 const DIGITS: usize = 8;
 
-/// Adds a thing under a name that nobody else has, and gives that name.
-pub fn insert<T>(names: &mut BTreeMap<String, T>, server: &ServerName, own: &str, thing: T) -> String {
+/// Adds a thing under a name that nobody else has, and gives that name. What is there already keeps its name: a thing that
+/// not even its digest tells from another has none.
+pub fn insert<T>(names: &mut BTreeMap<String, T>, server: &ServerName, own: &str, thing: T) -> Option<String> {
     let plain = format!("{server}__{own}");
     let name = if is_good(&plain) && !names.contains_key(&plain) { plain } else { alias(&plain) };
-    names.insert(name.clone(), thing);
-    name
+    match names.entry(name) {
+        Entry::Occupied(_) => None,
+        Entry::Vacant(free) => {
+            let name = free.key().clone();
+            free.insert(thing);
+            Some(name)
+        }
+    }
 }
 
 /// The same for the same name each time, whatever else there is.
@@ -58,7 +66,10 @@ mod tests {
 
     fn named(things: &[(&str, &str)]) -> Vec<String> {
         let mut names = BTreeMap::new();
-        things.iter().map(|(server, own)| insert(&mut names, &ServerName::new(server).unwrap(), own, ())).collect()
+        things
+            .iter()
+            .filter_map(|(server, own)| insert(&mut names, &ServerName::new(server).unwrap(), own, ()))
+            .collect()
     }
 
     #[test]
@@ -74,6 +85,17 @@ mod tests {
         assert!(names.iter().all(|name| is_good(name)), "{names:?}");
         assert!(names[0].starts_with("a__b_c_"));
         assert_eq!(named(&[("a", &long)]), [names[2].clone()]);
+    }
+
+    #[test]
+    fn a_name_that_was_given_out_changes_its_owner_no_more() {
+        let mut names = BTreeMap::new();
+        let server = ServerName::new("a").unwrap();
+        let odd = insert(&mut names, &server, "b.c", 1).unwrap();
+        let forged = odd.strip_prefix("a__").unwrap();
+        assert_ne!(insert(&mut names, &server, forged, 2), Some(odd.clone()));
+        assert_eq!(insert(&mut names, &server, "b.c", 3), None);
+        assert_eq!(names.get(&odd), Some(&1));
     }
 
     #[test]

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
 use serde_json::Value;
@@ -22,6 +23,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::desk::{Desk, Refused};
 use crate::server::transport::frame::{Frame, Frames};
+use crate::server::transport::repair::{self, Outline};
 
 /// Messages that may wait for an agent to read them.
 const WAITING: usize = 4_096;
@@ -45,16 +47,36 @@ pub struct Lines {
     desk: Desk,
     outbox: Outbox,
     limit: usize,
+    /// What the agent calls itself.
+    agent: Option<String>,
+    turned: VecDeque<Turned>,
+    records: mpsc::Sender<Turned>,
+}
+
+/// A call that was turned away before anybody else heard of it.
+pub struct Turned {
+    pub agent: Option<String>,
+    pub tool: String,
+    pub by: &'static str,
+    pub error: ErrorData,
 }
 
 impl Lines {
-    pub fn new(read: Reader, write: Writer, desk: Desk, limit: usize) -> Self {
+    pub fn new(read: Reader, write: Writer, desk: Desk, limit: usize, records: mpsc::Sender<Turned>) -> Self {
         let outbox = Outbox::new(write, limit);
-        Self { read, frames: Frames::new(limit), ready: VecDeque::new(), desk, outbox, limit }
+        let (ready, turned) = Default::default();
+        Self { read, frames: Frames::new(limit), ready, desk, outbox, limit, agent: None, turned, records }
     }
 
     async fn next(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
+            // Whoever is turned away faster than that can be recorded waits. Reserving, too, may be dropped in between.
+            while !self.turned.is_empty() {
+                let Ok(place) = self.records.reserve().await else { break };
+                if let Some(turned) = self.turned.pop_front() {
+                    place.send(turned);
+                }
+            }
             if let Some(message) = self.ready.pop_front() {
                 return Some(message);
             }
@@ -79,12 +101,18 @@ impl Lines {
                     Read::Nothing => {}
                     Read::Bad(id, error) => self.refuse(id, error),
                 },
-                Frame::TooLong(_) => {
+                // Whose it was can be told when its end is there, at the latest.
+                Frame::TooLong(_) => {}
+                Frame::TooLongEnded(flood) => {
                     let limit = self.limit;
                     let text = format!("message longer than {limit} bytes (`limits.message-bytes` sets this limit)");
-                    self.refuse(None, ErrorData::invalid_request(text, None));
+                    let outline = repair::outline(&flood.head, &flood.tail);
+                    match unread(outline, ErrorData::invalid_request(text, None)) {
+                        Read::Message(message) => self.admit(*message),
+                        Read::Nothing => {}
+                        Read::Bad(id, error) => self.refuse(id, error),
+                    }
                 }
-                Frame::TooLongEnded(_) => {}
             }
         }
     }
@@ -92,9 +120,21 @@ impl Lines {
     fn admit(&mut self, message: ClientJsonRpcMessage) {
         match &message {
             JsonRpcMessage::Request(request) => {
+                if let ClientRequest::InitializeRequest(initialize) = &request.request {
+                    self.agent = Some(initialize.params.client_info.name.clone());
+                }
                 if let Err(refused) = self.desk.begin(&request.id) {
                     let id = request.id.clone();
-                    return self.refuse(Some(id.clone()), refusal(refused, &id));
+                    let error = refusal(refused, &id);
+                    if let ClientRequest::CallToolRequest(call) = &request.request {
+                        let (agent, tool) = (self.agent.clone(), call.params.name.to_string());
+                        let by = match refused {
+                            Refused::Full(_) => "limits.agent-calls",
+                            Refused::Duplicate => "id in use",
+                        };
+                        self.turned.push_back(Turned { agent, tool, by, error: error.clone() });
+                    }
+                    return self.refuse(Some(id), error);
                 }
             }
             JsonRpcMessage::Notification(notification) => {
@@ -170,8 +210,22 @@ fn read(line: &[u8]) -> Read {
                 let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
                 Read::Bad(id, ErrorData::invalid_request("this is no message of JSON-RPC 2.0", None))
             }
-            Err(error) => Read::Bad(None, ErrorData::parse_error(format!("this is not JSON: {error}"), None)),
+            Err(error) => {
+                let text = format!("this cannot be read as JSON: {error}");
+                unread(repair::outline(line, line), ErrorData::parse_error(text, None))
+            }
         },
+    }
+}
+
+/// What becomes of a message that could not be read: its sender hears of it by its id, and an answer counts as a failed one.
+fn unread(outline: Option<Outline>, error: ErrorData) -> Read {
+    match outline {
+        Some(Outline { id, is_request: true }) => Read::Bad(Some(id), error),
+        Some(Outline { id, is_request: false }) => {
+            Read::Message(Box::new(ClientJsonRpcMessage::error(error, Some(id))))
+        }
+        None => Read::Bad(None, error),
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Arguments {
     without: Vec<String>,
     /// Run an engine of its own in this process, in place of the one that others share
     #[arg(long = "standalone")]
-    alone: bool,
+    pub(super) alone: bool,
     /// Serve agents at a URL on this machine in place of stdin and stdout, until it is ended
     #[arg(long)]
     http: bool,

@@ -13,7 +13,7 @@ use crate::{logging, lsp};
 pub(super) struct Arguments {
     /// Run an engine of its own in this process, in place of the one that others share
     #[arg(long)]
-    standalone: bool,
+    pub(super) standalone: bool,
     /// Accepted because editors pass it: stdin and stdout are the only way there is
     #[arg(long, hide = true)]
     stdio: bool,

@@ -9,7 +9,7 @@ mod template;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use environment::{child_environment, harmless, parse_env_file, snapshot};
+pub use environment::{child_environment, harmless, is_passed_on, parse_env_file, snapshot};
 pub use template::{Piece, Reference, pieces};
 
 use super::spec::{Launch, OAuth, Remote, Stdio};
@@ -217,7 +217,7 @@ fn look_up(reference: &Reference, values: &Values, depth: usize) -> Result<Strin
 }
 
 /// `~/` and relative paths are seen from the home and the workspace folder.
-fn resolve(path: &str, values: &Values) -> PathBuf {
+pub fn resolve(path: &str, values: &Values) -> PathBuf {
     let home = values.user_home.as_deref();
     match (path.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest),

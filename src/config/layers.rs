@@ -1,8 +1,10 @@
 //! Which definition of a server counts.
 //!
 //! `managed` > `session` > `local` > `project` > `user`. A definition is replaced whole. Within one scope the earlier
-//! file wins; a name that two workspace folders use is prefixed by the folder's name in both.
+//! file wins; a name that two workspace folders use is prefixed by the folder's name in both. What a project's files
+//! define beyond the limit, or beside a name of the user's that reads the same, is left out.
 
+mod claims;
 mod folders;
 mod shown;
 
@@ -161,15 +163,16 @@ fn merge(
     limits: &Limits,
     world: &dyn World,
 ) -> BTreeMap<ServerName, Arc<Definition>> {
+    let mut claims = claims::Claims::new(files, session, limits);
     let mut servers: BTreeMap<ServerName, Definition> = BTreeMap::new();
     let mut session = Some(session);
     for (file, shaped) in files {
         if file.source.scope < Scope::Session
             && let Some(session) = session.take()
         {
-            add_session(&mut servers, session, world);
+            add_session(&mut servers, session, &claims, world);
         }
-        let mut refused = false;
+        claims.next_file();
         for entry in std::mem::take(&mut shaped.servers) {
             if let Some(winner) = servers.get_mut(&entry.name) {
                 if winner.scope == file.source.scope {
@@ -182,21 +185,19 @@ fn merge(
                     place: entry.place,
                     line: entry.line,
                 });
-            } else if servers.len() < limits.servers {
-                servers.insert(entry.name.clone(), definition(entry, &file.source));
-            } else if !refused {
-                refused = true;
-                let message = format!(
-                    "more than {} servers in all files together (setting limits.servers): this one is not used",
-                    limits.servers
-                );
-                file.problems.push(Problem::error("too-many-servers", entry.place, message));
+                continue;
+            }
+            match claims.admit(&entry, file.source.scope, &servers) {
+                Ok(()) => {
+                    servers.insert(entry.name.clone(), definition(entry, &file.source));
+                }
+                Err(problem) => file.problems.extend(problem.map(|problem| *problem)),
             }
         }
         file.problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
     }
     if let Some(session) = session {
-        add_session(&mut servers, session, world);
+        add_session(&mut servers, session, &claims, world);
     }
     servers.into_iter().map(|(name, definition)| (name, Arc::new(definition))).collect()
 }
@@ -218,9 +219,17 @@ fn definition(entry: Entry, source: &Source) -> Definition {
 }
 
 /// What does not read was refused when it was set; should it come here all the same, it is left out.
-fn add_session(servers: &mut BTreeMap<ServerName, Definition>, session: &BTreeMap<String, Value>, world: &dyn World) {
+fn add_session(
+    servers: &mut BTreeMap<ServerName, Definition>,
+    session: &BTreeMap<String, Value>,
+    claims: &claims::Claims,
+    world: &dyn World,
+) {
     for (name, value) in session {
         let Ok((name, spec)) = shape::entry(name, value, Scope::Session, world) else { continue };
+        if !claims.has(&name) {
+            continue;
+        }
         if let Some(winner) = servers.get_mut(&name) {
             winner.hides.push(Hidden { scope: Scope::Session, file: None, place: 0..0, line: 0 });
             continue;

@@ -60,7 +60,7 @@ impl Engine {
             view: self.view(&wish.requester).clone(),
             call: ToolCall {
                 id: CallId::random(),
-                tool: wish.tool,
+                tool: self.now().meant(wish.tool),
                 arguments: Arc::new(wish.arguments),
                 requester: wish.requester,
                 workflow: wish.workflow,

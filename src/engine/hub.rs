@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use super::Notice;
 use super::memory::LongMemory;
 use super::plan::{self, Reload, Step};
+use super::record;
 use super::slot::Slot;
 use super::snapshot::Snapshot;
 use super::trust::{Judge, Verdict};
@@ -88,6 +89,7 @@ pub struct Hub {
     pub generation: u64,
     pub judge: Arc<Judge>,
     pub memory: Arc<LongMemory>,
+    pub store: crate::store::Store,
     /// Those who want to know what a reload changed, once every definition of it has been judged.
     pub waiting: Vec<(Arc<Reload>, oneshot::Sender<Arc<Reload>>)>,
     pub context: Context,
@@ -110,6 +112,7 @@ impl Hub {
         // Nothing starts before a front has said its folders, be it that there are none: what `${workspaceFolder}` means
         // and which roots there are is part of every start.
         let mut begun = false;
+        let mut health = self.store.health();
         loop {
             tokio::select! {
                 changed = loaded.changed() => {
@@ -142,6 +145,7 @@ impl Hub {
                 },
                 Ok(()) = editors.changed() => self.wake_editor_hosted(),
                 Ok(()) = folders.changed() => self.tell_roots(),
+                Ok(()) = health.changed() => {}
                 Some(_) = self.tasks.join_next() => continue,
             }
             self.publish();
@@ -437,7 +441,9 @@ impl Hub {
     fn publish(&mut self) {
         let rules = self.rules.clone();
         let names: Vec<ServerName> = self.slots.keys().cloned().collect();
-        let servers = self.slots.iter_mut().map(|(name, slot)| (name.clone(), slot.view(&rules, &names))).collect();
+        let trouble = record::trouble(&self.store);
+        let view = |(name, slot): (&ServerName, &mut Slot)| (name.clone(), slot.view(&rules, &names, trouble.as_ref()));
+        let servers = self.slots.iter_mut().map(view).collect();
         self.published.send_replace(Arc::new(Snapshot { servers, rules }));
     }
 

@@ -9,27 +9,62 @@ use super::gate::Outcome;
 use super::{Engine, Notice};
 use crate::model::{CallId, CallRecord, Error, Requester, Result, ServerName, Timestamp, ToolCall, ToolId, millis};
 use crate::policy::permit::Permitted;
-use crate::store::{Begun, FinishedCall};
+use crate::store::{Begun, FinishedCall, Store};
+use crate::text::one_line;
 
 impl Engine {
     /// Records that an agent asked for something that is not for agents, such as an answer to an approval.
     pub async fn refuse_method(&self, requester: Requester, method: &str) {
         let Ok(server) = ServerName::new(OURSELVES) else { return };
         let tool = ToolId::new(server, method);
-        let call = ToolCall {
-            id: CallId::random(),
-            tool: tool.clone(),
-            arguments: Arc::default(),
-            requester,
-            workflow: None,
-            timeout: None,
-        };
-        let mut recording = Recording::new(self, &call);
-        recording.refused("deny", "refused method");
         let reason = "refused method: agents can list, read and call, and nothing else".to_owned();
-        recording.finish(&Err(Error::Denied { tool, reason }), Duration::ZERO).await;
+        let error = Error::Denied { tool: tool.clone(), reason };
+        self.record_refusal(requester, tool, Arc::default(), "refused method", error).await;
+    }
+
+    /// Records a call that a front could not bring to the door: its tool is not there, it makes no sense, or there are too
+    /// many. `name` is what the agent calls the tool.
+    pub async fn refuse_call(
+        &self,
+        requester: Requester,
+        name: &str,
+        arguments: Map<String, Value>,
+        by: &str,
+        reason: String,
+    ) {
+        let known = |(server, tool): (&str, &str)| {
+            let server = ServerName::new(server).ok().filter(|server| self.now().servers.contains_key(server))?;
+            Some(ToolId::new(server, &one_line(tool, LONGEST_NAME)))
+        };
+        let own = || ServerName::new(OURSELVES).ok().map(|server| ToolId::new(server, &one_line(name, LONGEST_NAME)));
+        let Some(tool) = name.split_once("__").and_then(known).or_else(own) else { return };
+        self.record_refusal(requester, tool, Arc::new(arguments), by, Error::InvalidParams(reason)).await;
+    }
+
+    async fn record_refusal(
+        &self,
+        requester: Requester,
+        tool: ToolId,
+        arguments: Arc<Map<String, Value>>,
+        by: &str,
+        error: Error,
+    ) {
+        let id = CallId::random();
+        let call = ToolCall { id, tool, arguments, requester, workflow: None, timeout: None };
+        let mut recording = Recording::new(self, &call);
+        recording.refused("deny", by);
+        recording.finish(&Err(error), Duration::ZERO).await;
     }
 }
+
+/// Where nothing may run without a record, a log that cannot be written is the trouble of every server.
+pub fn trouble(store: &Store) -> Option<String> {
+    let problem = store.health().borrow().problem.clone().filter(|_| store.is_strict())?;
+    Some(format!("no tool can be called, because calls are recorded first: {problem}"))
+}
+
+/// How much is kept of a name that nobody has.
+const LONGEST_NAME: usize = 200;
 
 /// Under which name stands what was asked of us and not of a server.
 const OURSELVES: &str = "mcp-sidecar";
@@ -101,5 +136,23 @@ impl Recording {
         let result = outcome.as_ref().ok().map(|outcome| outcome.result.raw.clone());
         let call = FinishedCall { record: self.row, arguments: self.arguments, result };
         self.engine.0.store.finish_call(self.begun.unwrap_or_default(), call).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Options;
+
+    #[tokio::test]
+    async fn a_log_that_cannot_be_written_is_trouble_where_nothing_runs_without_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("no-folder");
+        std::fs::write(&file, "").unwrap();
+        let options = |strict| Options { project: folder.path().into(), strict, keep_days: 30, record_bytes: 200 };
+        let strict = Store::open(&file.join("state.db"), options(true)).await;
+        let told = trouble(&strict).unwrap_or_default();
+        assert!(told.starts_with("no tool can be called, because calls are recorded first: "), "{told}");
+        assert_eq!(trouble(&Store::open(&file.join("state.db"), options(false)).await), None);
     }
 }

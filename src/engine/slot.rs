@@ -9,7 +9,7 @@ use crate::model::{ServerName, ServerState, Status, Tool, ToolId, Waiting};
 use crate::policy::trust::{Fingerprint, Question, Trusted};
 use crate::policy::{Rules, Standing, lookalike};
 use crate::server::{Context, Server};
-use crate::text::{hides_something, one_line};
+use crate::text::{hides_something, one_line, words_hide_something};
 
 pub struct Slot {
     pub definition: Arc<Definition>,
@@ -162,7 +162,8 @@ impl Slot {
         matches!(self.definition.spec.launch, Launch::Sdk { .. }) && self.state.status != Status::Connected
     }
 
-    pub fn view(&mut self, rules: &Arc<Rules>, servers: &[ServerName]) -> Arc<ServerView> {
+    /// The picture of it now. `trouble` is what keeps every server's tools from being called.
+    pub fn view(&mut self, rules: &Arc<Rules>, servers: &[ServerName], trouble: Option<&String>) -> Arc<ServerView> {
         self.remake_tools(rules, servers);
         Arc::new(ServerView {
             definition: self.definition.clone(),
@@ -173,7 +174,7 @@ impl Slot {
             switched_on: self.switched_on,
             tools: self.tools.clone(),
             server: self.server.clone(),
-            remarks: self.remarks.clone(),
+            remarks: trouble.into_iter().chain(&self.remarks).cloned().collect(),
         })
     }
 
@@ -216,6 +217,9 @@ fn remarks(name: &ServerName, tools: &[Arc<Tool>], servers: &[ServerName]) -> Ve
         if hides_something(&tool.description) || hides_something(&tool.name) {
             let shown = one_line(&tool.name, 80);
             remarks.push(format!("the description of tool {shown} holds characters that cannot be seen"));
+        } else if words_hide_something(&tool.raw) {
+            let shown = one_line(&tool.name, 80);
+            remarks.push(format!("the title or the schema of tool {shown} holds characters that cannot be seen"));
         }
     }
     remarks

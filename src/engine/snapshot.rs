@@ -91,6 +91,14 @@ impl Snapshot {
         self.servers.get(name).ok_or_else(|| Error::NoServer(name.to_string()))
     }
 
+    /// The tool that a whole name means here, of its two readings the one whose server there is.
+    pub fn meant(&self, id: ToolId) -> ToolId {
+        match id.other() {
+            Some(other) if !self.servers.contains_key(&id.server) && self.servers.contains_key(&other.server) => other,
+            _ => id,
+        }
+    }
+
     /// All servers, or the one asked for.
     pub fn select(&self, name: Option<&ServerName>) -> Result<Vec<&Arc<ServerView>>> {
         match name {

@@ -206,7 +206,7 @@ fn may_start(definition: &Definition, loaded: &Loaded) -> Result<(), String> {
     let rules = Rules::new(&policies, &SessionLevels::default(), definition.folder.as_deref());
     for launch in [Some(&definition.spec.launch), definition.spec.fallback.as_ref()].into_iter().flatten() {
         if let Launch::Stdio(stdio) = launch {
-            let resolved = which::which(&stdio.command).ok();
+            let resolved = trust::program(stdio, definition.folder.as_deref());
             rules
                 .may_start(&stdio.command, resolved.as_deref())
                 .map_err(|list| format!("`{}` is not among the programs that {list} lets start", stdio.command))?;

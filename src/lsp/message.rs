@@ -1,9 +1,12 @@
 //! JSON-RPC messages: bodies taken apart on the way in, put together on the way out.
 
+use rmcp::model::RequestId;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tower_lsp::jsonrpc::{Error, ErrorCode, Id};
+
+use crate::server::transport::repair;
 
 /// A message from the editor.
 #[derive(Debug)]
@@ -34,7 +37,20 @@ pub fn read(body: &[u8]) -> Incoming {
     match serde_json::from_slice(body) {
         Ok(Value::Object(object)) => read_object(object),
         Ok(_) => bad(Id::Null, "a message is one JSON object"),
-        Err(cause) => Incoming::Bad { id: Id::Null, error: error(ErrorCode::ParseError, format!("not JSON: {cause}")) },
+        Err(cause) => unread(body, error(ErrorCode::ParseError, format!("not JSON: {cause}"))),
+    }
+}
+
+/// A message that no parser takes still says by its id who waits: half a character in it, or too many levels.
+fn unread(body: &[u8], error: Error) -> Incoming {
+    let Some(outline) = repair::outline(body, body) else { return Incoming::Bad { id: Id::Null, error } };
+    let id = match outline.id {
+        RequestId::Number(number) => Id::Number(number),
+        RequestId::String(text) => Id::String(text.to_string()),
+    };
+    match outline.is_request {
+        true => Incoming::Bad { id, error },
+        false => Incoming::Answer { id, result: Err(error) },
     }
 }
 
@@ -167,6 +183,18 @@ mod tests {
     #[test]
     fn deep_nesting_is_an_error_and_not_a_stack_overflow() {
         let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"a","params":{}"#, "[".repeat(200_000));
-        assert!(told(&deep).starts_with("bad null -32700 not JSON: recursion limit"));
+        assert!(told(&deep).starts_with("bad 1 -32700 not JSON: recursion limit"));
+    }
+
+    #[test]
+    fn a_message_that_no_parser_takes_is_answered_by_its_id() {
+        let told = |body: &str| told(body).split(": ").next().map(str::to_owned).unwrap_or_default();
+        assert_eq!(told(r#"{"jsonrpc":"2.0","id":3,"method":"a","params":["\ud83d"]}"#), "bad 3 -32700 not JSON");
+        assert_eq!(told(r#"{"jsonrpc":"2.0","method":"a","params":[1e400],"id":"x"}"#), "bad \"x\" -32700 not JSON");
+        let deep =
+            format!(r#"{{"params":{}1{},"id":4,"method":"a","jsonrpc":"2.0"}}"#, "[".repeat(130), "]".repeat(130));
+        assert_eq!(told(&deep), "bad 4 -32700 not JSON");
+        assert_eq!(told(r#"{"jsonrpc":"2.0","id":5,"result":"\ud83d"}"#), "answer 5 Err(-32700)");
+        assert_eq!(told(r#"{"jsonrpc":"2.0","method":"a","params":["\ud83d"]}"#), "bad null -32700 not JSON");
     }
 }

@@ -49,6 +49,15 @@ impl ServerName {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The one other name whose tools may have the same whole names: `a_` of `a`, and `a` of `a_`. The two are never
+    /// in use at once.
+    pub fn twin(&self) -> Option<Self> {
+        match self.0.strip_suffix('_') {
+            Some(shorter) => Self::new(shorter).ok(),
+            None => Self::new(&format!("{self}_")).ok(),
+        }
+    }
 }
 
 impl fmt::Display for ServerName {
@@ -90,7 +99,8 @@ impl From<ServerName> for String {
 }
 
 /// A tool of one server, written `mcp__server__tool`. The tool's own name may hold anything, `__` included:
-/// the server's name cannot, so the first separator after the prefix always ends it.
+/// the server's name cannot, so the first separator after the prefix ends it. A server's name that ends in `_` reads as
+/// the other one of its twins then, which [`ToolId::other`] mends for one who knows the servers.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolId {
     pub server: ServerName,
@@ -105,13 +115,21 @@ impl ToolId {
     /// Reads `mcp__server__tool`; also `server/tool`, which is quicker to type.
     pub fn parse(text: &str) -> Option<Self> {
         let (server, tool) = match text.strip_prefix("mcp__") {
-            Some(rest) => rest.split_once(SEPARATOR)?,
+            // A server may be called `_`, but not nothing.
+            Some(rest) => rest.strip_prefix("___").map(|tool| ("_", tool)).or_else(|| rest.split_once(SEPARATOR))?,
             None => text.split_once('/')?,
         };
         if tool.is_empty() {
             return None;
         }
         Some(Self::new(ServerName::new(server).ok()?, tool))
+    }
+
+    /// The tool of the other twin that is written the same: `echo` of `a_` for `_echo` of `a`.
+    pub fn other(&self) -> Option<Self> {
+        let tool = self.tool.strip_prefix('_').filter(|tool| !tool.is_empty())?;
+        let server = self.server.twin().filter(|twin| twin.as_str().ends_with('_'))?;
+        Some(Self::new(server, tool))
     }
 }
 
@@ -154,5 +172,20 @@ mod tests {
         assert_eq!(ToolId::parse("a/b__c"), Some(id));
         assert_eq!(ToolId::parse("mcp__a__"), None);
         assert_eq!(ToolId::parse("plain"), None);
+    }
+
+    #[test]
+    fn a_name_that_ends_in_the_separators_character_has_a_second_reading() {
+        let id = ToolId::new(ServerName::new("a_").unwrap(), "echo");
+        let read = ToolId::parse(&id.to_string()).unwrap();
+        assert_eq!((read.server.as_str(), &*read.tool), ("a", "_echo"));
+        assert_eq!(read.to_string(), id.to_string());
+        assert_eq!(read.other(), Some(id.clone()));
+        assert_eq!(id.other(), None);
+        assert_eq!(id.server.twin(), Some(read.server.clone()));
+        assert_eq!(read.server.twin(), Some(id.server));
+        let lone = ToolId::new(ServerName::new("_").unwrap(), "echo");
+        assert_eq!(ToolId::parse(&lone.to_string()), Some(lone.clone()));
+        assert_eq!(lone.server.twin(), None);
     }
 }

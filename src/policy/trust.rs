@@ -7,6 +7,7 @@
 
 mod contents;
 mod fingerprint;
+mod program;
 mod summary;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::spec::Stdio;
 use crate::config::{Config, Definition};
 use crate::model::ServerName;
 use crate::text::MASK;
@@ -118,6 +120,12 @@ pub fn judge(
             fingerprint,
         })),
     }
+}
+
+/// The program that a launch would run, where that can be told before it is trusted.
+pub fn program(stdio: &Stdio, folder: Option<&Path>) -> Option<PathBuf> {
+    let cwd = fingerprint::cwd(stdio, folder);
+    program::find(stdio, cwd.as_deref(), folder).path().map(Path::to_path_buf)
 }
 
 /// What changed, line by line: `- args.1: …` went, `+ args.1: …` came. Masked values stay masked.

@@ -107,7 +107,7 @@ pub async fn run(
         Command::ConfigExport(params) => wire(&engine.export(params.to, params.servers, params.path).await?),
         Command::Templates(_) => wire_one("templates", crate::config::templates::templates()),
         Command::Calls(params) => {
-            let (server, tool) = one_tool(params.server, params.tool);
+            let (server, tool) = one_tool(engine, params.server, params.tool);
             let query = CallQuery {
                 server: server.map(String::from),
                 tool,
@@ -201,14 +201,14 @@ async fn call(engine: &Engine, params: commands::ToolCall, progress: Option<mpsc
 }
 
 async fn policies(engine: &Engine, params: commands::Policies) -> Result<Answer> {
-    let (server, tool) = one_tool(params.server, params.tool);
+    let (server, tool) = one_tool(engine, params.server, params.tool);
     let policies = engine.policies(server.as_ref(), tool.as_deref(), params.arguments.as_ref()).await?;
     wire_one("policies", policies)
 }
 
 /// A tool by its short name, or by its whole name, which says its server already.
-fn one_tool(server: Option<ServerName>, tool: Option<String>) -> (Option<ServerName>, Option<String>) {
-    match tool.as_deref().and_then(ToolId::parse) {
+fn one_tool(engine: &Engine, server: Option<ServerName>, tool: Option<String>) -> (Option<ServerName>, Option<String>) {
+    match tool.as_deref().and_then(ToolId::parse).map(|id| engine.now().meant(id)) {
         Some(id) => (server.or(Some(id.server)), Some(id.tool.to_string())),
         None => (server, tool),
     }

@@ -15,10 +15,10 @@ use rmcp::{ClientHandler, RoleClient};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use super::host::Host;
-use super::transport::ledger::{Ledger, Stream};
+use super::transport::ledger::{During, Ledger, Stream};
 use crate::model::{CallId, ServerName};
 
 /// Questions that one call may put to the user; further ones are declined unseen.
@@ -46,8 +46,10 @@ impl Client {
     ) -> Result<Value, ErrorData> {
         // On a wire with a stream for each request it is known what a question belongs to.
         let call = context.extensions.get::<Stream>().and_then(|Stream(request)| self.ledger.call_of(request));
+        let during = || context.extensions.get::<During>().cloned().unwrap_or_default().0;
+        let calls = call.map_or_else(during, |call| vec![call]);
         tokio::select! {
-            answer = self.questions.answer(method, params, call) => answer,
+            answer = self.questions.answer(method, params, calls) => answer,
             // Nobody waits for the answer any more: the question is withdrawn.
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
             _ = self.ledger.closed() => Err(ErrorData::internal_error("the connection is closed", None)),
@@ -124,10 +126,11 @@ struct Inner {
     one_at_a_time: Semaphore,
     /// Asked since the last moment without a call.
     asked: AtomicUsize,
-    /// Waiting for an answer, or for their turn.
-    open: AtomicUsize,
-    /// Those that run. `std`, private to this file and held for a look-up.
-    calls: Mutex<Vec<CallId>>,
+    /// Waiting for an answer, or for their turn: the calls that each may belong to. `std`, private to this file and held
+    /// for a look-up.
+    open: Mutex<Vec<Arc<Vec<CallId>>>>,
+    /// Those that run.
+    calls: watch::Sender<Vec<CallId>>,
 }
 
 impl Questions {
@@ -137,56 +140,58 @@ impl Questions {
             host,
             one_at_a_time: Semaphore::new(1),
             asked: AtomicUsize::new(0),
-            open: AtomicUsize::new(0),
-            calls: Mutex::default(),
+            open: Mutex::default(),
+            calls: watch::Sender::default(),
         }))
     }
 
     /// Marks a call as running while the guard lives. On most wires nobody can tell which call a question belongs to,
     /// so all that run at the same time share what they may ask.
     pub fn call(&self, id: &CallId) -> Running {
-        self.calls().push(id.clone());
+        self.0.calls.send_modify(|calls| calls.push(id.clone()));
         Running { questions: self.clone(), id: id.clone() }
     }
 
-    fn calls(&self) -> MutexGuard<'_, Vec<CallId>> {
-        self.0.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether somebody is being asked on behalf of this call: then it is not late, its user is thinking. What is no call
+    /// waits for questions that belong to none.
+    pub fn is_open(&self, call: Option<&CallId>) -> bool {
+        let concerns = |calls: &Arc<Vec<CallId>>| call.map_or(calls.is_empty(), |call| calls.contains(call));
+        lock(&self.0.open).iter().any(concerns)
     }
 
-    /// Whether somebody is being asked right now: then a call is not late, its user is thinking.
-    pub fn is_open(&self) -> bool {
-        self.0.open.load(Ordering::Acquire) > 0
-    }
-
-    /// Answers a request of the server, which belongs to `call` where that is known.
-    pub async fn answer(&self, method: &str, params: Option<Value>, call: Option<CallId>) -> Result<Value, ErrorData> {
+    /// Answers a request of the server, which belongs to one of `calls`, or to none where there are none.
+    pub async fn answer(&self, method: &str, params: Option<Value>, calls: Vec<CallId>) -> Result<Value, ErrorData> {
         match method {
             "ping" => Ok(json!({})),
             "roots/list" => Ok(json!({ "roots": self.roots() })),
-            "elicitation/create" => Ok(self.elicit(params.unwrap_or_default(), call).await),
+            "elicitation/create" => Ok(self.elicit(params.unwrap_or_default(), calls).await),
             "sampling/createMessage" if self.0.host.can_sample() => {
-                let _open = self.open();
-                let sampled = self.0.host.sample(self.0.server.clone(), params.unwrap_or_default()).await;
-                sampled.map_err(|error| ErrorData::new(ErrorCode(-1), error.to_string(), None))
+                let open = self.open(calls);
+                let sampled = self.0.host.sample(self.0.server.clone(), params.unwrap_or_default());
+                match open.while_wanted(sampled).await {
+                    Some(sampled) => sampled.map_err(|error| ErrorData::new(ErrorCode(-1), error.to_string(), None)),
+                    None => Err(ErrorData::new(ErrorCode(-1), "the call that wanted it has ended", None)),
+                }
             }
             _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("no method `{method}`"), None)),
         }
     }
 
     /// Asks the user, or declines in their name where they cannot or should not be asked.
-    pub async fn elicit(&self, params: Value, call: Option<CallId>) -> Value {
-        let running = self.calls().clone();
-        let allowed = QUESTIONS_A_CALL * running.len().max(1);
+    pub async fn elicit(&self, params: Value, calls: Vec<CallId>) -> Value {
+        let allowed = QUESTIONS_A_CALL * self.0.calls.borrow().len().max(1);
         if !self.0.host.can_elicit() || self.0.asked.fetch_add(1, Ordering::AcqRel) >= allowed {
             return json!({ "action": "decline" });
         }
-        let calls = call.map_or(running, |call| vec![call]);
-        let _open = self.open();
-        let Ok(_turn) = self.0.one_at_a_time.acquire().await else { return json!({ "action": "cancel" }) };
-        match self.0.host.elicit(self.0.server.clone(), calls, params).await {
-            Ok(answer) if answer.get("action").is_some_and(Value::is_string) => answer,
-            Ok(_) | Err(_) => json!({ "action": "cancel" }),
-        }
+        let open = self.open(calls);
+        let asked = async {
+            let Ok(_turn) = self.0.one_at_a_time.acquire().await else { return json!({ "action": "cancel" }) };
+            match self.0.host.elicit(self.0.server.clone(), open.calls.to_vec(), params).await {
+                Ok(answer) if answer.get("action").is_some_and(Value::is_string) => answer,
+                Ok(_) | Err(_) => json!({ "action": "cancel" }),
+            }
+        };
+        open.while_wanted(asked).await.unwrap_or_else(|| json!({ "action": "cancel" }))
     }
 
     fn roots(&self) -> Vec<Value> {
@@ -198,9 +203,11 @@ impl Questions {
         self.0.host.roots().iter().filter_map(root).collect()
     }
 
-    fn open(&self) -> Open {
-        self.0.open.fetch_add(1, Ordering::AcqRel);
-        Open(self.clone())
+    /// A question that is open as long as the guard lives.
+    fn open(&self, calls: Vec<CallId>) -> Open {
+        let calls = Arc::new(calls);
+        lock(&self.0.open).push(calls.clone());
+        Open { questions: self.clone(), calls }
     }
 }
 
@@ -212,18 +219,44 @@ pub struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let mut calls = self.questions.calls();
-        calls.retain(|id| *id != self.id);
-        if calls.is_empty() {
+        self.questions.0.calls.send_modify(|calls| calls.retain(|id| *id != self.id));
+        if self.questions.0.calls.borrow().is_empty() {
             self.questions.0.asked.store(0, Ordering::Release);
         }
     }
 }
 
-struct Open(Questions);
+struct Open {
+    questions: Questions,
+    calls: Arc<Vec<CallId>>,
+}
+
+impl Open {
+    /// The answer; `None` when every call that it could be for has ended before it came.
+    async fn while_wanted<T>(&self, answer: impl Future<Output = T>) -> Option<T> {
+        let mut running = self.questions.0.calls.subscribe();
+        let ended = async {
+            let none = |running: &Vec<CallId>| !running.iter().any(|call| self.calls.contains(call));
+            if self.calls.is_empty() || running.wait_for(none).await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            answer = answer => Some(answer),
+            () = ended => None,
+        }
+    }
+}
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.0.open.fetch_sub(1, Ordering::AcqRel);
+        let mut open = lock(&self.questions.0.open);
+        if let Some(own) = open.iter().position(|calls| Arc::ptr_eq(calls, &self.calls)) {
+            open.swap_remove(own);
+        }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -74,6 +74,8 @@ struct Inner {
     peer: Peer<RoleClient>,
     ledger: Ledger,
     questions: Questions,
+    /// What its lists take.
+    room: lists::Room,
     /// What every request carries in the newer era.
     meta: Option<RequestMetaObject>,
     /// Taken by whoever closes. Held for that move only.

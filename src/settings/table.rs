@@ -149,6 +149,12 @@ pub(super) const ALL: &[Setting] = &[
     row("limits", "pages", "Most pages of one list of a server.", Kind::Count(|s| &mut s.limits.pages)),
     row(
         "limits",
+        "list-bytes",
+        "Memory that all lists of one server may take, about; the rest is left out.",
+        Kind::Bytes(|s| &mut s.limits.list_bytes),
+    ),
+    row(
+        "limits",
         "description-bytes",
         "Longest description of a tool; what is longer is cut.",
         Kind::Bytes(|s| &mut s.limits.description_bytes),

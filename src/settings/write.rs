@@ -186,6 +186,9 @@ mod tests {
         # Most pages of one list of a server.
         pages = 200
 
+        # Memory that all lists of one server may take, about; the rest is left out.
+        list-bytes = "64 MiB"
+
         # Longest description of a tool; what is longer is cut.
         description-bytes = "32 KiB"
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, RwLock};
 use aho_corasick::AhoCorasick;
 use serde_json::Value;
 
+use super::escapes;
 use super::forms::forms;
 
 /// Shown in place of every secret.
@@ -92,7 +93,7 @@ pub fn mask_value(value: &Value) -> Value {
 
 pub fn holds_secret(text: &str) -> bool {
     match finder() {
-        Ok(Some(finder)) => finder.is_match(text),
+        Ok(Some(finder)) => finder.is_match(text) || escapes::any(text, |read| finder.is_match(read)),
         Ok(None) => false,
         Err(()) => true,
     }
@@ -139,7 +140,9 @@ fn finder() -> Result<Option<Arc<AhoCorasick>>, ()> {
 /// `Err` when the registry cannot be read: then nothing may be shown.
 fn found(text: &str) -> Result<Vec<Range<usize>>, ()> {
     let Some(finder) = finder()? else { return Ok(Vec::new()) };
-    let mut found: Vec<Range<usize>> = finder.find_overlapping_iter(text).map(|hit| hit.range()).collect();
+    let find = |text: &[u8]| finder.find_overlapping_iter(text).map(|hit| hit.range()).collect();
+    let mut found: Vec<Range<usize>> = find(text.as_bytes());
+    found.extend(escapes::places(text, find));
     found.sort_by_key(|range| range.start);
     let mut joined: Vec<Range<usize>> = Vec::with_capacity(found.len());
     for range in found {
@@ -187,6 +190,15 @@ mod tests {
         // base64 of `user:` and the secret: only the character that both share is left.
         let header = "Basic dXNlcjpxdW8idGVkL2FuZCttb3JlIHNlY3JldA==";
         assert!(mask(header).contains(MASK), "{}", mask(header));
+    }
+
+    #[test]
+    fn a_secret_is_found_however_it_is_escaped() {
+        Secret::new("tok/en-of-escapes");
+        assert_eq!(mask(r#"{"a":"tok\/en-of-escapes"}"#), r#"{"a":"•••"}"#);
+        assert_eq!(mask(r#"{"a":"\u0074ok/en-of-esc\u0061pes!"}"#), r#"{"a":"•••!"}"#);
+        assert_eq!(mask("GET /%74%6f%6b/en-of%2Descapes?b=%20"), "GET /•••?b=%20");
+        assert!(holds_secret(r#"["\u0074ok\/en-of-escapes"]"#));
     }
 
     #[test]

@@ -107,6 +107,74 @@ async fn lines_that_are_no_messages_cost_nothing_but_an_error() {
 }
 
 #[tokio::test]
+async fn calls_that_are_turned_away_leave_a_record_too() {
+    let mut settings = Settings::default();
+    settings.limits.agent_calls = 1;
+    let host = Host::with(json!({ "demo": demo(all()) }), settings);
+    let mut agent = host.agent().await;
+    agent.ask(1, "tools/list", json!({})).await;
+    agent.ask(2, "tools/call", json!({ "name": "demo__nope", "arguments": { "a": 1 } })).await;
+    agent.ask(3, "tools/call", json!({ "name": "nowhere" })).await;
+    let odd = agent.ask(4, "tools/call", json!({ "name": "demo__echo", "arguments": ["text"] })).await;
+    assert_eq!(odd["error"]["code"], -32602, "{odd:#}");
+    for id in [5, 6] {
+        agent.begin(id, "tools/call", json!({ "name": "demo__countdown", "arguments": { "from": 1 } })).await;
+    }
+    assert_eq!(agent.next().await["id"], 6);
+    assert_eq!(agent.next().await["id"], 5);
+    let records = host.engine.calls(CallQuery::default()).await.unwrap();
+    let mut told: Vec<_> = records
+        .iter()
+        .map(|record| format!("{} {} {} {}", record.server, record.tool, record.decided_by, record.success))
+        .collect();
+    told.sort();
+    assert_eq!(
+        told,
+        [
+            "demo countdown limits.agent-calls false",
+            "demo countdown user mcp.json:1 tools.* true",
+            "demo echo invalid params false",
+            "demo nope unknown tool false",
+            "mcp-sidecar nowhere unknown tool false",
+        ]
+    );
+    assert!(records.iter().all(|record| record.requester.name == "liner"));
+}
+
+#[tokio::test]
+async fn what_no_parser_takes_is_answered_by_its_id() {
+    let mut settings = Settings::default();
+    settings.limits.message_bytes = 64 << 10;
+    let host = Host::with(json!({}), settings);
+    let mut agent = host.agent().await;
+    let deep = format!("{}1{}", "[".repeat(130), "]".repeat(130));
+    for (id, params) in (10..).zip([r#"{"a":"\ud83d"}"#, r#"{"a":1e400}"#, &format!(r#"{{"a":{deep}}}"#)]) {
+        agent.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#)).await;
+        let refused = agent.next().await;
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(id), &json!(-32700)), "{refused:#}");
+    }
+    let long = "x".repeat(80 << 10);
+    for text in [
+        format!(r#"{{"jsonrpc":"2.0","id":20,"method":"ping","params":{{"a":"{long}"}}}}"#),
+        format!(r#"{{"method":"ping","params":{{"a":"{long}"}},"jsonrpc":"2.0","id":20}}"#),
+    ] {
+        agent.say(&text).await;
+        let refused = agent.next().await;
+        assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(20), &json!(-32600)), "{refused:#}");
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_that_was_never_given_out_is_refused() {
+    let host = Host::new(json!({}));
+    let mut agent = host.agent().await;
+    for (id, kind) in (1..).zip(["tools", "resources", "resources/templates", "prompts"]) {
+        let refused = agent.ask(id, &format!("{kind}/list"), json!({ "cursor": "junk" })).await;
+        assert_eq!(refused["error"]["code"], -32602, "{refused:#}");
+    }
+}
+
+#[tokio::test]
 async fn an_agent_that_does_not_read_is_cut_off_alone() {
     let mut settings = Settings::default();
     settings.limits.message_bytes = 64 << 10;

@@ -128,13 +128,13 @@ async fn one_who_searches_finds_tools_by_words_and_calls_them_by_name() {
     assert!(text(&unknown).contains("similar are one__add") && text(&unknown).contains("find_tools"), "{unknown:#}");
     let hidden = agent.call(6, "call_tool", json!({ "name": "two__add", "arguments": { "a": 1, "b": 2 } })).await;
     assert!(hidden["isError"] == true && text(&hidden).starts_with("unknown tool: two__add"), "{hidden:#}");
-    // The log knows the tool, not the way to it.
+    // The log knows the tool, not the way to it; those that are not there were asked for, too.
     let mut editor = seat(&host.home, &host.engine).await;
     editor.ignore("mcp/serverChanged");
     editor.ignore("mcp/approvalsChanged");
     let calls = editor.command("mcp.calls", json!({})).await.unwrap();
     let tools: Vec<&Value> = calls["calls"].as_array().unwrap().iter().map(|call| &call["tool"]).collect();
-    assert_eq!(tools, ["add", "add"], "{calls:#}");
+    assert_eq!(tools, ["add", "ad", "add", "add"], "{calls:#}");
 }
 
 #[tokio::test]
@@ -205,4 +205,24 @@ async fn where_an_editor_asks_itself_nobody_is_asked_again_but_for_looks_and_wha
     }
     let denied = agent.call(3, "one__forget_notes", json!({})).await;
     assert_eq!(denied["isError"], true, "{denied:#}");
+}
+
+#[tokio::test]
+async fn a_whole_name_means_one_tool_for_agents_and_for_editors() {
+    let all = json!({ "*": "allow-session" });
+    let host = Host::new(json!({ "a_": demo(all.clone()), "a": demo(all) }));
+    let mut agent = host.agent().await;
+    let listed = names(&agent.ask(1, "tools/list", json!({})).await, "tools");
+    assert!(listed.contains(&"a___echo".to_owned()), "{listed:?}");
+    assert!(
+        !listed.iter().any(|name| name.starts_with("a__") && !name.starts_with("a___")),
+        "`a` is not used: {listed:?}"
+    );
+    assert_eq!(text(&agent.call(2, "a___echo", json!({ "text": "x" })).await), "x");
+    let mut editor = seat(&host.home, &host.engine).await;
+    editor.ignore("mcp/serverChanged");
+    editor.ignore("mcp/approvalsChanged");
+    let call = json!({ "tool": "mcp__a___echo", "arguments": { "text": "y" } });
+    let answer = editor.command("mcp.tool.call", call).await.unwrap();
+    assert_eq!((&answer["server"], &answer["content"][0]["text"]), (&json!("a_"), &json!("y")), "{answer:#}");
 }

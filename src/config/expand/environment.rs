@@ -85,7 +85,7 @@ pub fn snapshot() -> BTreeMap<String, String> {
 pub fn child_environment(environment: &BTreeMap<String, String>, program: &Program) -> BTreeMap<String, Secret> {
     let mut child: BTreeMap<String, Secret> = environment
         .iter()
-        .filter(|(name, _)| program.inherit_env || safe(name))
+        .filter(|(name, _)| program.inherit_env || is_passed_on(name))
         .map(|(name, value)| (name.clone(), Secret::plain(value.clone())))
         .collect();
     for (name, value) in &program.env {
@@ -103,13 +103,14 @@ pub fn harmless(name: &str, value: &str) -> bool {
         &["PWD", "EDITOR", "VISUAL", "PAGER", "DISPLAY", "HOSTNAME", "COLORTERM", "SHLVL", "NODE_ENV"];
     // A proxy's address may hold a password.
     let proxy = name.to_ascii_lowercase().ends_with("_proxy");
-    (safe(name) && !proxy)
+    (is_passed_on(name) && !proxy)
         || MORE.contains(&name)
         || WORDS.contains(&value.to_ascii_lowercase().as_str())
         || value.len() <= 10 && value.parse::<f64>().is_ok()
 }
 
-fn safe(name: &str) -> bool {
+/// Whether every child gets this variable.
+pub fn is_passed_on(name: &str) -> bool {
     SAFE.contains(&name)
         || SAFE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || SAFE_HERE.iter().any(|known| known.eq_ignore_ascii_case(name))

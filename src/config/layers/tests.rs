@@ -246,6 +246,40 @@ fn a_definition_of_the_session_is_checked_as_a_file_is() {
 }
 
 #[test]
+fn a_project_that_fills_all_places_pushes_out_none_of_the_users_servers() {
+    let many: Vec<_> = (0..256).map(|number| format!(r#""s{number}": {{ "command": "x" }}"#)).collect();
+    let project = format!(r#"{{ "servers": {{ {} }} }}"#, many.join(","));
+    let user = r#"{ "servers": { "own": { "command": "x" }, "s0": { "command": "x" } } }"#;
+    let loaded = load_files(
+        &["/a"],
+        &[("/a/mcp.json", &project), ("/home/me/.config/mcp-sidecar/mcp.json", user)],
+        json!({ "live": { "command": "x" } }),
+    );
+    assert_eq!(loaded.config.servers.len(), 256);
+    assert!(["own", "s0", "live", "s253"].iter().all(|name| loaded.config.servers.contains_key(*name)));
+    insta::assert_snapshot!(problems(&loaded), @"/a/mcp.json error too-many-servers: more than 256 servers in all files together (setting limits.servers): this one is not used");
+}
+
+#[test]
+fn of_two_names_whose_tools_read_the_same_one_counts_and_a_projects_is_not_it() {
+    let file = |name: &str| format!(r#"{{ "servers": {{ "{name}": {{ "command": "x" }} }} }}"#);
+    let user = "/home/me/.config/mcp-sidecar/mcp.json";
+    for (own, project) in [("a", "a_"), ("a_", "a")] {
+        let loaded = load_files(&["/a"], &[("/a/mcp.json", &file(project)), (user, &file(own))], json!({}));
+        assert_eq!(servers(&loaded), format!("{own} user {user}:1"));
+        assert_eq!(
+            problems(&loaded),
+            format!(
+                "/a/mcp.json error name-clash: `{project}` and `{own}` cannot be told apart in the names of their tools: \
+                 this one is not used; rename it"
+            )
+        );
+    }
+    let both = r#"{ "servers": { "a_": { "command": "x" }, "a": { "command": "x" } } }"#;
+    assert_eq!(servers(&load_files(&["/a"], &[("/a/mcp.json", both)], json!({}))), "a_ project /a/mcp.json:1");
+}
+
+#[test]
 fn what_is_shown_holds_no_value_of_env_or_headers() {
     let written = json!({
         "command": "npx", "args": ["--token", "abc-secret", "plain"],

@@ -13,6 +13,8 @@ use crate::policy::pin::hex;
 
 /// A larger file is digested up to here, and with its length and time of change.
 const LONGEST: u64 = 256 << 20;
+/// No env file is larger.
+const SMALL: u64 = 1 << 20;
 
 /// What a server writes, not what it is made of. Their content changes with every use, so it cannot be pinned.
 const DATA: [&str; 18] = [
@@ -75,6 +77,15 @@ fn executable(path: &Path) -> bool {
 #[cfg(not(unix))]
 fn executable(_path: &Path) -> bool {
     false
+}
+
+/// A plain file of text that is not large, such as an env file.
+pub fn read_small(path: &Path) -> Option<String> {
+    let file = open(path)?;
+    let small = file.metadata().ok().filter(|found| found.is_file() && found.len() <= SMALL)?;
+    let mut text = String::with_capacity(usize::try_from(small.len()).ok()?);
+    file.take(SMALL).read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 /// Digest of a file's content, read in pieces; `None` for anything but a plain file that can be read.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::contents::{self, digest_file};
+use super::program::{self, Found};
 use super::real;
 use crate::config::spec::{self, Condition, Config, Definition, Launch, LevelRule, Remote, Stdio};
 use crate::policy::compile::{default_level, in_folder};
@@ -142,8 +143,13 @@ fn launch(lines: &mut Lines, prefix: &str, launch: &Launch, ground: &Ground<'_>)
 
 fn stdio(lines: &mut Lines, prefix: &str, stdio: &Stdio, ground: &Ground<'_>) {
     lines.add(format!("{prefix}command"), &stdio.command);
-    let program = program(stdio, ground.folder);
-    let resolved = program.as_ref().map_or("(not found)".to_owned(), |path| path.display().to_string());
+    let folder = cwd(stdio, ground.folder);
+    let program = program::find(stdio, folder.as_deref(), ground.folder);
+    let resolved = match &program {
+        Found::At(path) => path.display().to_string(),
+        Found::Nowhere => "(not found)".to_owned(),
+        Found::Later => program::LATER.to_owned(),
+    };
     lines.add(format!("{prefix}program"), resolved);
     let mut says_secret = false;
     for (index, argument) in stdio.args.iter().enumerate() {
@@ -162,20 +168,19 @@ fn stdio(lines: &mut Lines, prefix: &str, stdio: &Stdio, ground: &Ground<'_>) {
             None => lines.add(format!("{prefix}env.{name}"), "(unset)"),
         }
     }
-    let folder = cwd(stdio, ground.folder);
     if let Some(cwd) = &stdio.cwd {
         lines.add(format!("{prefix}cwd"), cwd);
     }
     if let Some(file) = &stdio.env_file {
         lines.add(format!("{prefix}envFile"), file);
-        let content = in_folder(file, folder.as_deref()).and_then(|path| digest_file(&path));
+        let content = program::env_file(file, ground.folder).and_then(|path| digest_file(&path));
         lines.add(format!("{prefix}envFile content"), content.unwrap_or_else(|| "(not there)".to_owned()));
     }
     if stdio.inherit_env {
         lines.add(format!("{prefix}inheritEnv"), "true");
     }
     if let Some(project) = ground.project {
-        let contents = contents::programs(program.as_deref(), &stdio.args, folder.as_deref(), ground.folder, project);
+        let contents = contents::programs(program.path(), &stdio.args, folder.as_deref(), ground.folder, project);
         for (name, content) in contents {
             if !ground.watch.iter().any(|watch| watch.is_match(&name)) {
                 lines.add(format!("{prefix}content {name}"), content);
@@ -273,22 +278,9 @@ fn names_secret(flag: &str) -> bool {
     ["token", "secret", "password", "passwd", "key", "auth"].iter().any(|word| flag.contains(word))
 }
 
-fn cwd(stdio: &Stdio, folder: Option<&Path>) -> Option<PathBuf> {
+pub(super) fn cwd(stdio: &Stdio, folder: Option<&Path>) -> Option<PathBuf> {
     match &stdio.cwd {
         Some(cwd) => in_folder(cwd, folder),
         None => folder.map(Path::to_path_buf),
     }
-}
-
-/// The file that would be executed; `None` when it is not there, or when a variable would have to be expanded first.
-fn program(stdio: &Stdio, folder: Option<&Path>) -> Option<PathBuf> {
-    let command = match folder.and_then(Path::to_str) {
-        Some(folder) => stdio.command.replace("${workspaceFolder}", folder),
-        None => stdio.command.clone(),
-    };
-    if command.contains("${") {
-        return None;
-    }
-    let from = cwd(stdio, folder).unwrap_or_else(|| PathBuf::from("/"));
-    which::which_in(command, std::env::var_os("PATH"), from).ok()
 }

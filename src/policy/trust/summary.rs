@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::Fingerprint;
+use super::{Fingerprint, program};
 use crate::config::spec::{Definition, Launch, Remote, Stdio};
 use crate::text::{looks_secret, visible};
 
@@ -46,10 +46,14 @@ pub struct Summary {
 
 impl Summary {
     pub fn of(definition: &Definition, fingerprint: &Fingerprint) -> Self {
-        let mut summary = Self::launch(&definition.spec.launch, "", fingerprint);
+        let folder = definition.folder.as_deref();
+        let mut summary = Self::launch(&definition.spec.launch, "", fingerprint, folder);
         summary.levels = fingerprint.widening().iter().map(|line| show(line)).collect();
-        summary.fallback =
-            definition.spec.fallback.as_ref().map(|launch| Box::new(Self::launch(launch, "fallback.", fingerprint)));
+        summary.fallback = definition
+            .spec
+            .fallback
+            .as_ref()
+            .map(|launch| Box::new(Self::launch(launch, "fallback.", fingerprint, folder)));
         if let Some(dev) = &definition.spec.dev {
             let watch = show(&dev.watch.join(", "));
             summary.warnings.push(format!("files under `{watch}` may change without asking again (dev.watch)"));
@@ -57,7 +61,7 @@ impl Summary {
         summary
     }
 
-    fn launch(launch: &Launch, prefix: &str, fingerprint: &Fingerprint) -> Self {
+    fn launch(launch: &Launch, prefix: &str, fingerprint: &Fingerprint, folder: Option<&Path>) -> Self {
         let mut summary = Self {
             transport: launch.transport(),
             command: Vec::new(),
@@ -82,6 +86,11 @@ impl Summary {
                 let values = stdio.env.values().flatten().chain(&stdio.cwd).chain(&stdio.env_file);
                 summary.reads = references(std::iter::once(&stdio.command).chain(&stdio.args).chain(values));
                 summary.warnings = stdio_warnings(stdio, prefix, fingerprint);
+                if !stdio.env.contains_key("PATH") && program::has_own_path(stdio, folder) {
+                    summary
+                        .warnings
+                        .push("its env file says in which folders programs are looked for (PATH)".to_owned());
+                }
             }
             Launch::Tcp { host, port } => summary.url = Some(show(&format!("tcp://{host}:{port}"))),
             Launch::Http(remote) | Launch::Sse(remote) | Launch::ClaudeAiProxy { remote, .. } => {
@@ -170,6 +179,15 @@ fn stdio_warnings(stdio: &Stdio, prefix: &str, fingerprint: &Fingerprint) -> Vec
     }
     if fingerprint.lines.get(&format!("{prefix}program")).is_some_and(|program| program == "(not found)") {
         warnings.push(format!("the program `{}` was not found", show(&stdio.command)));
+    }
+    if fingerprint.lines.get(&format!("{prefix}program")).is_some_and(|program| program == program::LATER) {
+        let shown = show(&stdio.command);
+        warnings.push(match stdio.command.contains("${") {
+            true => format!("which program `{shown}` is can be told only when its variables are put in"),
+            false => format!(
+                "`{shown}` is looked for in a PATH of its own, which can be told only when its variables are put in"
+            ),
+        });
     }
     if stdio.args.iter().any(|arg| looks_secret(arg)) {
         warnings.push("an argument looks like a credential; other programs can read it".to_owned());

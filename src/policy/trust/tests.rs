@@ -283,3 +283,63 @@ fn what_is_kept_holds_no_value() {
     assert!(!kept.contains("literal-value"), "{kept}");
     assert!(kept.contains("${env:GITHUB_TOKEN}"));
 }
+
+#[cfg(unix)]
+#[test]
+fn a_program_of_the_project_is_pinned_when_the_entrys_own_path_leads_to_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_dir, folder) = project();
+    fs::create_dir(folder.join("bin")).unwrap();
+    let tool = folder.join("bin/own-tool");
+    let paths: [(&str, Option<&str>, &str); 3] = [
+        ("absolute", Some("{}/bin:/bin"), ""),
+        ("filled", Some("${workspaceFolder}/bin:${PATH}"), ""),
+        ("file", None, "A=1\nPATH={}/bin:/bin\n"),
+    ];
+    for (case, path, env_file) in paths {
+        fs::write(&tool, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+        let here = |text: &str| text.replace("{}", folder.to_str().unwrap());
+        fs::write(folder.join(".env"), here(env_file)).unwrap();
+        let mut definition = definition(&folder);
+        let Launch::Stdio(stdio) = &mut definition.spec.launch else { unreachable!() };
+        stdio.command = "own-tool".into();
+        stdio.env = path.map(|path| ("PATH".to_owned(), Some(here(path)))).into_iter().collect();
+        let definition = Arc::new(definition);
+        let Verdict::Ask(question) = judge(&definition, &Config::default(), |_| None) else { panic!("{case}") };
+        assert_eq!(question.summary.program.as_deref(), tool.to_str(), "{case}");
+        assert!(question.summary.warnings.iter().any(|warning| warning.contains("PATH")), "{case}");
+        assert!(question.summary.warnings.contains(&"runs bin/own-tool from the project itself".to_owned()), "{case}");
+        let trusted = Remembered { trusted: Some(question.fingerprint.clone()), denied: None };
+        let again = |trusted: &Remembered| judge(&definition, &Config::default(), |_| Some(trusted.clone()));
+        assert!(matches!(again(&trusted), Verdict::Trusted(_)), "{case}");
+        fs::write(&tool, "#!/bin/sh\nexec other\n").unwrap();
+        assert!(matches!(again(&trusted), Verdict::Ask(_)), "{case}: replaced without asking");
+    }
+}
+
+#[test]
+fn a_path_that_needs_other_variables_is_told_and_not_put_in() {
+    let (_dir, folder) = project();
+    let mut definition = definition(&folder);
+    let Launch::Stdio(stdio) = &mut definition.spec.launch else { unreachable!() };
+    stdio.env = [("PATH".to_owned(), Some("${MY_TOOLS:-/bin}".to_owned()))].into();
+    let Verdict::Ask(question) = judge(&Arc::new(definition), &Config::default(), |_| None) else {
+        panic!("not asked")
+    };
+    assert_eq!(question.summary.program.as_deref(), Some("(known once it is trusted)"));
+    let told = "`sh` is looked for in a PATH of its own, which can be told only when its variables are put in";
+    assert!(question.summary.warnings.contains(&told.to_owned()), "{:?}", question.summary.warnings);
+}
+
+#[test]
+fn the_env_file_that_is_pinned_is_the_one_that_is_read() {
+    let (_dir, folder) = project();
+    fs::create_dir(folder.join("sub")).unwrap();
+    let mut definition = definition(&folder);
+    let Launch::Stdio(stdio) = &mut definition.spec.launch else { unreachable!() };
+    stdio.cwd = Some("sub".into());
+    let before = Fingerprint::of(&definition, &Config::default());
+    fs::write(folder.join(".env"), "A=2").unwrap();
+    assert!(!before.covers(&Fingerprint::of(&definition, &Config::default())));
+}

@@ -87,12 +87,13 @@ impl Needed {
     pub async fn ask(self, questions: &Questions, call: Option<&CallId>) -> Input {
         let mut responses = InputResponses::new();
         for (key, wanted) in self.input_requests.unwrap_or_default() {
-            let answer = match questions.answer(&wanted.method, wanted.params, call.cloned()).await {
-                Ok(answer) => answer,
-                Err(error) => {
-                    json!({ "action": "cancel", "error": { "code": error.code.0, "message": error.message } })
-                }
-            };
+            let answer =
+                match questions.answer(&wanted.method, wanted.params, call.into_iter().cloned().collect()).await {
+                    Ok(answer) => answer,
+                    Err(error) => {
+                        json!({ "action": "cancel", "error": { "code": error.code.0, "message": error.message } })
+                    }
+                };
             responses.insert(key, answer);
         }
         Input { responses: (!responses.is_empty()).then_some(responses), state: self.request_state }

@@ -57,6 +57,7 @@ impl Connection {
         if let Some(meta) = &self.0.meta {
             options = options.with_meta(meta.clone());
         }
+        let call = slot.call();
         let started = Instant::now();
         let mut handle = peer.send_cancellable_request(request, options).await?;
         let mut abandoned = Abandoned { connection: self, id: Some(handle.id.clone()) };
@@ -71,12 +72,14 @@ impl Connection {
                 _ = &mut closed => break Err(ServiceError::TransportClosed),
                 () = &mut timer => {
                     let now = Instant::now();
-                    let heard = if self.0.questions.is_open() { now } else { slot.heard().unwrap_or(started) };
+                    let heard = if self.0.questions.is_open(call.as_ref()) { now } else { slot.heard().unwrap_or(started) };
                     let deadline = latest.min(after(heard, patience.idle));
                     if deadline <= now {
-                        abandoned.cancel().await;
                         let limit = if now < latest { patience.idle } else { patience.most };
-                        return Err(Failure::Ours(self.late(what, limit, patience)));
+                        // Looked at before our own word goes out, which nobody has had time to read.
+                        let late = self.late(what, limit, patience);
+                        abandoned.cancel().await;
+                        return Err(Failure::Ours(late));
                     }
                     timer.as_mut().reset(deadline);
                 }
@@ -93,8 +96,8 @@ impl Connection {
     }
 
     fn late(&self, what: &str, limit: Duration, patience: &Patience) -> Error {
-        let unread = self.0.ledger.unread_bytes();
-        if unread > 0 {
+        // It was sent a moment after the clock began: half of the time is telling.
+        if let Some(unread) = self.0.ledger.unread_for(limit / 2) {
             let message = format!(
                 "the server does not read: {unread} bytes of its input have been waiting for {} s",
                 limit.as_secs_f64()
@@ -118,7 +121,7 @@ impl Connection {
                 .into_iter()
                 .flatten()
             {
-                self.0.questions.elicit(page.clone(), Some(call.clone())).await;
+                self.0.questions.elicit(page.clone(), vec![call.clone()]).await;
             }
         }
         self.failed(failure)

@@ -5,16 +5,19 @@ use std::sync::{Arc, Mutex, OnceLock};
 use rmcp::RoleClient;
 use rmcp::model::{ErrorCode, ErrorData, ProtocolVersion};
 use rmcp::service::{ClientCacheConfig, ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
+use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::exchange::in_words;
 use super::listen::Listening;
-use super::{Connection, Era, Inner, OpenError, Opening, Request, Wire, request};
+use super::{Connection, Era, Inner, OpenError, Opening, Request, Wire, lists, request};
+use crate::model::PeerInfo;
 use crate::server::client::{Client, Questions};
 use crate::server::transport::ledger::Ledger;
 use crate::server::transport::sdk::Inside;
 use crate::server::transport::stdio::Lines;
 use crate::server::transport::{AnyTransport, Home, Line, greeting};
+use crate::text::mask;
 
 type Service = RunningService<RoleClient, Client>;
 
@@ -84,12 +87,16 @@ async fn begin(opening: Opening, ledger: Ledger, questions: Questions, era: Era,
     let version =
         peer.peer_info().map_or(ProtocolVersion::LATEST_WITH_INITIALIZE, |info| info.protocol_version.clone());
     let raw = ledger.greeting().unwrap_or_else(super::answer::empty);
-    let info = Arc::new(greeting::peer_info(&raw, era, &version));
+    let mut info = greeting::peer_info(&raw, era, &version);
+    fit(&mut info, opening.limits.description_bytes);
+    ledger.trim_greeting();
+    let info = Arc::new(info);
     let meta = request::level_meta(&opening.log_level);
     let wants_level = meta.is_some() && info.capabilities.iter().any(|name| name == "logging");
     let connection = Connection(Arc::new(Inner {
         listening: (era == Era::Discover).then(|| Listening::start(peer.clone(), &info, ledger.clone())),
         name: opening.name,
+        room: lists::Room::new(opening.limits.list_bytes),
         limits: opening.limits,
         timeout: opening.timeout,
         era,
@@ -105,6 +112,23 @@ async fn begin(opening: Opening, ledger: Ledger, questions: Questions, era: Era,
         ask_for_level(&connection, opening.log_level);
     }
     connection
+}
+
+/// What a server says about itself is kept without secrets, and no longer than a description may be.
+fn fit(info: &mut PeerInfo, most: usize) {
+    for words in [Some(&mut info.name), Some(&mut info.version), info.instructions.as_mut()].into_iter().flatten() {
+        lists::cut_text(words, most);
+        *words = mask(words).into_owned();
+    }
+    // Only what it can do is asked of the rest later on; the texts stand above.
+    if let Value::Object(said) = Arc::make_mut(&mut info.raw) {
+        said.retain(|key, value| key != "instructions" && (key == "capabilities" || !is_large(value, most)));
+        lists::conceal(said, "protocolVersion");
+    }
+}
+
+fn is_large(value: &Value, most: usize) -> bool {
+    value.to_string().len() > most
 }
 
 /// Asks for a log level in the background: no start waits for it.
@@ -230,5 +254,33 @@ impl Source {
             }
             Self::Dialled(remote) => Ok(Line::new((remote.dial)().await?, Home::default(), ledger.clone())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::text::Secret;
+
+    #[test]
+    fn what_a_server_says_about_itself_is_short_and_holds_no_secret() {
+        Secret::new("greeting-secret");
+        let mut info = PeerInfo {
+            name: "n greeting-secret".to_owned(),
+            version: "1".repeat(200),
+            instructions: Some(format!("use greeting-secret {}", "x".repeat(200))),
+            raw: Arc::new(json!({
+                "capabilities": { "tools": { "listChanged": true } }, "instructions": "greeting-secret",
+                "serverInfo": { "name": "n greeting-secret" }, "more": "x".repeat(200)
+            })),
+            ..PeerInfo::default()
+        };
+        fit(&mut info, 100);
+        assert_eq!((info.name.as_str(), info.version.len()), ("n •••", 100 + "…".len()));
+        assert!(info.instructions.is_some_and(|words| words.starts_with("use ••• x") && words.ends_with('…')));
+        let raw = json!({ "capabilities": { "tools": { "listChanged": true } }, "serverInfo": { "name": "n •••" } });
+        assert_eq!(*info.raw, raw);
     }
 }

@@ -1,18 +1,25 @@
 //! What a server offers: every page of every list, read entry by entry, so that one odd entry costs only itself.
 
-use std::collections::HashSet;
+mod room;
+mod words;
+
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use rmcp::model::{
     ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest,
     PaginatedRequestParams,
 };
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{Connection, Listed, Patience};
 use crate::model::{Annotations, Error, Prompt, Resource, ResourceTemplate, Result, Tool};
 use crate::server::transport::ledger::size;
 use crate::text::{hides_something, mask, one_line};
+
+pub use room::Room;
+pub use words::{conceal, cut_text};
 
 /// Everything that a server offers.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,13 +44,15 @@ pub async fn all(connection: &Connection) -> Result<Lists> {
     let (tools, (resources, templates), prompts) =
         tokio::try_join!(tools(connection), resources(connection), entries(connection, Kind::Prompts))?;
     let mut lists = Lists { tools: tools.0, warnings: tools.1, ..Lists::default() };
-    lists.resources = resources.read(resource, &mut lists.warnings);
-    lists.templates = templates.read(template, &mut lists.warnings);
-    lists.prompts = prompts.read(prompt, &mut lists.warnings);
+    let most = connection.0.limits.description_bytes;
+    lists.resources = resources.read(resource, most, &mut lists.warnings);
+    lists.templates = templates.read(template, most, &mut lists.warnings);
+    lists.prompts = prompts.read(prompt, most, &mut lists.warnings);
     Ok(lists)
 }
 
 pub async fn one(connection: &Connection, listed: Listed) -> Result<Listing> {
+    let most = connection.0.limits.description_bytes;
     let mut warnings = Vec::new();
     Ok(match listed {
         Listed::Tools => {
@@ -52,12 +61,12 @@ pub async fn one(connection: &Connection, listed: Listed) -> Result<Listing> {
         }
         Listed::Resources => {
             let (resources, templates) = resources(connection).await?;
-            let resources = resources.read(resource, &mut warnings);
-            let templates = templates.read(template, &mut warnings);
+            let resources = resources.read(resource, most, &mut warnings);
+            let templates = templates.read(template, most, &mut warnings);
             Listing::Resources { resources, templates, warnings }
         }
         Listed::Prompts => {
-            let prompts = entries(connection, Kind::Prompts).await?.read(prompt, &mut warnings);
+            let prompts = entries(connection, Kind::Prompts).await?.read(prompt, most, &mut warnings);
             Listing::Prompts { prompts, warnings }
         }
     })
@@ -66,8 +75,7 @@ pub async fn one(connection: &Connection, listed: Listed) -> Result<Listing> {
 async fn tools(connection: &Connection) -> Result<(Vec<Arc<Tool>>, Vec<String>)> {
     let most = connection.0.limits.description_bytes;
     let mut warnings = Vec::new();
-    let tools =
-        entries(connection, Kind::Tools).await?.read(|fields, warnings| tool(fields, most, warnings), &mut warnings);
+    let tools = entries(connection, Kind::Tools).await?.read(tool, most, &mut warnings);
     Ok((tools.into_iter().map(Arc::new).collect(), warnings))
 }
 
@@ -139,9 +147,23 @@ struct Entries {
 }
 
 impl Entries {
-    fn read<T>(self, read: impl Fn(Entry, &mut Vec<String>) -> T, warnings: &mut Vec<String>) -> Vec<T> {
+    /// Reads each as what it is, its words fit to be kept: without secrets, and cut where they are endless.
+    fn read<T>(self, read: impl Fn(Entry, &mut Vec<String>) -> T, most: usize, warnings: &mut Vec<String>) -> Vec<T> {
         warnings.extend(self.warnings);
-        self.found.into_iter().map(|(name, fields)| read(Entry { name, fields }, warnings)).collect()
+        let (what, key) = self.kind.entry();
+        let fit = |(name, mut fields): (String, Map<String, Value>)| {
+            words::conceal(&mut fields, key);
+            words::cut(&mut fields, "title", most);
+            if words::cut(&mut fields, "description", most) {
+                warnings.push(format!(
+                    "the description of {what} {} is cut at {} (`limits.description-bytes` sets this limit)",
+                    one_line(&mask(&name), 80),
+                    size(most)
+                ));
+            }
+            read(Entry { name, fields }, warnings)
+        };
+        self.found.into_iter().map(fit).collect()
     }
 }
 
@@ -157,6 +179,8 @@ async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
         return Ok(entries);
     }
     let (method, field) = kind.names();
+    let room = &connection.0.room;
+    room.begin(kind as usize);
     let patience = Patience { idle: connection.0.timeout, most: connection.0.timeout, setting: "timeout" };
     let mut names = HashSet::new();
     let mut cursors = HashSet::new();
@@ -180,18 +204,25 @@ async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
             }
             Err(error) => return Err(error),
         };
-        let mut page: Map<String, Value> = serde_json::from_str(raw.get()).unwrap_or_default();
-        match page.remove(field) {
+        let page: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
+        match page.get(field).and_then(|list| room::read(list, kind as usize, room)) {
             // What was meant as the end, not as the name of a page, brings the first page again.
-            Some(Value::Array(items)) if blank && kind.all_known(&items, &names) => return Ok(entries),
-            Some(Value::Array(items)) => {
-                if !entries.add(items, &mut names, connection.0.limits.tools) {
+            Some(read) if blank && kind.all_known(&read.items, &names) => return Ok(entries),
+            Some(read) => {
+                if !entries.add(read.items, &mut names, connection.0.limits.tools) {
+                    return Ok(entries);
+                }
+                if read.cut {
+                    entries.warnings.push(format!(
+                        "its lists take more than {}: the rest of {method} is left out (`limits.list-bytes` sets this limit)",
+                        size(room.most())
+                    ));
                     return Ok(entries);
                 }
             }
-            _ => entries.warnings.push(format!("the answer to {method} has no list `{field}`")),
+            None => entries.warnings.push(format!("the answer to {method} has no list `{field}`")),
         }
-        match page.remove("nextCursor") {
+        match page.get("nextCursor").map(|next| serde_json::from_str(next.get()).unwrap_or_default()) {
             Some(Value::String(next)) => {
                 if !cursors.insert(next.clone()) {
                     entries
@@ -261,27 +292,14 @@ impl Entries {
 pub fn tools_from(items: Vec<Value>) -> Vec<Arc<Tool>> {
     let mut entries = Entries { kind: Kind::Tools, found: Vec::new(), warnings: Vec::new() };
     entries.add(items, &mut HashSet::new(), usize::MAX);
-    let Entries { found, mut warnings, .. } = entries;
-    let kept = found.into_iter().map(|(name, fields)| tool(Entry { name, fields }, usize::MAX, &mut warnings));
-    kept.map(Arc::new).collect()
+    entries.read(tool, usize::MAX, &mut Vec::new()).into_iter().map(Arc::new).collect()
 }
 
-fn tool(entry: Entry, most: usize, warnings: &mut Vec<String>) -> Tool {
+fn tool(entry: Entry, warnings: &mut Vec<String>) -> Tool {
     let Entry { name, mut fields } = entry;
     if !matches!(fields.get("inputSchema"), Some(Value::Object(_))) {
         warnings.push(format!("tool {} has no usable inputSchema: any object is taken", one_line(&mask(&name), 80)));
         fields.insert("inputSchema".to_owned(), json!({ "type": "object" }));
-    }
-    if let Some(Value::String(description)) = fields.get_mut("description")
-        && description.len() > most
-    {
-        description.truncate(description.floor_char_boundary(most));
-        description.push('…');
-        warnings.push(format!(
-            "the description of tool {} is cut at {} (`limits.description-bytes` sets this limit)",
-            one_line(&mask(&name), 80),
-            size(most)
-        ));
     }
     let object = |key: &str| match fields.get(key) {
         Some(Value::Object(object)) => Some(Arc::new(object.clone())),

@@ -28,7 +28,8 @@ pub fn find(command: &str, path: Option<&str>, cwd: &Path) -> Result<PathBuf, St
         return Err(format!("its working directory `{folder}` does not exist"));
     }
     if let Ok(found) = which::which_in(command, path, cwd) {
-        return Ok(found);
+        // Of a relative entry in the PATH: seen from where the child runs.
+        return Ok(cwd.join(found));
     }
     let file = cwd.join(command);
     if command.contains('/') {

@@ -1,5 +1,5 @@
 //! The first answer of a server, read leniently: what is missing or of the wrong type is filled in or left out, so
-//! that a server which can talk is talked to.
+//! that a server which can talk is talked to. Its instructions are for [`peer_info`] alone: the conversation does without.
 
 use std::sync::Arc;
 
@@ -16,7 +16,8 @@ const UNSAID: &str = "2024-11-05";
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 pub fn initialize_result(raw: &RawValue) -> InitializeResult {
-    if let Ok(result) = serde_json::from_str(raw.get()) {
+    if let Ok(mut result) = serde_json::from_str::<InitializeResult>(raw.get()) {
+        result.instructions = None;
         return result;
     }
     let sent = object(raw);
@@ -29,12 +30,12 @@ pub fn initialize_result(raw: &RawValue) -> InitializeResult {
         InitializeResult::new(ServerCapabilities::default()).with_protocol_version(ProtocolVersion::V_2024_11_05)
     });
     result.capabilities = capabilities(&sent);
-    result.instructions = text(&sent, "instructions").map(str::to_owned);
     result
 }
 
 pub fn discover_result(raw: &RawValue) -> DiscoverResult {
-    if let Ok(result) = serde_json::from_str(raw.get()) {
+    if let Ok(mut result) = serde_json::from_str::<DiscoverResult>(raw.get()) {
+        result.instructions = None;
         return result;
     }
     let sent = object(raw);
@@ -42,9 +43,7 @@ pub fn discover_result(raw: &RawValue) -> DiscoverResult {
         versions.iter().filter_map(|version| serde_json::from_value(version.clone()).ok()).collect()
     });
     let versions = if versions.is_empty() { vec![ProtocolVersion::V_2026_07_28] } else { versions };
-    let mut result = DiscoverResult::new(versions, capabilities(&sent));
-    result.instructions = text(&sent, "instructions").map(str::to_owned);
-    result
+    DiscoverResult::new(versions, capabilities(&sent))
 }
 
 /// Who the server is, from what it sent.

@@ -129,6 +129,10 @@ impl Line {
                         outcome = self.exchange(request, &mut report) => {
                             if let Err(reason) = &outcome {
                                 self.outlet.judge(reason);
+                                // A handshake that was let go and fails all the same leaves nothing to wait for.
+                                if report.done.is_none() {
+                                    self.outlet.lose(reason.clone());
+                                }
                             }
                             report.end(outcome);
                         }

@@ -10,6 +10,7 @@ mod state;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, CustomRequest, ErrorCode, ErrorData, GetExtensions,
@@ -54,11 +55,40 @@ struct Shared {
 pub(super) struct Unread {
     pub bytes: AtomicUsize,
     pub messages: AtomicUsize,
+    /// Since when nothing has been taken of what waits. `std`, private to this file, held for a copy only.
+    since: Mutex<Option<Instant>>,
+}
+
+impl Unread {
+    /// Notes a message that waits to be taken.
+    pub fn add(&self, bytes: usize) {
+        let before = self.bytes.fetch_add(bytes, Ordering::AcqRel);
+        self.messages.fetch_add(1, Ordering::AcqRel);
+        if before == 0 {
+            self.moved(true);
+        }
+    }
+
+    /// Notes that some were taken.
+    pub fn taken(&self, bytes: usize, messages: usize) {
+        let before = self.bytes.fetch_sub(bytes, Ordering::AcqRel);
+        self.messages.fetch_sub(messages, Ordering::AcqRel);
+        self.moved(before > bytes);
+    }
+
+    fn moved(&self, waits: bool) {
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = waits.then(Instant::now);
+    }
 }
 
 /// The request on whose stream a message came. Travels with the message as an extension of it.
 #[derive(Debug, Clone)]
 pub struct Stream(pub RequestId);
+
+/// The calls that were on their way when a request of the server came: one of them it belongs to, if to any. Travels with
+/// the message as an extension of it.
+#[derive(Debug, Clone, Default)]
+pub struct During(pub Vec<CallId>);
 
 /// What becomes of a message on its way to rmcp.
 pub(super) enum Screened {
@@ -116,10 +146,12 @@ impl Ledger {
             Incoming::Reply { id, outcome } => self.settle(&id, outcome),
             Incoming::Stray(error) => self.settle_stray(error),
             Incoming::Request { id, method, params } => {
-                let request = match method.as_str() {
+                let mut request = match method.as_str() {
                     "ping" => ServerRequest::PingRequest(PingRequest::default()),
                     _ => ServerRequest::CustomRequest(CustomRequest::new(method, params)),
                 };
+                let open = self.state().open.values().filter_map(|open| open.slot.as_ref()?.call()).collect();
+                request.extensions_mut().insert(During(open));
                 Some(JsonRpcMessage::Request(JsonRpcRequest::new(id, request)))
             }
             Incoming::Notice { method, params } => self.notice(&method, params),
@@ -231,6 +263,11 @@ impl Ledger {
         self.state().greeted.clone()
     }
 
+    /// Everything in it has been read: that there was one is all that is still asked.
+    pub fn trim_greeting(&self) {
+        self.state().greeted = Some(Arc::from(RawValue::NULL.to_owned()));
+    }
+
     /// From now on what happens is told to this channel.
     pub fn report_to(&self, happenings: mpsc::Sender<Happening>) {
         self.0.happenings.set(happenings).ok();
@@ -266,6 +303,12 @@ impl Ledger {
 
     pub(super) fn unread(&self) -> &Unread {
         &self.0.unread
+    }
+
+    /// Bytes of which the server has not taken one for this long. What was sent a moment ago does not count.
+    pub fn unread_for(&self, long: Duration) -> Option<usize> {
+        let since = (*self.0.unread.since.lock().unwrap_or_else(PoisonError::into_inner))?;
+        Some(self.unread_bytes()).filter(|bytes| *bytes > 0 && since.elapsed() >= long)
     }
 
     /// Bytes that wait for the server to read them.

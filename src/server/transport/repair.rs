@@ -71,6 +71,23 @@ pub fn id_of_cut_message(head: &[u8], tail: &[u8]) -> Option<RequestId> {
     id_at_the_start(head).or_else(|| id_at_the_end(tail))
 }
 
+/// What can be told of a message that no parser takes: half a character, a number beyond all bounds, a thousand levels.
+pub struct Outline {
+    pub id: RequestId,
+    /// It asks for something; otherwise it answers a request of ours.
+    pub is_request: bool,
+}
+
+/// The outline of a message, from its outer fields or, where it is cut, from how it begins and ends.
+pub fn outline(head: &[u8], tail: &[u8]) -> Option<Outline> {
+    if let Ok(Envelope { id: Some(Id::Known(id)), method, result, error, .. }) = serde_json::from_slice(trim(head)) {
+        return Some(Outline { id, is_request: method.is_some() || result.is_none() && error.is_none() });
+    }
+    let id = id_of_cut_message(head, tail)?;
+    let holds = |word: &[u8]| [head, tail].iter().any(|part| memchr::memmem::find(part, word).is_some());
+    Some(Outline { id, is_request: holds(b"\"method\"") || !holds(b"\"result\"") && !holds(b"\"error\"") })
+}
+
 fn read_text(text: &str) -> Reading {
     match text.as_bytes().first() {
         Some(b'{') => match stream(text) {
@@ -254,7 +271,11 @@ fn shallow(result: &RawValue) -> Result<Box<RawValue>, ErrorData> {
     if is_deeper_than(result.get().as_bytes(), DEEPEST) {
         return Err(ErrorData::parse_error(format!("answer is nested deeper than {DEEPEST} levels"), None));
     }
-    Ok(result.to_owned())
+    match crate::text::whole(result.get()) {
+        Cow::Borrowed(_) => Ok(result.to_owned()),
+        Cow::Owned(mended) => RawValue::from_string(mended)
+            .map_err(|error| ErrorData::parse_error(format!("answer cannot be read: {error}"), None)),
+    }
 }
 
 /// Takes an error in whatever form it comes: an object, one that lacks half of its fields, or just a text.

@@ -244,8 +244,7 @@ impl Outbox {
             );
             return Err(OpenError::Closed { message });
         }
-        unread.bytes.fetch_add(text.len(), Ordering::AcqRel);
-        unread.messages.fetch_add(1, Ordering::AcqRel);
+        unread.add(text.len());
         let closed = || OpenError::Closed { message: "the server has closed its input".to_owned() };
         self.sender.as_ref().ok_or_else(closed)?.send(text).map_err(|_| closed())
     }
@@ -271,8 +270,7 @@ async fn write_all(mut write: Writer, mut queue: mpsc::UnboundedReceiver<Vec<u8>
             // The reading side learns how the connection ended, and says so.
             return;
         }
-        ledger.unread().bytes.fetch_sub(text.len(), Ordering::AcqRel);
-        ledger.unread().messages.fetch_sub(messages, Ordering::AcqRel);
+        ledger.unread().taken(text.len(), messages);
     }
     write.shutdown().await.ok();
 }

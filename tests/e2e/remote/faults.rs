@@ -56,6 +56,56 @@ async fn a_429_says_how_long_to_wait() {
 }
 
 #[tokio::test]
+async fn a_503_that_says_when_to_come_again_is_believed() {
+    let server = Mock::start(|_| {
+        let mut response = answer(503, "", "");
+        response.headers_mut().insert("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT".parse().unwrap());
+        response
+    })
+    .await;
+    let said = connect(&server.url).await.unwrap_err();
+    assert_eq!(said, "503 service unavailable; the server asks to wait 0 s");
+}
+
+#[tokio::test]
+async fn a_303_is_no_reason_to_send_a_call_again() {
+    let server = Mock::start(|_| {
+        let mut response = answer(303, "", "");
+        response.headers_mut().insert("location", "/elsewhere".parse().unwrap());
+        response
+    })
+    .await;
+    let said = connect(&server.url).await.unwrap_err();
+    assert!(said.starts_with("HTTP 303 see other: "), "{said}");
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn a_first_answer_that_is_none_is_said_at_once() {
+    let wrong = r#"{"jsonrpc":"2.0","id":"somebody-else","result":{}}"#;
+    for (body, got) in [
+        ("", "an empty answer"),
+        ("xx", "“xx”, which is not whole JSON"),
+        (
+            r#"{"jsonrpc":"2.0","id":0,"result":{"#,
+            "“{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{”, which is not whole JSON",
+        ),
+        (wrong, "JSON that holds no answer to initialize"),
+    ] {
+        let server = Mock::start(move |_| answer(200, "application/json", body)).await;
+        let said = connect(&server.url).await.unwrap_err();
+        assert_eq!(said, format!("expected JSON or event stream, got {got} (captive portal?)"));
+    }
+    // The same on a stream, after a word that is no answer.
+    let notice = "data: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n";
+    for body in ["data: xx\n\n", notice] {
+        let server = Mock::start(move |_| answer(200, "text/event-stream", body)).await;
+        let said = connect(&server.url).await.unwrap_err();
+        assert!(said.starts_with("stream ended before the answer"), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn a_redirect_to_another_origin_is_not_followed_and_the_header_never_leaves() {
     let trap = Mock::start(|_| answer(200, "", "")).await;
     let elsewhere = trap.url.clone();

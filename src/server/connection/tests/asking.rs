@@ -93,6 +93,58 @@ async fn a_call_is_not_late_while_its_user_thinks_but_ends_with_its_server() {
     assert_eq!(started.elapsed().as_secs(), 200);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_question_stops_the_clock_of_its_own_call_and_goes_with_it() {
+    let host = Arc::new(FakeHost { elicits: true, silent: true, ..FakeHost::default() });
+    let (connection, mut fake, _) = connected_with(json!({ "tools": {} }), host).await;
+    let server = async {
+        let first = fake.expect("tools/call").await;
+        fake.line(r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"well?"}}"#).await;
+        fake.line(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).await;
+        assert_eq!(fake.hear().await["id"], 2);
+        (first, fake)
+    };
+    let first = call(&connection, "curious");
+    tokio::pin!(first);
+    let (request, mut fake) = tokio::select! {
+        _ = &mut first => panic!("ended before it was answered"),
+        met = server => met,
+    };
+    let second = async {
+        let started = Instant::now();
+        let other = ToolCall { id: CallId("2".into()), ..permitted("slow", json!({})).call().clone() };
+        let result = shown(connection.call(&Permitted::for_test(other), options()).await);
+        (result, started.elapsed())
+    };
+    let (result, took) = tokio::select! {
+        _ = &mut first => panic!("late while its user thinks"),
+        second = second => second,
+    };
+    assert_eq!(result.split(':').next(), Some("timeout"), "{result}");
+    assert!(took < Duration::from_secs(200), "{took:?}");
+    fake.expect("tools/call").await;
+    fake.expect("notifications/cancelled").await;
+    fake.reply(&request, json!({ "content": [] })).await;
+    first.await;
+    let withdrawn = fake.hear().await;
+    assert_eq!((&withdrawn["id"], &withdrawn["result"]["action"]), (&json!(1), &json!("cancel")));
+}
+
+#[tokio::test]
+async fn a_question_that_comes_right_before_the_answer_of_its_call_is_put_to_nobody_for_long() {
+    let host = Arc::new(FakeHost { elicits: true, silent: true, ..FakeHost::default() });
+    let (connection, mut fake, _) = connected_with(json!({ "tools": {} }), host).await;
+    let server = async {
+        let request = fake.expect("tools/call").await;
+        let question = r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"well?"}}"#;
+        let answer = json!({ "jsonrpc": "2.0", "id": request["id"], "result": { "content": [] } });
+        fake.say(format!("{question}\n{answer}\n")).await;
+    };
+    tokio::join!(call(&connection, "hasty"), server);
+    let withdrawn = fake.hear().await;
+    assert_eq!((&withdrawn["id"], &withdrawn["result"]["action"]), (&json!(1), &json!("cancel")));
+}
+
 #[tokio::test]
 async fn a_level_is_asked_for_where_the_server_can_log() {
     let (wire, mut fake) = Fake::wired(64 << 10);

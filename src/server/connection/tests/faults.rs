@@ -234,3 +234,16 @@ async fn a_server_in_the_editor_is_like_any_other_until_the_editor_goes() {
     let (results, ()) = tokio::join!(client, server);
     assert_eq!(results, (GOOD.to_owned(), "connection-failed: server `fake`: editor gone".to_owned()));
 }
+
+#[tokio::test]
+async fn half_a_character_in_a_result_costs_only_itself() {
+    let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
+    let server = async {
+        let request = fake.expect("tools/call").await;
+        let result = r#"{"content":[{"type":"text","text":"a\ud83db \ud83d\ude00"}]}"#;
+        fake.line(format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, request["id"])).await;
+    };
+    let (result, ()) = tokio::join!(call(&connection, "odd"), server);
+    let result: Value = serde_json::from_str(&result).unwrap();
+    assert_eq!(result["content"][0]["text"], "a\u{fffd}b 😀");
+}

@@ -187,3 +187,47 @@ async fn a_list_that_never_comes_ends_at_the_limit() {
     let error = lists.unwrap_err().to_string();
     assert_eq!(error, "server `fake` did not answer tools/list within 60 s (`timeout` sets this limit)");
 }
+
+#[tokio::test]
+async fn lists_take_no_more_memory_than_their_limit() {
+    let (wire, mut fake) = Fake::wired(256 << 10);
+    let (mut opening, _happenings) = opening();
+    Arc::make_mut(&mut opening.limits).list_bytes = 5 << 10;
+    let capabilities = json!({ "tools": {}, "prompts": {} });
+    let (connection, ()) = tokio::join!(Connection::open(wire, opening), fake.shake(capabilities));
+    let connection = connection.unwrap();
+    let big =
+        |name: &str| json!({ "name": name, "description": "x".repeat(1_500), "inputSchema": { "type": "object" } });
+    let server = async {
+        for _ in 0..2 {
+            let request = fake.hear().await;
+            match request["method"].as_str() {
+                Some("tools/list") => {
+                    let tools = [big("a"), big("b"), big("c")];
+                    fake.reply(&request, json!({ "tools": tools, "nextCursor": "never asked for" })).await;
+                }
+                _ => fake.reply(&request, json!({ "prompts": [] })).await,
+            }
+        }
+    };
+    let (lists, ()) = tokio::join!(connection.lists(), server);
+    let lists = lists.unwrap();
+    assert_eq!(names(&lists), "a b");
+    assert_eq!(
+        lists.warnings,
+        ["its lists take more than 5 KiB: the rest of tools/list is left out (`limits.list-bytes` sets this limit)"]
+    );
+}
+
+#[tokio::test]
+async fn prompts_and_resources_do_not_talk_without_end_either() {
+    let (connection, mut fake, _) = connected(json!({ "prompts": {} })).await;
+    let server = async {
+        let request = fake.expect("prompts/list").await;
+        let long = json!({ "name": "long", "title": "t".repeat(40 << 10), "description": "d" });
+        fake.reply(&request, json!({ "prompts": [long] })).await;
+    };
+    let (lists, ()) = tokio::join!(connection.lists(), server);
+    let title = lists.unwrap().prompts[0].raw["title"].as_str().unwrap().len();
+    assert_eq!(title, (32 << 10) + "…".len());
+}

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::super::net::{EVENT_STREAM, Events, JSON, RemoteError, Request, content_type};
 use super::session::{SESSION_ID, Session, pause};
 use super::{Line, Report, lock};
+use crate::text::{mask, one_line};
 
 /// Attempts in a row to go on with a stream that bring nothing.
 const RESUMES: u32 = 5;
@@ -66,7 +67,7 @@ impl Line {
                 let body = self.origin.read(answer).await?;
                 match self.hand_over(&body, &asked, report).await {
                     true => Ok(()),
-                    false => Err(RemoteError::NotMcp("JSON that holds no answer".to_owned())),
+                    false => Err(RemoteError::NotMcp(no_answer(&body, &asked.method))),
                 }
             }
             EVENT_STREAM => self.follow(answer, &asked, report).await,
@@ -126,14 +127,16 @@ impl Line {
             "tools/list" if asked.version.is_some() => {
                 let changed = lock(&self.tools).learn(text);
                 if let Some(changed) = changed {
-                    return self.outlet.answer(&changed, &asked.id).await;
+                    return self.outlet.answer(&changed, &asked.id).await.answered;
                 }
             }
             _ => {}
         }
-        let answered = self.outlet.answer(text, &asked.id).await;
-        report.message();
-        answered
+        let handed = self.outlet.answer(text, &asked.id).await;
+        if handed.any {
+            report.message();
+        }
+        handed.answered
     }
 
     /// Reads an event stream up to our answer.
@@ -183,7 +186,7 @@ impl Line {
             false => String::new(),
         };
         let said = serde_json::from_str::<Refusal>(&body).unwrap_or_default();
-        if said.id.as_ref().is_some_and(|id| !id.is_null()) && self.outlet.answer(&body, &asked.id).await {
+        if said.id.as_ref().is_some_and(|id| !id.is_null()) && self.outlet.answer(&body, &asked.id).await.answered {
             report.message();
             return Ok(());
         }
@@ -207,6 +210,17 @@ impl Line {
             return Err(RemoteError::SessionLost);
         }
         Err(RemoteError::status(status, said.error.as_ref().map_or("", |error| error.message.as_ref())))
+    }
+}
+
+/// What came in place of an answer, in words.
+fn no_answer(body: &str, method: &str) -> String {
+    match body.trim() {
+        "" => "an empty answer".to_owned(),
+        body if serde_json::from_str::<serde::de::IgnoredAny>(body).is_ok() => {
+            format!("JSON that holds no answer to {method}")
+        }
+        body => format!("“{}”, which is not whole JSON", one_line(&mask(body), 80)),
     }
 }
 

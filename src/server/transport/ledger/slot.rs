@@ -33,7 +33,7 @@ impl Slot {
         Self(Arc::new(Inner { progress, call: Some(call.clone()), ..Default::default() }))
     }
 
-    pub(super) fn call(&self) -> Option<CallId> {
+    pub fn call(&self) -> Option<CallId> {
         self.0.call.clone()
     }
 

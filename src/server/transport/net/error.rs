@@ -26,8 +26,8 @@ pub enum RemoteError {
     MoreRights(String),
     #[error("403 forbidden; the server knows you and says no, so check its headers or your account there")]
     Forbidden,
-    #[error("429 too many requests{}", waiting(*.0))]
-    Busy(Option<Duration>),
+    #[error("{status}{}", waiting(*.wait))]
+    Busy { status: &'static str, wait: Option<Duration> },
     #[error(
         "redirects to another host ({0}); it was not followed, put the new address into the config if you trust it"
     )]
@@ -95,7 +95,7 @@ impl From<RemoteError> for OpenError {
         let message = error.to_string();
         match error {
             RemoteError::NeedsAuth | RemoteError::MoreRights(_) => Self::NeedsAuth { challenge: None },
-            RemoteError::Busy(Some(after)) => Self::RetryAfter { after, message },
+            RemoteError::Busy { wait: Some(after), .. } => Self::RetryAfter { after, message },
             RemoteError::Address(_) | RemoteError::Forbidden | RemoteError::Redirect(_) => Self::Refused { message },
             RemoteError::Status { code: 400..500, .. } => Self::Refused { message },
             RemoteError::NotMcp(_) | RemoteError::TooLarge(_) | RemoteError::LargeHead | RemoteError::NoEndpoint(_) => {
@@ -104,7 +104,7 @@ impl From<RemoteError> for OpenError {
             RemoteError::StreamEnded | RemoteError::SessionLost | RemoteError::Closed => Self::Closed { message },
             RemoteError::Refused(_)
             | RemoteError::Unreachable(_)
-            | RemoteError::Busy(None)
+            | RemoteError::Busy { wait: None, .. }
             | RemoteError::Status { .. }
             | RemoteError::SlowHead(_) => Self::Io { message },
         }

@@ -31,6 +31,13 @@ pub struct Outlet {
     pub lost: Lost,
 }
 
+/// What a text held for the protocol.
+#[derive(Default)]
+pub struct Handed {
+    pub any: bool,
+    pub answered: bool,
+}
+
 /// Whether the connection is over, and why. The first reason counts.
 #[derive(Clone, Default)]
 pub struct Lost {
@@ -76,17 +83,18 @@ impl Outlet {
         }
     }
 
-    /// Hands over what `text` holds. True when the answer to `request` was among it.
-    pub async fn answer(&self, text: &str, request: &RequestId) -> bool {
-        let mut answered = false;
+    /// Hands over what `text` holds, and tells whether the answer to `request` was among it.
+    pub async fn answer(&self, text: &str, request: &RequestId) -> Handed {
+        let mut handed = Handed::default();
         for mut message in self.ledger.read(text.as_bytes()) {
-            answered |= answers(&message, request);
+            handed.any = true;
+            handed.answered |= answers(&message, request);
             if let ServerJsonRpcMessage::Request(asked) = &mut message {
                 asked.request.extensions_mut().insert(Stream(request.clone()));
             }
             self.put(message).await;
         }
-        answered
+        handed
     }
 
     /// Hands over what arrived without being asked for.

@@ -2,12 +2,14 @@
 //! it and nowhere else, and the token of a signed-in account is renewed once before the user is asked again.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use reqwest::header::{
     AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use reqwest::{Client, Method, Response, StatusCode};
+use time::macros::format_description;
+use time::{OffsetDateTime, PrimitiveDateTime};
 use url::Url;
 
 use super::{RemoteError, host_and_port, is_loopback, ready_tls};
@@ -104,6 +106,13 @@ impl Origin {
             if !answer.status().is_redirection() {
                 return Ok(answer);
             }
+            if answer.status() == StatusCode::SEE_OTHER && request.method != Method::GET {
+                // It says that the call was taken, and where to look: sent again, it would run twice.
+                return Err(RemoteError::status(
+                    answer.status(),
+                    "a redirect to another page is no answer of an MCP server",
+                ));
+            }
             let Some(location) = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok()) else {
                 return Err(RemoteError::status(answer.status(), "a redirect that leads nowhere"));
             };
@@ -153,12 +162,34 @@ impl Origin {
                 }
             }
             StatusCode::TOO_MANY_REQUESTS => {
-                let seconds = text(RETRY_AFTER).and_then(|value| value.trim().parse().ok());
-                Err(RemoteError::Busy(seconds.map(|seconds| Duration::from_secs(seconds).min(LONGEST_WAIT))))
+                let wait = text(RETRY_AFTER).and_then(|value| wait(value, SystemTime::now()));
+                Err(RemoteError::Busy { status: "429 too many requests", wait })
             }
+            // One that does not say when to come again may say something else, which the transport reads.
+            StatusCode::SERVICE_UNAVAILABLE => match text(RETRY_AFTER).and_then(|value| wait(value, SystemTime::now()))
+            {
+                Some(wait) => Err(RemoteError::Busy { status: "503 service unavailable", wait: Some(wait) }),
+                None => Ok(answer),
+            },
             _ => Ok(answer),
         }
     }
+}
+
+/// How long a server asks to be left alone: in seconds, or up to a moment.
+fn wait(said: &str, now: SystemTime) -> Option<Duration> {
+    let moment =
+        format_description!("[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT");
+    let said = said.trim();
+    let wait = match said.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let until = PrimitiveDateTime::parse(said, moment).ok()?.assume_utc();
+            // What has passed already is no wait at all.
+            Duration::try_from(until - OffsetDateTime::from(now)).unwrap_or_default()
+        }
+    };
+    Some(wait.min(LONGEST_WAIT))
 }
 
 /// The media type of an answer, without its parameters.
@@ -208,4 +239,20 @@ fn client(url: &Url) -> Result<Client, RemoteError> {
         builder = builder.tls_certs_only([]);
     }
     builder.build().map_err(|error| RemoteError::Address(format!("TLS is not available: {}", error.without_url())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_may_say_when_to_come_again_in_seconds_or_as_a_moment() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+        let wait = |said: &str| super::wait(said, now).map(|wait| wait.as_secs());
+        assert_eq!(wait(" 7 "), Some(7));
+        assert_eq!(wait("Sun, 06 Nov 1994 08:50:07 GMT"), Some(30));
+        assert_eq!(wait("Sun, 06 Nov 1994 08:00:00 GMT"), Some(0));
+        assert_eq!(wait("Sun, 06 Nov 2094 08:00:00 GMT"), Some(3_600));
+        assert_eq!(wait("soon"), None);
+    }
 }

@@ -1,0 +1,168 @@
+//! A text as it reads when its escapes are undone: `\u0074`, `\/` and `%74` all say a letter in another way, and a secret
+//! that is written so is a secret all the same.
+
+use std::ops::Range;
+
+/// How often escapes are looked for inside of escapes: JSON in a JSON string in an address.
+const ROUNDS: usize = 3;
+
+/// Whether `is_match` holds for the text in any reading.
+pub fn any(text: &str, is_match: impl Fn(&[u8]) -> bool) -> bool {
+    let mut read = text.as_bytes().to_vec();
+    for _ in 0..ROUNDS {
+        if !has_escapes(&read) {
+            return false;
+        }
+        read = undone(&read);
+        if is_match(&read) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The places in `text` that `find` names in its other readings.
+pub fn places(text: &str, find: impl Fn(&[u8]) -> Vec<Range<usize>>) -> Vec<Range<usize>> {
+    let mut readings = vec![text.as_bytes().to_vec()];
+    let mut all = Vec::new();
+    for round in 0..ROUNDS {
+        let Some(read) = readings.get(round).filter(|read| has_escapes(read)).map(|read| undone(read)) else { break };
+        let mut found = find(&read);
+        for before in readings.iter().rev() {
+            found.sort_by_key(|range| range.start);
+            found = written(before, &found);
+        }
+        all.extend(found);
+        readings.push(read);
+    }
+    let whole = |range: Range<usize>| text.floor_char_boundary(range.start)..text.ceil_char_boundary(range.end);
+    all.into_iter().map(whole).collect()
+}
+
+fn has_escapes(text: &[u8]) -> bool {
+    memchr::memchr2(b'\\', b'%', text).is_some()
+}
+
+fn undone(text: &[u8]) -> Vec<u8> {
+    let mut read = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(unit) = unit(text, at) {
+        read.extend_from_slice(unit.bytes.get(..unit.count).unwrap_or_default());
+        at += unit.length;
+    }
+    read
+}
+
+/// Where ranges of the undone text stand in the text itself. They come sorted by their start.
+fn written(text: &[u8], ranges: &[Range<usize>]) -> Vec<Range<usize>> {
+    // Ranges may overlap, so starts and ends are looked up by themselves, each in one walk.
+    let mut ends: Vec<usize> = ranges.iter().map(|range| range.end).collect();
+    ends.sort_unstable();
+    let starts: Vec<usize> = ranges.iter().map(|range| range.start).collect();
+    let starts = walk(text, &starts, |at, _| at);
+    let places = walk(text, &ends, |_, next| next);
+    let place = |range: &Range<usize>, start: usize| {
+        let end = ends.binary_search(&range.end).ok().and_then(|index| places.get(index).copied());
+        start..end.unwrap_or(text.len())
+    };
+    ranges.iter().zip(starts).map(|(range, start)| place(range, start)).collect()
+}
+
+/// For each sorted offset of the undone text, the unit that holds it (or, of an end, that comes up to it).
+fn walk(text: &[u8], offsets: &[usize], choose: impl Fn(usize, usize) -> usize) -> Vec<usize> {
+    let is_end = choose(0, 1) == 1;
+    let mut found = Vec::with_capacity(offsets.len());
+    let (mut at, mut read) = (0, 0);
+    for offset in offsets {
+        let mut place = text.len();
+        while let Some(unit) = unit(text, at) {
+            let behind = read + unit.count;
+            if if is_end { behind >= *offset } else { behind > *offset } {
+                place = choose(at, at + unit.length);
+                break;
+            }
+            read = behind;
+            at += unit.length;
+        }
+        found.push(place);
+    }
+    found
+}
+
+/// One byte, or one escape with what it stands for.
+struct Unit {
+    length: usize,
+    bytes: [u8; 4],
+    count: usize,
+}
+
+fn unit(text: &[u8], at: usize) -> Option<Unit> {
+    let first = *text.get(at)?;
+    let byte = |length: usize, byte: u8| Some(Unit { length, bytes: [byte, 0, 0, 0], count: 1 });
+    let rest = text.get(at + 1..).unwrap_or_default();
+    match (first, rest.first()) {
+        (b'%', _) => match hex(rest.get(..2)) {
+            Some(code) => byte(3, u8::try_from(code).unwrap_or(b'%')),
+            None => byte(1, first),
+        },
+        (b'\\', Some(b'u')) => match escaped(rest.get(1..).unwrap_or_default()) {
+            Some((c, length)) => {
+                let mut bytes = [0; 4];
+                let count = c.encode_utf8(&mut bytes).len();
+                Some(Unit { length: length + 2, bytes, count })
+            }
+            None => byte(1, first),
+        },
+        (b'\\', Some(next @ (b'/' | b'"' | b'\\' | b'\''))) => byte(2, *next),
+        (b'\\', Some(b'n')) => byte(2, b'\n'),
+        (b'\\', Some(b'r')) => byte(2, b'\r'),
+        (b'\\', Some(b't')) => byte(2, b'\t'),
+        _ => byte(1, first),
+    }
+}
+
+/// The character of `0074` or of `d83d\ude00`, and how long that is.
+fn escaped(digits: &[u8]) -> Option<(char, usize)> {
+    let high = hex(digits.get(..4))?;
+    if let Some(c) = char::from_u32(high) {
+        return Some((c, 4));
+    }
+    let low = hex(digits.get(4..).and_then(|rest| rest.strip_prefix(b"\\u")).and_then(|rest| rest.get(..4)))?;
+    let both = [u16::try_from(high).ok()?, u16::try_from(low).ok()?];
+    let c = char::decode_utf16(both).next()?.ok()?;
+    Some((c, 10))
+}
+
+fn hex(digits: Option<&[u8]>) -> Option<u32> {
+    let mut code = 0;
+    for digit in digits? {
+        code = code * 16 + char::from(*digit).to_digit(16)?;
+    }
+    Some(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marked(text: &str, word: &str) -> String {
+        let find = |read: &[u8]| -> Vec<Range<usize>> {
+            let read = String::from_utf8_lossy(read).into_owned();
+            read.match_indices(word).map(|(at, _)| at..at + word.len()).collect()
+        };
+        let found = any(text, |read| !find(read).is_empty());
+        let places = places(text, find);
+        assert_eq!(found, !places.is_empty());
+        places.iter().filter_map(|place| text.get(place.clone())).collect::<Vec<_>>().join(" | ")
+    }
+
+    #[test]
+    fn a_word_is_found_where_it_is_written_in_escapes() {
+        assert_eq!(marked(r#"{"a":"x tok\/en y"}"#, "tok/en"), r"tok\/en");
+        assert_eq!(marked(r#""\u0074\u006Fk/en","tok/e\u006e""#, "tok/en"), r"\u0074\u006Fk/en | tok/e\u006e");
+        assert_eq!(marked("a=%74%6f%6B/%65n&b", "tok/en"), "%74%6f%6B/%65n");
+        assert_eq!(marked(r#""{\"a\":\"tok\\\/en\"}""#, "tok/en"), r"tok\\\/en");
+        assert_eq!(marked(r"é\u00e9😀\ud83d\ude00 tok%2Fen", "é😀😀 tok/en"), r"\u00e9😀\ud83d\ude00 tok%2Fen");
+        assert_eq!(marked(r"100% sure \ \u00 \ud83d %zz tok", "tok/en"), "");
+    }
+}
