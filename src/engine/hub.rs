@@ -166,8 +166,8 @@ impl Hub {
         }
         // A policy widens for the servers of its file as their own levels do: what was trusted may not cover it. It may
         // also take a program away from everybody, and a folder that is gone takes its servers along.
-        let before = self.applied.clone();
-        let before = &before.config;
+        let applied = self.applied.clone();
+        let before = &applied.config;
         let other_ground = before.policies != loaded.config.policies || before.gone != loaded.config.gone;
         let untouched = |name: &ServerName| !steps.iter().any(|step| step.server() == name);
         for (name, definition) in loaded.config.servers.iter().filter(|(name, _)| other_ground && untouched(name)) {
