@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-pub use reader::World;
-use reader::{Reader, quoted};
+use reader::Reader;
+pub use reader::{World, quoted};
 pub use server::SURELY_MILLISECONDS;
 
 use super::Source;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::page::Page;
 use crate::config::problem::{Fix, TextEdit};
 use crate::config::shape::keys::{Role, SERVER};
-use crate::config::tree::{Kind, Node};
+use crate::config::tree::{Kind, Member, Node};
 use crate::config::{Problem, Span, edit};
 use crate::text::{Secret, one_line};
 
@@ -135,14 +135,19 @@ fn say_which(page: &Page<'_>, span: &Span) -> Vec<Fix> {
 
 /// The object whose member has its key here, and which of its members that is.
 fn member_at<'a>(node: &'a Node, span: &Span) -> Option<(&'a Node, usize)> {
+    member_where(node, span, &|member| member.key.span == *span)
+}
+
+/// The same for the member that fits, on the way to a place.
+fn member_where<'a>(node: &'a Node, span: &Span, fits: &dyn Fn(&Member) -> bool) -> Option<(&'a Node, usize)> {
     let around = |inner: &Node| inner.span.start <= span.start && span.end <= inner.span.end;
     match &node.kind {
         Kind::Object(members) => {
-            let here = members.iter().position(|member| member.key.span == *span);
+            let here = members.iter().position(fits);
             let below = || members.iter().find(|member| around(&member.value));
-            here.map(|index| (node, index)).or_else(|| member_at(&below()?.value, span))
+            here.map(|index| (node, index)).or_else(|| member_where(&below()?.value, span, fits))
         }
-        Kind::List(items) => member_at(items.iter().find(|item| around(item))?, span),
+        Kind::List(items) => member_where(items.iter().find(|item| around(item))?, span, fits),
         _ => None,
     }
 }

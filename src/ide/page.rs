@@ -47,10 +47,15 @@ impl<'a> Page<'a> {
         self.snapshot.servers.values().find(|view| view.definition.key.as_str() == name && self.defines(view))
     }
 
+    /// The workspace folder that the file belongs to.
+    fn folder(&self) -> Option<&'a Path> {
+        self.loaded.file(self.path).and_then(|file| file.source.folder.as_deref())
+    }
+
     /// Every live server that this file can speak of, by the name that it has here. One of its own workspace folder has
     /// its plain name, which goes on to mean it when other folders come and go.
     pub fn spoken_of(&self) -> impl Iterator<Item = (&'a ServerName, &'a Arc<ServerView>)> {
-        let own = self.loaded.file(self.path).and_then(|file| file.source.folder.as_deref());
+        let own = self.folder();
         self.snapshot.servers.values().filter_map(move |view| {
             let definition = &view.definition;
             match (own, definition.folder.as_deref()) {
@@ -69,7 +74,7 @@ impl<'a> Page<'a> {
 
     /// Whether names mean the same in both files: not in two workspace folders, each of which has servers of its own.
     pub fn speaks_with(&self, other: &File) -> bool {
-        let own = self.loaded.file(self.path).and_then(|file| file.source.folder.as_deref());
+        let own = self.folder();
         other.source.folder.is_none() || own.is_none() || other.source.folder.as_deref() == own
     }
 

@@ -74,6 +74,15 @@ impl Room {
     }
 }
 
+/// Makes a program that is an MCP server; it is there at once and whole.
+fn install(program: &Path) {
+    let made = program.with_extension("made");
+    let script = format!("#!/bin/sh\nexec '{}' demo-server\n", env!("CARGO_BIN_EXE_mcp-sidecar"));
+    std::fs::write(&made, script).unwrap();
+    std::fs::set_permissions(&made, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::rename(&made, program).unwrap();
+}
+
 fn own(server: Value) -> String {
     json!({ "servers": { "a": server } }).to_string()
 }
@@ -88,9 +97,7 @@ async fn a_program_that_is_missing_is_told_until_the_server_has_started_with_it(
     assert!(told["message"].as_str().unwrap().contains("is not there"), "{told:#}");
     let failed = room.told(&path, "connection-failed").await;
     assert!(failed["message"].as_str().unwrap().contains("server"), "with the reason: {failed:#}");
-    let script = format!("#!/bin/sh\nexec '{}' demo-server\n", env!("CARGO_BIN_EXE_mcp-sidecar"));
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    install(&program);
     let answer = room.run("mcp.server.restart", json!({ "server": "a" })).await;
     assert_eq!(answer["servers"][0]["status"], "connected", "{answer:#}");
     room.taken_back(&path, &["command-not-found", "connection-failed"]).await;
@@ -104,11 +111,7 @@ async fn a_program_that_comes_is_started_and_one_that_goes_is_told_without_anybo
     let mut room = Room::new(&own(json!({ "command": program })), "{}").await;
     let path = room.path.clone();
     room.told(&path, "connection-failed").await;
-    let script = format!("#!/bin/sh\nexec '{}' demo-server\n", env!("CARGO_BIN_EXE_mcp-sidecar"));
-    let made = folder.path().join("made");
-    std::fs::write(&made, script).unwrap();
-    std::fs::set_permissions(&made, std::fs::Permissions::from_mode(0o755)).unwrap();
-    std::fs::rename(&made, &program).unwrap();
+    install(&program);
     room.taken_back(&path, &["command-not-found", "connection-failed"]).await;
     // Answered when it has settled; one that starts already is left alone.
     let servers = room.run("mcp.server.start", json!({ "server": "a" })).await;

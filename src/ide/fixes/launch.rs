@@ -1,17 +1,16 @@
 //! What removes a problem with the way a server is reached.
 
-use serde_json::Value;
-
-use super::member_at;
+use super::{member_at, member_where};
 use crate::config::Span;
 use crate::config::problem::{Fix, TextEdit};
+use crate::config::shape::quoted;
 use crate::config::shape::words::words;
-use crate::config::tree::{Kind, Member, Node};
+use crate::config::tree::Member;
 use crate::ide::page::Page;
 
 /// A program with its arguments in one text: the arguments go where they belong.
 pub fn split_command(page: &Page<'_>, span: &Span) -> Option<Fix> {
-    let entry = holder(page.tree.root.as_ref()?, span)?;
+    let (entry, _) = member_where(page.tree.root.as_ref()?, span, &|member| member.value.span == *span)?;
     let command = entry.get("command").filter(|member| member.value.span == *span)?;
     let words = words(command.value.text()?)?;
     let (program, rest) = words.split_first().filter(|(_, rest)| !rest.is_empty())?;
@@ -60,21 +59,4 @@ fn gap(page: &Page<'_>, member: &Member) -> String {
         }
         _ => " ".to_owned(),
     }
-}
-
-/// The object that has a member with this value.
-fn holder<'a>(node: &'a Node, span: &Span) -> Option<&'a Node> {
-    let around = |inner: &Node| inner.span.start <= span.start && span.end <= inner.span.end;
-    match &node.kind {
-        Kind::Object(members) => {
-            let inner = &members.iter().find(|member| around(&member.value))?.value;
-            if inner.span == *span { Some(node) } else { holder(inner, span) }
-        }
-        Kind::List(items) => holder(items.iter().find(|item| around(item))?, span),
-        _ => None,
-    }
-}
-
-fn quoted(word: &str) -> String {
-    Value::from(word).to_string()
 }

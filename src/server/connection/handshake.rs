@@ -117,8 +117,9 @@ async fn begin(opening: Opening, ledger: Ledger, questions: Questions, era: Era,
 /// What a server says about itself is kept without secrets, and no longer than a description may be.
 fn fit(info: &mut PeerInfo, most: usize) {
     for words in [Some(&mut info.name), Some(&mut info.version), info.instructions.as_mut()].into_iter().flatten() {
-        lists::cut_text(words, most);
+        // Masked first: half a secret at the cut would not be known for one.
         *words = mask(words).into_owned();
+        lists::cut_text(words, most);
     }
     // Only what it can do is asked of the rest later on; the texts stand above.
     if let Value::Object(said) = Arc::make_mut(&mut info.raw) {
@@ -282,5 +283,14 @@ mod tests {
         assert!(info.instructions.is_some_and(|words| words.starts_with("use ••• x") && words.ends_with('…')));
         let raw = json!({ "capabilities": { "tools": { "listChanged": true } }, "serverInfo": { "name": "n •••" } });
         assert_eq!(*info.raw, raw);
+    }
+
+    #[test]
+    fn a_secret_that_the_cut_goes_through_is_masked_all_the_same() {
+        Secret::new("secret-at-the-cut");
+        let name = format!("{}secret-at-the-cut", "x".repeat(90));
+        let mut info = PeerInfo { name, ..PeerInfo::default() };
+        fit(&mut info, 100);
+        assert_eq!(info.name, format!("{}•••", "x".repeat(90)));
     }
 }
