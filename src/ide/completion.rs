@@ -12,6 +12,7 @@ mod variables;
 use super::page::Page;
 use crate::config::Span;
 use crate::config::problem::TextEdit;
+use crate::config::shape::quoted;
 use cursor::{Cursor, Hole};
 
 /// More than this nobody reads, and an answer must not take long; the editor asks again when more is typed.
@@ -102,11 +103,6 @@ impl Item {
         self.docs = Some(docs.into());
         self
     }
-}
-
-/// As it stands in a file.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 /// Text in a snippet that is nothing but text.

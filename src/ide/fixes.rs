@@ -4,11 +4,10 @@
 mod expansion;
 mod launch;
 
-use serde_json::Value;
-
 use super::page::Page;
 use crate::config::problem::{Fix, TextEdit};
 use crate::config::shape::keys::{Role, SERVER};
+use crate::config::shape::quoted;
 use crate::config::tree::{Kind, Member, Node};
 use crate::config::{Problem, Span, edit};
 use crate::text::{Secret, one_line};
@@ -55,7 +54,7 @@ pub fn secret(page: &Page<'_>, problem: &Problem) -> Option<Kept> {
     let (name, after) = new.get(before..)?.strip_prefix("${env:")?.split_once('}')?;
     let value = old.get(before..)?.strip_suffix(after)?;
     let written = format!("{}${{keyring:{name}}}{after}", old.get(..before)?);
-    let edit = TextEdit::replace(fix.span.clone(), Value::from(written).to_string());
+    let edit = TextEdit::replace(fix.span.clone(), quoted(&written));
     Some(Kept { name: name.to_owned(), value: Secret::new(value), edit })
 }
 

@@ -3,6 +3,7 @@
 use super::entry::Entry;
 use super::page::Page;
 use crate::config::problem::{Related, TextEdit};
+use crate::config::shape::quoted;
 use crate::config::shape::similar::nearest;
 use crate::config::tree::Node;
 use crate::config::{Definition, Launch, Problem, Span};
@@ -163,8 +164,7 @@ fn unknown(view: &ServerView, name: &str, place: &Span, before: &str) -> Option<
     Some(match nearest(name, &names) {
         Some(meant) => {
             let shown = one_line(meant, 64);
-            let edit =
-                TextEdit::replace(place.clone(), serde_json::Value::from(format!("{before}{meant}")).to_string());
+            let edit = TextEdit::replace(place.clone(), quoted(&format!("{before}{meant}")));
             problem.help(format!("did you mean `{shown}`?")).fix(format!("change to `{shown}`"), vec![edit])
         }
         None => problem,
