@@ -26,6 +26,7 @@ mod record;
 mod slot;
 pub mod snapshot;
 mod trust;
+pub mod turns;
 mod vault;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +34,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -43,13 +46,13 @@ use crate::model::{CallRecord, Error, LogLine, Requester, Result, ServerName};
 use crate::paths::Paths;
 use crate::policy::{Rules, SessionLevels, View, Views};
 use crate::secrets::Keyring;
+pub use crate::server::Action;
 use crate::server::Context;
 use crate::settings::{Settings, SettingsFile};
 use crate::store::{Health, Options, Store};
 use crate::text::Secret;
 use approvals::Approvals;
 use editors::Editors;
-pub use hub::Action;
 use hub::{Hub, Wish};
 use memory::LongMemory;
 use plan::Reload;
@@ -269,7 +272,7 @@ impl Engine {
         let folders: Vec<Arc<Path>> = folders.into_iter().map(Arc::from).collect();
         self.0.folders.send_replace(folders.clone());
         self.configure_store();
-        self.recall_switched_off().await;
+        self.apply_disabled().await.ok();
         let loaded = self.0.watcher.set_folders(folders).await;
         // Whoever asks next sees the servers of these folders.
         self.wish(|done| Wish::Reloaded { loaded, done }).await.ok();
@@ -378,10 +381,18 @@ impl Engine {
     }
 
     /// Sends the hub a wish and waits for its answer.
-    async fn wish<T>(&self, wish: impl FnOnce(oneshot::Sender<T>) -> Wish) -> Result<T> {
-        let gone = |_| Error::Io("the engine is leaving".to_owned());
+    async fn wish<T: Send + 'static>(&self, wish: impl FnOnce(oneshot::Sender<T>) -> Wish) -> Result<T> {
+        self.begin_wish(wish).await?.await
+    }
+
+    /// The same in two steps: it is queued when the first is done.
+    async fn begin_wish<T: Send + 'static>(
+        &self,
+        wish: impl FnOnce(oneshot::Sender<T>) -> Wish,
+    ) -> Result<BoxFuture<'static, Result<T>>> {
+        let gone = || Error::Io("the engine is leaving".to_owned());
         let (done, answer) = oneshot::channel();
-        self.0.wishes.send(wish(done)).await.map_err(|_| gone(()))?;
-        answer.await.map_err(|_| gone(()))
+        self.0.wishes.send(wish(done)).await.map_err(|_| gone())?;
+        Ok(async move { answer.await.map_err(|_| gone()) }.boxed())
     }
 }

@@ -131,6 +131,9 @@ impl Rules {
         let Some(rules) = self.servers.get(server) else { return ControlFlow::Continue(()) };
         let name: &str = &tool.name;
 
+        if rules.disabled.contains(name) {
+            visit(Said { level: Level::Disable, source: &self.disabled_by_user, ignored: None })?;
+        }
         for denied in rules.managed_denylist.iter().filter(|entry| entry.tool.is_match(name)) {
             visit(Said { level: Level::Deny, source: &denied.source, ignored: None })?;
         }

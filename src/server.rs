@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -52,6 +53,14 @@ pub enum Event {
     ResourceUpdated {
         uri: String,
     },
+}
+
+/// What a user does with a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    Start,
+    Stop,
+    Restart,
 }
 
 /// What every server of an engine shares.
@@ -208,19 +217,47 @@ impl Server {
 
     /// Starts it and answers when it has settled. A server that runs is left alone.
     pub async fn start(&self) -> Result<Arc<ServerState>> {
-        self.enabled()?;
-        self.settle(Wish::Start).await
+        Ok(self.begin_action(Action::Start)?.await)
     }
 
     /// Stops it and answers when its process is gone.
     pub async fn stop(&self) -> Result<Arc<ServerState>> {
-        self.settle(Wish::Stop).await
+        Ok(self.begin_action(Action::Stop)?.await)
     }
 
     /// Stops it, starts it with a clean slate, and answers when it has settled.
     pub async fn restart(&self) -> Result<Arc<ServerState>> {
-        self.enabled()?;
-        self.settle(Wish::Restart).await
+        Ok(self.begin_action(Action::Restart)?.await)
+    }
+
+    /// Queues an action at once, so that actions take effect in the order in which they were begun. The future ends when
+    /// the server has settled.
+    pub fn begin_action(&self, action: Action) -> Result<impl Future<Output = Arc<ServerState>> + Send + use<>> {
+        let (done, settled) = oneshot::channel();
+        let wish = match action {
+            Action::Start => Wish::Start(done),
+            Action::Stop => Wish::Stop(done),
+            Action::Restart => Wish::Restart(done),
+        };
+        if action != Action::Stop {
+            self.enabled()?;
+        }
+        self.0.wishes.try_send(wish).map_err(|error| match error {
+            TrySendError::Closed(_) => self.gone(),
+            TrySendError::Full(_) => Error::Connection {
+                server: self.name().clone(),
+                message: format!("{WISHES} requests to start or stop it are waiting already"),
+            },
+        })?;
+        let definition = self.0.trusted.definition();
+        let startup =
+            definition.spec.startup_timeout.unwrap_or(self.0.context.settings.borrow().servers.startup_timeout);
+        let server = self.clone();
+        Ok(async move {
+            // A server that is tried again and again has not settled, but nobody should wait for ever to hear that.
+            timeout(startup + SETTLING, settled).await.ok();
+            server.state()
+        })
     }
 
     /// Ends it for good, and returns when nothing of it is left.
@@ -232,17 +269,6 @@ impl Server {
     fn enabled(&self) -> Result<()> {
         let definition = self.0.trusted.definition();
         if definition.spec.enabled { Ok(()) } else { Err(actor::disabled(definition)) }
-    }
-
-    async fn settle(&self, wish: fn(oneshot::Sender<()>) -> Wish) -> Result<Arc<ServerState>> {
-        let (done, settled) = oneshot::channel();
-        self.0.wishes.send(wish(done)).await.map_err(|_| self.gone())?;
-        let definition = self.0.trusted.definition();
-        let startup =
-            definition.spec.startup_timeout.unwrap_or(self.0.context.settings.borrow().servers.startup_timeout);
-        // A server that is tried again and again has not settled, but nobody should wait for ever to hear that.
-        timeout(startup + SETTLING, settled).await.ok();
-        Ok(self.state())
     }
 
     /// The live connection; waits for one that is coming.

@@ -28,6 +28,7 @@ use crate::engine::Notice;
 use crate::engine::asking::Asker;
 use crate::engine::gate::{Outcome, Wish};
 use crate::engine::snapshot::ServerView;
+use crate::engine::turns::Turn;
 use crate::model::{CallId, Decision, Error, Result, ServerName, ToolId};
 use crate::server::connection::Progress;
 
@@ -213,6 +214,8 @@ impl Handler {
             workflow: None,
             timeout: None,
             progress: context.meta.get_progress_token().map(|_| reports),
+            // The calls of an agent are independent of each other.
+            turn: Turn::default(),
         };
         let engine = self.endpoint().engine.clone();
         let work = async move { engine.call_for(wish, asker).await }.boxed();

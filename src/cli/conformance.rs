@@ -19,6 +19,7 @@ use super::Status;
 use super::context::Context;
 use crate::engine::Engine;
 use crate::engine::edit::OnDisk;
+use crate::engine::turns::Turn;
 use crate::model::Result;
 use crate::paths::Paths;
 use crate::protocol::{self, commands::Command};
@@ -192,7 +193,7 @@ impl Scene {
     /// A command of the protocol, as every front says it.
     async fn run(&self, name: &str, params: Value) -> Result<Value> {
         let command = Command::parse(name, vec![params])?;
-        let answer = protocol::run::run(&self.engine, &OnDisk, command, None).await?;
+        let answer = protocol::run::run(&self.engine, &OnDisk, command, None, Turn::default()).await?;
         serde_json::from_str(answer.get()).map_err(|error| crate::model::Error::Io(error.to_string()))
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::snapshot::ServerView;
+use super::turns::Turn;
 use crate::config::expand::{self, Expanded, Reference, Values};
 use crate::config::spec::{Launch, OAuth};
 use crate::model::{Error, Result, ServerName};
@@ -14,28 +15,32 @@ use crate::text::Secret;
 
 impl Engine {
     /// Runs the whole flow in the user's browser, then starts the server anew.
-    pub async fn sign_in(&self, server: ServerName) -> Result<Arc<ServerView>> {
+    pub async fn sign_in(&self, server: ServerName, turn: Turn) -> Result<Arc<ServerView>> {
         let view = self.now().server(&server)?.clone();
         // An address of a project is not even looked up before the user has trusted it.
         view.usable().or_else(|error| match error {
             Error::NeedsAuth(_) => view.server.as_ref().ok_or(Error::NeedsTrust(server.clone())),
             error => Err(error),
         })?;
+        // The user may take minutes in the browser. A stop that comes meanwhile holds.
+        drop(turn);
         let (url, oauth, values) = self.address(&view)?;
         let hints = self.hints(&view, oauth.unwrap_or_default(), values).await?;
         let host = &self.0.context.host;
         oauth::sign_in(&server, url.reveal(), hints, host.tokens(), host.clone()).await?;
-        self.act(super::Action::Restart, Some(server.clone())).await?;
+        if self.now().server(&server)?.actions == view.actions {
+            self.act(super::Action::Restart, Some(server.clone()), Turn::default()).await?;
+        }
         self.now().server(&server).cloned()
     }
 
     /// Forgets the token, and the connection that was made with it.
-    pub async fn sign_out(&self, server: ServerName) -> Result<Arc<ServerView>> {
+    pub async fn sign_out(&self, server: ServerName, turn: Turn) -> Result<Arc<ServerView>> {
         let view = self.now().server(&server)?.clone();
         let (url, ..) = self.address(&view)?;
         oauth::sign_out(url.reveal(), self.0.context.host.tokens()).await?;
         if view.server.is_some() {
-            self.act(super::Action::Restart, Some(server.clone())).await?;
+            self.act(super::Action::Restart, Some(server.clone()), turn).await?;
         }
         self.now().server(&server).cloned()
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -14,21 +14,43 @@ use crate::model::{Decision, Error, Level, Result, ServerName, Timestamp, ToolId
 use crate::policy::permit::OnceUsed;
 use crate::policy::trust::real;
 use crate::policy::{Asked, Found, Grant, GrantScope, grants};
+use crate::server::connection::Sent;
 use crate::store::Saved;
 
-/// The tools whose `allow-once` of a file has been used in this session. A `std` lock for the same reason as the one
-/// of the approvals: private to this file, held for a look-up, never over an await.
-#[derive(Default)]
-pub struct Once(Mutex<BTreeSet<ToolId>>);
+/// The tools whose `allow-once` in a file has been used in this session, or is claimed by a call that is about to be
+/// sent. A `std` lock for the same reason as the one of the approvals: private to this file, held for a look-up, never
+/// over an await.
+#[derive(Clone, Default)]
+pub struct Once(Arc<Mutex<BTreeSet<ToolId>>>);
+
+/// The one call of an `allow-once`. Dropping it gives the call back, unless the call was sent.
+pub struct OnceClaim {
+    once: Once,
+    tool: ToolId,
+    pub sent: Sent,
+}
 
 impl Once {
     pub fn used(&self, tool: &ToolId) -> OnceUsed {
-        let used = self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(tool);
-        if used { OnceUsed::Yes } else { OnceUsed::No }
+        if self.lock().contains(tool) { OnceUsed::Yes } else { OnceUsed::No }
     }
 
-    pub fn use_up(&self, tool: &ToolId) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(tool.clone());
+    /// Claims the one call; `None` when another call has it.
+    pub fn claim(&self, tool: &ToolId) -> Option<OnceClaim> {
+        let claimed = self.lock().insert(tool.clone());
+        claimed.then(|| OnceClaim { once: self.clone(), tool: tool.clone(), sent: Sent::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeSet<ToolId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for OnceClaim {
+    fn drop(&mut self) {
+        if !self.sent.get() {
+            self.once.lock().remove(&self.tool);
+        }
     }
 }
 
@@ -82,7 +104,7 @@ impl Engine {
             tracing::warn!(tool = %offered.id, %why, "the answer holds only until the engine ends");
         }
         if decision == Decision::Disable {
-            self.set_session_level(offered.id.server.clone(), &offered.tool.name, Some(Level::Disable)).await?;
+            self.apply_disabled().await?;
         }
         Ok(())
     }
@@ -97,28 +119,21 @@ impl Engine {
 
     /// Takes one grant back, or all of them; how many those were.
     pub async fn revoke(&self, id: Option<&str>) -> Result<usize> {
-        for grant in self.switched_off().await.iter().filter(|grant| id.is_none_or(|id| grant.id == id)) {
-            self.set_session_level(grant.server.clone(), &grant.tool, None).await?;
-        }
-        match id {
-            None => Ok(self.0.store.revoke_grants().await),
-            Some(id) if self.0.store.revoke_grant(id).await => Ok(1),
-            Some(id) => Err(Error::NotFound(format!("no grant `{id}`; `mcp.grants` lists those there are"))),
-        }
+        let revoked = match id {
+            None => self.0.store.revoke_grants().await,
+            Some(id) if self.0.store.revoke_grant(id).await => 1,
+            Some(id) => return Err(Error::NotFound(format!("no grant has the id `{id}`"))),
+        };
+        self.apply_disabled().await?;
+        Ok(revoked)
     }
 
-    /// Tools that the user has switched off in this project, by an answer.
-    async fn switched_off(&self) -> Vec<Arc<Grant>> {
-        let mut grants = self.0.store.grants().await;
-        grants.retain(|grant| grant.scope == GrantScope::Disable);
-        grants
-    }
-
-    /// Puts what the user has switched off earlier in force again.
-    pub(super) async fn recall_switched_off(&self) {
-        for grant in self.switched_off().await {
-            self.set_session_level(grant.server.clone(), &grant.tool, Some(Level::Disable)).await.ok();
-        }
+    /// Hands the hub the tools that the user disabled in this project.
+    pub(super) async fn apply_disabled(&self) -> Result<()> {
+        let grants = self.0.store.grants().await;
+        let disabled = grants.iter().filter(|grant| grant.scope == GrantScope::Disable);
+        let tools = disabled.map(|grant| ToolId::new(grant.server.clone(), &grant.tool)).collect();
+        self.wish(|done| Wish::Disabled { tools, done }).await
     }
 
     /// Sets a level for this session only.

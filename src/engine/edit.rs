@@ -393,6 +393,7 @@ fn not_saved(definition: &Arc<Definition>) -> ServerView {
         switched_on: true,
         tools: Arc::default(),
         server: None,
+        actions: 0,
         remarks: vec!["its file is open in the editor and not saved yet".to_owned()],
     }
 }

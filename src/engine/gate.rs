@@ -12,10 +12,12 @@ use super::Engine;
 use super::approvals::{Answer, Approval, Silence};
 use super::asking::Asker;
 use super::change::{self, Change};
+use super::consent::OnceClaim;
 use super::record::Recording;
 use super::snapshot::{Offered, ServerView, Snapshot};
+use super::turns::Turn;
 use crate::model::{CallId, CallResult, Decision, Error, Level, Requester, Result, Status, ToolCall, ToolId, Waiting};
-use crate::policy::permit::{Consent, Permitted, Refusal, permit};
+use crate::policy::permit::{Consent, OnceUsed, Permitted, Refusal, permit};
 use crate::policy::{Found, Pin, Ruling, View};
 use crate::server::connection::{CallOptions, Progress};
 
@@ -32,6 +34,8 @@ pub struct Wish {
     pub workflow: Option<String>,
     pub timeout: Option<Duration>,
     pub progress: Option<mpsc::Sender<Progress>>,
+    /// Held until the call is ruled on, or has to wait for something else.
+    pub turn: Turn,
 }
 
 /// What came of a call that was let through and answered.
@@ -73,17 +77,30 @@ impl Engine {
         };
         // Dropped with this future: the caller has gone.
         let _caller = gone.drop_guard();
-        match tokio::spawn(passage.through()).await {
+        match tokio::spawn(passage.through(wish.turn)).await {
             Ok(outcome) => outcome,
             Err(_) => Err(Error::Io("the call ended by a fault of the sidecar; its log tells more".to_owned())),
         }
     }
 
-    /// The level for a call, all rules, grants and the session considered but the user's answer to it.
-    pub(super) fn rule(&self, view: &ServerView, offered: &Offered, arguments: Option<&Map<String, Value>>) -> Ruling {
+    /// What the rules say about a call. For `allow-once` that includes the claim on its one call: without a claim, the
+    /// user is asked.
+    fn rule(
+        &self,
+        view: &ServerView,
+        offered: &Offered,
+        arguments: &Map<String, Value>,
+        narrow: impl FnOnce(Ruling) -> Ruling,
+    ) -> (Ruling, Option<OnceClaim>) {
         let snapshot = self.now();
-        let ruling = snapshot.rules.rule(&offered.id.server, &offered.tool, arguments, view.standing());
-        ruling.in_session(self.0.once.used(&offered.id))
+        let ruling = narrow(snapshot.rules.rule(&offered.id.server, &offered.tool, Some(arguments), view.standing()));
+        if ruling.level != Level::AllowOnce {
+            return (ruling, None);
+        }
+        match self.0.once.claim(&offered.id) {
+            Some(claim) => (ruling, Some(claim)),
+            None => (ruling.in_session(OnceUsed::Yes), None),
+        }
     }
 }
 
@@ -100,12 +117,12 @@ struct Passage {
 }
 
 impl Passage {
-    async fn through(self) -> Result<Outcome> {
+    async fn through(self, turn: Turn) -> Result<Outcome> {
         let begun = Instant::now();
         let mut recording = Recording::new(&self.engine, &self.call);
         let gone = self.gone.clone();
         let outcome = tokio::select! {
-            outcome = self.walk(&mut recording) => outcome,
+            outcome = self.walk(&mut recording, Some(turn)) => outcome,
             () = gone.cancelled() => Err(Error::Cancelled),
         };
         let outcome = outcome.map(|(result, decision)| Outcome {
@@ -119,13 +136,14 @@ impl Passage {
         outcome
     }
 
-    async fn walk(&self, recording: &mut Recording) -> Result<(CallResult, &'static str)> {
+    async fn walk(&self, recording: &mut Recording, mut turn: Option<Turn>) -> Result<(CallResult, &'static str)> {
         let mut decision = self.decision;
         let mut shown: Option<Arc<Offered>> = None;
         for _ in 0..PATIENCE {
-            let (view, offered) = self.find().await?;
+            let (view, offered) = self.find(&mut turn).await?;
             self.check(&offered)?;
-            let ruling = self.view.narrow(self.engine.rule(&view, &offered, Some(&self.call.arguments)));
+            let (ruling, once) =
+                self.engine.rule(&view, &offered, &self.call.arguments, |ruling| self.view.narrow(ruling));
             let earlier = match ruling.level {
                 Level::RequireApproval => self.engine.grant_for(&view, &offered).await,
                 _ => Found::Nothing,
@@ -145,8 +163,9 @@ impl Passage {
                     if let Some(decision) = decision {
                         self.engine.remember(&view, &offered, decision).await?;
                     }
+                    turn.take();
                     recording.let_pass(&permitted);
-                    return self.send(&view, permitted, recording).await;
+                    return self.send(&view, permitted, once, recording).await;
                 }
                 Err(Refusal::Denied { decision, decided_by, error, .. }) => {
                     recording.refused(decision, &decided_by);
@@ -154,6 +173,7 @@ impl Passage {
                 }
                 Err(Refusal::Ask(_)) => {}
             }
+            turn.take();
             let before = shown.as_ref().map(|shown| shown.pin());
             match self.ask(&view, &offered, &earlier, before).await {
                 Asked::Answered(Answer::Decision { decision: answer, note }) => {
@@ -187,7 +207,7 @@ impl Passage {
     }
 
     /// The server and the tool. A server that is just starting gets its time, a lazy one is started.
-    async fn find(&self) -> Result<(Arc<ServerView>, Arc<Offered>)> {
+    async fn find(&self, turn: &mut Option<Turn>) -> Result<(Arc<ServerView>, Arc<Offered>)> {
         let ToolId { server, tool } = &self.call.tool;
         if !self.view.shows(&self.call.tool) {
             return Err(Error::NoTool { server: server.clone(), tool: tool.to_string() });
@@ -209,11 +229,13 @@ impl Passage {
             }
             match status {
                 Status::Pending(Waiting::Starting) => {
+                    turn.take();
                     // Bounded by the start's own limit: it ends in another status.
                     pictures.changed().await.map_err(|_| Error::Cancelled)?;
                 }
                 // One that somebody has stopped stays so: only who may start servers may start it again.
                 Status::Stopped if !woken && handle.as_ref().is_ok_and(|server| server.is_asleep()) => {
+                    turn.take();
                     handle?.start().await?;
                     self.engine.refresh().await?;
                     woken = true;
@@ -279,16 +301,17 @@ impl Passage {
         &self,
         view: &ServerView,
         permitted: Permitted,
+        once: Option<OnceClaim>,
         recording: &mut Recording,
     ) -> Result<(CallResult, &'static str)> {
         recording.before_sending().await?;
-        self.engine.0.once.use_up(&self.call.tool);
         let decision = permitted.decision();
         let _attending = self.asker.as_ref().map(|asker| self.engine.0.askers.attend(&self.call.id, asker));
         let options = CallOptions {
             timeout: self.engine.time_limit(view, self.call.timeout),
             max_timeout: self.engine.0.settings.borrow().servers.max_timeout,
             progress: self.progress.clone(),
+            sent: once.as_ref().map(|claim| claim.sent.clone()).unwrap_or_default(),
         };
         let result = view.usable()?.call(permitted, options).await?;
         Ok((result, decision))

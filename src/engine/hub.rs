@@ -19,9 +19,9 @@ use super::slot::Slot;
 use super::snapshot::Snapshot;
 use super::trust::{Judge, Verdict};
 use crate::config::{Config, Definition, Loaded};
-use crate::model::{Error, Level, Result, ServerName};
+use crate::model::{Error, Level, Result, ServerName, ToolId};
 use crate::policy::{Rules, SessionLevels};
-use crate::server::{Context, Event, Server};
+use crate::server::{Action, Context, Event, Server};
 
 /// How long a restarted server may take to leave before its successor starts beside it.
 const HANDOVER: Duration = Duration::from_millis(500);
@@ -50,6 +50,11 @@ pub enum Wish {
         level: Option<Level>,
         done: oneshot::Sender<()>,
     },
+    /// The tools that the user disabled in this project; the whole list.
+    Disabled {
+        tools: Vec<ToolId>,
+        done: oneshot::Sender<()>,
+    },
     /// Publish what the servers say now, then answer.
     Refresh {
         done: oneshot::Sender<()>,
@@ -71,13 +76,6 @@ pub enum Wish {
     Shutdown {
         done: oneshot::Sender<()>,
     },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    Start,
-    Stop,
-    Restart,
 }
 
 pub struct Hub {
@@ -344,6 +342,12 @@ impl Hub {
                 self.publish();
                 done.send(()).ok();
             }
+            Wish::Disabled { tools, done } => {
+                self.levels.set_disabled(tools);
+                self.rules = self.rules();
+                self.publish();
+                done.send(()).ok();
+            }
             Wish::ConsiderAll => {
                 let all: Vec<_> = self.slots.values().map(|slot| (slot.definition.clone(), slot.generation)).collect();
                 for (definition, generation) in all {
@@ -385,19 +389,14 @@ impl Hub {
             Some(name) => vec![name],
             None => self.slots.keys().cloned().collect(),
         };
-        let servers: Vec<Server> =
-            chosen.iter().filter_map(|name| self.slots.get(name).and_then(|slot| slot.server.clone())).collect();
-        // Without a server there is only a question that waits for its answer: trust.
+        // Queued here and not in the task below: a later command must not overtake an earlier one.
+        let settling: Vec<_> = chosen
+            .iter()
+            .filter_map(|name| self.slots.get_mut(name).and_then(|slot| slot.begin_action(action)))
+            .collect();
         let wishes = self.wishes.clone();
         self.tasks.spawn(async move {
-            let acts = servers.iter().map(|server| async move {
-                match action {
-                    Action::Start => server.start().await,
-                    Action::Stop => server.stop().await,
-                    Action::Restart => server.restart().await,
-                }
-            });
-            futures::future::join_all(acts).await;
+            futures::future::join_all(settling).await;
             let (fresh, refreshed) = oneshot::channel();
             wishes.send(Wish::Refresh { done: fresh }).await.ok();
             refreshed.await.ok();

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Engine;
-use super::hub::{Action, Wish};
+use super::hub::Wish;
 use super::snapshot::ServerView;
+use super::turns::Turn;
+use super::{Action, Engine};
 use crate::config::layers;
 use crate::model::{LogLine, Result, ServerName, Status};
 
@@ -23,9 +24,11 @@ pub struct SessionChange {
 
 impl Engine {
     /// Starts, stops or restarts one server or all; answered when they have settled.
-    pub async fn act(&self, action: Action, server: Option<ServerName>) -> Result<Vec<Arc<ServerView>>> {
+    pub async fn act(&self, action: Action, server: Option<ServerName>, turn: Turn) -> Result<Vec<Arc<ServerView>>> {
         let chosen = server.clone();
-        self.wish(|done| Wish::Act { action, server: chosen, done }).await??;
+        let settled = self.begin_wish(|done| Wish::Act { action, server: chosen, done }).await?;
+        drop(turn);
+        settled.await??;
         for view in self.now().select(server.as_ref())? {
             // It may have failed because what it starts is no longer what the user trusted: then it waits for that.
             if view.state.status == Status::Failed && view.definition.scope.needs_trust() {

@@ -8,7 +8,7 @@ use crate::config::{Definition, Launch};
 use crate::model::{ServerName, ServerState, Status, Tool, ToolId, Waiting};
 use crate::policy::trust::{Fingerprint, Question, Trusted};
 use crate::policy::{Rules, Standing, lookalike};
-use crate::server::{Context, Server};
+use crate::server::{Action, Context, Server};
 use crate::text::{hides_something, one_line, words_hide_something};
 
 pub struct Slot {
@@ -18,6 +18,8 @@ pub struct Slot {
     pub switched_on: bool,
     pub state: Arc<ServerState>,
     pub server: Option<Server>,
+    /// How many actions of the user it has seen.
+    actions: u64,
     /// A server that has lost its trust, to be ended by the hub.
     pub leaving: Option<Server>,
     /// Of the definition that was trusted; grants are bound to it.
@@ -58,6 +60,7 @@ impl Slot {
             switched_on,
             state: Arc::new(ServerState::new(status)),
             server: None,
+            actions: 0,
             leaving: None,
             fingerprint: None,
             trust,
@@ -67,6 +70,13 @@ impl Slot {
             tools: Arc::default(),
             remarks: Vec::new(),
         }
+    }
+
+    /// Passes on what the user wants of the server; the future ends when the server has settled. Before the definition
+    /// may start there is nothing to act on.
+    pub fn begin_action(&mut self, action: Action) -> Option<impl Future<Output = Arc<ServerState>> + Send + use<>> {
+        self.actions += 1;
+        self.server.as_ref()?.begin_action(action).ok()
     }
 
     pub fn is_judged(&self) -> bool {
@@ -174,6 +184,7 @@ impl Slot {
             switched_on: self.switched_on,
             tools: self.tools.clone(),
             server: self.server.clone(),
+            actions: self.actions,
             remarks: trouble.into_iter().chain(&self.remarks).cloned().collect(),
         })
     }

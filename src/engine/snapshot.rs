@@ -36,6 +36,8 @@ pub struct ServerView {
     pub tools: Arc<BTreeMap<Arc<str>, Arc<Offered>>>,
     /// Absent until the definition may be started.
     pub server: Option<Server>,
+    /// How many times the user has started, stopped or restarted it.
+    pub actions: u64,
     /// What the engine itself has to remark about it.
     pub remarks: Vec<String>,
 }

@@ -112,6 +112,7 @@ impl Fixture {
                 switched_on: true,
                 tools: Arc::new(tools.into_iter().flatten().map(offer).collect()),
                 server: None,
+                actions: 0,
                 remarks: Vec::new(),
             };
             servers.insert(name.clone(), Arc::new(view));

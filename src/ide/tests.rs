@@ -52,6 +52,7 @@ impl Scene {
             switched_on: true,
             tools: Arc::default(),
             server: None,
+            actions: 0,
             remarks: Vec::new(),
         };
         let servers =

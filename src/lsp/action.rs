@@ -14,6 +14,7 @@ use super::seat::Seat;
 use super::show;
 use crate::config::spec::{Action, ActionResult};
 use crate::engine::gate::Wish;
+use crate::engine::turns::Turn;
 use crate::ide::ordinary::{self, Surroundings};
 use crate::model::{Error, Requester, Result, ToolId};
 use crate::paths::read_file;
@@ -29,8 +30,15 @@ const LARGEST: usize = 16 << 20;
 const BUTTONS: usize = 20;
 
 /// Runs one; the answer is the tool's result, whatever else was done with it.
-pub async fn run(seat: &Seat, params: ActionRun, progress: Option<mpsc::Sender<Progress>>) -> Result<Answer> {
+pub async fn run(
+    seat: &Seat,
+    params: ActionRun,
+    progress: Option<mpsc::Sender<Progress>>,
+    turn: Turn,
+) -> Result<Answer> {
     let page = Page::open(seat, &params)?;
+    // Nothing waits while the user chooses a tool.
+    let turn = if params.action.is_some() { turn } else { Turn::default() };
     let (tool, arguments, result, title) = match &params.action {
         Some(title) => {
             let action = page.action(seat, title)?;
@@ -54,6 +62,7 @@ pub async fn run(seat: &Seat, params: ActionRun, progress: Option<mpsc::Sender<P
             workflow: None,
             timeout: None,
             progress,
+            turn,
         })
         .await?;
     let answer = ToolResult::new(&outcome)?;

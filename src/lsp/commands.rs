@@ -9,6 +9,7 @@ use super::editor::Editor;
 use super::guard::Reply;
 use super::seat::Seat;
 use super::{action, convert, edits, told};
+use crate::engine::turns::Turn;
 use crate::protocol;
 use crate::protocol::commands::Command;
 use crate::server::connection::Progress;
@@ -16,9 +17,10 @@ use crate::server::connection::Progress;
 /// How much progress of one call may wait for the editor to read it.
 const REPORTS: usize = 64;
 
-/// Runs one command; dropping the future cancels it.
-pub async fn run(seat: Arc<Seat>, params: Value) -> Reply {
+/// Runs one command when its turn comes; dropping the future cancels it.
+pub async fn run(seat: Arc<Seat>, params: Value, turn: impl Future<Output = Turn>) -> Reply {
     seat.settled().await;
+    let turn = turn.await;
     let name = params.get("command").and_then(Value::as_str).unwrap_or_default();
     let arguments = params.get("arguments").and_then(Value::as_array).cloned().unwrap_or_default();
     let command = Command::parse(name, arguments).map_err(|error| convert::error(&error))?;
@@ -30,11 +32,11 @@ pub async fn run(seat: Arc<Seat>, params: Value) -> Reply {
     });
     let (progress, reporting) = reports.unzip();
     let answer = match command {
-        Command::ActionRun(params) => action::run(&seat, params, progress).await,
+        Command::ActionRun(params) => action::run(&seat, params, progress, turn).await,
         Command::EditApply(params) => edits::apply(&seat, params).await,
         Command::SecretKeep(params) => edits::keep(&seat, params).await,
         Command::TemplateInsert(params) => edits::insert(&seat, params).await,
-        command => protocol::run::run(&seat.engine, &*seat, command, progress).await,
+        command => protocol::run::run(&seat.engine, &*seat, command, progress, turn).await,
     };
     if let Some(reporting) = reporting {
         // The end of the progress comes before the answer, as the order of events is.

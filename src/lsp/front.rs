@@ -29,6 +29,7 @@ use super::seat::Seat;
 use super::{aside, ask, commands, convert, diagnostics, health, publish, refresh, sdk};
 use crate::engine::Engine;
 use crate::engine::editors::Attachment;
+use crate::engine::turns::Turns;
 
 /// Looking up a few settings is a matter of milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -37,6 +38,8 @@ pub struct Front {
     seat: Arc<Seat>,
     service: LspService<Backend>,
     state: State,
+    /// Commands take effect in the order in which they arrive.
+    turns: Turns,
     /// The editor's place in the engine, from `initialized` on.
     attachment: Option<Attachment>,
     /// What runs for as long as the editor is there.
@@ -55,7 +58,7 @@ impl Front {
         let seat = Arc::new(Seat::new(engine, editor));
         // The socket of tower-lsp's own transport is not used: `Editor` is the way to the editor.
         let (service, _socket) = LspService::new(|_| Backend::new(seat.clone()));
-        Self { seat, service, state: State::New, attachment: None, tasks: JoinSet::new() }
+        Self { seat, service, state: State::New, turns: Turns::default(), attachment: None, tasks: JoinSet::new() }
     }
 }
 
@@ -69,7 +72,8 @@ impl guard::Front for Front {
                 params = Some(json!({ "capabilities": {} }));
             }
             ("workspace/executeCommand", State::Running) => {
-                return commands::run(self.seat.clone(), params.unwrap_or_default()).boxed();
+                let turn = self.turns.queue();
+                return commands::run(self.seat.clone(), params.unwrap_or_default(), turn).boxed();
             }
             ("mcp/sdk/message", State::Running) => {
                 let reply = sdk::message(self.attachment.as_ref(), &params.unwrap_or_default());

@@ -1,7 +1,7 @@
 //! The rules of all files, made ready: globs and regular expressions are compiled and sorted by server once per
 //! load, so that ruling on a call looks at little and allocates less.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub struct Rules {
     pub(super) servers: BTreeMap<ServerName, ServerRules>,
     commands: Vec<Commands>,
     built_in: Arc<str>,
+    /// The source of a ruling on a disabled tool.
+    pub(super) disabled_by_user: Arc<str>,
 }
 
 /// What is said about the tools of one server.
@@ -27,6 +29,8 @@ pub(super) struct ServerRules {
     pub managed: bool,
     pub managed_denylist: Vec<Listed>,
     pub denylist: Vec<Listed>,
+    /// Tools that the user disabled with an answer. Taking rights away comes first.
+    pub disabled: BTreeSet<String>,
     pub session: ToolRules,
     pub tools: ToolRules,
     pub allowlist: Vec<Listed>,
@@ -100,7 +104,12 @@ impl Rules {
                 Some(Commands { programs, source: voice_source(voice, None, "policy.commands") })
             })
             .collect();
-        Self { servers, commands, built_in: "built-in default".into() }
+        Self {
+            servers,
+            commands,
+            built_in: "built-in default".into(),
+            disabled_by_user: "your answer `disable`".into(),
+        }
     }
 
     pub(super) fn fallback(&self) -> Ruling {
@@ -140,6 +149,7 @@ impl ServerRules {
             managed: definition.scope == Scope::Managed,
             managed_denylist: denied(&mut config.policies.iter().filter(managed)),
             denylist: denied(&mut config.policies.iter().filter(|voice| !managed(voice))),
+            disabled: session.disabled_of(&definition.name),
             session: ToolRules::new(session.of(&definition.name), Counts::Always, &ground, &|pattern| {
                 format!("session level {name}.{pattern}").into()
             }),

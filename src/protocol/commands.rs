@@ -77,6 +77,32 @@ commands! {
     "mcp.template.insert" => TemplateInsert(TemplateInsert),
 }
 
+impl Command {
+    /// Whether it changes nothing, so that later commands need not wait for it.
+    pub fn only_reads(&self) -> bool {
+        matches!(
+            self,
+            Self::Servers(_)
+                | Self::ServerTest(_)
+                | Self::ServerLogs(_)
+                | Self::Tools(_)
+                | Self::Policies(_)
+                | Self::Resources(_)
+                | Self::ResourceRead(_)
+                | Self::Prompts(_)
+                | Self::PromptGet(_)
+                | Self::Complete(_)
+                | Self::Approvals(_)
+                | Self::Grants(_)
+                | Self::Config(_)
+                | Self::Templates(_)
+                | Self::Calls(_)
+                | Self::Metrics(_)
+                | Self::Doctor(_)
+        )
+    }
+}
+
 #[derive(Debug, Clone, Deserialize)]
 pub struct Nothing {}
 

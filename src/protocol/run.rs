@@ -18,6 +18,7 @@ use crate::config::interop::ImportWish;
 use crate::engine::edit::{Edited, Pages};
 use crate::engine::gate::Wish;
 use crate::engine::snapshot::{Offered, ServerView};
+use crate::engine::turns::Turn;
 use crate::engine::{Action, Engine};
 use crate::model::{Error, Requester, RequesterKind, Result, ServerName, ToolId};
 use crate::server::connection::Progress;
@@ -31,13 +32,18 @@ const LINES: usize = 200;
 /// What a command came to, as it goes on the wire.
 pub type Answer = Box<RawValue>;
 
-/// Carries a command out. `pages` are the files that the asker has open, `progress` gets what a running tool reports.
+/// Carries a command out. `pages` are the files that the asker has open, `progress` gets what a running tool reports,
+/// and later commands of the same connection wait for `turn`.
 pub async fn run(
     engine: &Engine,
     pages: &dyn Pages,
     command: Command,
     progress: Option<mpsc::Sender<Progress>>,
+    turn: Turn,
 ) -> Result<Answer> {
+    // What only reads waits for the changes before it, and nothing waits for it. A change holds its turn until it is
+    // made; one that takes long gives it back as soon as its order is settled.
+    let turn = if command.only_reads() { Turn::default() } else { turn };
     match command {
         Command::ServerAdd(params) => {
             let inputs = params.inputs.unwrap_or_default();
@@ -62,18 +68,18 @@ pub async fn run(
             let snapshot = engine.now();
             wire_one("servers", statuses(snapshot.select(params.server.as_ref())?))
         }
-        Command::ServerStart(params) => act(engine, Action::Start, params).await,
-        Command::ServerStop(params) => act(engine, Action::Stop, params).await,
-        Command::ServerRestart(params) => act(engine, Action::Restart, params).await,
+        Command::ServerStart(params) => act(engine, Action::Start, params, turn).await,
+        Command::ServerStop(params) => act(engine, Action::Stop, params, turn).await,
+        Command::ServerRestart(params) => act(engine, Action::Restart, params, turn).await,
         Command::ServerToggle(params) => one(engine.toggle(params.server, params.enabled).await?),
         Command::ServerTrust(params) => one(engine.trust(params.server, params.trusted).await?),
-        Command::ServerAuth(params) if params.sign_out => one(engine.sign_out(params.server).await?),
-        Command::ServerAuth(params) => one(engine.sign_in(params.server).await?),
+        Command::ServerAuth(params) if params.sign_out => one(engine.sign_out(params.server, turn).await?),
+        Command::ServerAuth(params) => one(engine.sign_in(params.server, turn).await?),
         Command::ServerLogs(params) => wire_one("lines", engine.logs(&params.server, params.limit.unwrap_or(LINES))?),
         Command::ServerTest(params) => test(engine, params).await,
         Command::ServersSet(params) => wire(&engine.set_session(params.servers).await?),
         Command::Tools(params) => tools(engine, &params).await,
-        Command::ToolCall(params) => call(engine, params, progress).await,
+        Command::ToolCall(params) => call(engine, params, progress, turn).await,
         Command::Policies(params) => policies(engine, params).await,
         Command::Resources(params) => resources(engine, params.server.as_ref()),
         Command::ResourceRead(params) => read_resource(engine, params).await,
@@ -149,11 +155,11 @@ fn with_unsaved(mut answer: Value, files: &[PathBuf]) -> Result<Answer> {
     wire(&answer)
 }
 
-async fn act(engine: &Engine, action: Action, params: commands::ServerOrAll) -> Result<Answer> {
+async fn act(engine: &Engine, action: Action, params: commands::ServerOrAll, turn: Turn) -> Result<Answer> {
     if params.server.is_none() && !params.all {
         return Err(Error::InvalidParams("name a `server`, or say `all: true`".to_owned()));
     }
-    let views = engine.act(action, params.server).await?;
+    let views = engine.act(action, params.server, turn).await?;
     wire_one("servers", statuses(views.iter().collect()))
 }
 
@@ -181,7 +187,12 @@ async fn tools(engine: &Engine, params: &commands::Tools) -> Result<Answer> {
     wire_one("tools", tools)
 }
 
-async fn call(engine: &Engine, params: commands::ToolCall, progress: Option<mpsc::Sender<Progress>>) -> Result<Answer> {
+async fn call(
+    engine: &Engine,
+    params: commands::ToolCall,
+    progress: Option<mpsc::Sender<Progress>>,
+    turn: Turn,
+) -> Result<Answer> {
     let tool = ToolId::parse(&params.tool).ok_or_else(|| {
         Error::InvalidParams(format!("`{}` is no tool; a tool is named mcp__server__tool", params.tool))
     })?;
@@ -194,6 +205,7 @@ async fn call(engine: &Engine, params: commands::ToolCall, progress: Option<mpsc
             workflow: params.workflow,
             timeout: params.timeout_ms.map(Duration::from_millis),
             progress,
+            turn,
         })
         .await
         .map_err(|error| error.in_call(&tool))?;

@@ -28,6 +28,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::client::{Client, Questions};
 use super::host::Host;
+pub use super::transport::ledger::Sent;
 use super::transport::ledger::{Ledger, Slot};
 use crate::model::{CallResult, Error, PeerInfo, Result, ServerName};
 use crate::policy::permit::Permitted;
@@ -92,6 +93,8 @@ pub struct CallOptions {
     /// With progress, it may take this long.
     pub max_timeout: Duration,
     pub progress: Option<mpsc::Sender<Progress>>,
+    /// Set once the request is on its way.
+    pub sent: Sent,
 }
 
 impl Connection {
@@ -132,7 +135,7 @@ impl Connection {
             params.input_responses = input.responses.take();
             params.request_state = input.state.take();
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-            let slot = Slot::of_call(options.progress.clone(), &call.id);
+            let slot = Slot::of_call(options.progress.clone(), &call.id, options.sent.clone());
             let raw = match self.exchange(request, &what, &patience, slot).await {
                 Ok(raw) => raw,
                 Err(failure) => return Err(self.after_pages(failure, &call.id).await),

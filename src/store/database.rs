@@ -15,7 +15,8 @@ const BUSY: Duration = Duration::from_secs(5);
 const CHECKED_BYTES: u64 = 16 << 20;
 
 /// Step n brings a file from version n to n + 1. Steps are only ever added.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = [
+    "
     CREATE TABLE trust (
         project TEXT NOT NULL, server TEXT NOT NULL, decision TEXT NOT NULL CHECK (decision IN ('trusted', 'denied')),
         fingerprint TEXT NOT NULL, time INTEGER NOT NULL,
@@ -38,7 +39,18 @@ const STEPS: [&str; 1] = ["
         launch TEXT NOT NULL, what TEXT NOT NULL, value TEXT NOT NULL, time INTEGER NOT NULL,
         PRIMARY KEY (launch, what)
     ) STRICT;
-"];
+",
+    // A grant can disable a tool, too. Which scopes exist is checked when a row is read, so that a new one needs no new format.
+    "
+    CREATE TABLE grants_2 (
+        id TEXT PRIMARY KEY, server TEXT NOT NULL, tool TEXT NOT NULL, scope TEXT NOT NULL,
+        project TEXT, fingerprint TEXT, pin TEXT NOT NULL, definition TEXT NOT NULL, since INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO grants_2 SELECT id, server, tool, scope, project, fingerprint, pin, definition, since FROM grants;
+    DROP TABLE grants;
+    ALTER TABLE grants_2 RENAME TO grants;
+",
+];
 
 /// An open database, and what had to be done for it.
 pub struct Opened {
@@ -89,7 +101,10 @@ fn connect(files: &Files) -> Result<Connection, Failure> {
     }
     let done = usize::try_from(version).unwrap_or(usize::MAX);
     if done > STEPS.len() {
-        return Err(Failure::Unusable(format!("it was written by a newer version (format {version})")));
+        // Its decisions still count for the newer version, which may run again any time.
+        return Err(Failure::Elsewhere(format!(
+            "it was written by a newer version of mcp-sidecar (format {version}); update this one to use it"
+        )));
     }
     if std::fs::metadata(&files.database).is_ok_and(|found| found.len() <= CHECKED_BYTES) {
         let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;

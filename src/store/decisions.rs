@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, ErrorCode, Row, params};
 
 use crate::model::{ServerName, Timestamp};
 use crate::policy::Pin;
@@ -115,7 +115,25 @@ fn read_grant(row: &Row<'_>) -> rusqlite::Result<Option<Grant>> {
 }
 
 impl Change {
-    pub fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
+    /// Writes this change inside a transaction that it shares with others. A row that the database rejects costs only
+    /// this change: it is left out, and the reason returned.
+    pub fn write_alone(&self, connection: &Connection) -> rusqlite::Result<Option<String>> {
+        connection.execute_batch("SAVEPOINT change")?;
+        let rejected = match self.write(connection) {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
+                connection.execute_batch("ROLLBACK TO change")?;
+                Some(error.to_string())
+            }
+            written => {
+                written?;
+                None
+            }
+        };
+        connection.execute_batch("RELEASE change")?;
+        Ok(rejected)
+    }
+
+    fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
         match self {
             Self::Trust(key, fingerprint) => {
                 let text = serde_json::to_string(fingerprint).unwrap_or_default();

@@ -35,6 +35,8 @@ pub struct Owner {
     connection: Option<Connection>,
     /// Decisions and records that the file does not have yet.
     unsaved: Vec<Change>,
+    /// Decisions that the database refuses to store; they hold until the process ends.
+    rejected: Vec<Change>,
     unwritten: Vec<FinishedCall>,
     retry: Duration,
     /// When a batch was last written.
@@ -51,6 +53,7 @@ impl Owner {
             shared,
             connection: None,
             unsaved: Vec::new(),
+            rejected: Vec::new(),
             unwritten: Vec::new(),
             retry: FIRST_RETRY,
             written: Instant::now(),
@@ -128,7 +131,7 @@ impl Owner {
         };
         match read {
             Ok(mut decisions) => {
-                self.unsaved.iter().for_each(|change| decisions.apply(change));
+                self.rejected.iter().chain(&self.unsaved).for_each(|change| decisions.apply(change));
                 self.shared.publish(decisions);
                 self.shared.seen.store(version, Ordering::Release);
             }
@@ -154,24 +157,37 @@ impl Owner {
             return Ok(());
         }
         let changes = std::mem::take(&mut self.unsaved);
-        let saved = self.write("FULL", |transaction| changes.iter().try_for_each(|change| change.write(transaction)));
-        match &saved {
-            Ok(()) => {
-                let seen = self.shared.seen.load(Ordering::Acquire);
-                if let Err(error) = self.shared.files.announce() {
-                    tracing::warn!(%error, "other engines are not told of this decision");
-                }
-                // Grown by our own byte alone: the picture is complete. Otherwise another engine has decided, too.
-                if self.shared.files.version() == seen + 1 {
-                    self.shared.seen.store(seen + 1, Ordering::Release);
-                } else {
-                    self.reload();
-                }
-            }
+        let written = self.write("FULL", |transaction| {
+            changes.iter().map(|change| change.write_alone(transaction)).collect::<rusqlite::Result<Vec<_>>>()
+        });
+        let results = match written {
+            Ok(results) => results,
             // A broken file may have been replaced in the meantime, with the picture's decisions in line already.
-            Err(_) => self.unsaved.splice(0..0, changes).for_each(drop),
+            Err(why) => {
+                self.unsaved.splice(0..0, changes).for_each(drop);
+                return Err(why);
+            }
+        };
+        let mut outcome = Ok(());
+        for (change, rejected) in changes.into_iter().zip(results) {
+            outcome = rejected.map_or(Ok(()), Err);
+            if let Err(why) = &outcome {
+                self.rejected.push(change);
+                self.fail(format!("a decision cannot be written to the state database: {why}"));
+            }
         }
-        saved
+        let seen = self.shared.seen.load(Ordering::Acquire);
+        if let Err(error) = self.shared.files.announce() {
+            tracing::warn!(%error, "other engines are not told of this decision");
+        }
+        // Grown by our own byte alone: the picture is complete. Otherwise another engine has decided, too.
+        if self.shared.files.version() == seen + 1 {
+            self.shared.seen.store(seen + 1, Ordering::Release);
+        } else {
+            self.reload();
+        }
+        // That of the last change, which is the decision that was just made.
+        outcome
     }
 
     /// Writes what waits. Says when to try again, if something is left.
@@ -293,6 +309,9 @@ impl Owner {
 
     fn recovered(&mut self) {
         self.retry = FIRST_RETRY;
+        if !self.rejected.is_empty() {
+            return;
+        }
         if self.shared.health.send_if_modified(|health| health.problem.take().is_some()) {
             tracing::info!("the state database works again");
         }

@@ -200,11 +200,6 @@ async fn nobody_else_can_read_the_files() {
 
 #[tokio::test]
 async fn a_file_that_is_not_ours_is_set_aside_and_never_overwritten() {
-    let newer = |path: &Path| {
-        let connection = rusqlite::Connection::open(path).unwrap();
-        connection.pragma_update(None, "application_id", 0x6d63_7073).unwrap();
-        connection.pragma_update(None, "user_version", 99).unwrap();
-    };
     let stranger = |path: &Path| {
         rusqlite::Connection::open(path).unwrap().execute_batch("CREATE TABLE mine (a)").unwrap();
     };
@@ -222,8 +217,7 @@ async fn a_file_that_is_not_ours_is_set_aside_and_never_overwritten() {
         fs::write(path, bytes).unwrap();
     };
     type Make<'a> = &'a dyn Fn(&Path);
-    let cases: [(&str, Make<'_>); 4] =
-        [("newer", &newer), ("stranger", &stranger), ("garbage", &garbage), ("damaged", &damaged)];
+    let cases: [(&str, Make<'_>); 3] = [("stranger", &stranger), ("garbage", &garbage), ("damaged", &damaged)];
     for (name, make) in cases {
         let (_keep, path) = folder();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -238,6 +232,114 @@ async fn a_file_that_is_not_ours_is_set_aside_and_never_overwritten() {
         let kept = aside.iter().any(|path| fs::read(path).unwrap() == before);
         assert!(kept, "{name}: {aside:?}");
     }
+}
+
+/// A database as version 0.1.0 made it, with one grant in it.
+fn first_format(path: &Path) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection
+        .execute_batch(
+            "CREATE TABLE trust (
+                 project TEXT NOT NULL, server TEXT NOT NULL,
+                 decision TEXT NOT NULL CHECK (decision IN ('trusted', 'denied')),
+                 fingerprint TEXT NOT NULL, time INTEGER NOT NULL, PRIMARY KEY (project, server, decision)
+             ) STRICT;
+             CREATE TABLE grants (
+                 id TEXT PRIMARY KEY, server TEXT NOT NULL, tool TEXT NOT NULL,
+                 scope TEXT NOT NULL CHECK (scope IN ('project', 'always')),
+                 project TEXT, fingerprint TEXT, pin TEXT NOT NULL, definition TEXT NOT NULL, since INTEGER NOT NULL
+             ) STRICT;
+             CREATE TABLE calls (
+                 id INTEGER PRIMARY KEY, call_id TEXT NOT NULL, project TEXT NOT NULL, time INTEGER NOT NULL,
+                 server TEXT NOT NULL, tool TEXT NOT NULL, requester TEXT NOT NULL, workflow TEXT,
+                 decision TEXT NOT NULL, decided_by TEXT NOT NULL,
+                 finished INTEGER NOT NULL, success INTEGER NOT NULL, error TEXT, duration_us INTEGER NOT NULL,
+                 arguments TEXT, result TEXT
+             ) STRICT;
+             CREATE INDEX calls_by_tool ON calls (project, server, tool);
+             CREATE TABLE remembered (
+                 launch TEXT NOT NULL, what TEXT NOT NULL, value TEXT NOT NULL, time INTEGER NOT NULL,
+                 PRIMARY KEY (launch, what)
+             ) STRICT;
+             INSERT INTO grants VALUES ('old', 's', 'kept', 'always', NULL, NULL, 'p', 'd', 1);
+             PRAGMA application_id = 1835233395;
+             PRAGMA user_version = 1;",
+        )
+        .unwrap();
+}
+
+#[tokio::test]
+async fn every_decision_survives_a_restart_also_in_a_database_of_the_first_format() {
+    for old in [false, true] {
+        let (_keep, path) = folder();
+        if old {
+            first_format(&path);
+        }
+        let first = store(&path).await;
+        for decision in Decision::ALL {
+            if GrantScope::of(decision).is_some() {
+                assert_eq!(first.add_grant(grant(decision.as_str(), decision)).await, Saved::ToDisk, "{decision:?}");
+            }
+        }
+        assert_eq!(first.distrust(key(), &fingerprint("b")).await, Saved::ToDisk);
+        assert_eq!(problem(&first), None);
+        drop(first);
+
+        let second = store(&path).await;
+        let mut kept: Vec<String> =
+            second.grants().await.iter().map(|grant| format!("{} {}", grant.tool, grant.level())).collect();
+        kept.sort();
+        let mut expected = vec!["allow-always allow-always", "allow-project allow-project", "disable disable"];
+        expected.extend(old.then_some("kept allow-always"));
+        assert_eq!(kept, expected);
+        assert_eq!(second.decisions().await.trust[&key()].denied.as_deref(), Some("b"));
+        assert_eq!(integrity(&path), "ok");
+    }
+}
+
+#[tokio::test]
+async fn one_decision_that_the_database_rejects_does_not_hold_up_the_others() {
+    let (_keep, path) = folder();
+    let first = store(&path).await;
+    first
+        .run(|owner| {
+            owner.connected(|connection| {
+                connection.execute_batch(
+                    "CREATE TRIGGER reject BEFORE INSERT ON grants WHEN NEW.tool = 'rejected'
+                        BEGIN SELECT RAISE(ABORT, 'rejected by a test'); END",
+                )
+            })
+        })
+        .await
+        .unwrap()
+        .unwrap();
+    let rejected = first.add_grant(grant("rejected", Decision::AllowAlways)).await;
+    assert!(matches!(&rejected, Saved::InMemory(why) if why.contains("rejected by a test")), "{rejected:?}");
+    assert!(found(&first, "rejected", "/work").await, "it holds until the engine ends");
+    assert_eq!(first.add_grant(grant("accepted", Decision::AllowAlways)).await, Saved::ToDisk);
+    assert!(problem(&first).is_some(), "the user is told that one decision is not on disk");
+    drop(first);
+    let second = store(&path).await;
+    assert_eq!((found(&second, "accepted", "/work").await, found(&second, "rejected", "/work").await), (true, false));
+}
+
+#[tokio::test]
+async fn a_database_of_a_newer_version_is_left_alone() {
+    let (_keep, path) = folder();
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    {
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        connection.pragma_update(None, "application_id", 0x6d63_7073).unwrap();
+        connection.pragma_update(None, "user_version", 99).unwrap();
+    }
+    let before = fs::read(&path).unwrap();
+    let store = store(&path).await;
+    let told = problem(&store).unwrap_or_default();
+    assert!(told.contains("newer version of mcp-sidecar"), "{told}");
+    assert!(matches!(store.trust(key(), fingerprint("a")).await, Saved::InMemory(_)));
+    drop(store);
+    assert_eq!(fs::read(&path).unwrap(), before);
 }
 
 #[tokio::test]

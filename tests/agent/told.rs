@@ -133,7 +133,7 @@ async fn a_server_that_was_restarted_tells_of_changes_all_the_same() {
     let mut agent = host.agent().await;
     agent.ask(1, "resources/list", json!({})).await;
     assert!(agent.ask(2, "resources/subscribe", json!({ "uri": "demo://notes" })).await["result"].is_object());
-    host.engine.act(Action::Restart, Some(ServerName::new("demo").unwrap())).await.unwrap();
+    host.engine.act(Action::Restart, Some(ServerName::new("demo").unwrap()), Default::default()).await.unwrap();
     // The new process hears of it a moment later; until then a change tells nobody.
     for id in 3.. {
         agent.call(id, "demo__take_note", json!({ "text": "x" })).await;

@@ -8,6 +8,7 @@
     reason = "a test that cannot go on should say so at once"
 )]
 
+mod consent;
 mod contract;
 mod diagnostics;
 mod documents;

@@ -125,6 +125,7 @@ async fn a_call_of_an_agent_is_denied_when_the_last_editor_goes() {
         workflow: None,
         timeout: None,
         progress: None,
+        turn: Default::default(),
     };
     let mut questions = engine.approvals().subscribe();
     let call = tokio::spawn(async move { engine.call(wish).await });

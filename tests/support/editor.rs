@@ -130,13 +130,19 @@ impl TestEditor {
         id
     }
 
+    /// The answer to a request, where it has arrived.
+    pub fn answered(&mut self, id: i64) -> Option<Result<Value, Value>> {
+        let mut answer = self.answers.remove(&id)?;
+        Some(match answer.get("error") {
+            Some(error) => Err(error.clone()),
+            None => Ok(answer["result"].take()),
+        })
+    }
+
     pub async fn answer(&mut self, id: i64) -> Result<Value, Value> {
         loop {
-            if let Some(mut answer) = self.answers.remove(&id) {
-                return match answer.get("error") {
-                    Some(error) => Err(error.clone()),
-                    None => Ok(answer["result"].take()),
-                };
+            if let Some(answer) = self.answered(id) {
+                return answer;
             }
             self.take_in(&format!("the answer to request {id}")).await;
         }

@@ -11,6 +11,7 @@ use super::{Failure, News, Question, shell_words};
 use crate::engine::Engine;
 use crate::engine::edit::OnDisk;
 use crate::engine::editors::{Abilities, Attachment, Editor};
+use crate::engine::turns::Turn;
 use crate::model::{Error, Result, ServerName};
 use crate::protocol::{self, commands::Command};
 use crate::server::connection::Progress;
@@ -22,7 +23,8 @@ pub(super) async fn run(
     progress: Option<mpsc::Sender<Progress>>,
 ) -> Result<Value, Failure> {
     let command = Command::parse(name, vec![params]).map_err(Failure::from)?;
-    let answer = protocol::run::run(engine, &OnDisk, command, progress).await.map_err(Failure::from)?;
+    let answer =
+        protocol::run::run(engine, &OnDisk, command, progress, Turn::default()).await.map_err(Failure::from)?;
     serde_json::from_str(answer.get()).map_err(|error| Error::Io(error.to_string()).into())
 }
 

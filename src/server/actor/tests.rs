@@ -24,8 +24,12 @@ fn names(state: &crate::model::ServerState) -> Vec<String> {
 }
 
 async fn run(server: &Server, tool: &str) -> Result<CallResult> {
-    let options =
-        CallOptions { timeout: Duration::from_secs(60), max_timeout: Duration::from_secs(600), progress: None };
+    let options = CallOptions {
+        timeout: Duration::from_secs(60),
+        max_timeout: Duration::from_secs(600),
+        progress: None,
+        sent: Default::default(),
+    };
     server.call(call(tool), options).await
 }
 
@@ -98,8 +102,12 @@ async fn a_server_that_works_on_a_call_is_not_pinged_to_death() {
     let busy = Fake { ignores_pings: true, ..Fake::with(&["hang"]) };
     let mut stage = stage([Meets::Server(busy)]);
     stage.until_status("connected").await;
-    let options =
-        CallOptions { timeout: Duration::from_secs(300), max_timeout: Duration::from_secs(300), progress: None };
+    let options = CallOptions {
+        timeout: Duration::from_secs(300),
+        max_timeout: Duration::from_secs(300),
+        progress: None,
+        sent: Default::default(),
+    };
     let error = stage.server.call(call("hang"), options).await.unwrap_err();
     assert_eq!(error.kind(), "timeout");
     assert_eq!(stage.server.state().status, Status::Connected);

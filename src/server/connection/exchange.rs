@@ -60,6 +60,7 @@ impl Connection {
         let call = slot.call();
         let started = Instant::now();
         let mut handle = peer.send_cancellable_request(request, options).await?;
+        slot.mark_sent();
         let mut abandoned = Abandoned { connection: self, id: Some(handle.id.clone()) };
         let latest = after(started, patience.most);
         let timer = tokio::time::sleep_until(latest.min(after(started, patience.idle)));

@@ -158,7 +158,12 @@ fn permitted(tool: &str, arguments: Value) -> Permitted {
 }
 
 fn options() -> CallOptions {
-    CallOptions { timeout: Duration::from_secs(60), max_timeout: Duration::from_secs(600), progress: None }
+    CallOptions {
+        timeout: Duration::from_secs(60),
+        max_timeout: Duration::from_secs(600),
+        progress: None,
+        sent: Default::default(),
+    }
 }
 
 /// What comes of a call: its result as text, or the error as people see it.

@@ -27,7 +27,7 @@ use super::{Happening, greeting};
 use crate::model::{CallId, ServerName};
 use crate::text::{mask, one_line};
 
-pub use slot::Slot;
+pub use slot::{Sent, Slot};
 use state::{Kind, Open, State};
 
 /// Broken bytes before the first message after which a peer is taken for something other than MCP.

@@ -1,5 +1,6 @@
 //! Where the answer to one request is put as it came.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use serde_json::value::RawValue;
@@ -8,6 +9,16 @@ use tokio::time::Instant;
 
 use crate::model::CallId;
 use crate::server::transport::Progress;
+
+/// Whether a call has been sent to its server. Shared between the caller and the connection.
+#[derive(Debug, Clone, Default)]
+pub struct Sent(Arc<AtomicBool>);
+
+impl Sent {
+    pub fn get(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
 
 /// The place of one answer. Travels with its request as an extension of it, so that it is known to the wire before
 /// the first byte is sent.
@@ -19,6 +30,7 @@ struct Inner {
     raw: OnceLock<Box<RawValue>>,
     progress: Option<mpsc::Sender<Progress>>,
     call: Option<CallId>,
+    sent: Sent,
     /// `std`, private to this file, held for a copy only.
     heard: Mutex<Option<Instant>>,
 }
@@ -29,8 +41,13 @@ impl Slot {
     }
 
     /// The place of the answer to a call.
-    pub fn of_call(progress: Option<mpsc::Sender<Progress>>, call: &CallId) -> Self {
-        Self(Arc::new(Inner { progress, call: Some(call.clone()), ..Default::default() }))
+    pub fn of_call(progress: Option<mpsc::Sender<Progress>>, call: &CallId, sent: Sent) -> Self {
+        Self(Arc::new(Inner { progress, call: Some(call.clone()), sent, ..Default::default() }))
+    }
+
+    /// The request is on its way to the server.
+    pub fn mark_sent(&self) {
+        self.0.sent.0.store(true, Ordering::Release);
     }
 
     pub fn call(&self) -> Option<CallId> {
