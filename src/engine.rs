@@ -152,8 +152,10 @@ impl Engine {
         let vault = Vault::new(keyring);
         vault.keyring().allow_file(settings.secrets.file);
         let memory = Arc::new(LongMemory::new(store.clone()));
-        let judge = Arc::new(trust::Judge::new(store.clone(), approvals.clone(), watcher.subscribe()));
+        let judge =
+            Arc::new(trust::Judge::new(store.clone(), approvals.clone(), watcher.subscribe(), folders.subscribe()));
         let host = host::EngineHost {
+            paths: paths.clone(),
             approvals: approvals.clone(),
             editors: editors.clone(),
             askers: askers.clone(),

@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy;
+use sha2::{Digest, Sha256};
 
 pub use read::{Unreadable, read_file};
 
@@ -86,6 +87,22 @@ impl Paths {
 
     pub fn logs_dir(&self) -> PathBuf {
         self.state_dir.join("logs")
+    }
+
+    /// The folder that a server of the user runs in: one for each workspace and server. It is never emptied by us.
+    pub fn private_folder(&self, workspace: Option<&Path>, server: &str) -> PathBuf {
+        let workspace = match workspace {
+            Some(folder) => {
+                let real = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
+                let name: String = real.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+                let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
+                let digest = Sha256::digest(real.as_os_str().as_encoded_bytes());
+                let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+                format!("{name}-{digest}")
+            }
+            None => "no-workspace".to_owned(),
+        };
+        self.state_dir.join("servers").join(workspace).join(server)
     }
 }
 

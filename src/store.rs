@@ -326,6 +326,16 @@ impl Store {
         self.run(move |owner| owner.recall(&launch, what)).await.ok().flatten()
     }
 
+    /// Whether the user still has to be told that their own servers run in private folders now. Asking marks it as told.
+    pub async fn take_private_folders_notice(&self) -> bool {
+        let taken = self.run(|owner| {
+            owner.write("NORMAL", |transaction| {
+                transaction.execute("DELETE FROM notices WHERE name = ?1", [database::PRIVATE_FOLDERS])
+            })
+        });
+        matches!(taken.await, Ok(Ok(1..)))
+    }
+
     async fn save(&self, change: Change) -> Saved {
         match self.run(move |owner| owner.save(change)).await {
             Ok(saved) => saved,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub use environment::{child_environment, harmless, is_passed_on, parse_env_file, snapshot};
 pub use template::{Piece, Reference, pieces};
 
-use super::spec::{Launch, OAuth, Remote, Stdio};
+use super::spec::{Definition, Launch, OAuth, Remote, Stdio};
 use crate::text::Secret;
 
 /// A default inside a default inside a default…: enough for any file that a person wrote.
@@ -24,9 +24,32 @@ pub struct Values {
     /// The environment of the engine; see [`snapshot`].
     pub environment: BTreeMap<String, String>,
     pub workspace_folder: Option<PathBuf>,
+    /// Where a program runs whose entry has no `cwd`; what `${cwd}` means, and where a relative `cwd` starts.
+    pub run_folder: Option<PathBuf>,
+    /// Where a relative `envFile` starts.
+    pub env_file_folder: Option<PathBuf>,
     pub user_home: Option<PathBuf>,
     pub inputs: BTreeMap<String, Secret>,
     pub keyring: BTreeMap<String, Secret>,
+}
+
+impl Values {
+    /// The environment of this process and the folders of a definition. `workspace` is the open folder; `run_folder` is
+    /// where a program of the user runs. A program of a project runs in the folder of that project.
+    pub fn of(definition: &Definition, workspace: Option<&Path>, run_folder: Option<PathBuf>) -> Self {
+        let environment = snapshot();
+        let user_home = environment.get("HOME").or_else(|| environment.get("USERPROFILE")).map(Into::into);
+        let own = definition.folder.as_deref().map(Path::to_path_buf);
+        let beside = || definition.file.as_deref().and_then(Path::parent).map(Path::to_path_buf);
+        Self {
+            environment,
+            workspace_folder: own.clone().or_else(|| workspace.map(Path::to_path_buf)),
+            run_folder: own.clone().or(run_folder.clone()),
+            env_file_folder: own.or_else(beside).or(run_folder),
+            user_home,
+            ..Self::default()
+        }
+    }
 }
 
 /// A launch with every reference replaced, ready for its transport.
@@ -46,7 +69,7 @@ pub struct Program {
     pub args: Vec<Secret>,
     /// From `envFile`, then `env`; `None` unsets. [`child_environment`] puts it over the safe list.
     pub env: BTreeMap<String, Option<Secret>>,
-    /// Where it runs: `cwd`, else the workspace folder, else the home folder.
+    /// Where it runs: `cwd`, else [`Values::run_folder`].
     pub cwd: Option<PathBuf>,
     pub inherit_env: bool,
 }
@@ -103,7 +126,7 @@ pub fn references_in(text: &str) -> Vec<Reference> {
 pub fn env_file(launch: &Launch, values: &Values) -> Result<Option<PathBuf>, ExpandError> {
     let Launch::Stdio(Stdio { env_file: Some(written), .. }) = launch else { return Ok(None) };
     let path = text(written, values)?;
-    Ok(Some(resolve(&path, values)))
+    Ok(Some(resolve(&path, values.env_file_folder.as_deref(), values)))
 }
 
 /// Puts the values in. `env_file_text` is what the file of [`env_file`] holds.
@@ -142,9 +165,9 @@ fn program(stdio: &Stdio, values: &Values, env_file_text: Option<&str>) -> Resul
             if path.is_empty() {
                 return Err(ExpandError::EmptyCwd);
             }
-            Some(resolve(&path, values))
+            Some(resolve(&path, values.run_folder.as_deref(), values))
         }
-        None => values.workspace_folder.clone().or_else(|| values.user_home.clone()),
+        None => values.run_folder.clone(),
     };
     Ok(Program {
         command: text(&stdio.command, values)?,
@@ -205,7 +228,7 @@ fn look_up(reference: &Reference, values: &Values, depth: usize) -> Result<Strin
             .unwrap_or_default(),
         Reference::UserHome => shown(values.user_home.as_deref().ok_or(ExpandError::NoHome)?),
         Reference::PathSeparator => std::path::MAIN_SEPARATOR.to_string(),
-        Reference::Cwd => shown(folder("cwd")?),
+        Reference::Cwd => shown(values.run_folder.as_deref().ok_or(ExpandError::NoFolder("cwd"))?),
         Reference::Input(id) => {
             values.inputs.get(id).ok_or_else(|| ExpandError::NoInput(id.clone()))?.reveal().to_owned()
         }
@@ -216,12 +239,12 @@ fn look_up(reference: &Reference, values: &Values, depth: usize) -> Result<Strin
     })
 }
 
-/// `~/` and relative paths are seen from the home and the workspace folder.
-pub fn resolve(path: &str, values: &Values) -> PathBuf {
+/// Resolves `~/` against the home folder, and any other relative path against `base`.
+pub fn resolve(path: &str, base: Option<&Path>, values: &Values) -> PathBuf {
     let home = values.user_home.as_deref();
     match (path.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest),
-        _ => match values.workspace_folder.as_deref().or(home) {
+        _ => match base.or(home) {
             Some(folder) => folder.join(path),
             None => PathBuf::from(path),
         },

@@ -1,7 +1,6 @@
 //! Signing in at a server and out again. The flow is the server module's; which address, and where tokens are kept, is
 //! said here.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::Engine;
@@ -57,9 +56,8 @@ impl Engine {
         // Headers may refer to what only a start asks for; the address alone is needed here.
         let mut bare = remote.clone();
         bare.headers.clear();
-        let environment = expand::snapshot();
-        let folder = definition.folder.as_deref().map(Path::to_path_buf);
-        let values = Values { environment, workspace_folder: folder, ..Values::default() };
+        let roots = self.0.context.host.roots();
+        let values = Values::of(definition, roots.first().map(|root| &**root), None);
         let expanded =
             expand::expand(&Launch::Http(bare), &values, None).map_err(|error| Error::Io(error.to_string()))?;
         let Expanded::Http(endpoint) = expanded else { return Err(local()) };

@@ -1,6 +1,6 @@
 //! What servers may ask of the engine: roots, questions to the user, sampling, secrets, a browser.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -18,6 +18,7 @@ use crate::config::Definition;
 use crate::config::shape::secrets::is_named;
 use crate::config::spec::{Input, InputKind};
 use crate::model::{CallId, Error, Requester, Result, ServerName, Timestamp};
+use crate::paths::Paths;
 use crate::secrets::{input_name, keyring_name};
 use crate::server::host::{Host, Tunnel};
 use crate::server::oauth::TokenStore;
@@ -29,6 +30,7 @@ const WORDS: usize = 8_000;
 
 #[derive(Clone)]
 pub struct EngineHost {
+    pub paths: Paths,
     pub approvals: Approvals,
     pub editors: Editors,
     pub askers: Askers,
@@ -42,6 +44,11 @@ pub struct EngineHost {
 impl Host for EngineHost {
     fn roots(&self) -> Vec<Arc<Path>> {
         self.folders.borrow().clone()
+    }
+
+    fn private_folder(&self, server: &ServerName) -> PathBuf {
+        let workspace = self.folders.borrow().first().cloned();
+        self.paths.private_folder(workspace.as_deref(), server.as_str())
     }
 
     fn can_sample(&self) -> bool {

@@ -11,7 +11,7 @@ use super::Engine;
 use super::consent::Granted;
 use super::snapshot::{Offered, ServerView};
 use super::trust::Verdict;
-use crate::config::{Definition, layers};
+use crate::config::{Definition, Launch, layers};
 use crate::model::{CallRecord, Error, Level, Requester, Result, Scope, ServerName, Status, Timestamp, millis};
 use crate::policy::trust::Trusted;
 use crate::policy::{HiddenRule, Ruling};
@@ -151,18 +151,31 @@ impl Engine {
     }
 
     /// The same for a definition that stands in no file. Whoever sends it has it before his eyes.
+    /// The servers that changed their working folder with this version, for the user to be told once. Empty when they
+    /// know, or when there is nothing to tell.
+    pub async fn moved_to_private_folders(&self) -> Vec<ServerName> {
+        let moved = |definition: &&Arc<Definition>| {
+            let launches = [Some(&definition.spec.launch), definition.spec.fallback.as_ref()];
+            let moved = |launch: &Launch| matches!(launch, Launch::Stdio(stdio) if stdio.cwd.is_none());
+            definition.folder.is_none() && launches.into_iter().flatten().any(moved)
+        };
+        let loaded = self.loaded().borrow().clone();
+        let servers: Vec<_> = loaded.config.servers.values().filter(moved).map(|server| server.name.clone()).collect();
+        let told = !servers.is_empty() && !self.0.store.take_private_folders_notice().await;
+        if told { Vec::new() } else { servers }
+    }
+
     pub async fn test_config(&self, config: Value) -> Result<TestReport> {
         let (name, spec) = layers::session_entry("test", &config).map_err(|problems| {
             let told: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
             Error::InvalidParams(told.join("; "))
         })?;
-        let folder = self.0.folders.borrow().first().cloned();
         let definition = Definition {
             name: name.clone(),
             key: name.clone(),
             scope: Scope::Session,
             file: None,
-            folder,
+            folder: None,
             place: 0..0,
             line: 0,
             rule_lines: Default::default(),

@@ -1,6 +1,7 @@
 //! Which definitions may start: judged against what the user said before, asked about where he said nothing yet.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -39,7 +40,9 @@ pub struct Judge {
     store: Store,
     approvals: Approvals,
     loaded: watch::Receiver<Arc<Loaded>>,
-    /// The editor has the workspace in its own restricted mode: nothing of a project starts, whatever was trusted.
+    folders: watch::Receiver<Vec<Arc<Path>>>,
+    /// The editor has the workspace in its own restricted mode: nothing of a project starts, whatever was trusted, and
+    /// no server of the user that touches the workspace.
     restricted: AtomicBool,
     /// Trusted for this session only. A `std` lock, private to this file and never held over an await.
     session: Mutex<BTreeMap<TrustKey, Arc<Fingerprint>>>,
@@ -48,11 +51,17 @@ pub struct Judge {
 }
 
 impl Judge {
-    pub fn new(store: Store, approvals: Approvals, loaded: watch::Receiver<Arc<Loaded>>) -> Self {
+    pub fn new(
+        store: Store,
+        approvals: Approvals,
+        loaded: watch::Receiver<Arc<Loaded>>,
+        folders: watch::Receiver<Vec<Arc<Path>>>,
+    ) -> Self {
         Self {
             store,
             approvals,
             loaded,
+            folders,
             restricted: AtomicBool::new(false),
             session: Mutex::default(),
             expected: Mutex::default(),
@@ -65,8 +74,13 @@ impl Judge {
     }
 
     pub async fn judge(&self, definition: Arc<Definition>) -> Verdict {
-        if definition.scope.needs_trust() && self.restricted.load(Ordering::Acquire) {
-            return Verdict::Restricted;
+        if self.restricted.load(Ordering::Acquire) {
+            let folders = self.folders.borrow().clone();
+            let judged = definition.clone();
+            let touches = tokio::task::spawn_blocking(move || trust::touches(&judged, &folders));
+            if definition.scope.needs_trust() || touches.await.unwrap_or(true) {
+                return Verdict::Restricted;
+            }
         }
         let loaded = self.loaded.borrow().clone();
         let verdict = self.judge_in(definition.clone(), loaded.clone()).await;

@@ -144,7 +144,7 @@ impl Front {
         if abilities.plugin {
             self.tasks.spawn(publish::publish(engine.clone(), editor.clone()));
         }
-        self.tasks.spawn(health::tell(engine.clone(), editor.clone()));
+        self.tasks.spawn(health::tell(engine.clone(), editor.clone(), self.seat.greeting().editor.is_some()));
         if !abilities.approvals {
             self.tasks.spawn(ask::ask(engine.clone(), editor.clone()));
         }

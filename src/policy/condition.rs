@@ -14,7 +14,10 @@ use crate::config::spec::{Condition, Definition, Launch};
 #[derive(Debug, Clone)]
 pub struct Ground {
     pub folder: Option<Arc<Path>>,
-    cwd: Option<PathBuf>,
+    base: Option<PathBuf>,
+    /// Whether relative paths start at `base` for sure. A server of the user runs in a folder of its own, and may
+    /// resolve paths against the workspace all the same.
+    certain: bool,
 }
 
 /// A path may be read in more than one way (`link/..` by name, or by where the link leads). A level that widens must
@@ -45,13 +48,14 @@ const SYMLINKS: usize = 40;
 impl Ground {
     pub fn of(definition: &Definition, workspace: Option<&Path>) -> Self {
         let folder = definition.folder.clone().or_else(|| workspace.map(Arc::from));
-        let cwd = match &definition.spec.launch {
+        let (base, certain) = match &definition.spec.launch {
             Launch::Stdio(stdio) if stdio.cwd.is_some() => {
-                stdio.cwd.as_deref().and_then(|cwd| in_folder(cwd, folder.as_deref()))
+                (stdio.cwd.as_deref().and_then(|cwd| in_folder(cwd, folder.as_deref())), true)
             }
-            _ => folder.as_deref().map(Path::to_path_buf),
+            Launch::Stdio(_) if definition.folder.is_none() => (folder.as_deref().map(Path::to_path_buf), false),
+            _ => (folder.as_deref().map(Path::to_path_buf), true),
         };
-        Self { folder, cwd }
+        Self { folder, base, certain }
     }
 }
 
@@ -109,7 +113,11 @@ impl Check {
             Self::Matches(regex) => regex.is_match(value.as_str()?),
             Self::Inside(dir) => {
                 let dir = resolve(dir)?;
-                let path = argument_path(value.as_str()?, ground)?;
+                let text = value.as_str()?;
+                let path = argument_path(text, ground)?;
+                if reach == Reach::Certain && !ground.certain && Path::new(text).is_relative() && !is_uri(text) {
+                    return None;
+                }
                 let readings = [resolve(&path), resolve(&without_dots(&path))];
                 let mut inside = readings.into_iter().map(|path| path.is_some_and(|path| path.starts_with(&dir)));
                 match reach {
@@ -153,11 +161,15 @@ fn argument_path(text: &str, ground: &Ground) -> Option<PathBuf> {
     if text.is_empty() || text.starts_with('~') || text.contains('\0') {
         return None;
     }
-    if text.starts_with("file:") {
+    if is_uri(text) {
         return url::Url::parse(text).ok()?.to_file_path().ok();
     }
     let path = Path::new(text);
-    if path.is_absolute() { Some(path.to_path_buf()) } else { Some(ground.cwd.as_ref()?.join(path)) }
+    if path.is_absolute() { Some(path.to_path_buf()) } else { Some(ground.base.as_ref()?.join(path)) }
+}
+
+fn is_uri(text: &str) -> bool {
+    text.starts_with("file:")
 }
 
 /// `a/b/../c` as `a/c`, by name alone.

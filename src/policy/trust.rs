@@ -9,6 +9,7 @@ mod contents;
 mod fingerprint;
 mod program;
 mod summary;
+mod workspace;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use crate::model::ServerName;
 use crate::text::MASK;
 pub use fingerprint::Fingerprint;
 pub use summary::Summary;
+pub use workspace::touches;
 
 /// A definition that may be started: of the user's own scope, or trusted by the user exactly as it is. Only this
 /// module makes one, and `Server::spawn` takes nothing else.

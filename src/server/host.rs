@@ -1,6 +1,6 @@
 //! What a server may ask of the world above it. The engine implements it; a server knows no more than this.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -18,6 +18,11 @@ pub trait Host: Send + Sync + 'static {
     /// The workspace folders, as MCP roots.
     fn roots(&self) -> Vec<Arc<Path>> {
         Vec::new()
+    }
+
+    /// The folder that a server of the user runs in, in the open workspace.
+    fn private_folder(&self, server: &ServerName) -> PathBuf {
+        std::env::temp_dir().join(format!("mcp-sidecar-{server}-{}", std::process::id()))
     }
 
     /// Whether an editor is there that answers sampling: only then is it advertised.

@@ -40,7 +40,7 @@ const STEPS: [&str; 2] = [
         PRIMARY KEY (launch, what)
     ) STRICT;
 ",
-    // A grant can disable a tool, too. Which scopes exist is checked when a row is read, so that a new one needs no new format.
+    // A grant can disable a tool, too. Rows are checked when they are read, so that a new scope needs no new format.
     "
     CREATE TABLE grants_2 (
         id TEXT PRIMARY KEY, server TEXT NOT NULL, tool TEXT NOT NULL, scope TEXT NOT NULL,
@@ -49,8 +49,15 @@ const STEPS: [&str; 2] = [
     INSERT INTO grants_2 SELECT id, server, tool, scope, project, fingerprint, pin, definition, since FROM grants;
     DROP TABLE grants;
     ALTER TABLE grants_2 RENAME TO grants;
+    CREATE TABLE notices (name TEXT PRIMARY KEY) STRICT;
 ",
 ];
+
+/// What a user is told once after an upgrade: the last format that did not have it, and the name of the notice.
+const NOTICES: [(usize, &str); 1] = [(1, PRIVATE_FOLDERS)];
+
+/// The servers of the user run in private folders now.
+pub const PRIVATE_FOLDERS: &str = "private-folders";
 
 /// An open database, and what had to be done for it.
 pub struct Opened {
@@ -128,6 +135,9 @@ fn migrate(connection: &mut Connection, done: usize) -> Result<(), rusqlite::Err
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for step in STEPS.iter().skip(done) {
         transaction.execute_batch(step)?;
+    }
+    for (_, name) in NOTICES.iter().filter(|(format, _)| (1..=*format).contains(&done)) {
+        transaction.execute("INSERT OR REPLACE INTO notices VALUES (?1)", [name])?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", i64::try_from(STEPS.len()).unwrap_or(i64::MAX))?;

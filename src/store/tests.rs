@@ -234,39 +234,10 @@ async fn a_file_that_is_not_ours_is_set_aside_and_never_overwritten() {
     }
 }
 
-/// A database as version 0.1.0 made it, with one grant in it.
-fn first_format(path: &Path) {
+fn database_of_the_first_format(path: &Path) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let connection = rusqlite::Connection::open(path).unwrap();
-    connection
-        .execute_batch(
-            "CREATE TABLE trust (
-                 project TEXT NOT NULL, server TEXT NOT NULL,
-                 decision TEXT NOT NULL CHECK (decision IN ('trusted', 'denied')),
-                 fingerprint TEXT NOT NULL, time INTEGER NOT NULL, PRIMARY KEY (project, server, decision)
-             ) STRICT;
-             CREATE TABLE grants (
-                 id TEXT PRIMARY KEY, server TEXT NOT NULL, tool TEXT NOT NULL,
-                 scope TEXT NOT NULL CHECK (scope IN ('project', 'always')),
-                 project TEXT, fingerprint TEXT, pin TEXT NOT NULL, definition TEXT NOT NULL, since INTEGER NOT NULL
-             ) STRICT;
-             CREATE TABLE calls (
-                 id INTEGER PRIMARY KEY, call_id TEXT NOT NULL, project TEXT NOT NULL, time INTEGER NOT NULL,
-                 server TEXT NOT NULL, tool TEXT NOT NULL, requester TEXT NOT NULL, workflow TEXT,
-                 decision TEXT NOT NULL, decided_by TEXT NOT NULL,
-                 finished INTEGER NOT NULL, success INTEGER NOT NULL, error TEXT, duration_us INTEGER NOT NULL,
-                 arguments TEXT, result TEXT
-             ) STRICT;
-             CREATE INDEX calls_by_tool ON calls (project, server, tool);
-             CREATE TABLE remembered (
-                 launch TEXT NOT NULL, what TEXT NOT NULL, value TEXT NOT NULL, time INTEGER NOT NULL,
-                 PRIMARY KEY (launch, what)
-             ) STRICT;
-             INSERT INTO grants VALUES ('old', 's', 'kept', 'always', NULL, NULL, 'p', 'd', 1);
-             PRAGMA application_id = 1835233395;
-             PRAGMA user_version = 1;",
-        )
-        .unwrap();
+    connection.execute_batch(include_str!("../../tests/fixtures/state-1.sql")).unwrap();
 }
 
 #[tokio::test]
@@ -274,7 +245,7 @@ async fn every_decision_survives_a_restart_also_in_a_database_of_the_first_forma
     for old in [false, true] {
         let (_keep, path) = folder();
         if old {
-            first_format(&path);
+            database_of_the_first_format(&path);
         }
         let first = store(&path).await;
         for decision in Decision::ALL {

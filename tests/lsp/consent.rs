@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::desk::{Desk, demo, seat};
 
 const ADD: &str = "mcp__demo__add";
-/// Enough for a race to show: before commands had an order, one run in three went wrong.
+/// Enough for a race to show, in tests that run on several threads: on one thread, commands happen to run in order.
 const ROUNDS: usize = 30;
 
 async fn desk(tools: Value) -> Desk {
@@ -84,7 +84,7 @@ async fn a_disabled_tool_is_disabled_in_its_own_project_only() {
     assert_eq!(tried(&mut desk).await, "asks");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_first_answer_to_a_question_counts() {
     let mut desk = desk(json!({})).await;
     for round in 0..ROUNDS {
@@ -99,7 +99,7 @@ async fn the_first_answer_to_a_question_counts() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_last_of_several_levels_sent_in_a_row_holds() {
     let mut desk = desk(json!({})).await;
     for round in 0..ROUNDS {
@@ -117,7 +117,7 @@ async fn the_last_of_several_levels_sent_in_a_row_holds() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_last_of_several_edits_of_a_file_holds() {
     let mut desk = desk(json!({})).await;
     for round in 0..ROUNDS / 3 {
@@ -134,7 +134,7 @@ async fn the_last_of_several_edits_of_a_file_holds() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_last_word_on_trust_and_on_switching_holds() {
     let mut desk = Desk::new(json!({}), json!({ "servers": { "demo": demo(json!({})) } })).await;
     desk.until("demo", "pending").await;
@@ -164,7 +164,7 @@ async fn the_last_word_on_trust_and_on_switching_holds() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_later_stop_supersedes_a_start_that_is_still_running() {
     let mut desk = desk(json!({})).await;
     desk.until("demo", "connected").await;
@@ -179,7 +179,7 @@ async fn a_later_stop_supersedes_a_start_that_is_still_running() {
 }
 
 /// `allow-once` in a file lets one call pass, however many come at the same time and however calls are recorded.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn allow_once_is_used_up_by_one_of_many_parallel_calls() {
     const CALLS: usize = 60;
     for strict in [false, true] {

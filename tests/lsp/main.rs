@@ -17,6 +17,7 @@ mod facts;
 mod lenses;
 mod lifecycle;
 mod plain;
+mod private_folders;
 mod protocol_page;
 mod stdio;
 #[path = "../support/mod.rs"]

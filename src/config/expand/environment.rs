@@ -32,6 +32,8 @@ const SAFE: &[&str] = &[
     "DOCKER_HOST",
     "SSH_AUTH_SOCK",
 ];
+/// Never inherited: they name the folder that the engine runs in, and some programs believe them.
+const ELSEWHERE: &[&str] = &["PWD", "OLDPWD", "INIT_CWD"];
 const SAFE_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
 /// What programs on Windows do not start without.
@@ -85,7 +87,7 @@ pub fn snapshot() -> BTreeMap<String, String> {
 pub fn child_environment(environment: &BTreeMap<String, String>, program: &Program) -> BTreeMap<String, Secret> {
     let mut child: BTreeMap<String, Secret> = environment
         .iter()
-        .filter(|(name, _)| program.inherit_env || is_passed_on(name))
+        .filter(|(name, _)| (program.inherit_env && !ELSEWHERE.contains(&name.as_str())) || is_passed_on(name))
         .map(|(name, value)| (name.clone(), Secret::plain(value.clone())))
         .collect();
     for (name, value) in &program.env {

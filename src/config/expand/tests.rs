@@ -8,6 +8,8 @@ fn values() -> Values {
     Values {
         environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         workspace_folder: Some("/home/me/app".into()),
+        run_folder: Some("/home/me/app".into()),
+        env_file_folder: Some("/home/me/app".into()),
         user_home: Some("/home/me".into()),
         inputs: [("key".to_owned(), Secret::new("typed-in-by-hand"))].into(),
         keyring: [("db".to_owned(), Secret::new("from-the-keyring"))].into(),

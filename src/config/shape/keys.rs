@@ -173,7 +173,12 @@ pub static SERVER: Table = Table {
             "Variables for the program. `null` unsets one. Write secrets as `${env:NAME}`.",
         ),
         own("envFile", Of::Text, STDIO, "A file of `NAME=value` lines, read before `env`."),
-        own("cwd", Of::Text, STDIO, "The folder that the program runs in; the workspace folder when absent."),
+        own(
+            "cwd",
+            Of::Text,
+            STDIO,
+            "The folder that the program runs in. Without it, a server of a project runs in the workspace folder, and your own servers each run in a private folder.",
+        ),
         own(
             "inheritEnv",
             Of::Flag,

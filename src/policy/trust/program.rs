@@ -53,7 +53,7 @@ pub fn find(stdio: &Stdio, cwd: Option<&Path>, folder: Option<&Path>) -> Found {
 pub fn env_file(written: &str, folder: Option<&Path>) -> Option<PathBuf> {
     let values = values(folder);
     let path = known(written, &values)?;
-    Some(expand::resolve(&path, &values))
+    Some(expand::resolve(&path, values.env_file_folder.as_deref(), &values))
 }
 
 /// Whether an entry says itself where its programs are looked for.
@@ -79,7 +79,7 @@ fn own_path(stdio: &Stdio, values: &Values) -> Own {
     }
     let Some(written) = &stdio.env_file else { return Own::Not };
     let Some(file) = known(written, values) else { return Own::Later };
-    let text = read_small(&expand::resolve(&file, values)).unwrap_or_default();
+    let text = read_small(&expand::resolve(&file, values.env_file_folder.as_deref(), values)).unwrap_or_default();
     let entries = expand::parse_env_file(&text).unwrap_or_default();
     match entries.into_iter().rev().find(|(name, _)| name == "PATH") {
         Some((_, path)) => Own::Is(Some(path.into())),
@@ -106,5 +106,13 @@ fn known(written: &str, values: &Values) -> Option<String> {
 fn values(folder: Option<&Path>) -> Values {
     let environment = expand::snapshot();
     let home = environment.get("HOME").or_else(|| environment.get("USERPROFILE")).map(Into::into);
-    Values { environment, workspace_folder: folder.map(Path::to_path_buf), user_home: home, ..Values::default() }
+    let folder = folder.map(Path::to_path_buf);
+    Values {
+        environment,
+        workspace_folder: folder.clone(),
+        run_folder: folder.clone(),
+        env_file_folder: folder,
+        user_home: home,
+        ..Values::default()
+    }
 }

@@ -1,7 +1,7 @@
 //! One try to get a server connected: variables put in, the way opened, hands shaken, everything listed. Whatever goes
 //! wrong is told with what was waited for, how the process ended, and what it last said.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use crate::config::expand::{self, Expanded, Reference, Values};
 use crate::config::spec::Input;
 use crate::config::{Definition, Launch};
 use crate::model::{LogSource, Timestamp};
+use crate::paths;
 use crate::server::Context;
 use crate::server::connection::{Connection, Lists, Opening};
 use crate::server::connector::Errand;
@@ -216,11 +217,12 @@ impl Attempt {
 
     /// Everything that the launch refers to. Whoever has to be asked is asked here, outside the start's time.
     async fn gather(&self, launch: &Launch) -> Result<Values, Failure> {
-        let environment = expand::snapshot();
-        let home = environment.get("HOME").or_else(|| environment.get("USERPROFILE")).map(Into::into);
-        let folder = self.definition.folder.as_deref().map(Path::to_path_buf);
-        let folder = folder.or_else(|| self.context.host.roots().first().map(|root| root.to_path_buf()));
-        let mut values = Values { environment, workspace_folder: folder, user_home: home, ..Values::default() };
+        let run_folder = match (launch, &self.definition.folder) {
+            (Launch::Stdio(_), None) => Some(self.private_folder().await?),
+            _ => None,
+        };
+        let roots = self.context.host.roots();
+        let mut values = Values::of(&self.definition, roots.first().map(|root| &**root), run_folder);
         let name = &self.definition.name;
         for reference in expand::references(launch) {
             match reference {
@@ -245,6 +247,19 @@ impl Attempt {
             }
         }
         Ok(values)
+    }
+
+    /// The folder that a server of the user runs in. Not the workspace: `npx`, `python3 -m` and their like would run the
+    /// code of any repository that the user opens. Not the home folder: a server that is given `.` would serve all of it.
+    async fn private_folder(&self) -> Result<PathBuf, Failure> {
+        let folder = self.context.host.private_folder(&self.definition.name);
+        let made = folder.clone();
+        let made = tokio::task::spawn_blocking(move || paths::make_private_folder(&made)).await;
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::stay(format!("its working folder {} cannot be created: {error}", folder.display()))
+        };
+        made.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
+        Ok(folder)
     }
 
     /// The entry of `inputs`; one of the same file comes before those of others.
