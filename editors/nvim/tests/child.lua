@@ -207,6 +207,20 @@ function M:ask(text)
   )
 end
 
+---The same as an agent asks for it.
+function M:ask_as_agent(text)
+  self:lua(
+    [[
+    local params = { tool = "mcp__demo__take_note", arguments = { text = ... } }
+    params.requester = { kind = "agent", name = "codex" }
+    require("mcp_sidecar.client").command("mcp.tool.call", params, function(err, result)
+      answered = { err = err, result = result }
+    end)
+  ]],
+    text or "hello"
+  )
+end
+
 ---Stands in for the picker: takes the first item whose text contains one of these words.
 function M:choose(...)
   self:lua(

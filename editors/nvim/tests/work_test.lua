@@ -132,7 +132,7 @@ return {
       local prompt = child:prompt()
       assert(prompt:find("mcp-sidecar demo-server", 1, true), prompt)
       child:command("Mcp trust theirs")
-      child:answer("p")
+      child:answer("ap")
       child:connected("theirs")
       local changed = project:gsub('%["demo%-server"%]', '["demo-server"], "env": { "LEVEL": "9" }')
       vim.fn.writefile(vim.split(changed, "\n"), child.workspace .. "/mcp.json")
@@ -292,7 +292,7 @@ return {
       child:ask()
       child:prompt()
       child:command("Mcp approve")
-      child:answer("s")
+      child:answer("as")
       child:wait("answered")
       child:command("Mcp calls")
       child:sees("demo/take_note")
@@ -335,18 +335,6 @@ return {
     end,
   },
   {
-    "with nobody typing, a question takes the focus",
-    function(open)
-      local child = Child.ready(open)
-      child:lua("require('mcp_sidecar.ui.approval')")
-      child:wait("vim.uv.now() - require('mcp_sidecar.ui.approval').state().last_key > 1000", "a second without keys")
-      child:ask()
-      child:wait("vim.api.nvim_get_current_win() == require('mcp_sidecar.ui.approval').state().window")
-      child:answer("y")
-      child:wait("answered.result")
-    end,
-  },
-  {
     "a question of another workspace is answered from here",
     function(open)
       local child = Child.ready(open, { files = { ["other/mcp.json"] = project } })
@@ -354,7 +342,7 @@ return {
       local prompt = child:prompt()
       assert(prompt:find("Trust theirs", 1, true), prompt)
       child:command("Mcp approve")
-      child:answer("s")
+      child:answer("y")
       child:wait("require('mcp_sidecar.ui.approval').state().window == nil", "the prompt closed")
     end,
   },

@@ -4,7 +4,7 @@
 ---@field cmd? string|string[] the binary, or the whole command line
 ---@field lens? boolean status and buttons above each server of a config file
 ---@field editor_server? boolean offer this Neovim's buffers, diagnostics and selection as the MCP server `nvim`
----@field auto_focus? boolean let an approval take the focus when you have not typed for a second
+---@field auto_focus? boolean focus the question about a call that you have just started; other questions never take the focus
 ---@field settings? table<string, any> settings that go to the sidecar, as in its config.toml
 
 local M = {}

@@ -3,6 +3,7 @@
 local client = require("mcp_sidecar.client")
 local look = require("mcp_sidecar.ui.look")
 local schemas = require("mcp_sidecar.ui.schema")
+local user_actions = require("mcp_sidecar.user_actions")
 
 local M = {}
 
@@ -48,16 +49,24 @@ end
 ---@param tool mcp_sidecar.Tool
 ---@param arguments table
 ---@param origin mcp_sidecar.Origin
----@param opts? { decision?: string, progress?: fun(text: string), done?: fun(err?: mcp_sidecar.Error): boolean? }
+---@param opts? { decision?: string, moment?: mcp_sidecar.Moment, progress?: fun(text: string), done?: fun(err?: mcp_sidecar.Error): boolean? }
 ---@return fun() cancel
 function M.send(tool, arguments, origin, opts)
   opts = opts or {}
   last_call = { tool = tool, arguments = arguments }
+  local current = client.current()
+  local finish = user_actions.add({
+    server = tool.server,
+    tool = tool.tool,
+    arguments = arguments,
+    client_id = current and current.id,
+  }, opts.moment)
   return client.command("mcp.tool.call", {
     tool = tool.name,
     arguments = next(arguments) and arguments or nil,
     decision = opts.decision,
   }, function(err, result)
+    finish()
     local handled = opts.done and opts.done(err)
     if err and err.code == -32800 then
       client.say(("%s was cancelled"):format(tool.tool))
@@ -112,13 +121,13 @@ end
 ---@param opts? { arguments?: table, origin?: mcp_sidecar.Origin, text?: string }
 function M.start(name, opts)
   opts = opts or {}
-  local origin = opts.origin or M.origin()
+  local origin, moment = opts.origin or M.origin(), user_actions.now()
   name = require("mcp_sidecar").tool_name(name)
   client.fetch("mcp.tools", { all = true }, function(result)
     local tool = vim.iter(result.tools):find(function(each) return each.name == name end)
     if not tool then return client.complain(("no tool named `%s`; is its server connected?"):format(name)) end
     if #schemas.order(tool.inputSchema) == 0 then
-      M.send(tool, vim.empty_dict(), origin)
+      M.send(tool, vim.empty_dict(), origin, { moment = moment })
       return
     end
     local text = opts.text and schemas.with_text(tool.inputSchema, opts.text)

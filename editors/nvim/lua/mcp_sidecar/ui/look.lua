@@ -15,6 +15,7 @@ local links = {
   McpServer = "Identifier",
   McpTool = "Function",
   McpKey = "Special",
+  McpNext = "WarningMsg",
   McpMuted = "Comment",
   McpOk = "DiagnosticOk",
   McpWarn = "DiagnosticWarn",
