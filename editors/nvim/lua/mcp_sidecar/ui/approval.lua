@@ -6,6 +6,7 @@
 
 local client = require("mcp_sidecar.client")
 local config = require("mcp_sidecar.config")
+local frame = require("mcp_sidecar.ui.frame")
 local json = require("mcp_sidecar.json")
 local look = require("mcp_sidecar.ui.look")
 local pictures = require("mcp_sidecar.pictures")
@@ -19,8 +20,6 @@ local M = {}
 local DEAD_MS = 400
 -- The first key of an answer that takes two is forgotten after this time.
 local FIRST_KEY_MS = 3000
-
-local HEAVY = { "┏", "━", "┓", "┃", "┛", "━", "┗", "┃" }
 
 local prompt = {
   window = nil, ---@type integer?
@@ -235,51 +234,6 @@ local function prompt_buffer()
   return buffer
 end
 
----The key that the user has mapped to a <Plug> or to its command, else the command.
----@param plug string
----@param command string
----@return string key, boolean mapped
-local function key_for(plug, command)
-  for _, map in ipairs(vim.list_extend(vim.api.nvim_buf_get_keymap(0, "n"), vim.api.nvim_get_keymap("n"))) do
-    local rhs = map.rhs or ""
-    local matches = rhs == plug or rhs:lower() == ("<cmd>%s<cr>"):format(command):lower()
-    if matches and not vim.startswith(map.lhs, "<Plug>") then return vim.fn.keytrans(map.lhsraw or map.lhs), true end
-  end
-  return ":" .. command, false
-end
-
----@param approval mcp_sidecar.Approval
----@param focused boolean
----@param cut integer rows that do not fit
----@return mcp_sidecar.Chunk[] title, mcp_sidecar.Chunk[] footer
-local function frame(approval, focused, cut)
-  local kind = ({ tool = "tool call", trust = "trust" })[approval.kind] or "question"
-  local count = #waiting()
-  local title = { { " " .. kind .. " ", "McpTitle" } }
-  if focused and prompt.replaced then table.insert(title, 1, { " next question ", "McpNext" }) end
-  if count > 1 then table.insert(title, { ("· %d more waiting "):format(count - 1), "McpMuted" }) end
-  local footer = {}
-  local function hint(key, label, group)
-    vim.list_extend(footer, { { " " .. key, group or "McpKey" }, { " " .. label .. " ", "McpMuted" } })
-  end
-  if focused then
-    if cut > 0 then
-      table.insert(title, { ("· %d more lines: scroll, or v for a tab page "):format(cut), "McpWarn" })
-    end
-    local dead = vim.uv.now() < prompt.armed
-    for _, key in ipairs(question.hints(approval, prompt.first and prompt.first.key)) do
-      hint(key[1], key[2], dead and "McpMuted" or nil)
-    end
-  else
-    table.insert(title, { "· waiting for you ", "McpMuted" })
-    hint(key_for("<Plug>(mcp-approve)", "Mcp approve"), "to answer")
-    local deny, mapped = key_for("<Plug>(mcp-deny)", "Mcp deny")
-    if mapped and approval.kind == "tool" then hint(deny, "to deny once") end
-    if cut > 0 then table.insert(footer, { ("· cut: %d more lines "):format(cut), "McpWarn" }) end
-  end
-  return title, footer
-end
-
 ---Draws the prompt with a question; `enter` focuses it.
 ---@param approval mcp_sidecar.Approval
 ---@param enter boolean
@@ -298,8 +252,9 @@ local function show(approval, enter)
     if open then vim.api.nvim_win_close(open, true) end
     return
   end
-  float.border = focused and HEAVY or "rounded"
-  float.title, float.footer = frame(approval, focused, cut)
+  local opts = { focused = focused, replaced = prompt.replaced, more = #waiting() - 1, cut = cut }
+  opts.dead, opts.first = vim.uv.now() < prompt.armed, prompt.first and prompt.first.key
+  float = vim.tbl_extend("error", float, frame.of(approval, opts, placement.width()))
   if open then
     if another then vim.api.nvim_win_set_cursor(open, { 1, 0 }) end
     vim.api.nvim_win_set_config(open, float)
@@ -456,7 +411,7 @@ on({ "WinEnter", "WinLeave" }, function()
   arm()
   vim.schedule(redraw)
 end)
-on({ "CursorMoved", "CursorMovedI", "WinScrolled", "WinEnter" }, function()
+on({ "CursorMoved", "CursorMovedI", "TextChangedT", "WinScrolled", "WinEnter" }, function()
   local open = window()
   if open and not is_focused() and placement.covers_cursor(vim.api.nvim_win_get_config(open)) then redraw() end
 end)

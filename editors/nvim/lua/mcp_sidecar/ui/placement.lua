@@ -23,7 +23,7 @@ function M.width() return math.max(20, math.min(100, vim.o.columns - 4)) end
 ---@return boolean
 function M.covers_cursor(float)
   local cursor, row = cursor_row(), float.row --[[@as integer]]
-  return cursor > row and cursor <= row + float.height + BORDER
+  return cursor > row and cursor <= row + (float.height or 0) + BORDER
 end
 
 ---@param height integer rows that the text needs

@@ -23,7 +23,7 @@ M.answers = {
     keys = "y",
     decision = "allow-session",
     kind = "trust",
-    label = "trust for this session",
+    label = "trust this session",
     help = "trust this definition until the session ends",
     done = "trusted %s for this session",
     undo = ":Mcp distrust",
@@ -71,7 +71,7 @@ M.answers = {
     keys = "ap",
     decision = "allow-project",
     kind = "trust",
-    label = "trust in this project",
+    label = "this project",
     help = "trust this definition in this project",
     done = "trusted %s in this project",
     undo = ":Mcp distrust",
@@ -114,7 +114,7 @@ function M.confirmation(approval, answer)
   if not answer.done then return nil end
   local name = approval.kind == "trust" and approval.server or approval.server .. "/" .. approval.tool
   local undo = ("; to undo: `%s`"):format(answer.undo)
-  local room = vim.o.columns - 16 - #answer.done - #undo
+  local room = vim.o.columns - 12 - #answer.done - #undo
   return answer.done:format("`" .. look.fit(name, math.max(8, room)) .. "`") .. undo
 end
 
@@ -126,8 +126,8 @@ end
 local function manner(annotations, add)
   local word, group = look.manner(annotations)
   local outside = annotations.openWorld and ", reaches the outside world" or ""
-  if word == "" then return add("does not say whether it writes" .. outside, "McpWarn") end
-  add(("by its own account it %s%s"):format(word, outside), group)
+  if word == "" then return add("The tool does not say whether it writes" .. outside, "McpWarn") end
+  add(("The tool says that it %s%s"):format(word, outside), group)
 end
 
 ---One argument on each line, then those of several lines in full.
@@ -209,7 +209,7 @@ function M.hints(approval, first)
       table.insert(keys, { answer.keys, answer.label })
     end
   end
-  if first then return vim.list_extend({ { first .. "-", "" } }, vim.list_extend(longer, { { "<Esc>", "back" } })) end
+  if first then return vim.list_extend({ { first, "then" } }, vim.list_extend(longer, { { "<Esc>", "back" } })) end
   if #longer > 1 then longer = { { "a-", "for longer" } } end
   return vim.list_extend(vim.list_extend(keys, longer), { { "q", "later" }, { "?", "help" } })
 end
