@@ -41,11 +41,11 @@ return {
         end)()]],
         "the lenses of the server"
       )
-      local pid = child:lua("return require('mcp_sidecar.client').picture().servers.demo.pid")
+      local pid = child:lua("return require('mcp_sidecar.client').workspace().servers.demo.pid")
       child:choose("Restart")
       child:lua("vim.fn.search('demo')")
       child:lua("vim.lsp.codelens.run()")
-      child:wait(("(require('mcp_sidecar.client').picture().servers.demo.pid or %d) ~= %d"):format(pid, pid))
+      child:wait(("(require('mcp_sidecar.client').workspace().servers.demo.pid or %d) ~= %d"):format(pid, pid))
     end,
   },
   {
@@ -92,7 +92,7 @@ return {
       local child = open({ user = Child.user_config })
       child:command("Mcp")
       child:connected("demo")
-      local pid = child:lua("return require('mcp_sidecar.client').picture().servers.demo.pid")
+      local pid = child:lua("return require('mcp_sidecar.client').workspace().servers.demo.pid")
       local sidecar, running = child:sidecar(), child:processes()
       assert(running[pid] and running[sidecar], vim.inspect(running))
       child:quit()
@@ -136,9 +136,9 @@ return {
     "a server that crashes comes back, and the dashboard tells so",
     function(open)
       local child = Child.ready(open)
-      local pid = child:lua("return require('mcp_sidecar.client').picture().servers.demo.pid")
+      local pid = child:lua("return require('mcp_sidecar.client').workspace().servers.demo.pid")
       vim.uv.kill(pid, "sigkill")
-      child:wait(("(require('mcp_sidecar.client').picture().servers.demo.pid or %d) ~= %d"):format(pid, pid))
+      child:wait(("(require('mcp_sidecar.client').workspace().servers.demo.pid or %d) ~= %d"):format(pid, pid))
       child:connected("demo")
       child:sees("9 tools")
     end,

@@ -140,7 +140,7 @@ end
 
 ---Waits until the server is connected.
 function M:connected(server)
-  self:wait(("require('mcp_sidecar.client').picture().servers[%q].status == 'connected'"):format(server))
+  self:wait(("require('mcp_sidecar.client').workspace().servers[%q].status == 'connected'"):format(server))
 end
 
 ---The text of the approval prompt, when there is one.

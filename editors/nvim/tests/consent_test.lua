@@ -60,7 +60,7 @@ end
 
 local function nothing_is_answered(child)
   assert(child:lua("return answered == nil"), "the question was answered")
-  assert(child:lua("return #require('mcp_sidecar.client').picture().approvals") == 1, "the question is gone")
+  assert(child:lua("return #require('mcp_sidecar.client').workspace().approvals") == 1, "the question is gone")
 end
 
 return {
@@ -250,16 +250,16 @@ return {
     function(open)
       local child = in_file(open, "one\n")
       child:ask_as_agent("first")
-      child:wait("#require('mcp_sidecar.client').picture().approvals == 1")
+      child:wait("#require('mcp_sidecar.client').workspace().approvals == 1")
       child:ask_as_agent("second")
-      child:wait("#require('mcp_sidecar.client').picture().approvals == 2")
+      child:wait("#require('mcp_sidecar.client').workspace().approvals == 2")
       child:command("Mcp approve")
       child:answer("y")
-      child:wait("#require('mcp_sidecar.client').picture().approvals == 1")
+      child:wait("#require('mcp_sidecar.client').workspace().approvals == 1")
       shows_in_frame(child, "next question")
       assert(has_focus(child))
       child:keys("y")
-      assert(child:lua("return #require('mcp_sidecar.client').picture().approvals") == 1)
+      assert(child:lua("return #require('mcp_sidecar.client').workspace().approvals") == 1)
     end,
   },
   {
@@ -271,12 +271,12 @@ return {
       child:command("Mcp approve")
       -- Both changes arrive at once, as from a sidecar that answers slowly.
       child:lua([[
-        local pictures, client = require("mcp_sidecar.pictures"), require("mcp_sidecar.client")
-        local first = client.picture().approvals[1]
+        local workspaces, client = require("mcp_sidecar.workspaces"), require("mcp_sidecar.client")
+        local first = client.workspace().approvals[1]
         local second = vim.tbl_extend("force", first, { id = "second", title = "a new question" })
         local at = { client_id = client.current().id }
         client.command = function(name, _, callback)
-          if name == "mcp.approval.resolve" then pictures.handlers["mcp/approvalsChanged"](nil, { approvals = { second } }, at) end
+          if name == "mcp.approval.resolve" then workspaces.handlers["mcp/approvalsChanged"](nil, { approvals = { second } }, at) end
         end
       ]])
       child:answer("y")
@@ -420,12 +420,12 @@ return {
       local project = '{ "servers": { "everything": { "command": "mcp-sidecar", "args": ["demo-server"] } } }'
       local child = open({ project = project })
       child:command("Mcp")
-      child:wait("#require('mcp_sidecar.client').picture().approvals == 1")
+      child:wait("#require('mcp_sidecar.client').workspace().approvals == 1")
       shows_in_frame(child, "trust `everything`")
       child:command("Mcp approve")
       child:answer("n")
       child:hears("`everything` is not trusted; to undo: `:Mcp trust`")
-      child:wait("#require('mcp_sidecar.client').picture().approvals == 0", "no question waits")
+      child:wait("#require('mcp_sidecar.client').workspace().approvals == 0", "no question waits")
       child:keys(":Mcp trust everything<CR>")
       child:wait("vim.api.nvim_get_current_win() == " .. approval .. ".window", "the prompt focused")
       local text = child:prompt()

@@ -14,7 +14,7 @@ return {
       child:choose("project")
       child:lua("vim.ui.input = function(_, done) done('mcp-sidecar demo-server') end")
       child:command("Mcp add second")
-      child:wait("require('mcp_sidecar.client').picture().servers.second ~= nil", "the server is known")
+      child:wait("require('mcp_sidecar.client').workspace().servers.second ~= nil", "the server is known")
       child:wait("not vim.bo.modified")
       local text = read(child.workspace .. "/mcp.json")
       assert(text:find("second", 1, true) and text:find("// mine", 1, true), text)
@@ -61,13 +61,13 @@ return {
       local child = Child.ready(open)
       child:lua("vim.fn.confirm = function() return 1 end")
       child:command("Mcp remove demo")
-      child:wait("require('mcp_sidecar.client').picture().servers.demo == nil", "it is gone")
+      child:wait("require('mcp_sidecar.client').workspace().servers.demo == nil", "it is gone")
       child:choose("user")
       child:command("Mcp add demo")
       child:connected("demo")
       child:choose("local")
       child:command("Mcp move demo")
-      child:wait("require('mcp_sidecar.client').picture().servers.demo.scope == 'local'")
+      child:wait("require('mcp_sidecar.client').workspace().servers.demo.scope == 'local'")
     end,
   },
   {

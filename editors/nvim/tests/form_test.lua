@@ -176,7 +176,7 @@ return {
       child:command("Mcp")
       child:wait("require('mcp_sidecar.client').current() ~= nil")
       child:lua([[
-        local client, pictures = require("mcp_sidecar.client"), require("mcp_sidecar.pictures")
+        local client, workspaces = require("mcp_sidecar.client"), require("mcp_sidecar.workspaces")
         local command = client.command
         client.command = function(name, params, callback, opts)
           if name ~= "mcp.approval.resolve" then return command(name, params, callback, opts) end
@@ -191,7 +191,7 @@ return {
           options = { "accept", "decline", "cancel" }, createdAt = "", requester = { kind = "user" },
           schema = { type = "object", required = { "name", "fish" }, properties = properties },
         }
-        pictures.handlers["mcp/approvalsChanged"](nil, { approvals = { approval } }, { client_id = client.current().id })
+        workspaces.handlers["mcp/approvalsChanged"](nil, { approvals = { approval } }, { client_id = client.current().id })
       ]])
       child:prompt()
       child:command("Mcp approve")

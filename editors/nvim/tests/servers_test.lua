@@ -98,7 +98,7 @@ return {
       child:prompt()
       child:command("Mcp approve")
       child:answer("y")
-      child:wait("require('mcp_sidecar.client').picture().approvals[1].kind == 'elicitation'", "the server asks")
+      child:wait("require('mcp_sidecar.client').workspace().approvals[1].kind == 'elicitation'", "the server asks")
       child:command("Mcp approve")
       child:answer("f")
       child:wait("vim.api.nvim_buf_get_name(0):find('mcp-answer://', 1, true)", "a form")

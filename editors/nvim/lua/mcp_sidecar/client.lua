@@ -1,10 +1,10 @@
 --- The door to the sidecar: starts it, ends it, sends commands.
---- Decides nothing: what is known is in `pictures`, who hears of it in `events`.
+--- Decides nothing: what is known is in `workspaces`, who hears of it in `events`.
 
 local compat = require("mcp_sidecar.compat")
 local config = require("mcp_sidecar.config")
 local events = require("mcp_sidecar.events")
-local pictures = require("mcp_sidecar.pictures")
+local workspaces = require("mcp_sidecar.workspaces")
 local unsaved = require("mcp_sidecar.unsaved")
 
 local M = {}
@@ -36,20 +36,20 @@ M.hosted = {}
 
 ---@param text string
 ---@param level? integer
-function M.say(text, level) vim.notify(text, level or vim.log.levels.INFO, { title = "mcp-sidecar" }) end
+function M.info(text, level) vim.notify(text, level or vim.log.levels.INFO, { title = "mcp-sidecar" }) end
 
 ---@param text string
-function M.warn(text) M.say(text, vim.log.levels.WARN) end
+function M.warn(text) M.info(text, vim.log.levels.WARN) end
 
 ---Reports an error of a command to the user; that he cancelled it, he knows.
 ---@param err? mcp_sidecar.Error|string
-function M.complain(err)
+function M.error(err)
   local message = type(err) == "table" and (err.code ~= CANCELLED and err.message or nil) or err
-  if type(message) == "string" then M.say(message, vim.log.levels.ERROR) end
+  if type(message) == "string" then M.info(message, vim.log.levels.ERROR) end
 end
 
 -- Commands that a code lens or a code action names, and that have a window of ours.
-local takes_over = {
+local command_handlers = {
   ["mcp.server.logs"] = function(params) require("mcp_sidecar.ui.logs").open(params.server) end,
   ["mcp.server.test"] = function(params) require("mcp_sidecar.ui.result").test(params) end,
   ["mcp.server.trust"] = function(params) require("mcp_sidecar.ui.approval").trust(params.server, params.trusted) end,
@@ -68,24 +68,24 @@ local takes_over = {
 
 local function on_exit(code, signal, client_id)
   vim.schedule(function()
-    local picture, waiting = pictures.all[client_id], pending[client_id] or {}
-    pictures.all[client_id], pending[client_id] = nil, nil
+    local workspace, waiting = workspaces.all[client_id], pending[client_id] or {}
+    workspaces.all[client_id], pending[client_id] = nil, nil
     for _, settle in pairs(waiting) do
       settle({ code = NOT_RUNNING, message = ("the sidecar ended (exit code %d, signal %d)"):format(code, signal) })
     end
-    pictures.publish()
+    workspaces.publish()
     if latest == client_id then latest = nil end
     local wanted = ending[client_id] or (code == 0 and signal == 0)
     ending[client_id] = nil
-    events.emit("exit", { client_id = client_id, crashed = not wanted, root = picture and picture.root })
+    events.emit("exit", { client_id = client_id, crashed = not wanted, root = workspace and workspace.root })
   end)
 end
 
 local function on_init(client)
-  pictures.all[client.id] = pictures.empty(client.id, client.root_dir or client.config.root_dir)
+  workspaces.all[client.id] = workspaces.empty(client.id, client.root_dir or client.config.root_dir)
   latest = client.id
   M.refresh(client)
-  require("mcp_sidecar.revive")
+  require("mcp_sidecar.auto_restart")
   require("mcp_sidecar.sdk").connect(client)
   events.emit("ready", client.id)
 end
@@ -123,10 +123,10 @@ function M.config()
       params.capabilities.experimental.mcpSidecar.sdkServers = names
     end,
     init_options = config.get().settings,
-    handlers = pictures.handlers,
+    handlers = workspaces.handlers,
     commands = vim.tbl_map(function(run)
       return function(command) run(compat.plain((command.arguments or {})[1]) or {}) end
-    end, takes_over),
+    end, command_handlers),
     on_init = on_init,
     on_attach = on_attach,
     on_exit = on_exit,
@@ -173,25 +173,25 @@ function M.current()
     or (latest and vim.lsp.get_client_by_id(latest))
     or vim.lsp.get_clients({ name = M.name })[1]
   if client and not compat.is_stopped(client) then
-    latest = pictures.all[client.id] and client.id or latest
+    latest = workspaces.all[client.id] and client.id or latest
     return client
   end
 end
 
----The last picture of the current workspace; an empty one when nothing runs.
----@return mcp_sidecar.Picture
-function M.picture()
+---The last workspace of the current workspace; an empty one when nothing runs.
+---@return mcp_sidecar.Workspace
+function M.workspace()
   local client = M.current()
-  return client and pictures.all[client.id] or pictures.empty(-1)
+  return client and workspaces.all[client.id] or workspaces.empty(-1)
 end
 
 ---Calls back with a sidecar that is ready, started in the current workspace if none runs.
 ---@param ready fun(client?: vim.lsp.Client, problem?: string)
 function M.ensure(ready)
   local client = M.current()
-  if client and pictures.all[client.id] then return ready(client) end
+  if client and workspaces.all[client.id] then return ready(client) end
   local _, problem = config.cmd()
-  local id = not problem and (client and client.id or M.start(config.root(0) or config.workspace()))
+  local id = not problem and (client and client.id or M.start(config.root(0) or config.workspace_folder()))
   if not id then
     return ready(nil, problem or "the sidecar could not be started; :checkhealth mcp_sidecar tells more")
   end
@@ -220,16 +220,16 @@ end
 ---@param opts? { client?: vim.lsp.Client, progress?: fun(value: table) }
 ---@return fun() cancel
 function M.command(command, params, callback, opts)
-  opts, callback = opts or {}, callback or M.complain
+  opts, callback = opts or {}, callback or M.error
   local over, cancelled, token = false, false, nil
   local client, id ---@type vim.lsp.Client?, integer?
   local before = unsaved.now()
   ---A call of ours that runs is counted.
   local function count(by)
-    local picture = client and command == "mcp.tool.call" and pictures.all[client.id]
-    if not picture then return end
-    picture.busy = picture.busy + by
-    pictures.publish()
+    local workspace = client and command == "mcp.tool.call" and workspaces.all[client.id]
+    if not workspace then return end
+    workspace.busy = workspace.busy + by
+    workspaces.publish()
   end
   local function settle(err, result)
     if over then return end
@@ -281,7 +281,7 @@ end
 ---@param done fun(result: any)
 function M.fetch(command, params, done)
   M.command(command, params, function(err, result)
-    if err then return M.complain(err) end
+    if err then return M.error(err) end
     done(result)
   end)
 end
@@ -290,11 +290,11 @@ end
 ---@param client? vim.lsp.Client
 function M.refresh(client)
   M.command("mcp.servers", nil, function(_, result)
-    local picture = client and pictures.all[client.id] or M.picture()
+    local workspace = client and workspaces.all[client.id] or M.workspace()
     for _, server in ipairs(result and result.servers or {}) do
-      picture.servers[server.name] = server
+      workspace.servers[server.name] = server
     end
-    pictures.publish()
+    workspaces.publish()
     events.emit("servers", {})
   end, { client = client })
 end
@@ -319,7 +319,7 @@ function M.restart(done)
   off = M.on("exit", function(ended)
     if ended.client_id ~= client.id then return end
     off()
-    M.start_again(ended.root or config.workspace())
+    M.start_again(ended.root or config.workspace_folder())
     M.ensure(done)
   end)
   M.stop()

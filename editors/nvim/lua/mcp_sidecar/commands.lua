@@ -2,7 +2,8 @@
 
 local actions = require("mcp_sidecar.actions")
 local client = require("mcp_sidecar.client")
-local look = require("mcp_sidecar.ui.look")
+local style = require("mcp_sidecar.ui.style")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
@@ -27,7 +28,7 @@ local function programs() return require("mcp_sidecar.manage").programs end
 ---@param lines string[]
 ---@param none string
 ---@param title string
-local function tell(lines, none, title) look.peek(#lines > 0 and lines or { none }, title) end
+local function tell(lines, none, title) windows.peek(#lines > 0 and lines or { none }, title) end
 
 ---@param name? string `server/tool`
 ---@return string? server, string? tool
@@ -52,12 +53,12 @@ local function on_server(name)
     if server == "all" and on_all[name] then return client.command("mcp.server." .. name, { all = true }) end
     -- One that was not heard of yet: whether there is such a server, the sidecar will say.
     local unknown = { name = server, scope = "project", status = "stopped", enabled = false }
-    actions[name](client.picture().servers[server] or unknown --[[@as mcp_sidecar.Server]])
+    actions[name](client.workspace().servers[server] or unknown --[[@as mcp_sidecar.Server]])
   end
   local function pick(_, problem)
-    if problem then return client.complain(problem) end
+    if problem then return client.error(problem) end
     local none = "no servers yet: `:Mcp add`, or describe one in mcp.json"
-    look.choose(servers(), { prompt = "Server: ", kind = "mcp_server", none = none }, run)
+    windows.choose(servers(), { prompt = "Server: ", kind = "mcp_server", none = none }, run)
   end
   return {
     function(arguments)
@@ -87,7 +88,7 @@ end
 ---How servers and their tools have done.
 local function metrics(arguments)
   client.fetch("mcp.metrics", { server = arguments[1] }, function(result)
-    local lines, took = {}, look.duration
+    local lines, took = {}, style.duration
     for _, server in ipairs(result.servers) do
       local times = ("up in %s, listed in %s"):format(took(server.startMs), took(server.discoverMs))
       table.insert(lines, ("**%s**  %s, %d restarts"):format(server.server, times, server.restarts or 0))
@@ -118,7 +119,7 @@ end
 
 local function open_config()
   client.fetch("mcp.config", nil, function(result)
-    look.choose(result.files, {
+    windows.choose(result.files, {
       prompt = "Open: ",
       format = function(file)
         local state = not file.exists and "not there yet" or file.valid and "" or "has mistakes"
@@ -131,7 +132,7 @@ end
 local function reload()
   client.fetch("mcp.config.reload", nil, function(result)
     local counts = { #result.added, #result.changed, #result.removed }
-    client.say(("reloaded: %d added, %d changed, %d removed"):format(unpack(counts)))
+    client.info(("reloaded: %d added, %d changed, %d removed"):format(unpack(counts)))
   end)
 end
 
@@ -160,7 +161,7 @@ local subcommands = {
   log = { function() require("mcp_sidecar.ui.logs").own() end },
   up = {
     function()
-      client.restart(function(_, problem) client.complain(problem) end)
+      client.restart(function(_, problem) client.error(problem) end)
     end,
   },
   down = { client.stop },
@@ -193,7 +194,7 @@ function M.run(command)
   if not name then return require("mcp_sidecar.ui.dashboard").open(nil, command.smods) end
   local subcommand = subcommands[name]
   if not subcommand then
-    return client.complain((":Mcp has no `%s`; there are %s"):format(name, table.concat(M.names(), ", ")))
+    return client.error((":Mcp has no `%s`; there are %s"):format(name, table.concat(M.names(), ", ")))
   end
   subcommand[1](vim.list_slice(command.fargs, 2), command)
 end

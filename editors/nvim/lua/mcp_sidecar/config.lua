@@ -45,7 +45,7 @@ function M.get()
 end
 
 ---@return string[]
-function M.complaints() return select(2, read()) end
+function M.problems() return select(2, read()) end
 
 ---Forgets what was read, after `setup()` changed it.
 function M.forget() options = nil end
@@ -110,7 +110,7 @@ function M.root(buffer)
   local path = vim.api.nvim_buf_get_name(buffer)
   if path == "" or path:match("^%a[%w+.-]+:") then return nil end
   path = vim.fs.normalize(vim.fn.fnamemodify(path, ":p"))
-  if path == M.user_file() then return M.workspace() end
+  if path == M.user_file() then return M.workspace_folder() end
   local found = folder_with_config(vim.fs.dirname(path))
   -- A config file that is not written yet speaks for its folder all the same.
   if found or not M.is_config_file(path) then return found end
@@ -119,7 +119,7 @@ end
 
 ---Where `:Mcp` works when no buffer says it: around the current folder.
 ---@return string
-function M.workspace()
+function M.workspace_folder()
   local here = vim.fs.normalize(vim.fn.getcwd())
   return folder_with_config(here) or vim.fs.root(here, ".git") or here
 end

@@ -14,7 +14,7 @@ end
 ---@return boolean
 local function binary()
   local config = require("mcp_sidecar.config")
-  for _, complaint in ipairs(config.complaints()) do
+  for _, complaint in ipairs(config.problems()) do
     health.warn(complaint, { ":help mcp-sidecar-options" })
   end
   local cmd, problem = config.cmd()
@@ -46,7 +46,7 @@ local function workspace()
   end
   local own = ((running.server_capabilities or {}).experimental or {}).mcpSidecar or {}
   if own.protocol == 1 then
-    health.ok(("sidecar %s runs, protocol 1, workspace %s"):format(own.version, client.picture().root or "?"))
+    health.ok(("sidecar %s runs, protocol 1, workspace %s"):format(own.version, client.workspace().root or "?"))
   else
     health.warn("this plugin speaks protocol 1, the sidecar " .. tostring(own.protocol), { "update both" })
   end

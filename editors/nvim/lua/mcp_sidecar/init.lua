@@ -125,7 +125,7 @@ end
 ---The servers of the current workspace as last heard, by name. Starts nothing.
 ---@return mcp_sidecar.Server[]
 function M.servers()
-  local servers = vim.tbl_values(require("mcp_sidecar.client").picture().servers)
+  local servers = vim.tbl_values(require("mcp_sidecar.client").workspace().servers)
   table.sort(servers, function(one, other) return one.name < other.name end)
   return servers
 end

@@ -1,7 +1,7 @@
 --- Changes to config files that the sidecar makes: adding, removing, taking over from other programs.
 
 local client = require("mcp_sidecar.client")
-local look = require("mcp_sidecar.ui.look")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
@@ -16,7 +16,7 @@ local scopes =
 local function pick_scope(done, but)
   local offered = vim.tbl_filter(function(scope) return scope ~= but end, { "project", "local", "user" })
   local function format(scope) return ("%-8s %s"):format(scope, scopes[scope]) end
-  look.choose(offered, { prompt = "Which file: ", format = format }, done)
+  windows.choose(offered, { prompt = "Which file: ", format = format }, done)
 end
 
 ---Runs with a text that was typed, if one was.
@@ -30,7 +30,7 @@ end
 local function write(server, definition, inputs)
   pick_scope(function(scope)
     local params = { server = server, config = definition, inputs = inputs, scope = scope }
-    client.fetch("mcp.server.add", params, function() client.say("added " .. server) end)
+    client.fetch("mcp.server.add", params, function() client.info("added " .. server) end)
   end)
 end
 
@@ -51,7 +51,7 @@ function M.add(name)
     if named then return write(named.id, named.config, named.inputs) end
     if name then return describe(name) end
     local other = { title = "another", description = "a program or an address of your own" }
-    look.choose(vim.list_extend({ other }, result.templates), {
+    windows.choose(vim.list_extend({ other }, result.templates), {
       prompt = "Add: ",
       kind = "mcp_template",
       format = function(template) return ("%s  %s"):format(template.title, template.description or "") end,
@@ -84,7 +84,7 @@ end
 ---Runs with the program that was named, or one that is picked.
 local function with_program(program, prompt, done)
   if program then return done(program) end
-  look.choose(M.programs, { prompt = prompt }, done)
+  windows.choose(M.programs, { prompt = prompt }, done)
 end
 
 ---What was said about each server, a line each.
@@ -110,7 +110,7 @@ function M.import(from)
       client.fetch("mcp.config.import", params, function(plan)
         local lines = vim.list_extend(told(plan.skipped, "skipped"), told(plan.notes, "note"))
         if #plan.imported == 0 then
-          return look.peek(#lines > 0 and lines or { "No servers were found there." }, "import from " .. program)
+          return windows.peek(#lines > 0 and lines or { "No servers were found there." }, "import from " .. program)
         end
         local names = table.concat(plan.imported, ", ")
         local text = ("Import %s?\n%s"):format(names, table.concat(lines, "\n"))
@@ -119,7 +119,7 @@ function M.import(from)
         client.fetch(
           "mcp.config.import",
           params,
-          function() client.say(("imported %s into %s"):format(names, plan.path)) end
+          function() client.info(("imported %s into %s"):format(names, plan.path)) end
         )
       end)
     end)
@@ -136,7 +136,7 @@ function M.export(to)
       vim.bo.filetype = program == "codex" and "toml" or "jsonc"
       vim.bo.modified = false
       local lines = told(result.notes, "note")
-      if #lines > 0 then look.peek(lines, "export for " .. program) end
+      if #lines > 0 then windows.peek(lines, "export for " .. program) end
     end)
   end)
 end

@@ -1,7 +1,7 @@
 --- Prompts of servers: pick one, fill in its arguments with the server's own completion, insert what it says.
 
 local client = require("mcp_sidecar.client")
-local look = require("mcp_sidecar.ui.look")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
@@ -70,7 +70,7 @@ function M.pick(wanted)
     local function full(prompt) return prompt.server .. "/" .. prompt.name end
     local named = vim.iter(result.prompts):find(function(prompt) return full(prompt) == wanted end)
     if named then return fill(named, origin) end
-    look.choose(result.prompts, {
+    windows.choose(result.prompts, {
       prompt = "Insert: ",
       kind = "mcp_prompt",
       none = "no server offers prompts",

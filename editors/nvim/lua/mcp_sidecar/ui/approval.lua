@@ -8,11 +8,11 @@ local client = require("mcp_sidecar.client")
 local config = require("mcp_sidecar.config")
 local frame = require("mcp_sidecar.ui.frame")
 local json = require("mcp_sidecar.json")
-local look = require("mcp_sidecar.ui.look")
-local pictures = require("mcp_sidecar.pictures")
+local workspaces = require("mcp_sidecar.workspaces")
 local placement = require("mcp_sidecar.ui.placement")
 local question = require("mcp_sidecar.ui.question")
 local user_actions = require("mcp_sidecar.user_actions")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
@@ -43,7 +43,7 @@ local redraw, refresh
 -- What waits ----------------------------------------------------------------------------------------------------------
 
 ---@return mcp_sidecar.Approval[]
-local function waiting() return vim.list_extend(own and { own } or {}, pictures.approvals()) end
+local function waiting() return vim.list_extend(own and { own } or {}, workspaces.approvals()) end
 
 ---@param id? string
 ---@return mcp_sidecar.Approval?
@@ -102,15 +102,15 @@ local function send(approval, answer, extra, done)
   client.command(command, params, function(err)
     if err then answered[approval.id] = nil end
     if done then return done(err) end
-    if err then return client.complain(err) end
+    if err then return client.error(err) end
     local text = question.confirmation(approval, answer --[[@as mcp_sidecar.Answer]])
-    if text then client.say(text) end
+    if text then client.info(text) end
   end, { client = vim.lsp.get_client_by_id(approval.client_id) })
 end
 
 ---@param approval mcp_sidecar.Approval
 local function fill(approval)
-  require("mcp_sidecar.ui.fill").open(
+  require("mcp_sidecar.ui.answer_form").open(
     approval,
     function(content, done) send(approval, { decision = "accept" }, { content = content }, done) end,
     function()
@@ -167,12 +167,12 @@ local answer_keys = { y = true, n = true, N = true, c = true, f = true, a = true
 ---@param name string
 ---@param asked fun(): mcp_sidecar.Approval? the question that this buffer shows
 local function make_buffer(name, asked)
-  local buffer = look.buffer("mcp-approval://" .. name, "mcp-approval")
+  local buffer = windows.buffer("mcp-approval://" .. name, "mcp-approval")
   for key in pairs(answer_keys) do
-    look.map(buffer, "n", key, function() press(key, asked()) end, "answer")
+    windows.map(buffer, "n", key, function() press(key, asked()) end, "answer")
   end
   for _, key in ipairs({ "<CR>", "<Space>", "o", "i", "I", "A", "O", "x", "u", "r", "R", "C", "D", "S", "X", "P", "J" }) do
-    look.map(buffer, "n", key, "<Nop>", "nothing")
+    windows.map(buffer, "n", key, "<Nop>", "nothing")
   end
   local function help()
     local approval, lines = asked(), {}
@@ -180,19 +180,19 @@ local function make_buffer(name, asked)
       table.insert(lines, ("`%-2s`  %s"):format(answer.keys, answer.help))
     end
     if approval and approval.schema then table.insert(lines, "`f `  fill in the form") end
-    look.peek(
+    windows.peek(
       vim.list_extend(lines, { "`v `  open it in a tab page", "`q `  hide it: the question keeps waiting" }),
       "answers"
     )
   end
-  look.map(buffer, "n", "?", help, "help")
-  look.map(buffer, "n", "g?", help, "help")
+  windows.map(buffer, "n", "?", help, "help")
+  windows.map(buffer, "n", "g?", help, "help")
   return buffer
 end
 
 ---Hides the prompt. Every question keeps waiting.
 function M.later()
-  if not window() then return client.say("no question is shown") end
+  if not window() then return client.info("no question is shown") end
   prompt.hidden, own = waiting_ids(), nil
   close()
 end
@@ -207,7 +207,7 @@ end
 ---@return string
 local function winbar(approval)
   local first = prompt.first and prompt.first.id == approval.id and prompt.first.key or nil
-  return look.winbar({ { " " .. approval.title, "McpTitle" } }, question.hints(approval, first))
+  return windows.winbar({ { " " .. approval.title, "McpTitle" } }, question.hints(approval, first))
 end
 
 ---Opens the question in a tab page, where the same keys answer it.
@@ -217,8 +217,8 @@ local function open_in_full()
   prompt.hidden[approval.id] = true
   close()
   local buffer = make_buffer(approval.id, function() return find(approval.id) end)
-  look.paint(buffer, question.draw(approval))
-  look.show(buffer, { mods = { tab = 0 }, wrap = true, winbar = winbar(approval) })
+  windows.paint(buffer, question.draw(approval))
+  windows.show(buffer, { mods = { tab = 0 }, wrap = true, winbar = winbar(approval) })
   arm()
 end
 
@@ -227,9 +227,9 @@ local function prompt_buffer()
   if prompt.buffer and vim.api.nvim_buf_is_valid(prompt.buffer) then return prompt.buffer end
   local buffer = make_buffer("waiting", function() return find(prompt.shown) end)
   vim.bo[buffer].bufhidden = "hide"
-  look.map(buffer, "n", "q", M.later, "later")
-  look.map(buffer, "n", "<Esc>", escape, "back, or later")
-  look.map(buffer, "n", "v", open_in_full, "open in a tab page")
+  windows.map(buffer, "n", "q", M.later, "later")
+  windows.map(buffer, "n", "<Esc>", escape, "back, or later")
+  windows.map(buffer, "n", "v", open_in_full, "open in a tab page")
   prompt.buffer = buffer
   return buffer
 end
@@ -242,11 +242,11 @@ local function show(approval, enter)
   local focused = enter or is_focused()
   if another then
     prompt.replaced = is_focused()
-    look.paint(buffer, question.draw(approval))
+    windows.paint(buffer, question.draw(approval))
   end
   prompt.shown = approval.id
   if another or (enter and not is_focused()) then arm() end
-  local height = look.height(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), placement.width())
+  local height = windows.height(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), placement.width())
   local float, cut = placement.place(height, focused)
   if not float then
     if open then vim.api.nvim_win_close(open, true) end
@@ -259,7 +259,7 @@ local function show(approval, enter)
     if another then vim.api.nvim_win_set_cursor(open, { 1, 0 }) end
     vim.api.nvim_win_set_config(open, float)
   end
-  open = open or look.float(buffer, false, "McpMuted", float)
+  open = open or windows.float(buffer, false, "McpMuted", float)
   prompt.window = open
   vim.wo[open].winhighlight = ("NormalFloat:Normal,FloatBorder:%s"):format(focused and "McpWarn" or "McpMuted")
   if enter then
@@ -272,7 +272,7 @@ function redraw()
   local approval = find(prompt.shown)
   if approval and window() then show(approval, false) end
   for id in pairs(prompt.hidden) do
-    local full, hidden = look.window_of("mcp-approval://" .. id), find(id)
+    local full, hidden = windows.window_of("mcp-approval://" .. id), find(id)
     if full and hidden then vim.wo[full].winbar = winbar(hidden) end
   end
 end
@@ -303,14 +303,14 @@ end
 ---Draws what waits now; closes the prompt, and tab pages, when what they show was answered.
 function refresh()
   local function over(id)
-    if not answered[id] then client.say("the question was answered elsewhere or withdrawn") end
+    if not answered[id] then client.info("the question was answered elsewhere or withdrawn") end
   end
   local before = prompt.shown
   if before and not find(before) then over(before) end
   for id in pairs(prompt.hidden) do
     local waits = find(id) ~= nil
     prompt.hidden[id] = waits or nil
-    local full = not waits and (look.find("mcp-answer://" .. id) or look.find("mcp-approval://" .. id))
+    local full = not waits and (windows.find("mcp-answer://" .. id) or windows.find("mcp-approval://" .. id))
     if full then
       vim.api.nvim_buf_delete(full, { force = true })
       over(id)
@@ -337,7 +337,7 @@ end
 function M.focus(id)
   prompt.hidden, prompt.queue = {}, waiting_ids()
   local found = find(id) or (not id and waiting()[1])
-  if not found then return client.say("no question waits for an answer") end
+  if not found then return client.info("no question waits for an answer") end
   if vim.fn.getcmdwintype() ~= "" then return client.warn("close the command-line window first") end
   show(found, true)
 end
@@ -345,12 +345,12 @@ end
 ---Denies the question that is shown, this time only.
 function M.deny()
   local approval = window() and find(prompt.shown)
-  if not approval then return client.say("no question is shown") end
+  if not approval then return client.info("no question is shown") end
   if vim.uv.now() < prompt.armed then return client.warn("not denied: the question has just appeared") end
   local answer = vim.iter(question.choices(approval)):find(function(choice) return choice.keys == "n" end)
   if not answer or approval.kind ~= "tool" then return M.focus(approval.id) end
   send(approval, answer)
-  client.say(("denied `%s/%s` once"):format(approval.server, approval.tool))
+  client.info(("denied `%s/%s` once"):format(approval.server, approval.tool))
 end
 
 ---Trusts the definition of a server after showing it, or withdraws the trust.
@@ -358,13 +358,13 @@ end
 ---@param trusted? boolean false: withdraw it
 function M.trust(server, trusted)
   if trusted == false then return client.command("mcp.server.trust", { server = server, trusted = false }) end
-  for _, approval in ipairs(pictures.approvals()) do
+  for _, approval in ipairs(workspaces.approvals()) do
     if approval.kind == "trust" and approval.server == server then return M.focus(approval.id) end
   end
   local moment = user_actions.now()
   client.fetch("mcp.servers", { server = server }, function(result)
     local status = result.servers[1]
-    if not status then return client.complain(("no server named `%s`"):format(server)) end
+    if not status then return client.error(("no server named `%s`"):format(server)) end
     own = {
       id = "trust-" .. server,
       kind = "trust",

@@ -1,9 +1,10 @@
 --- Calling tools: which one, from where, and what comes of it. The form for the arguments is in `form`.
 
 local client = require("mcp_sidecar.client")
-local look = require("mcp_sidecar.ui.look")
 local schemas = require("mcp_sidecar.ui.schema")
+local style = require("mcp_sidecar.ui.style")
 local user_actions = require("mcp_sidecar.user_actions")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
@@ -69,9 +70,9 @@ function M.send(tool, arguments, origin, opts)
     finish()
     local handled = opts.done and opts.done(err)
     if err and err.code == -32800 then
-      client.say(("%s was cancelled"):format(tool.tool))
+      client.info(("%s was cancelled"):format(tool.tool))
     elseif err and not handled then
-      client.complain(err)
+      client.error(err)
     elseif result then
       require("mcp_sidecar.ui.result").show(result, origin)
     end
@@ -89,14 +90,14 @@ end
 ---@param tool mcp_sidecar.Tool
 function M.describe(tool)
   local lines = { tool.description or "", "", ("level `%s` from %s"):format(tool.level, tool.source), "" }
-  look.peek(look.add_json(lines, tool.inputSchema), tool.name)
+  windows.peek(windows.add_json(lines, tool.inputSchema), tool.name)
 end
 
 ---@param tool mcp_sidecar.Tool
 ---@param arguments table
 ---@param origin mcp_sidecar.Origin
 local function fill_in(tool, arguments, origin)
-  local manner, group = look.manner(tool.annotations)
+  local effect, group = style.effect(tool.annotations)
   require("mcp_sidecar.ui.form").open({
     name = ("mcp-call://%s/%s"):format(tool.server, tool.tool),
     schema = tool.inputSchema,
@@ -104,7 +105,7 @@ local function fill_in(tool, arguments, origin)
       { " " .. tool.server, "McpServer" },
       { " › ", "McpMuted" },
       { tool.tool, "McpTool" },
-      { "  " .. manner, group },
+      { "  " .. effect, group },
     },
     note = tool.level,
     verb = "call",
@@ -125,7 +126,7 @@ function M.start(name, opts)
   name = require("mcp_sidecar").tool_name(name)
   client.fetch("mcp.tools", { all = true }, function(result)
     local tool = vim.iter(result.tools):find(function(each) return each.name == name end)
-    if not tool then return client.complain(("no tool named `%s`; is its server connected?"):format(name)) end
+    if not tool then return client.error(("no tool named `%s`; is its server connected?"):format(name)) end
     if #schemas.order(tool.inputSchema) == 0 then
       M.send(tool, vim.empty_dict(), origin, { moment = moment })
       return
@@ -140,11 +141,11 @@ end
 function M.pick(opts)
   opts = vim.tbl_extend("keep", opts or {}, { origin = (M.origin()) })
   client.fetch("mcp.tools", { server = opts.server }, function(result)
-    look.choose(result.tools, {
+    windows.choose(result.tools, {
       prompt = "Call: ",
       kind = "mcp_tool",
       none = "no tools: no server is connected yet",
-      format = function(tool) return look.pad(tool.server .. "/" .. tool.tool, 26) .. " " .. tool.description end,
+      format = function(tool) return style.pad(tool.server .. "/" .. tool.tool, 26) .. " " .. tool.description end,
     }, function(tool) M.start(tool.name, opts) end)
   end)
 end
@@ -161,7 +162,7 @@ end
 
 ---The last call again, with the same arguments; the policy is asked anew.
 function M.again()
-  if not last_call then return client.say("no tool was called yet") end
+  if not last_call then return client.info("no tool was called yet") end
   M.send(last_call.tool, last_call.arguments, (M.origin()))
 end
 

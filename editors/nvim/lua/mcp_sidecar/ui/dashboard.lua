@@ -3,9 +3,9 @@
 
 local client = require("mcp_sidecar.client")
 local keys = require("mcp_sidecar.ui.keys")
-local look = require("mcp_sidecar.ui.look")
-local pictures = require("mcp_sidecar.pictures")
+local workspaces = require("mcp_sidecar.workspaces")
 local rows = require("mcp_sidecar.ui.rows")
+local windows = require("mcp_sidecar.ui.windows")
 
 ---@class mcp_sidecar.Dashboard
 local M = {}
@@ -44,17 +44,17 @@ end
 
 local function draw()
   state.drawing = false
-  local window = look.window_of(NAME)
+  local window = windows.window_of(NAME)
   if not window then return end
   local width, cursor = vim.api.nvim_win_get_width(window), vim.api.nvim_win_get_cursor(window)
   local under = state.rows[cursor[1]]
   local known = vim.tbl_extend("force", state, {
     running = client.current() ~= nil,
-    servers = client.picture().servers,
-    approvals = pictures.approvals(),
+    servers = client.workspace().servers,
+    approvals = workspaces.approvals(),
   }) --[[@as mcp_sidecar.Known]]
   state.rows = rows.build(state.view, known, width)
-  look.paint(vim.api.nvim_win_get_buf(window), state.rows)
+  windows.paint(vim.api.nvim_win_get_buf(window), state.rows)
   local place = find_row(under)
   if place then vim.api.nvim_win_set_cursor(window, { place, cursor[2] }) end
   local bar = rows.winbar(state.view, known, width)
@@ -84,8 +84,8 @@ function M.load_tools(server)
 end
 
 local function load_log()
-  local lines, waiting = {}, vim.tbl_count(client.picture().servers)
-  for name in pairs(client.picture().servers) do
+  local lines, waiting = {}, vim.tbl_count(client.workspace().servers)
+  for name in pairs(client.workspace().servers) do
     client.command("mcp.server.logs", { server = name, limit = 200 }, function(_, result)
       for _, line in ipairs(result and result.lines or {}) do
         table.insert(lines, vim.tbl_extend("force", line, { server = name }))
@@ -119,7 +119,7 @@ local loaders = {
 
 ---Asks again for what the view shows, while somebody looks.
 function M.load()
-  local load = look.window_of(NAME) and client.current() and loaders[state.view]
+  local load = windows.window_of(NAME) and client.current() and loaders[state.view]
   if load then load() end
 end
 
@@ -133,18 +133,18 @@ end
 keys.attach(M)
 
 local function make_buffer()
-  local buffer = look.buffer(NAME, "mcp-dashboard")
+  local buffer = windows.buffer(NAME, "mcp-dashboard")
   local selectable = {}
   for _, key in ipairs(keys.keys) do
     if key.mode then table.insert(selectable, "`" .. key[1] .. "`") end
   end
-  look.keys(buffer, "keys", keys.keys, {
+  windows.keys(buffer, "keys", keys.keys, {
     "",
     "Also on a visual selection: " .. table.concat(selectable, " "),
     ("`1` … `%d` %s"):format(#rows.views, table.concat(rows.views, ", ")),
   })
   for place, view in ipairs(rows.views) do
-    look.map(buffer, "n", tostring(place), function()
+    windows.map(buffer, "n", tostring(place), function()
       state.view = view
       M.load()
       M.redraw()
@@ -159,11 +159,11 @@ end
 function M.open(view, mods, server)
   state.view = view or state.view
   if server then state.unfolded[server] = true end
-  state.wanted = server or (not look.window_of(NAME) and "" or nil)
-  vim.wo[look.show(look.find(NAME) or make_buffer(), { mods = mods })].cursorline = true
+  state.wanted = server or (not windows.window_of(NAME) and "" or nil)
+  vim.wo[windows.show(windows.find(NAME) or make_buffer(), { mods = mods })].cursorline = true
   draw()
   client.ensure(function(_, problem)
-    client.complain(problem)
+    client.error(problem)
     M.load()
     vim.iter(vim.tbl_keys(state.unfolded)):each(M.load_tools)
     M.redraw()

@@ -3,8 +3,9 @@
 
 local call = require("mcp_sidecar.ui.call")
 local client = require("mcp_sidecar.client")
-local look = require("mcp_sidecar.ui.look")
 local schemas = require("mcp_sidecar.ui.schema")
+local style = require("mcp_sidecar.ui.style")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
@@ -73,7 +74,7 @@ local function annotate(form)
   vim.api.nvim_buf_clear_namespace(form.buffer, namespace, 0, -1)
   for _, name in ipairs(names) do
     local field, row = schemas.field(form.schema, name), found[name]
-    local words = type(field.description) == "string" and look.wrap(field.description, vim.o.columns - 6) or {}
+    local words = type(field.description) == "string" and style.wrap(field.description, vim.o.columns - 6) or {}
     if row then
       vim.api.nvim_buf_set_extmark(form.buffer, namespace, row, 0, {
         virt_lines = vim.tbl_map(function(line) return { { "  " .. line, "McpMuted" } } end, words),
@@ -92,11 +93,11 @@ end
 ---@param form mcp_sidecar.Form
 ---@param state? string what is under way
 local function header(form, state)
-  local window = look.window_of(form.name)
+  local window = windows.window_of(form.name)
   if not window then return end
   local chunks = vim.list_extend(vim.list_slice(form.title), { { "  " .. (state or form.note), "McpMuted" } })
   local keys = { { "<CR>", form.verb }, { "<Tab>", "choose" }, { "+", "add" }, { "?", "help" } }
-  vim.wo[window].winbar = look.winbar(chunks, state and { { "<C-c>", "cancel" } } or keys)
+  vim.wo[window].winbar = windows.winbar(chunks, state and { { "<C-c>", "cancel" } } or keys)
 end
 
 ---@param row integer
@@ -134,7 +135,7 @@ end
 ---Sends what the form says. The user has just read it, so it needs no second question.
 ---@param form mcp_sidecar.Form
 local function submit(form)
-  if form.cancel then return client.say("this is still under way; <C-c> cancels it") end
+  if form.cancel then return client.info("this is still under way; <C-c> cancels it") end
   vim.diagnostic.reset(problems, form.buffer)
   local values = read(form)
   if not values then return end
@@ -197,17 +198,17 @@ local function choose(form)
     end
   end
   local list = name and offers(schemas.field(form.schema, name), form.origin) or {}
-  if not name or #list == 0 then return client.say("nothing to choose from for this field") end
+  if not name or #list == 0 then return client.info("nothing to choose from for this field") end
   local opts = { prompt = name .. ": ", kind = "mcp_value", format = function(item) return tostring(item.title) end }
-  look.choose(list, opts, function(item) set(form, name, item.value) end)
+  windows.choose(list, opts, function(item) set(form, name, item.value) end)
 end
 
 ---@param form mcp_sidecar.Form
 local function add(form)
   local missing = M.missing(form)
-  if #missing == 0 then return client.say("every field is there") end
+  if #missing == 0 then return client.info("every field is there") end
   local opts = { prompt = "Add a field: ", kind = "mcp_field" }
-  look.choose(missing, opts, function(name) set(form, name, schemas.example(schemas.field(form.schema, name))) end)
+  windows.choose(missing, opts, function(name) set(form, name, schemas.example(schemas.field(form.schema, name))) end)
 end
 
 ---@param form mcp_sidecar.Form
@@ -237,7 +238,7 @@ local function equip(buffer, verb)
   on("BufWriteCmd", here(submit))
   on({ "TextChanged", "TextChangedI" }, here(annotate))
   on("BufWipeout", function() forms[buffer] = nil end)
-  look.keys(buffer, verb, {
+  windows.keys(buffer, verb, {
     { "<CR>", here(submit), ("(or `:w`) %s with what stands here"):format(verb) },
     { "<Tab>", here(choose), "choose a value: from the schema, the selection, the file" },
     { "+", here(add), "add a field that was left out" },
@@ -250,7 +251,7 @@ end
 ---@param spec mcp_sidecar.FormSpec
 ---@param values table<string, any> to begin with
 function M.open(spec, values)
-  local buffer = look.buffer(spec.name, "json")
+  local buffer = windows.buffer(spec.name, "json")
   if not forms[buffer] then equip(buffer, spec.verb) end
   local form = vim.tbl_extend("error", spec, { buffer = buffer }) --[[@as mcp_sidecar.Form]]
   forms[buffer] = form
@@ -259,7 +260,7 @@ function M.open(spec, values)
   vim.bo[buffer].modifiable = true
   vim.api.nvim_buf_set_lines(buffer, 0, -1, false, schemas.lines(form.schema, values))
   vim.bo[buffer].modified = false
-  local window = look.show(buffer, { wrap = true })
+  local window = windows.show(buffer, { wrap = true })
   vim.wo[window].conceallevel = 0
   annotate(form)
   header(form)

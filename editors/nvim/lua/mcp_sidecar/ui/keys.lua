@@ -2,7 +2,8 @@
 
 local actions = require("mcp_sidecar.actions")
 local client = require("mcp_sidecar.client")
-local look = require("mcp_sidecar.ui.look")
+local style = require("mcp_sidecar.ui.style")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
@@ -31,14 +32,14 @@ local function selected(kind)
     local row = board.rows()[place] or {}
     local item = row.kind == kind and row.item or nil
     -- A tool stands for its server where servers are meant.
-    if kind == "server" and row.kind == "tool" then item = client.picture().servers[row.item.server] end
+    if kind == "server" and row.kind == "tool" then item = client.workspace().servers[row.item.server] end
     local id = item and (item.id or item.name)
     if id and not seen[id] then
       seen[id] = true
       table.insert(items, item)
     end
   end
-  if #items == 0 then client.say("there is no " .. kind .. " here") end
+  if #items == 0 then client.info("there is no " .. kind .. " here") end
   return items
 end
 
@@ -58,7 +59,7 @@ local function on_all(command)
 end
 
 ---@param value any
-local function peek_json(value, title) look.peek(look.add_json({}, value), title) end
+local function peek_json(value, title) windows.peek(windows.add_json({}, value), title) end
 
 ---A server in words, with its definition as written.
 ---@param server mcp_sidecar.Server
@@ -72,8 +73,8 @@ local function describe(server)
   tell("changed", server.trustDiff)
   tell("server", info.name and ("%s %s, MCP %s"):format(info.name, info.version or "", server.protocolVersion or "?"))
   tell("says", server.instructions)
-  tell("process", server.pid and ("%d, since %s"):format(server.pid, look.clock(server.startedAt)))
-  tell("answers in", server.latencyMs and look.duration(server.latencyMs))
+  tell("process", server.pid and ("%d, since %s"):format(server.pid, style.clock(server.startedAt)))
+  tell("answers in", server.latencyMs and style.duration(server.latencyMs))
   tell("restarts", server.restarts > 0 and server.restarts)
   for _, warning in ipairs(server.warnings or {}) do
     tell("warning", warning)
@@ -83,7 +84,7 @@ local function describe(server)
     tell("hides", ("%s (%s)"):format(hidden.file or "", hidden.scope))
   end
   table.insert(lines, "")
-  look.peek(look.add_json(lines, server.config), server.name)
+  windows.peek(windows.add_json(lines, server.config), server.name)
 end
 
 ---The obvious thing to do with each kind of row.
@@ -92,7 +93,7 @@ local obvious = {
   approval = function(approval) require("mcp_sidecar.ui.approval").focus(approval.id) end,
   tool = function(tool) require("mcp_sidecar.ui.call").start(tool.name) end,
   call = function(call) peek_json(call, call.server .. "/" .. call.tool) end,
-  log = function(line) look.peek({ line.text }, line.server) end,
+  log = function(line) windows.peek({ line.text }, line.server) end,
   server = function(server)
     local act = server.needsTrust and "trust" or ({ ["needs-auth"] = "auth", stopped = "start" })[server.status]
     local run = act and actions[act] or board.fold
@@ -126,8 +127,8 @@ local function set_level()
   local tools = selected("tool")
   if #tools == 0 then return end
   local which = #tools == 1 and tools[1].tool or #tools .. " tools"
-  look.choose(levels, { prompt = ("Level of %s: "):format(which) }, function(level)
-    look.choose({ "local", "project", "user", "session" }, { prompt = "Written to: " }, function(scope)
+  windows.choose(levels, { prompt = ("Level of %s: "):format(which) }, function(level)
+    windows.choose({ "local", "project", "user", "session" }, { prompt = "Written to: " }, function(scope)
       for _, tool in ipairs(tools) do
         local params = { server = tool.server, tool = tool.tool, level = level, scope = scope }
         client.fetch("mcp.tool.policy", params, function() board.load_tools(tool.server) end)
@@ -138,8 +139,8 @@ end
 
 local function to_config()
   local row = here()
-  local server = row.kind == "server" and row.item or client.picture().servers[(row.item or {}).server or ""]
-  if not (server and server.file) then return client.say("no config file stands behind this line") end
+  local server = row.kind == "server" and row.item or client.workspace().servers[(row.item or {}).server or ""]
+  if not (server and server.file) then return client.info("no config file stands behind this line") end
   vim.cmd.wincmd("p")
   if vim.bo.buftype ~= "" then vim.cmd.split() end
   vim.cmd.edit({ args = { server.file }, magic = { file = false } })
@@ -149,8 +150,8 @@ end
 local function yank()
   local item = here().item or {}
   local text = item.callId or item.name or item.title or item.text or vim.api.nvim_get_current_line()
-  look.yank(text)
-  client.say("yanked " .. text)
+  windows.yank(text)
+  client.info("yanked " .. text)
 end
 
 local function revoke_or_test()
@@ -168,7 +169,7 @@ end
 
 local function start_sidecar()
   client.ensure(function(_, problem)
-    client.complain(problem)
+    client.error(problem)
     board.redraw()
   end)
 end

@@ -1,7 +1,7 @@
 --- A question to the user as text: what is asked, by whom, with what, and which answers it takes. Draws no window.
 
 local json = require("mcp_sidecar.json")
-local look = require("mcp_sidecar.ui.look")
+local style = require("mcp_sidecar.ui.style")
 
 local M = {}
 
@@ -115,7 +115,7 @@ function M.confirmation(approval, answer)
   local name = approval.kind == "trust" and approval.server or approval.server .. "/" .. approval.tool
   local undo = ("; to undo: `%s`"):format(answer.undo)
   local room = vim.o.columns - 12 - #answer.done - #undo
-  return answer.done:format("`" .. look.fit(name, math.max(8, room)) .. "`") .. undo
+  return answer.done:format("`" .. style.fit(name, math.max(8, room)) .. "`") .. undo
 end
 
 ---@alias mcp_sidecar.Add fun(text: string, group?: string, label?: string) a line for each of the text's
@@ -123,8 +123,8 @@ end
 ---What the tool says that it does. The title says which tool it is, and who asks for it.
 ---@param annotations mcp_sidecar.Annotations
 ---@param add mcp_sidecar.Add
-local function manner(annotations, add)
-  local word, group = look.manner(annotations)
+local function effect(annotations, add)
+  local word, group = style.effect(annotations)
   local outside = annotations.openWorld and ", reaches the outside world" or ""
   if word == "" then return add("The tool does not say whether it writes" .. outside, "McpWarn") end
   add(("The tool says that it %s%s"):format(word, outside), group)
@@ -174,7 +174,7 @@ function M.draw(approval)
     end
   end
   add(approval.title, "McpTitle")
-  if approval.kind == "tool" then manner(approval.annotations or {}, add) end
+  if approval.kind == "tool" then effect(approval.annotations or {}, add) end
   local change = approval.change
   if change then
     local path = change.path .. (change.isNew and " (new)" or "")

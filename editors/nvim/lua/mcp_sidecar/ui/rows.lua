@@ -1,6 +1,7 @@
 --- The dashboard as rows of text: (what is known, which view, how wide) → rows. Draws nothing and asks nobody.
 
-local look = require("mcp_sidecar.ui.look")
+local style = require("mcp_sidecar.ui.style")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
@@ -47,7 +48,7 @@ local function columns(kind, items, width, cells)
   local drawn = {} ---@type { front: mcp_sidecar.Chunk[], cells: mcp_sidecar.Cell[] }[]
   for place, item in ipairs(items) do
     local front, line = cells(item)
-    drawn[place], taken = { front = front, cells = line }, vim.api.nvim_strwidth(look.text(front)) + 2
+    drawn[place], taken = { front = front, cells = line }, vim.api.nvim_strwidth(style.text(front)) + 2
     for column, cell in ipairs(line) do
       local wanted = math.min(cell.most or width, vim.api.nvim_strwidth(cell[1]))
       widths[column] = math.max(widths[column] or 0, wanted)
@@ -63,7 +64,7 @@ local function columns(kind, items, width, cells)
     local shown = row(("%s:%s"):format(kind, item.id or item.callId or item.name or place), line.front, kind, item)
     for column, cell in ipairs(line.cells) do
       local wide = widths[column] or 0
-      if wide > 0 then table.insert(shown, { look.pad(cell[1], wide) .. "  ", cell[2] }) end
+      if wide > 0 then table.insert(shown, { style.pad(cell[1], wide) .. "  ", cell[2] }) end
     end
     rows[place] = shown
   end
@@ -94,7 +95,7 @@ end
 ---@param unfolded table<string, boolean?>
 local function server_rows(servers, unfolded, width)
   return columns("server", servers, width, function(server)
-    local state, words, group = look.status[server.status], story(server)
+    local state, words, group = style.status[server.status], story(server)
     local shown = server.enabled or server.status == "disabled"
     return {
       { unfolded[server.name] and " ▾ " or " ▸ ", "McpMuted" },
@@ -103,7 +104,7 @@ local function server_rows(servers, unfolded, width)
       { server.name, server.enabled and "McpServer" or "McpMuted", most = 28 },
       { server.status .. (shown and "" or " off"), state.group },
       { words, group, rest = true },
-      { look.duration(server.latencyMs), "McpMuted" },
+      { style.duration(server.latencyMs), "McpMuted" },
       { width >= 100 and server.transport or "", "McpMuted" },
       { server.scope, "McpMuted" },
     }
@@ -115,10 +116,10 @@ end
 ---@param width integer
 local function tool_rows(tools, indent, width)
   return columns("tool", tools, width, function(tool)
-    local word, group = look.manner(tool.annotations)
+    local word, group = style.effect(tool.annotations)
     return { { (" "):rep(indent) } }, {
       { tool.tool, "McpTool", most = 28 },
-      { tool.level, look.level_group(tool.level) },
+      { tool.level, style.level_group(tool.level) },
       { word, group },
       { tool.changed and "changed since you allowed it" or tool.description, tool.changed and "McpWarn", rest = true },
       { width >= 110 and tool.source or "", "McpMuted", most = 28 },
@@ -133,8 +134,8 @@ end
 local function details(server, tools, width)
   local rows = {}
   local function detail(label, text, group)
-    for place, line in ipairs(text and text ~= "" and look.wrap(text, width - 18) or {}) do
-      local chunks = { { "       " .. look.pad(place == 1 and label or "", 9), "McpMuted" }, { line, group } }
+    for place, line in ipairs(text and text ~= "" and style.wrap(text, width - 18) or {}) do
+      local chunks = { { "       " .. style.pad(place == 1 and label or "", 9), "McpMuted" }, { line, group } }
       table.insert(rows, row(("detail:%s:%s:%d"):format(server.name, label, place), chunks, "server", server))
     end
   end
@@ -212,10 +213,10 @@ end
 
 function views.calls(known, width)
   local rows = columns("call", known.calls, width, function(call)
-    local mark, group = look.outcome(call.success)
-    return { { "   " .. look.clock(call.time) .. " ", "McpMuted" }, { mark .. " ", group } }, {
+    local mark, group = style.outcome(call.success)
+    return { { "   " .. style.clock(call.time) .. " ", "McpMuted" }, { mark .. " ", group } }, {
       { call.server .. "/" .. call.tool, "McpTool", most = 28 },
-      { look.duration(call.durationMs), "McpMuted" },
+      { style.duration(call.durationMs), "McpMuted" },
       { call.requester.name or call.requester.kind, most = 12 },
       {
         call.error or ("%s by %s"):format(call.decision, call.decidedBy),
@@ -235,7 +236,7 @@ function views.grants(known, width)
     function(grant)
       return { { "   " } }, {
         { grant.server .. "/" .. grant.tool, "McpTool", most = 36 },
-        { grant.level, look.level_group(grant.level) },
+        { grant.level, style.level_group(grant.level) },
         { grant.scope },
         { "since " .. (grant.since or ""):sub(1, 10), "McpMuted" },
         { "x revokes", "McpKey" },
@@ -248,7 +249,7 @@ end
 function views.log(known, width)
   local rows = columns("log", known.log, width, function(line)
     local group = require("mcp_sidecar.ui.logs").group(line)
-    return { { "   " .. look.clock(line.time) .. " ", "McpMuted" } }, {
+    return { { "   " .. style.clock(line.time) .. " ", "McpMuted" } }, {
       { line.server, "McpServer", most = 20 },
       { line.level or line.source, group },
       { line.text, group, rest = true },
@@ -281,13 +282,13 @@ function M.winbar(view, known, width)
     if (number or 0) > 0 then table.insert(chunks, { text, group }) end
   end
   for _, status in ipairs({ "connected", "failed", "needs-auth", "pending" }) do
-    tell(count[status], look.status[status].icon, status, look.status[status].group)
+    tell(count[status], style.status[status].icon, status, style.status[status].group)
   end
   tell(#known.approvals, "?", "waiting", "McpWarn")
   for place, each in ipairs(M.views) do
     keys[place] = { tostring(place), name(each), each == view and "McpTitle" or nil }
   end
-  return look.winbar(chunks, vim.list_extend(keys, { { "?", "help" } }))
+  return windows.winbar(chunks, vim.list_extend(keys, { { "?", "help" } }))
 end
 
 return M

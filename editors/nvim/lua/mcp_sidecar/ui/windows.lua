@@ -1,133 +1,10 @@
---- Highlight groups, icons, and the few things that all windows of ours do alike.
+--- Buffers, windows, keys and pickers, as every view of the plugin uses them.
+
+local style = require("mcp_sidecar.ui.style")
 
 local M = {}
 
----@alias mcp_sidecar.Chunk { [1]: string, [2]?: string } text and highlight group
-
----@class mcp_sidecar.Line a line in pieces, each with its colour
----@field [integer] mcp_sidecar.Chunk
----@field group? string of the whole line, to the edge of the window
-
 local namespace = vim.api.nvim_create_namespace("mcp_sidecar")
-
-local links = {
-  McpTitle = "Title",
-  McpServer = "Identifier",
-  McpTool = "Function",
-  McpKey = "Special",
-  McpNext = "WarningMsg",
-  McpMuted = "Comment",
-  McpOk = "DiagnosticOk",
-  McpWarn = "DiagnosticWarn",
-  McpError = "DiagnosticError",
-  McpAdded = "DiffAdd",
-  McpRemoved = "DiffDelete",
-}
-
--- Links by default: a colour scheme that knows these groups wins, and one that does not leaves them be.
-for name, link in pairs(links) do
-  vim.api.nvim_set_hl(0, name, { link = link, default = true })
-end
-
----@type table<string, { icon: string, group: string }>
-M.status = {
-  connected = { icon = "●", group = "McpOk" },
-  pending = { icon = "◌", group = "McpWarn" },
-  failed = { icon = "✗", group = "McpError" },
-  ["needs-auth"] = { icon = "◆", group = "McpWarn" },
-  stopped = { icon = "○", group = "McpMuted" },
-  disabled = { icon = "⊘", group = "McpMuted" },
-}
-
----How something went: a mark and its colour.
----@param success boolean
----@return string mark, string group
-function M.outcome(success) return success and "✓" or "✗", success and "McpOk" or "McpError" end
-
----@param level string
----@return string group
-function M.level_group(level)
-  if level == "deny" or level == "disable" then return "McpError" end
-  return level == "require-approval" and "McpWarn" or "McpOk"
-end
-
----What a tool does, in a word, by its own account.
----@param annotations? mcp_sidecar.Annotations
----@return string word, string group
-function M.manner(annotations)
-  annotations = annotations or {}
-  if annotations.readOnly then return "reads", "McpMuted" end
-  if annotations.destructive then return "destroys", "McpError" end
-  if annotations.readOnly == false then return "writes", "McpWarn" end
-  return "", "McpMuted"
-end
-
--- Text ------------------------------------------------------------------------------------------------------------
-
----Cut to a width on the screen, on one line.
----@param text any
----@param width integer
----@return string
-function M.fit(text, width)
-  text = tostring(text or ""):gsub("%c+", " ")
-  return vim.api.nvim_strwidth(text) <= width and text
-    or vim.fn.printf(("%%.%dS…"):format(math.max(0, width - 1)), text)
-end
-
----Cut, or filled up with blanks.
----@param text any
----@param width integer
----@return string
-function M.pad(text, width) return vim.fn.printf(("%%-%dS"):format(width), M.fit(text, width)) end
-
----Broken into lines of a width, at blanks where there are some.
----@param text string
----@param width integer
----@return string[]
-function M.wrap(text, width)
-  local lines = {}
-  for paragraph in vim.gsplit(text, "\n") do
-    while vim.api.nvim_strwidth(paragraph) > width do
-      local head = vim.fn.strcharpart(paragraph, 0, width)
-      head = head:match("^(.*%S)%s") or head
-      table.insert(lines, head)
-      paragraph = vim.trim(paragraph:sub(#head + 1))
-    end
-    table.insert(lines, paragraph)
-  end
-  return lines
-end
-
----The one of these kinds that a media type such as `text/x-python; charset=utf-8` names.
----@param mime? string
----@param kinds string[]
----@return string?
-function M.kind_of(mime, kinds)
-  local kind = ((mime or ""):match("^%w+/([%w-]+)") or ""):gsub("^x%-", "")
-  return vim.tbl_contains(kinds, kind) and kind or nil
-end
-
----A number of milliseconds as a person says it.
----@param ms? number
----@return string
-function M.duration(ms)
-  if not ms then return "" end
-  if ms >= 1000 then return ("%.1f s"):format(ms / 1000) end
-  return (ms < 10 and "%.1f ms" or "%d ms"):format(ms)
-end
-
----The time of day here, of a time in RFC 3339 and UTC.
----@param time? string
----@return string
-function M.clock(time)
-  local seconds = vim.fn.strptime("%Y-%m-%dT%H:%M:%S", (time or ""):sub(1, 19))
-  if seconds == 0 then return time or "" end
-  local now = os.time()
-  local ahead = now - os.time(os.date("!*t", now) --[[@as any]])
-  return os.date("%H:%M:%S", seconds + ahead) --[[@as string]]
-end
-
--- Buffers and windows ---------------------------------------------------------------------------------------------
 
 ---The buffer with exactly this name: `bufnr()` would take it for a pattern.
 ---@param name string
@@ -268,7 +145,7 @@ end
 ---@param buffer integer
 ---@param lines mcp_sidecar.Line[]
 function M.paint(buffer, lines)
-  local texts = vim.tbl_map(function(line) return (M.text(line):gsub("%s+$", "")) end, lines)
+  local texts = vim.tbl_map(function(line) return (style.text(line):gsub("%s+$", "")) end, lines)
   M.set_lines(buffer, texts)
   vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
   for row, line in ipairs(lines) do
@@ -281,16 +158,6 @@ function M.paint(buffer, lines)
     end
     if line.group then vim.api.nvim_buf_set_extmark(buffer, namespace, row - 1, 0, { line_hl_group = line.group }) end
   end
-end
-
----@param line mcp_sidecar.Line|mcp_sidecar.Chunk[]
----@return string
-function M.text(line)
-  local parts = {}
-  for _, chunk in ipairs(line) do
-    table.insert(parts, chunk[1])
-  end
-  return table.concat(parts)
 end
 
 ---A line above a window: what it shows on the left, and its keys on the right, as many as there is room for: all, the
@@ -352,7 +219,7 @@ function M.keys(buffer, title, keys, notes)
     for place = 1, half do
       local other = entries[place + half]
       -- The ticks are not seen, but they count.
-      lines[place] = other and M.pad(entries[place], 38) .. "  " .. other or entries[place]
+      lines[place] = other and style.pad(entries[place], 38) .. "  " .. other or entries[place]
     end
     M.peek(vim.list_extend(lines, notes or {}), title)
   end
@@ -378,7 +245,7 @@ function M.choose(items, opts, done)
   local select = {
     prompt = opts.prompt,
     kind = opts.kind,
-    format_item = function(item) return M.fit(format(item), vim.o.columns - 6) end,
+    format_item = function(item) return style.fit(format(item), vim.o.columns - 6) end,
   }
   vim.ui.select(items, select, function(item)
     if item ~= nil then done(item) end
@@ -404,7 +271,7 @@ function M.peek(lines, title)
     height = height,
     -- Above a question: help about it is of no use beneath.
     zindex = 250,
-    title = " " .. M.fit(title, width - 4) .. " ",
+    title = " " .. style.fit(title, width - 4) .. " ",
   })
   pcall(vim.treesitter.start, buffer, "markdown")
   vim.wo[window].conceallevel = 2

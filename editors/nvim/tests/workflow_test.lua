@@ -31,7 +31,7 @@ return {
       })
       child:request("nvim_ui_try_resize", 80, 24)
       child:ask(long)
-      child:wait("require('mcp_sidecar.client').picture().servers.broken.status == 'failed'")
+      child:wait("require('mcp_sidecar.client').workspace().servers.broken.status == 'failed'")
       child:lua("require('mcp_sidecar.ui.dashboard').open('servers', nil, 'broken')")
       child:lua("require('mcp_sidecar.ui.dashboard').open('servers', nil, 'demo')")
       child:sees("take_note")
@@ -54,13 +54,13 @@ return {
       local child = Child.ready(open)
       child:lua("vim.fn.search('demo')")
       child:keys("s")
-      child:wait("require('mcp_sidecar.client').picture().servers.demo.status == 'stopped'")
+      child:wait("require('mcp_sidecar.client').workspace().servers.demo.status == 'stopped'")
       child:sees("stopped")
       child:keys("s")
       child:connected("demo")
-      local pid = child:lua("return require('mcp_sidecar.client').picture().servers.demo.pid")
+      local pid = child:lua("return require('mcp_sidecar.client').workspace().servers.demo.pid")
       child:keys("r")
-      child:wait(("require('mcp_sidecar.client').picture().servers.demo.pid ~= %d"):format(pid))
+      child:wait(("require('mcp_sidecar.client').workspace().servers.demo.pid ~= %d"):format(pid))
     end,
   },
   {
@@ -101,7 +101,7 @@ return {
       child:keys("<CR>")
       child:keys("q")
       child:wait("require('mcp_sidecar.ui.approval').state().window == nil", "the prompt hidden")
-      assert(child:lua("return answered == nil and #require('mcp_sidecar.client').picture().approvals == 1"))
+      assert(child:lua("return answered == nil and #require('mcp_sidecar.client').workspace().approvals == 1"))
       child:command("Mcp approve")
       child:answer("n")
       child:wait("answered and answered.err.data.kind == 'denied'")
@@ -112,13 +112,13 @@ return {
     function(open)
       local child = Child.ready(open)
       child:ask("first")
-      child:wait("#require('mcp_sidecar.client').picture().approvals == 1")
+      child:wait("#require('mcp_sidecar.client').workspace().approvals == 1")
       child:ask("second")
-      child:wait("#require('mcp_sidecar.client').picture().approvals == 2")
+      child:wait("#require('mcp_sidecar.client').workspace().approvals == 2")
       child:command("Mcp approve")
       assert(child:prompt():find("first", 1, true))
       child:answer("y")
-      child:wait("#require('mcp_sidecar.client').picture().approvals == 1")
+      child:wait("#require('mcp_sidecar.client').workspace().approvals == 1")
       child:wait("vim.api.nvim_buf_get_lines(require('mcp_sidecar.ui.approval').state().buffer, 0, -1, false)[6]")
       assert(child:prompt():find("second", 1, true))
     end,
@@ -128,7 +128,7 @@ return {
     function(open)
       local child = open({ project = project })
       child:command("Mcp")
-      child:wait("require('mcp_sidecar.client').picture().servers.theirs.needsTrust")
+      child:wait("require('mcp_sidecar.client').workspace().servers.theirs.needsTrust")
       local prompt = child:prompt()
       assert(prompt:find("mcp-sidecar demo-server", 1, true), prompt)
       child:command("Mcp trust theirs")
@@ -136,7 +136,7 @@ return {
       child:connected("theirs")
       local changed = project:gsub('%["demo%-server"%]', '["demo-server"], "env": { "LEVEL": "9" }')
       vim.fn.writefile(vim.split(changed, "\n"), child.workspace .. "/mcp.json")
-      child:wait("require('mcp_sidecar.client').picture().approvals[1].diff", "the difference")
+      child:wait("require('mcp_sidecar.client').workspace().approvals[1].diff", "the difference")
       assert(child:prompt():find("what changed", 1, true))
     end,
   },
@@ -382,7 +382,7 @@ return {
       local child =
         open({ user = [[{ "servers": { "a-[b]%l": { "command": "nope" }, "gone": { "command": "nope-nope" } } }]] })
       child:command("Mcp")
-      child:wait("require('mcp_sidecar.client').picture().servers.gone.status == 'failed'")
+      child:wait("require('mcp_sidecar.client').workspace().servers.gone.status == 'failed'")
       child:sees("gone")
       child:sees("nope-nope")
       child:lua("vim.fn.search('gone')")
@@ -459,9 +459,9 @@ return {
       child:connected("second")
       child:lua("vim.fn.search('second')")
       child:keys("E")
-      child:wait("require('mcp_sidecar.client').picture().servers.second.status == 'disabled'")
+      child:wait("require('mcp_sidecar.client').workspace().servers.second.status == 'disabled'")
       child:keys("D")
-      child:wait("require('mcp_sidecar.client').picture().servers.second == nil", "it is gone")
+      child:wait("require('mcp_sidecar.client').workspace().servers.second == nil", "it is gone")
     end,
   },
   {
@@ -471,7 +471,7 @@ return {
       local other = open({ beside = child })
       other:command("Mcp")
       other:connected("demo")
-      local pid = "return require('mcp_sidecar.client').picture().servers.demo.pid"
+      local pid = "return require('mcp_sidecar.client').workspace().servers.demo.pid"
       assert(child:lua(pid) == other:lua(pid), "each has a server of its own")
       local servers = vim.tbl_filter(
         function(words) return words:find("demo-server", 1, true) ~= nil end,

@@ -15,13 +15,13 @@ client.on("exit", function(ended)
   table.insert(crashes, now)
   if #crashes >= LIMIT then
     crashes = {}
-    return client.say(
+    return client.info(
       "the sidecar ended three times within a minute and stays down; `:Mcp log` tells why, `:Mcp up` tries again",
       vim.log.levels.ERROR
     )
   end
   local wait = #crashes == 1 and FIRST_WAIT_MS or 4 * FIRST_WAIT_MS
-  client.say(("the sidecar ended unexpectedly; starting it again in %.2g s"):format(wait / 1000), vim.log.levels.WARN)
+  client.info(("the sidecar ended unexpectedly; starting it again in %.2g s"):format(wait / 1000), vim.log.levels.WARN)
   vim.defer_fn(function()
     if vim.v.exiting == vim.NIL and not client.current() then client.start_again(ended.root) end
   end, wait)

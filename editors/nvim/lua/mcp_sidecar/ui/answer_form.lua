@@ -2,8 +2,9 @@
 --- in a form. Closing either answers nothing.
 
 local client = require("mcp_sidecar.client")
-local look = require("mcp_sidecar.ui.look")
 local schema = require("mcp_sidecar.ui.schema")
+local style = require("mcp_sidecar.ui.style")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
@@ -16,7 +17,7 @@ local function ask(field, label, secret, done)
   local values = schema.values(field)
   if values then
     local opts = { prompt = label, kind = "mcp_field", format = function(one) return tostring(one.title) end }
-    return look.choose(values, opts, function(one) done(one.value) end)
+    return windows.choose(values, opts, function(one) done(one.value) end)
   end
   local function take(text)
     if text then done(text ~= "" and text or nil) end
@@ -51,14 +52,14 @@ function M.open(approval, accept, before_form)
     schema = asked,
     title = { { " " .. approval.title, "McpTitle" } },
     -- The keys beside it matter more.
-    note = look.fit(approval.detail, math.max(20, vim.o.columns - 50)),
+    note = style.fit(approval.detail, math.max(20, vim.o.columns - 50)),
     verb = "send",
     origin = (require("mcp_sidecar.ui.call").origin()),
-    about = function() look.peek({ approval.detail }, approval.title) end,
+    about = function() windows.peek({ approval.detail }, approval.title) end,
     send = function(content, report)
       accept(content, function(err)
-        if not report.done(err) then client.complain(err) end
-        local window = look.window_of(name)
+        if not report.done(err) then client.error(err) end
+        local window = windows.window_of(name)
         if not err and window then vim.api.nvim_win_close(window, true) end
       end)
     end,
