@@ -1,16 +1,16 @@
---- What can be done to a server: `:Mcp {action}` and the keys of the dashboard both lead here.
+--- The actions on a server, for `:Mcp {action}` and for the keys of the dashboard.
 
 local client = require("mcp_sidecar.client")
 local user_actions = require("mcp_sidecar.user_actions")
 
 ---@param command string
----@param extra? table what it says beside the server's name
+---@param extra? table other parameters than the name of the server
 ---@return fun(server: mcp_sidecar.Server)
 local function sends(command, extra)
   return function(server) client.command(command, vim.tbl_extend("force", { server = server.name }, extra or {})) end
 end
 
----The same for a command that starts the server, so a question about its trust or its inputs is expected.
+---The same for a command that starts the server: a question about its trust or its inputs may follow.
 ---@param command string
 ---@param extra? table
 ---@return fun(server: mcp_sidecar.Server)
@@ -40,7 +40,7 @@ local M = {
   move = function(server) require("mcp_sidecar.manage").move(server) end,
 }
 
----Whichever is not so yet.
+---Stops a server that runs, starts any other.
 function M.start_or_stop(server)
   local runs = server.status == "connected" or server.status == "pending"
   M[runs and "stop" or "start"](server)

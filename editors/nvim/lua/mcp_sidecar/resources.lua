@@ -6,7 +6,7 @@ local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
--- A server names the type of its text; only these choose a filetype here.
+-- The server chooses the media type; only these may set a filetype.
 local filetypes = { "css", "csv", "html", "javascript", "json", "markdown", "python", "rust", "xml", "yaml" }
 
 ---@param server string
@@ -14,7 +14,7 @@ local filetypes = { "css", "csv", "html", "javascript", "json", "markdown", "pyt
 ---@return string
 local function name_of(server, uri) return ("mcp://%s/%s"):format(server, uri) end
 
----Opens a resource in the current window, beside it when that shows something of ours.
+---Opens a resource in the current window, or in a split when that window shows no file or an unsaved one.
 ---@param name string
 function M.open(name)
   local buffer = vim.fn.bufadd(name)
@@ -25,7 +25,7 @@ function M.open(name)
   end
 end
 
----Reads the resource of a buffer. Also what `:edit` does.
+---Loads the resource of a buffer; `:edit` does this as well.
 ---@param buffer integer
 ---@param name string
 function M.fill(buffer, name)
@@ -33,7 +33,7 @@ function M.fill(buffer, name)
   for option, value in pairs({ buftype = "nofile", swapfile = false, modeline = false, modifiable = false }) do
     vim.bo[buffer][option] = value
   end
-  if not server then return client.error("a resource is named mcp://server/uri") end
+  if not server then return client.error("the name of a resource must be mcp://server/uri") end
   client.command("mcp.resource.read", { server = server, uri = uri, subscribe = true }, function(err, result)
     if not vim.api.nvim_buf_is_valid(buffer) then return end
     if err then
@@ -55,7 +55,7 @@ function M.fill(buffer, name)
   end)
 end
 
----A resource changed: its buffer, if there is one, is read again.
+---Reloads the buffer of a resource that changed.
 ---@param server string
 ---@param uri string
 function M.refresh(server, uri)
@@ -63,7 +63,7 @@ function M.refresh(server, uri)
   if buffer and vim.api.nvim_buf_is_loaded(buffer) then M.fill(buffer, name_of(server, uri)) end
 end
 
----Fills in the variables of a template, one after another, with what its server offers.
+---Asks for the variables of a template, with completion by its server.
 local function expand(item, uri, done)
   local name = uri:match("{[+#./;?&]?([%w_]+)[%w_,*]*}")
   if not name then return done(uri) end
@@ -81,7 +81,7 @@ function M.pick(server)
     windows.choose(vim.list_extend(result.resources, result.templates), {
       prompt = "Open: ",
       kind = "mcp_resource",
-      none = "no server offers resources",
+      none = "no server has resources",
       format = function(item)
         return ("%s  %s  %s"):format(item.server, item.uri or item.uriTemplate, item.title or item.name or "")
       end,

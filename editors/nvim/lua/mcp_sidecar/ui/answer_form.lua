@@ -1,5 +1,5 @@
---- What a server wants to know of the user: a single text or choice is asked for at the command line, everything else
---- in a form. Closing either answers nothing.
+--- Answers to questions of a server: a single text or choice on the command line, everything else in a form.
+--- Closing either one is not an answer.
 
 local client = require("mcp_sidecar.client")
 local schema = require("mcp_sidecar.ui.schema")
@@ -8,11 +8,11 @@ local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
----Asks for the only field there is. A secret is never seen, and never in a buffer.
+---Asks for a single field. A secret is never shown and never in a buffer.
 ---@param field mcp_sidecar.Field
 ---@param label string
 ---@param secret? boolean
----@param done fun(value?: any) nothing when it was left empty
+---@param done fun(value?: any) nil when it was left empty
 local function ask(field, label, secret, done)
   local values = schema.values(field)
   if values then
@@ -31,7 +31,7 @@ end
 
 ---@param approval mcp_sidecar.Approval
 ---@param accept fun(content: table, done?: fun(err?: mcp_sidecar.Error)) sends the answer
----@param before_form fun() makes room
+---@param before_form fun() runs before the form opens
 function M.open(approval, accept, before_form)
   local asked = approval.schema or {}
   local names, required = schema.order(asked)
@@ -51,7 +51,7 @@ function M.open(approval, accept, before_form)
     name = name,
     schema = asked,
     title = { { " " .. approval.title, "McpTitle" } },
-    -- The keys beside it matter more.
+    -- Leave room for the keys.
     note = style.fit(approval.detail, math.max(20, vim.o.columns - 50)),
     verb = "send",
     origin = (require("mcp_sidecar.ui.call").origin()),

@@ -134,7 +134,7 @@ local function wait_for_second_key(approval, key)
   end, FIRST_KEY_MS)
 end
 
----Sends the answer that a key stands for, if this question takes it and it can be deliberate.
+---Sends the answer of a key, if the question takes it and the key can be deliberate.
 ---@param key string
 ---@param approval? mcp_sidecar.Approval
 local function press(key, approval)

@@ -1,4 +1,4 @@
---- Calling tools: which one, from where, and what comes of it. The form for the arguments is in `form`.
+--- Calls tools: picks one, sends the call, shows the result. The form for the arguments is in `form`.
 
 local client = require("mcp_sidecar.client")
 local schemas = require("mcp_sidecar.ui.schema")
@@ -8,7 +8,7 @@ local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
----@class mcp_sidecar.Origin where a call comes from, and where its result may be put
+---@class mcp_sidecar.Origin where a call was started, and where its result may be inserted
 ---@field buffer integer
 ---@field window integer
 ---@field range? { [1]: integer, [2]: integer, [3]: integer, [4]: integer } first line and column, last line and
@@ -18,7 +18,7 @@ local M = {}
 ---@type { tool: mcp_sidecar.Tool, arguments: table }?
 local last_call
 
----The current place; with lines, or the exact selection when they are the ones of it.
+---The current buffer and window; with a range, or the exact selection if it has the same lines.
 ---@param first? integer
 ---@param last? integer
 ---@return mcp_sidecar.Origin origin, string? text
@@ -36,7 +36,7 @@ function M.origin(first, last)
   return origin, M.text(origin)
 end
 
----The text of the place that a call comes from: the selection, or nil.
+---The selected text of an origin.
 ---@param origin mcp_sidecar.Origin
 ---@return string?
 function M.text(origin)
@@ -46,7 +46,7 @@ function M.text(origin)
   return ok and table.concat(lines, "\n") or nil
 end
 
----Sends a call and shows what comes of it.
+---Sends a call and shows its result.
 ---@param tool mcp_sidecar.Tool
 ---@param arguments table
 ---@param origin mcp_sidecar.Origin
@@ -70,7 +70,7 @@ function M.send(tool, arguments, origin, opts)
     finish()
     local handled = opts.done and opts.done(err)
     if err and err.code == -32800 then
-      client.info(("%s was cancelled"):format(tool.tool))
+      client.info(("`%s` was cancelled"):format(tool.tool))
     elseif err and not handled then
       client.error(err)
     elseif result then
@@ -86,7 +86,7 @@ function M.send(tool, arguments, origin, opts)
   })
 end
 
----What a tool says about itself, and what it takes.
+---Shows the description and the schema of a tool.
 ---@param tool mcp_sidecar.Tool
 function M.describe(tool)
   local lines = { tool.description or "", "", ("level `%s` from %s"):format(tool.level, tool.source), "" }
@@ -117,7 +117,7 @@ local function fill_in(tool, arguments, origin)
   }, arguments)
 end
 
----Opens the form of a tool, or calls one that takes no arguments.
+---Opens the form of a tool, or calls a tool without parameters.
 ---@param name string
 ---@param opts? { arguments?: table, origin?: mcp_sidecar.Origin, text?: string }
 function M.start(name, opts)
@@ -144,13 +144,13 @@ function M.pick(opts)
     windows.choose(result.tools, {
       prompt = "Call: ",
       kind = "mcp_tool",
-      none = "no tools: no server is connected yet",
+      none = "no tools: no server is connected",
       format = function(tool) return style.pad(tool.server .. "/" .. tool.tool, 26) .. " " .. tool.description end,
     }, function(tool) M.start(tool.name, opts) end)
   end)
 end
 
----Lets the user pick a tool for a place in a file, as a code action names it: its text, or else its line.
+---Lets the user pick a tool for the lines of a code action.
 ---@param uri string
 ---@param range lsp.Range
 function M.pick_for(uri, range)
@@ -160,9 +160,9 @@ function M.pick_for(uri, range)
   M.pick({ origin = origin, text = M.text(origin) })
 end
 
----The last call again, with the same arguments; the policy is asked anew.
+---Repeats the last call with the same arguments. The policy is checked again.
 function M.again()
-  if not last_call then return client.info("no tool was called yet") end
+  if not last_call then return client.info("no tool has been called yet") end
   M.send(last_call.tool, last_call.arguments, (M.origin()))
 end
 

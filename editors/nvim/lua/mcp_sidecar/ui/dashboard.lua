@@ -1,5 +1,5 @@
---- The dashboard: every server, tool, question, call and grant of the workspace, and a key for each thing to do.
---- Draws what the sidecar last said; only the lines that differ are touched, and the cursor stays on its row.
+--- The dashboard: every server, tool, question, call and grant of the workspace, with keys for each action.
+--- It shows the last known state. Only lines that differ are written, and the cursor stays on its row.
 
 local client = require("mcp_sidecar.client")
 local keys = require("mcp_sidecar.ui.keys")
@@ -21,13 +21,13 @@ local state = {
   grants = {}, ---@type mcp_sidecar.Grant[]
   log = {}, ---@type mcp_sidecar.LogLine[]
   drawing = false,
-  wanted = nil, ---@type string? where the cursor is to go: a server, or "" for the first row of any use
+  wanted = nil, ---@type string? where the cursor should go: a server, or "" for the first row with an item
 }
 
 ---@return mcp_sidecar.Row[]
 function M.rows() return state.rows end
 
----The row that the cursor belongs on: one that was asked for, else the one that it was on.
+---The row for the cursor: the requested one, else the one it was on.
 ---@param under? mcp_sidecar.Row
 ---@return integer?
 local function find_row(under)
@@ -61,7 +61,7 @@ local function draw()
   if vim.wo[window].winbar ~= bar then vim.wo[window].winbar = bar end
 end
 
----Several changes in one go are one redraw.
+---Redraws soon. Several changes at once cause one redraw.
 function M.redraw()
   if not state.drawing then
     state.drawing = true
@@ -69,7 +69,7 @@ function M.redraw()
   end
 end
 
--- What the picture does not hold is asked for when it is looked at. --------------------------------------------------
+-- Data that is not in notifications is loaded when its view is shown. ------------------------------------------------
 
 ---@param server? string
 function M.load_tools(server)
@@ -117,7 +117,7 @@ local loaders = {
   log = load_log,
 }
 
----Asks again for what the view shows, while somebody looks.
+---Reloads the data of the current view, if the dashboard is visible.
 function M.load()
   local load = windows.window_of(NAME) and client.current() and loaders[state.view]
   if load then load() end
@@ -170,7 +170,7 @@ function M.open(view, mods, server)
   end)
 end
 
--- What makes the dashboard ask or draw again.
+-- Events that reload or redraw the dashboard.
 for _, event in ipairs({ "servers", "approvals", "exit" }) do
   client.on(event, M.redraw)
 end

@@ -1,4 +1,4 @@
---- The log of one server, following what comes, and the sidecar's own.
+--- The log of a server, which follows new lines, and the log of the sidecar.
 
 local client = require("mcp_sidecar.client")
 local style = require("mcp_sidecar.ui.style")
@@ -19,7 +19,7 @@ local function open(name, title)
   return buffer
 end
 
----Asks for the log of a server that is on the screen, and follows its end if the cursor is there.
+---Loads the log of a server that is shown. The cursor follows if it is on the last line.
 ---@param server string
 local function fill(server)
   local window = windows.window_of("mcp-log://" .. server)
@@ -32,7 +32,7 @@ local function fill(server)
       return { { time, "McpMuted" }, { level .. line.text:gsub("%c+", " "), M.group(line) } }
     end, result.lines)
     local follows = vim.api.nvim_win_get_cursor(window)[1] == vim.api.nvim_buf_line_count(buffer)
-    windows.paint(buffer, #lines > 0 and lines or { { { "nothing logged yet", "McpMuted" } } })
+    windows.paint(buffer, #lines > 0 and lines or { { { "no log lines yet", "McpMuted" } } })
     if follows then vim.api.nvim_win_set_cursor(window, { vim.api.nvim_buf_line_count(buffer), 0 }) end
   end)
 end
@@ -45,7 +45,7 @@ function M.open(server)
   fill(server)
 end
 
----The sidecar's own log, newest at the end.
+---Opens the log of the sidecar, newest lines last.
 function M.own()
   local cmd = require("mcp_sidecar.config").cmd()
   if not cmd then return client.may_start() end

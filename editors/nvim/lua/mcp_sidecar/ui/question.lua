@@ -1,4 +1,4 @@
---- A question to the user as text: what is asked, by whom, with what, and which answers it takes. Draws no window.
+--- A question to the user as text, its answers and their keys. Opens no window.
 
 local json = require("mcp_sidecar.json")
 local style = require("mcp_sidecar.ui.style")
@@ -47,7 +47,7 @@ M.answers = {
     help = "deny this call, say why",
     note = true,
   },
-  { keys = "n", decision = "decline", label = "decline", help = "decline, and tell the server so" },
+  { keys = "n", decision = "decline", label = "decline", help = "decline to answer" },
   { keys = "c", decision = "cancel", label = "cancel", help = "cancel the call that asks" },
   {
     keys = "as",
@@ -118,19 +118,19 @@ function M.confirmation(approval, answer)
   return answer.done:format("`" .. style.fit(name, math.max(8, room)) .. "`") .. undo
 end
 
----@alias mcp_sidecar.Add fun(text: string, group?: string, label?: string) a line for each of the text's
+---@alias mcp_sidecar.Add fun(text: string, group?: string, label?: string) adds one line per line of the text
 
 ---What the tool says that it does. The title says which tool it is, and who asks for it.
 ---@param annotations mcp_sidecar.Annotations
 ---@param add mcp_sidecar.Add
 local function effect(annotations, add)
   local word, group = style.effect(annotations)
-  local outside = annotations.openWorld and ", reaches the outside world" or ""
+  local outside = annotations.openWorld and " and accesses the network or other external systems" or ""
   if word == "" then return add("The tool does not say whether it writes" .. outside, "McpWarn") end
   add(("The tool says that it %s%s"):format(word, outside), group)
 end
 
----One argument on each line, then those of several lines in full.
+---One argument per line, then those with several lines.
 ---@param given table<string, any>
 ---@param add mcp_sidecar.Add
 local function arguments(given, add)
@@ -155,7 +155,7 @@ local function diff(label, changes, add)
   add("\n" .. label, "McpMuted")
   local groups = { ["+"] = "McpAdded", ["-"] = "McpRemoved", ["@"] = "McpMuted" }
   for _, line in ipairs(changes) do
-    -- Where in the file, as a person says it.
+    -- A hunk header as a line number.
     local text = line:gsub("^@@ .*%+(%d+).*@@", "line %1:")
     add(text, groups[line:sub(1, 1)])
   end
@@ -178,13 +178,13 @@ function M.draw(approval)
   local change = approval.change
   if change then
     local path = change.path .. (change.isNew and " (new)" or "")
-    diff("would change " .. path, vim.split(change.diff, "\n"), add)
+    diff("changes " .. path, vim.split(change.diff, "\n"), add)
   end
   if approval.arguments then arguments(approval.arguments, add) end
   if approval.detail ~= "" then
     add("")
     for line in vim.gsplit(approval.detail, "\n") do
-      -- What a tool says about itself comes last; what would be run is what trust is about.
+      -- The description of a tool is the least important part; the command is the most important part of a definition.
       add(line, approval.kind == "tool" and "McpMuted" or line:match("^runs ") and "McpError" or nil)
     end
   end

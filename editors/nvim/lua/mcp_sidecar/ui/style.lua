@@ -4,9 +4,9 @@ local M = {}
 
 ---@alias mcp_sidecar.Chunk { [1]: string, [2]?: string } text and highlight group
 
----@class mcp_sidecar.Line a line in pieces, each with its colour
+---@class mcp_sidecar.Line a line in highlighted pieces
 ---@field [integer] mcp_sidecar.Chunk
----@field group? string of the whole line, to the edge of the window
+---@field group? string highlights the whole line, to the edge of the window
 
 local links = {
   McpTitle = "Title",
@@ -22,7 +22,7 @@ local links = {
   McpRemoved = "DiffDelete",
 }
 
--- Links by default: a colour scheme that knows these groups wins, and one that does not leaves them be.
+-- Default links: a colour scheme or the user may define these groups.
 for name, link in pairs(links) do
   vim.api.nvim_set_hl(0, name, { link = link, default = true })
 end
@@ -37,7 +37,7 @@ M.status = {
   disabled = { icon = "⊘", group = "McpMuted" },
 }
 
----How something went: a mark and its colour.
+---The mark and the highlight group of a success or a failure.
 ---@param success boolean
 ---@return string mark, string group
 function M.outcome(success) return success and "✓" or "✗", success and "McpOk" or "McpError" end
@@ -49,7 +49,7 @@ function M.level_group(level)
   return level == "require-approval" and "McpWarn" or "McpOk"
 end
 
----What a tool does, in a word, by its own account.
+---What a tool does according to its annotations, in one word.
 ---@param annotations? mcp_sidecar.Annotations
 ---@return string word, string group
 function M.effect(annotations)
@@ -62,7 +62,7 @@ end
 
 -- Text ------------------------------------------------------------------------------------------------------------
 
----Cut to a width on the screen, on one line.
+---Text on one line, cut to a display width.
 ---@param text any
 ---@param width integer
 ---@return string
@@ -72,13 +72,13 @@ function M.fit(text, width)
     or vim.fn.printf(("%%.%dS…"):format(math.max(0, width - 1)), text)
 end
 
----Cut, or filled up with blanks.
+---Text cut or padded to a display width.
 ---@param text any
 ---@param width integer
 ---@return string
 function M.pad(text, width) return vim.fn.printf(("%%-%dS"):format(width), M.fit(text, width)) end
 
----Broken into lines of a width, at blanks where there are some.
+---Text wrapped at a display width, at blanks where possible.
 ---@param text string
 ---@param width integer
 ---@return string[]
@@ -96,7 +96,7 @@ function M.wrap(text, width)
   return lines
 end
 
----The one of these kinds that a media type such as `text/x-python; charset=utf-8` names.
+---The subtype of a media type such as `text/x-python; charset=utf-8`, if it is one of these.
 ---@param mime? string
 ---@param kinds string[]
 ---@return string?
@@ -105,7 +105,7 @@ function M.kind_of(mime, kinds)
   return vim.tbl_contains(kinds, kind) and kind or nil
 end
 
----A number of milliseconds as a person says it.
+---A duration for people.
 ---@param ms? number
 ---@return string
 function M.duration(ms)
@@ -114,7 +114,7 @@ function M.duration(ms)
   return (ms < 10 and "%.1f ms" or "%d ms"):format(ms)
 end
 
----The time of day here, of a time in RFC 3339 and UTC.
+---The local time of day of an RFC 3339 time in UTC.
 ---@param time? string
 ---@return string
 function M.clock(time)

@@ -6,14 +6,14 @@ local M = {}
 
 local namespace = vim.api.nvim_create_namespace("mcp_sidecar")
 
----The buffer with exactly this name: `bufnr()` would take it for a pattern.
+---The buffer with exactly this name; `bufnr()` treats the name as a pattern.
 ---@param name string
 ---@return integer?
 function M.find(name)
   return vim.iter(vim.api.nvim_list_bufs()):find(function(buffer) return vim.api.nvim_buf_get_name(buffer) == name end)
 end
 
----The window that shows the buffer of this name, if there is one.
+---The window that shows the buffer with this name.
 ---@param name string
 ---@return integer?
 function M.window_of(name)
@@ -26,7 +26,7 @@ function M.close()
   if not pcall(vim.api.nvim_win_close, 0, true) then vim.cmd.enew() end
 end
 
----A buffer of ours: no file, no modelines, gone when it is not shown, `q` closes it. Without a name it is a new one.
+---A buffer of the plugin: no file, no modelines, wiped when hidden, closed by `q`. Without a name it is a new one.
 ---@param name? string
 ---@param filetype string
 ---@return integer buffer
@@ -56,7 +56,7 @@ local plain_window = {
   fillchars = "eob: ",
 }
 
----A window of another buffer of this kind: a second form takes the place of the first.
+---A window with another buffer of the same kind: a second form replaces the first.
 ---@param buffer integer
 ---@return integer?
 local function window_of_kind(buffer)
@@ -68,7 +68,7 @@ local function window_of_kind(buffer)
     end)
 end
 
----Shows a buffer in a window that is there for it, or in a new one below.
+---Shows a buffer in the window of its kind, or in a new one below.
 ---@param buffer integer
 ---@param opts? { mods?: table, winbar?: string, wrap?: boolean } mods: as nvim_create_user_command gives them
 ---@return integer window
@@ -96,15 +96,15 @@ function M.show(buffer, opts)
   return window
 end
 
----Opens a float with text in it, whose frame has this colour.
+---Opens a float with a border in this highlight group.
 ---@param buffer integer
 ---@param enter boolean
 ---@param frame string highlight group
 ---@param place vim.api.keyset.win_config
 ---@return integer window
 function M.float(buffer, enter, frame, place)
-  local looks = { relative = "editor", border = "rounded", style = "minimal", noautocmd = not enter or nil }
-  local window = vim.api.nvim_open_win(buffer, enter, vim.tbl_extend("keep", place, looks))
+  local defaults = { relative = "editor", border = "rounded", style = "minimal", noautocmd = not enter or nil }
+  local window = vim.api.nvim_open_win(buffer, enter, vim.tbl_extend("keep", place, defaults))
   for option, value in pairs({
     wrap = true,
     linebreak = true,
@@ -117,7 +117,7 @@ function M.float(buffer, enter, frame, place)
   return window
 end
 
----How many rows of the screen some lines take when they are wrapped.
+---The number of screen rows of some lines when they are wrapped.
 ---@param lines string[]
 ---@param width integer
 ---@return integer
@@ -127,7 +127,7 @@ function M.height(lines, width)
     :fold(0, function(sum, line) return sum + math.max(1, math.ceil(vim.api.nvim_strwidth(line) / width)) end)
 end
 
----Replaces a buffer's lines, touching only those that differ, so that nothing flickers.
+---Replaces the lines of a buffer. Only lines that differ are written, so nothing flickers.
 ---@param buffer integer
 ---@param lines string[]
 function M.set_lines(buffer, lines)
@@ -141,7 +141,7 @@ function M.set_lines(buffer, lines)
   vim.bo[buffer].modified = false
 end
 
----Replaces a buffer's lines by coloured ones.
+---Replaces the lines of a buffer with highlighted ones.
 ---@param buffer integer
 ---@param lines mcp_sidecar.Line[]
 function M.paint(buffer, lines)
@@ -152,16 +152,16 @@ function M.paint(buffer, lines)
     local from = 0
     for _, chunk in ipairs(line) do
       local to = math.min(from + #chunk[1], #texts[row])
-      local looks = chunk[2] and { end_col = to, hl_group = chunk[2] }
-      if looks and to > from then vim.api.nvim_buf_set_extmark(buffer, namespace, row - 1, from, looks) end
+      local mark = chunk[2] and { end_col = to, hl_group = chunk[2] }
+      if mark and to > from then vim.api.nvim_buf_set_extmark(buffer, namespace, row - 1, from, mark) end
       from = to
     end
     if line.group then vim.api.nvim_buf_set_extmark(buffer, namespace, row - 1, 0, { line_hl_group = line.group }) end
   end
 end
 
----A line above a window: what it shows on the left, and its keys on the right, as many as there is room for: all, the
----first and the last, which is help, or none. Nothing in it is a command, whoever wrote it.
+---A winbar with a title on the left and keys on the right: all keys, the first and the last one, or none, depending on
+---the width. The text is escaped.
 ---@param chunks mcp_sidecar.Chunk[]
 ---@param keys { [1]: string, [2]: string, [3]?: string }[] the key, its label, and the label's highlight group
 ---@return string
@@ -193,17 +193,17 @@ function M.map(buffer, mode, keys, run, desc)
   vim.keymap.set(mode, keys, run, { buffer = buffer, nowait = true, silent = true, desc = desc })
 end
 
----@class mcp_sidecar.Key what some keys do; their names are parted by a blank
+---@class mcp_sidecar.Key one or more keys, separated by blanks, and their action
 ---@field [1] string
 ---@field [2] string|fun()
----@field [3] string what they do
+---@field [3] string description
 ---@field mode? string|string[]
 
----Maps a list of keys, and `?` to a list of them: in two columns where they are many, so that a small screen shows all.
+---Maps keys, and `?` to a list of them: in two columns if there are many.
 ---@param buffer integer
 ---@param title string
 ---@param keys mcp_sidecar.Key[]
----@param notes? string[] what help says below
+---@param notes? string[] further lines of the help
 function M.keys(buffer, title, keys, notes)
   local entries = {}
   for _, key in ipairs(keys) do
@@ -218,7 +218,7 @@ function M.keys(buffer, title, keys, notes)
     local lines = {}
     for place = 1, half do
       local other = entries[place + half]
-      -- The ticks are not seen, but they count.
+      -- The backquotes are concealed, but they count for the width.
       lines[place] = other and style.pad(entries[place], 38) .. "  " .. other or entries[place]
     end
     M.peek(vim.list_extend(lines, notes or {}), title)
@@ -227,17 +227,17 @@ function M.keys(buffer, title, keys, notes)
   M.map(buffer, "n", "g?", help, "help")
 end
 
----Puts text into the registers that a person pastes from.
+---Copies text to the unnamed register and the clipboard.
 ---@param text string|string[]
 function M.yank(text)
   vim.fn.setreg('"', text)
   pcall(vim.fn.setreg, "+", text)
 end
 
----Lets the user choose, and goes on only if he does.
+---Lets the user pick an item; `done` runs only if they do.
 ---@generic T
 ---@param items T[]
----@param opts { prompt: string, kind?: string, format?: (fun(item: T): string), none?: string } none: what to say without items
+---@param opts { prompt: string, kind?: string, format?: (fun(item: T): string), none?: string } none: message if there are no items
 ---@param done fun(item: T)
 function M.choose(items, opts, done)
   if #items == 0 and opts.none then return vim.notify(opts.none, vim.log.levels.WARN, { title = "mcp-sidecar" }) end
@@ -252,8 +252,8 @@ function M.choose(items, opts, done)
   end)
 end
 
----A float with markdown in the middle of the screen, for help and details. Leaving it closes it.
----@param lines string[] each may be several
+---A popup with markdown in the middle of the screen. Leaving it closes it.
+---@param lines string[] each may contain line breaks
 ---@param title string
 function M.peek(lines, title)
   lines = vim.split(table.concat(lines, "\n"), "\n")
@@ -269,7 +269,7 @@ function M.peek(lines, title)
     col = math.max(0, math.floor((vim.o.columns - width) / 2) - 1),
     width = width,
     height = height,
-    -- Above a question: help about it is of no use beneath.
+    -- Above the prompt, whose help it may show.
     zindex = 250,
     title = " " .. style.fit(title, width - 4) .. " ",
   })
@@ -285,7 +285,7 @@ function M.peek(lines, title)
   })
 end
 
----Adds a value as a block of JSON.
+---Adds a value as a JSON code block.
 ---@param lines string[]
 ---@param value any
 ---@return string[] lines
