@@ -1,4 +1,4 @@
--- Defines `:Mcp`, the <Plug> maps and three autocommands. Requires nothing until one of them is used.
+-- Defines `:Mcp`, the <Plug> mappings and two autocommands. Loads no module before one of them is used.
 if vim.g.loaded_mcp_sidecar then return end
 vim.g.loaded_mcp_sidecar = true
 
@@ -25,7 +25,7 @@ vim.api.nvim_create_autocmd("BufReadCmd", {
   callback = function(event) require("mcp_sidecar.resources").fill(event.buf, event.match) end,
 })
 
--- Loading vim.lsp costs more than everything above together, so it waits for a file of a workspace that has servers.
+-- Loading vim.lsp is slow, so it waits for a file of a workspace that has servers.
 vim.api.nvim_create_autocmd("FileType", {
   group = group,
   callback = function(event)

@@ -127,21 +127,22 @@ local function effect(annotations, add)
   local word, group = style.effect(annotations)
   local outside = annotations.openWorld and " and accesses the network or other external systems" or ""
   if word == "" then return add("The tool does not say whether it writes" .. outside, "McpWarn") end
-  add(("The tool says that it %s%s"):format(word, outside), group)
+  local phrase = ({ reads = "only reads", destroys = "may destroy data" })[word] or word
+  add(("The tool says that it %s%s"):format(phrase, outside), group)
 end
 
 ---One argument per line, then those with several lines.
 ---@param given table<string, any>
 ---@param add mcp_sidecar.Add
 local function arguments(given, add)
-  add("\nwith", "McpMuted")
+  add("\narguments", "McpMuted")
   local names = vim.tbl_keys(given)
   local function long(name) return type(given[name]) == "string" and given[name]:find("\n") ~= nil end
   table.sort(names, function(one, other)
     if long(one) ~= long(other) then return long(other) end
     return one < other
   end)
-  if #names == 0 then add("  no arguments") end
+  if #names == 0 then add("  none") end
   for _, name in ipairs(names) do
     local text = long(name) and "\n    " .. given[name]:gsub("\n", "\n    ") or " " .. json.pretty(given[name], "  ")
     add(text, nil, ("  %s:"):format(name))

@@ -75,7 +75,7 @@ end
 ---@param server mcp_sidecar.Server
 ---@return string text, string? group
 local function summary(server)
-  if server.status == "disabled" then return "disabled in its file", "McpMuted" end
+  if server.status == "disabled" then return "in its config file", "McpMuted" end
   if server.status == "failed" then return server.error or "failed", "McpError" end
   if server.status == "needs-auth" then return "sign in with i", "McpWarn" end
   if server.needsTrust or server.reason == "awaiting-trust" then
