@@ -1,4 +1,4 @@
--- Plugin managers put the root of a repository into 'runtimepath'; the plugin itself lives in editors/nvim.
+-- Plugin managers add the root of a repository to 'runtimepath'; the plugin is in editors/nvim.
 local root = vim.fn.fnamemodify(debug.getinfo(1, "S").source:sub(2), ":p:h:h")
 local plugin = root .. "/editors/nvim"
 if not vim.g.loaded_mcp_sidecar and vim.uv.fs_stat(plugin) then

@@ -1,2 +1,2 @@
--- The client's config. Change it with `vim.lsp.config("mcp_sidecar", { … })`.
+-- The config of the LSP client. Change it with `vim.lsp.config("mcp_sidecar", { … })`.
 return require("mcp_sidecar.client").config()

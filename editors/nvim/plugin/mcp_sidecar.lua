@@ -1,4 +1,4 @@
--- Defines `:Mcp`, the <Plug> maps and three autocommands. Requires nothing until one of them is used.
+-- Defines `:Mcp`, the <Plug> mappings and two autocommands. Loads no module before one of them is used.
 if vim.g.loaded_mcp_sidecar then return end
 vim.g.loaded_mcp_sidecar = true
 
@@ -11,7 +11,9 @@ vim.api.nvim_create_user_command("Mcp", function(command) require("mcp_sidecar.c
 })
 
 vim.keymap.set("n", "<Plug>(mcp-dashboard)", "<Cmd>Mcp<CR>", { desc = "MCP dashboard" })
-vim.keymap.set("n", "<Plug>(mcp-approve)", "<Cmd>Mcp approve<CR>", { desc = "Answer what waits for you" })
+vim.keymap.set("n", "<Plug>(mcp-approve)", "<Cmd>Mcp approve<CR>", { desc = "Go to the MCP question that waits" })
+vim.keymap.set("n", "<Plug>(mcp-deny)", "<Cmd>Mcp deny<CR>", { desc = "Deny the MCP call that is shown, once" })
+vim.keymap.set("n", "<Plug>(mcp-later)", "<Cmd>Mcp later<CR>", { desc = "Hide the MCP question that is shown" })
 vim.keymap.set("n", "<Plug>(mcp-call)", "<Cmd>Mcp call<CR>", { desc = "Call an MCP tool" })
 vim.keymap.set("x", "<Plug>(mcp-call)", ":Mcp call<CR>", { silent = true, desc = "Call an MCP tool with this text" })
 
@@ -23,7 +25,7 @@ vim.api.nvim_create_autocmd("BufReadCmd", {
   callback = function(event) require("mcp_sidecar.resources").fill(event.buf, event.match) end,
 })
 
--- Loading vim.lsp costs more than everything above together, so it waits for a file of a workspace that has servers.
+-- Loading vim.lsp is slow, so it waits for a file of a workspace that has servers.
 vim.api.nvim_create_autocmd("FileType", {
   group = group,
   callback = function(event)

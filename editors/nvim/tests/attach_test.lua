@@ -12,12 +12,12 @@ return {
       child:wait("#vim.lsp.get_clients({ bufnr = 0, name = 'mcp_sidecar' }) == 1")
       child:wait(
         "vim.iter(vim.diagnostic.get(0)):any(function(each) return each.message:find('color', 1, true) end)",
-        "a complaint about `color`"
+        "a diagnostic about `color`"
       )
     end,
   },
   {
-    "any file of a workspace with servers gets the client too, others do not",
+    "every file of a workspace with servers gets the client, other files do not",
     function(open)
       local child = open({ project = project, files = { ["notes.md"] = "hello\n" }, args = { "notes.md" } })
       child:wait("#vim.lsp.get_clients({ bufnr = 0, name = 'mcp_sidecar' }) == 1")
@@ -26,7 +26,7 @@ return {
     end,
   },
   {
-    "lenses stand above each server, and one is run where the cursor is",
+    "code lenses are shown above each server, and the one at the cursor runs",
     function(open)
       local child = open({ user = Child.user_config, args = { "../config/mcp.json" } })
       child:connected("demo")
@@ -41,15 +41,15 @@ return {
         end)()]],
         "the lenses of the server"
       )
-      local pid = child:lua("return require('mcp_sidecar.client').picture().servers.demo.pid")
+      local pid = child:lua("return require('mcp_sidecar.client').workspace().servers.demo.pid")
       child:choose("Restart")
       child:lua("vim.fn.search('demo')")
       child:lua("vim.lsp.codelens.run()")
-      child:wait(("(require('mcp_sidecar.client').picture().servers.demo.pid or %d) ~= %d"):format(pid, pid))
+      child:wait(("(require('mcp_sidecar.client').workspace().servers.demo.pid or %d) ~= %d"):format(pid, pid))
     end,
   },
   {
-    "a code action of the workspace calls its tool with the selection, and asks first",
+    "a code action of the workspace calls its tool with the selection after a question",
     function(open)
       local actions = [[{
         "actions": [{ "title": "Keep this", "tool": "mcp__demo__take_note", "arguments": { "text": "${selection}" } }]
@@ -78,7 +78,7 @@ return {
     end,
   },
   {
-    "a missing binary is told once, with what to do",
+    "a missing binary is reported once, with what to do",
     function(open)
       local child = open({ project = project, options = "{ cmd = '/nowhere/mcp-sidecar' }", args = { "mcp.json" } })
       child:hears("cannot be executed")
@@ -87,12 +87,12 @@ return {
     end,
   },
   {
-    "quitting leaves no process",
+    "quitting leaves no process behind",
     function(open)
       local child = open({ user = Child.user_config })
       child:command("Mcp")
       child:connected("demo")
-      local pid = child:lua("return require('mcp_sidecar.client').picture().servers.demo.pid")
+      local pid = child:lua("return require('mcp_sidecar.client').workspace().servers.demo.pid")
       local sidecar, running = child:sidecar(), child:processes()
       assert(running[pid] and running[sidecar], vim.inspect(running))
       child:quit()
@@ -117,7 +117,7 @@ return {
     end,
   },
   {
-    "after a crash the sidecar comes back, and after three in a minute it stays down and says so",
+    "the sidecar is restarted after a crash, but not after three crashes in a minute",
     function(open)
       local child = open({ user = Child.user_config })
       child:command("Mcp")
@@ -133,18 +133,18 @@ return {
     end,
   },
   {
-    "a server that crashes comes back, and the dashboard tells so",
+    "a server that crashes is restarted, and the dashboard shows it",
     function(open)
       local child = Child.ready(open)
-      local pid = child:lua("return require('mcp_sidecar.client').picture().servers.demo.pid")
+      local pid = child:lua("return require('mcp_sidecar.client').workspace().servers.demo.pid")
       vim.uv.kill(pid, "sigkill")
-      child:wait(("(require('mcp_sidecar.client').picture().servers.demo.pid or %d) ~= %d"):format(pid, pid))
+      child:wait(("(require('mcp_sidecar.client').workspace().servers.demo.pid or %d) ~= %d"):format(pid, pid))
       child:connected("demo")
       child:sees("9 tools")
     end,
   },
   {
-    "help is complete: the tags are fresh, and every subcommand and option is in it",
+    "the help has every subcommand and option, and its tags are up to date",
     function(open)
       local child = open({ user = Child.user_config })
       child:command("Mcp")
@@ -170,7 +170,7 @@ return {
     end,
   },
   {
-    "the root of the repository works as a plugin too",
+    "the root of the repository works as a plugin",
     function(open)
       local child = open()
       child:lua([[

@@ -1,9 +1,9 @@
--- The chat plugins come from no package registry, so these are stand-ins with the interfaces that their sources have.
+-- No package registry has the chat plugins, so these tests use stubs with the same interfaces.
 
 local Child = require("child")
 
 local codecompanion = [[
-  chat = { interactions = { chat = { tools = { mine = { description = "not of ours" } } } } }
+  chat = { interactions = { chat = { tools = { mine = { description = "its own" } } } } }
   package.loaded["codecompanion.config"] = chat
   require("codecompanion._extensions.mcp_sidecar").setup()
   log = { add_tool_output = function(_, _, text) told = text end }
@@ -18,7 +18,7 @@ end
 
 return {
   {
-    "CodeCompanion gets the tools, and its calls are asked about like any other",
+    "CodeCompanion gets the tools, and its calls need approval",
     function(open)
       local child = Child.ready(open)
       child:lua(codecompanion)
@@ -36,7 +36,7 @@ return {
     end,
   },
   {
-    "CodeCompanion of the version before passes its arguments in another order",
+    "CodeCompanion v18 passes its arguments in another order",
     function(open)
       local child = Child.ready(open)
       child:lua(codecompanion)
@@ -51,7 +51,7 @@ return {
     end,
   },
   {
-    "tools of a server that is gone leave the chat, and the chat's own stay",
+    "tools of a stopped server are removed from the chat, its own tools stay",
     function(open)
       local child = Child.ready(open)
       child:lua(codecompanion)
@@ -59,11 +59,11 @@ return {
       child:command("Mcp stop demo")
       child:wait("chat.interactions.chat.tools.mcp__demo__echo == nil", "the tool is gone")
       child:wait("chat.interactions.chat.tools.groups.mcp_demo == nil", "the group is gone")
-      assert(child:lua("return chat.interactions.chat.tools.mine.description") == "not of ours")
+      assert(child:lua("return chat.interactions.chat.tools.mine.description") == "its own")
     end,
   },
   {
-    "avante gets the tools as it describes them, and a failure as an error",
+    "avante gets the tools in its format, and a denied call as an error",
     function(open)
       local child = Child.ready(open)
       child:wait("#require('mcp_sidecar.bridges.avante').tools() == 9")

@@ -1,5 +1,5 @@
---- A Neovim of its own for each test: a fresh workspace, fresh state, the plugin and the built binary.
---- Waits are for conditions, never for time.
+--- A separate Neovim for each test, with a new workspace, the plugin and the built binary.
+--- Tests wait for conditions, never for time.
 
 ---@class mcp_sidecar.Child
 ---@field place string
@@ -9,7 +9,7 @@ local M = {}
 M.__index = M
 
 local plugin = vim.fs.dirname(vim.fs.dirname(vim.fn.fnamemodify(assert(debug.getinfo(1, "S")).source:sub(2), ":p")))
-local binary = assert(vim.env.MCP_SIDECAR_BINARY, "MCP_SIDECAR_BINARY names the binary to test with")
+local binary = assert(vim.env.MCP_SIDECAR_BINARY, "MCP_SIDECAR_BINARY must be the path of the binary")
 
 local function write(path, text)
   vim.fn.mkdir(vim.fs.dirname(path), "p")
@@ -18,13 +18,13 @@ local function write(path, text)
   file:close()
 end
 
--- Trusted because it is the user's own file.
+-- Trusted, because it is the config file of the user.
 M.user_config = [[{
   "servers": { "demo": { "command": "mcp-sidecar", "args": ["demo-server"] } },
   "policy": { "readOnly": "allow-session" }
 }]]
 
----`beside` puts it into the same workspace as another child.
+---`beside` uses the workspace of another child.
 ---@param opts? { beside?: mcp_sidecar.Child, user?: string, project?: string, options?: string, files?: table<string, string>, args?: string[] }
 function M.new(opts)
   opts = opts or {}
@@ -79,7 +79,7 @@ function M:command(text) self:request("nvim_command", text) end
 
 function M:keys(text) self:request("nvim_input", text) end
 
----Waits until an expression is true in the child, and gives its value.
+---Waits until an expression is true in the child, and returns its value.
 function M:wait(expression, what)
   local value
   local ok = vim.wait(15000, function()
@@ -107,7 +107,7 @@ function M:sees(text)
   )
 end
 
----What is on the screen, virtual text and floats included.
+---The text of the screen, including virtual text and floats.
 ---@return string
 function M:screen()
   return self:lua([[
@@ -140,7 +140,7 @@ end
 
 ---Waits until the server is connected.
 function M:connected(server)
-  self:wait(("require('mcp_sidecar.client').picture().servers[%q].status == 'connected'"):format(server))
+  self:wait(("require('mcp_sidecar.client').workspace().servers[%q].status == 'connected'"):format(server))
 end
 
 ---The text of the approval prompt, when there is one.
@@ -158,19 +158,18 @@ function M:answer(key)
   self:keys(key)
 end
 
----The process that Neovim talks to: the client does not tell it in every version, so it is looked for among the
----children of the child.
+---The process of the sidecar. Not every version of the LSP client knows its id, so it is searched among the child
+---processes.
 function M:sidecar()
   local parent = self:lua("return vim.uv.os_getpid()")
   for _, process in ipairs(vim.api.nvim_get_proc_children(parent)) do
     local info = vim.api.nvim_get_proc(process)
     if info and info.name:find("mcp-sidecar", 1, true) then return process end
   end
-  error("no sidecar runs")
+  error("no sidecar is running")
 end
 
----Every process that was started from here and still runs, the editor included: all of them have this folder in their
----PATH.
+---Every running process of this child, including the editor: all of them have its folder in PATH.
 ---@return table<integer, string> command lines, by process
 function M:processes()
   local found = {}
@@ -195,7 +194,7 @@ function M.ready(open, opts)
   return child
 end
 
----A call of the demo server that needs an answer, from somewhere else than the user's own form.
+---Calls a tool of the demo server that needs approval, as a plugin does.
 function M:ask(text)
   self:lua(
     [[
@@ -207,7 +206,21 @@ function M:ask(text)
   )
 end
 
----Stands in for the picker: takes the first item whose text contains one of these words.
+---The same as an agent does.
+function M:ask_as_agent(text)
+  self:lua(
+    [[
+    local params = { tool = "mcp__demo__take_note", arguments = { text = ... } }
+    params.requester = { kind = "agent", name = "codex" }
+    require("mcp_sidecar.client").command("mcp.tool.call", params, function(err, result)
+      answered = { err = err, result = result }
+    end)
+  ]],
+    text or "hello"
+  )
+end
+
+---Replaces the picker: picks the first item whose text contains one of these words.
 function M:choose(...)
   self:lua(
     [[

@@ -4,7 +4,7 @@ local function read(path) return table.concat(vim.fn.readfile(path), "\n") end
 
 return {
   {
-    "a config file that is open is changed in its buffer and saved, so that undo works and the change counts",
+    "an open config file is changed in its buffer and saved, so that undo works",
     function(open)
       local project = '{\n  // mine\n  "servers": {}\n}'
       local child = Child.ready(open, { project = project })
@@ -14,7 +14,7 @@ return {
       child:choose("project")
       child:lua("vim.ui.input = function(_, done) done('mcp-sidecar demo-server') end")
       child:command("Mcp add second")
-      child:wait("require('mcp_sidecar.client').picture().servers.second ~= nil", "the server is known")
+      child:wait("require('mcp_sidecar.client').workspace().servers.second ~= nil", "the server is known")
       child:wait("not vim.bo.modified")
       local text = read(child.workspace .. "/mcp.json")
       assert(text:find("second", 1, true) and text:find("// mine", 1, true), text)
@@ -23,7 +23,7 @@ return {
     end,
   },
   {
-    "other changes of the user are not saved along: he is told what is left to do",
+    "an open config file with unsaved changes is not saved, and the user is told",
     function(open)
       local child = Child.ready(open, { project = '{\n  "servers": {}\n}' })
       child:keys("q")
@@ -40,14 +40,14 @@ return {
     end,
   },
   {
-    "servers of another program are imported after they were shown, and exported to look at",
+    "servers of another program are imported after a confirmation, and exported to a buffer",
     function(open)
       local cursor = '{ "mcpServers": { "theirs": { "command": "mcp-sidecar", "args": ["demo-server"] } } }'
       local child = Child.ready(open, { files = { [".cursor/mcp.json"] = cursor } })
       child:choose("local")
-      child:lua("vim.fn.confirm = function(text) asked = text return 1 end")
+      child:lua("vim.fn.confirm = function(text) asked = text return 2 end")
       child:command("Mcp import cursor")
-      child:hears("imported theirs")
+      child:hears("imported `theirs`")
       assert(child:lua("return asked"):find("theirs", 1, true))
       assert(read(child.workspace .. "/mcp.local.json"):find("demo-server", 1, true))
       child:command("Mcp export codex")
@@ -56,33 +56,33 @@ return {
     end,
   },
   {
-    "a template is added by its name, and moved to another file",
+    "a template is added by name and moved to another file",
     function(open)
       local child = Child.ready(open)
-      child:lua("vim.fn.confirm = function() return 1 end")
+      child:lua("vim.fn.confirm = function() return 2 end")
       child:command("Mcp remove demo")
-      child:wait("require('mcp_sidecar.client').picture().servers.demo == nil", "it is gone")
+      child:wait("require('mcp_sidecar.client').workspace().servers.demo == nil", "it is gone")
       child:choose("user")
       child:command("Mcp add demo")
       child:connected("demo")
       child:choose("local")
       child:command("Mcp move demo")
-      child:wait("require('mcp_sidecar.client').picture().servers.demo.scope == 'local'")
+      child:wait("require('mcp_sidecar.client').workspace().servers.demo.scope == 'local'")
     end,
   },
   {
-    "what a template needs to know is asked for when its server first starts",
+    "the inputs of a template are asked for when its server first starts",
     function(open)
       local child = Child.ready(open)
       child:choose("user")
       child:command("Mcp add brave-search")
-      child:hears("added brave-search")
+      child:hears("added `brave-search`")
       local prompt = child:prompt()
       assert(prompt:find("brave-search needs brave-api-key", 1, true), prompt)
     end,
   },
   {
-    "what explains and what counts is told in words",
+    "`:Mcp policy` and `:Mcp metrics` show their results",
     function(open)
       local child = Child.ready(open)
       child:command("Mcp policy demo/echo")

@@ -1,6 +1,6 @@
 local Child = require("child")
 
----A server in Lua whose tool would write a file, so that no program is needed for it.
+---A server in Lua with a tool that writes a file, so that no program is needed.
 local writer = [[
   require("mcp_sidecar").server("files", { tools = {
     write_file = {
@@ -37,7 +37,7 @@ local function offered(child, line)
     local line = ...
     vim.api.nvim_set_current_line(line)
     vim.api.nvim_win_set_cursor(0, { vim.fn.line("."), #line })
-    -- In insert mode the cursor is behind the last character; here it is asked as if.
+    -- In insert mode the cursor is after the last character; this simulates it.
     local complete = require("mcp_sidecar.ui.complete")
     local at = #line
     vim.api.nvim_win_get_cursor = function() return { vim.fn.line("."), at } end
@@ -50,7 +50,7 @@ end
 
 return {
   {
-    "a call that would write a file of the workspace shows what would change",
+    "a call that writes a file of the workspace shows the diff",
     function(open)
       local child = with_writer(open)
       child:lua([[
@@ -58,7 +58,7 @@ return {
         require("mcp_sidecar").call("files/write_file", arguments, nil, function() end)
       ]])
       local prompt = child:prompt()
-      assert(prompt:find("would change notes.md", 1, true), prompt)
+      assert(prompt:find("changes notes.md", 1, true), prompt)
       assert(prompt:find("\n -bread\n", 1, true) and prompt:find("\n +butter", 1, true), prompt)
     end,
   },
@@ -81,7 +81,7 @@ return {
     end,
   },
   {
-    "a field takes the selection or the file that the form was opened from",
+    "a field can be set to the file that the form was opened from",
     function(open)
       local child = with_writer(open)
       child:command("edit notes.md")
@@ -94,7 +94,7 @@ return {
     end,
   },
   {
-    "a selection within a line is taken and replaced exactly",
+    "a selection within a line is used and replaced exactly",
     function(open)
       local child = Child.ready(open, { files = { ["notes.md"] = "say one thing\n" } })
       child:command("edit notes.md")
@@ -109,7 +109,7 @@ return {
     end,
   },
   {
-    "a second form takes the place of the first",
+    "a second form replaces the first",
     function(open)
       local child = Child.ready(open)
       child:command("Mcp call demo/echo")
@@ -121,7 +121,7 @@ return {
     end,
   },
   {
-    "a question that comes while somebody types does not lie over his line",
+    "a question does not cover the line that the user types in",
     function(open)
       local child = Child.ready(open, { files = { ["notes.md"] = ("line\n"):rep(60) } })
       child:command("edit notes.md")
@@ -140,7 +140,7 @@ return {
     end,
   },
   {
-    "a question in a whole window is answered there, and the window goes with it",
+    "a question in a tab page is answered there, and the tab page closes",
     function(open)
       local child = Child.ready(open)
       child:ask()
@@ -155,7 +155,7 @@ return {
     end,
   },
   {
-    "a question goes along to another tab page",
+    "a question follows the user to another tab page",
     function(open)
       local child = Child.ready(open)
       child:ask()
@@ -170,13 +170,13 @@ return {
     end,
   },
   {
-    "a server that asks for many things is answered in a form",
+    "a server that asks for several values is answered in a form",
     function(open)
       local child = open()
       child:command("Mcp")
       child:wait("require('mcp_sidecar.client').current() ~= nil")
       child:lua([[
-        local client, pictures = require("mcp_sidecar.client"), require("mcp_sidecar.pictures")
+        local client, workspaces = require("mcp_sidecar.client"), require("mcp_sidecar.workspaces")
         local command = client.command
         client.command = function(name, params, callback, opts)
           if name ~= "mcp.approval.resolve" then return command(name, params, callback, opts) end
@@ -191,7 +191,7 @@ return {
           options = { "accept", "decline", "cancel" }, createdAt = "", requester = { kind = "user" },
           schema = { type = "object", required = { "name", "fish" }, properties = properties },
         }
-        pictures.handlers["mcp/approvalsChanged"](nil, { approvals = { approval } }, { client_id = client.current().id })
+        workspaces.handlers["mcp/approvalsChanged"](nil, { approvals = { approval } }, { client_id = client.current().id })
       ]])
       child:prompt()
       child:command("Mcp approve")

@@ -1,4 +1,4 @@
--- What a type checker finds first, found without one, too, and in the oldest Neovim: it has no annotations to check against.
+-- Checks that work without a type checker and in the oldest Neovim, which has no type annotations.
 
 local here = vim.fs.dirname(vim.fs.dirname(vim.fn.fnamemodify(assert(debug.getinfo(1, "S")).source:sub(2), ":p")))
 
@@ -31,7 +31,7 @@ end
 
 return {
   {
-    "every module loads, and has what other modules take from it",
+    "every module loads and has the names that other modules use",
     function(open)
       local child = open()
       local wrong = {}
@@ -48,19 +48,19 @@ return {
     end,
   },
   {
-    "annotations name the parameters that a function has, in their order",
+    "annotations name the parameters of a function in order",
     function()
       local wrong = {}
       for path, text in pairs(sources()) do
-        local told = {}
+        local annotated = {}
         for line in vim.gsplit(text, "\n") do
           local name = line:match("^%s*%-%-%-@param ([%w_]+)")
           local parameters = line:match("^%s*local function [%w_]+(%b())") or line:match("^%s*function [%w_.:]+(%b())")
           if name then
-            table.insert(told, name)
+            table.insert(annotated, name)
           elseif parameters then
             local has, at = vim.split(parameters:sub(2, -2), ", ", { trimempty = true }), 0
-            for _, each in ipairs(told) do
+            for _, each in ipairs(annotated) do
               local place = vim.iter(ipairs(has)):find(function(_, parameter) return parameter == each end)
               if not place or place < at then
                 table.insert(wrong, ("%s: `%s` in %s"):format(vim.fs.basename(path), each, vim.trim(line)))
@@ -68,7 +68,7 @@ return {
               at = place or at
             end
           end
-          if not line:match("^%s*%-%-") then told = {} end
+          if not line:match("^%s*%-%-") then annotated = {} end
         end
       end
       assert(#wrong == 0, table.concat(wrong, "\n"))

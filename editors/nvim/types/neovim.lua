@@ -1,5 +1,5 @@
 ---@meta
---- What the annotations of Neovim itself leave out. Read by the type checker only.
+--- Types that the annotations of Neovim lack. Read by the type checker only.
 
 ---@class IterMod
 ---@overload fun(source: any, ...: any): Iter

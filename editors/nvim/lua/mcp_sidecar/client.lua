@@ -1,10 +1,10 @@
---- The door to the sidecar: starts it, ends it, sends commands.
---- Decides nothing: what is known is in `pictures`, who hears of it in `events`.
+--- The connection to the sidecar: starts it, stops it, sends commands.
+--- The last known state is in `workspaces`, listeners are in `events`.
 
 local compat = require("mcp_sidecar.compat")
 local config = require("mcp_sidecar.config")
 local events = require("mcp_sidecar.events")
-local pictures = require("mcp_sidecar.pictures")
+local workspaces = require("mcp_sidecar.workspaces")
 local unsaved = require("mcp_sidecar.unsaved")
 
 local M = {}
@@ -16,7 +16,7 @@ M.on = events.on
 local READY_MS = 10000
 local CANCELLED, NOT_RUNNING = -32800, -32099
 
----@class mcp_sidecar.Error what went wrong, as the sidecar tells it
+---@class mcp_sidecar.Error an error as the sidecar reports it
 ---@field code integer
 ---@field message string
 ---@field data? { kind: string, server?: string, tool?: string, detail?: any }
@@ -25,9 +25,9 @@ local CANCELLED, NOT_RUNNING = -32800, -32099
 local pending = {}
 ---@type table<string, fun(value: table)?> by work done token
 local progress = {}
----@type table<integer, boolean?> clients that end because we want them to
+---@type table<integer, boolean?> clients that were stopped on purpose
 local ending = {}
----@type integer? where commands go when the current buffer does not say
+---@type integer? where commands go when the current buffer has no client
 local latest
 local tokens = 0
 
@@ -36,20 +36,20 @@ M.hosted = {}
 
 ---@param text string
 ---@param level? integer
-function M.say(text, level) vim.notify(text, level or vim.log.levels.INFO, { title = "mcp-sidecar" }) end
+function M.info(text, level) vim.notify(text, level or vim.log.levels.INFO, { title = "mcp-sidecar" }) end
 
 ---@param text string
-function M.warn(text) M.say(text, vim.log.levels.WARN) end
+function M.warn(text) M.info(text, vim.log.levels.WARN) end
 
----Reports an error of a command to the user; that he cancelled it, he knows.
+---Reports the error of a command to the user, unless the user cancelled it.
 ---@param err? mcp_sidecar.Error|string
-function M.complain(err)
+function M.error(err)
   local message = type(err) == "table" and (err.code ~= CANCELLED and err.message or nil) or err
-  if type(message) == "string" then M.say(message, vim.log.levels.ERROR) end
+  if type(message) == "string" then M.info(message, vim.log.levels.ERROR) end
 end
 
--- Commands that a code lens or a code action names, and that have a window of ours.
-local takes_over = {
+-- Commands of code lenses and code actions that the plugin handles with its own windows.
+local command_handlers = {
   ["mcp.server.logs"] = function(params) require("mcp_sidecar.ui.logs").open(params.server) end,
   ["mcp.server.test"] = function(params) require("mcp_sidecar.ui.result").test(params) end,
   ["mcp.server.trust"] = function(params) require("mcp_sidecar.ui.approval").trust(params.server, params.trusted) end,
@@ -58,7 +58,7 @@ local takes_over = {
     require("mcp_sidecar.ui.call").start(params.tool, { arguments = params.arguments })
   end,
   ["mcp.action.run"] = function(params)
-    -- The sidecar puts the result where the action says; here only a failure is told.
+    -- The sidecar puts the result where the action says; only a failure is reported here.
     if params.action then return M.command("mcp.action.run", params) end
     require("mcp_sidecar.ui.call").pick_for(params.uri, params.range)
   end,
@@ -68,31 +68,31 @@ local takes_over = {
 
 local function on_exit(code, signal, client_id)
   vim.schedule(function()
-    local picture, waiting = pictures.all[client_id], pending[client_id] or {}
-    pictures.all[client_id], pending[client_id] = nil, nil
+    local workspace, waiting = workspaces.all[client_id], pending[client_id] or {}
+    workspaces.all[client_id], pending[client_id] = nil, nil
     for _, settle in pairs(waiting) do
-      settle({ code = NOT_RUNNING, message = ("the sidecar ended (exit code %d, signal %d)"):format(code, signal) })
+      settle({ code = NOT_RUNNING, message = ("the sidecar exited (code %d, signal %d)"):format(code, signal) })
     end
-    pictures.publish()
+    workspaces.publish()
     if latest == client_id then latest = nil end
     local wanted = ending[client_id] or (code == 0 and signal == 0)
     ending[client_id] = nil
-    events.emit("exit", { client_id = client_id, crashed = not wanted, root = picture and picture.root })
+    events.emit("exit", { client_id = client_id, crashed = not wanted, root = workspace and workspace.root })
   end)
 end
 
 local function on_init(client)
-  pictures.all[client.id] = pictures.empty(client.id, client.root_dir or client.config.root_dir)
+  workspaces.all[client.id] = workspaces.empty(client.id, client.root_dir or client.config.root_dir)
   latest = client.id
   M.refresh(client)
-  require("mcp_sidecar.revive")
+  require("mcp_sidecar.auto_restart")
   require("mcp_sidecar.sdk").connect(client)
   events.emit("ready", client.id)
 end
 
 local function on_attach(client, buffer)
   if not config.is_config_file(vim.api.nvim_buf_get_name(buffer)) then return end
-  -- Config files may have comments and trailing commas, which plain JSON colours as mistakes.
+  -- Config files may have comments and trailing commas, which plain JSON highlights as errors.
   if vim.bo[buffer].filetype == "json" then
     vim.bo[buffer].syntax = "jsonc"
     vim.bo[buffer].commentstring = "// %s"
@@ -113,7 +113,7 @@ function M.config()
       local root = config.root(buffer)
       if root and M.may_start() then on_dir(root) end
     end,
-    -- 0.10 takes a partial table for the whole, so it is always the whole.
+    -- In 0.10 a partial table replaces all defaults, so this one is complete.
     capabilities = vim.tbl_deep_extend("force", vim.lsp.protocol.make_client_capabilities(), {
       experimental = { mcpSidecar = { version = M.version, approvals = true, elicitation = true } },
     }),
@@ -123,22 +123,22 @@ function M.config()
       params.capabilities.experimental.mcpSidecar.sdkServers = names
     end,
     init_options = config.get().settings,
-    handlers = pictures.handlers,
+    handlers = workspaces.handlers,
     commands = vim.tbl_map(function(run)
       return function(command) run(compat.plain((command.arguments or {})[1]) or {}) end
-    end, takes_over),
+    end, command_handlers),
     on_init = on_init,
     on_attach = on_attach,
     on_exit = on_exit,
   }
 end
 
----Whether there is a binary to start; says once what to do if not.
+---Whether there is a binary to start; if not, the user is told once what to do.
 ---@return boolean
 function M.may_start()
   local _, problem = config.cmd()
   if problem then
-    -- Later, because what is said while Neovim starts is wiped away by its first screen.
+    -- Later, because the first screen erases messages that are shown while Neovim starts.
     vim.schedule(function() vim.notify_once(problem, vim.log.levels.ERROR, { title = "mcp-sidecar" }) end)
   end
   return problem == nil
@@ -173,28 +173,26 @@ function M.current()
     or (latest and vim.lsp.get_client_by_id(latest))
     or vim.lsp.get_clients({ name = M.name })[1]
   if client and not compat.is_stopped(client) then
-    latest = pictures.all[client.id] and client.id or latest
+    latest = workspaces.all[client.id] and client.id or latest
     return client
   end
 end
 
----The last picture of the current workspace; an empty one when nothing runs.
----@return mcp_sidecar.Picture
-function M.picture()
+---The last known state of the current workspace; empty when no sidecar runs.
+---@return mcp_sidecar.Workspace
+function M.workspace()
   local client = M.current()
-  return client and pictures.all[client.id] or pictures.empty(-1)
+  return client and workspaces.all[client.id] or workspaces.empty(-1)
 end
 
 ---Calls back with a sidecar that is ready, started in the current workspace if none runs.
 ---@param ready fun(client?: vim.lsp.Client, problem?: string)
 function M.ensure(ready)
   local client = M.current()
-  if client and pictures.all[client.id] then return ready(client) end
+  if client and workspaces.all[client.id] then return ready(client) end
   local _, problem = config.cmd()
-  local id = not problem and (client and client.id or M.start(config.root(0) or config.workspace()))
-  if not id then
-    return ready(nil, problem or "the sidecar could not be started; :checkhealth mcp_sidecar tells more")
-  end
+  local id = not problem and (client and client.id or M.start(config.root(0) or config.workspace_folder()))
+  if not id then return ready(nil, problem or "the sidecar could not be started; see `:checkhealth mcp_sidecar`") end
   local offs, settled = {}, false
   local function settle(trouble)
     if settled then return end
@@ -207,29 +205,29 @@ function M.ensure(ready)
   end)
   offs[2] = M.on("exit", function(ended)
     if ended.client_id ~= id then return end
-    settle("the sidecar ended at once; `:Mcp log` and :checkhealth mcp_sidecar tell more")
+    settle("the sidecar exited immediately; see `:Mcp log` and `:checkhealth mcp_sidecar`")
   end)
-  local late = ("the sidecar did not get ready within %d s; `:Mcp log` tells more"):format(READY_MS / 1000)
+  local late = ("the sidecar was not ready within %d s; see `:Mcp log`"):format(READY_MS / 1000)
   vim.defer_fn(function() settle(late) end, READY_MS)
 end
 
----Sends one command. The callback runs exactly once, whatever happens: also when the sidecar dies meanwhile.
+---Sends one command. The callback runs exactly once, even when the sidecar exits meanwhile.
 ---@param command string
 ---@param params? table
 ---@param callback? fun(err?: mcp_sidecar.Error, result?: any)
 ---@param opts? { client?: vim.lsp.Client, progress?: fun(value: table) }
 ---@return fun() cancel
 function M.command(command, params, callback, opts)
-  opts, callback = opts or {}, callback or M.complain
+  opts, callback = opts or {}, callback or M.error
   local over, cancelled, token = false, false, nil
   local client, id ---@type vim.lsp.Client?, integer?
   local before = unsaved.now()
-  ---A call of ours that runs is counted.
+  ---Counts the running calls of this Neovim.
   local function count(by)
-    local picture = client and command == "mcp.tool.call" and pictures.all[client.id]
-    if not picture then return end
-    picture.busy = picture.busy + by
-    pictures.publish()
+    local workspace = client and command == "mcp.tool.call" and workspaces.all[client.id]
+    if not workspace then return end
+    workspace.busy = workspace.busy + by
+    workspaces.publish()
   end
   local function settle(err, result)
     if over then return end
@@ -275,33 +273,33 @@ function M.command(command, params, callback, opts)
   end
 end
 
----Sends a command whose failure is the user's to hear, and goes on with its answer.
+---Sends a command, reports its failure to the user, and continues with its result.
 ---@param command string
 ---@param params? table
 ---@param done fun(result: any)
 function M.fetch(command, params, done)
   M.command(command, params, function(err, result)
-    if err then return M.complain(err) end
+    if err then return M.error(err) end
     done(result)
   end)
 end
 
----Asks for all servers anew: how fast they answer is told by nobody unasked.
+---Fetches all servers again. Their latency is not part of any notification.
 ---@param client? vim.lsp.Client
 function M.refresh(client)
   M.command("mcp.servers", nil, function(_, result)
-    local picture = client and pictures.all[client.id] or M.picture()
+    local workspace = client and workspaces.all[client.id] or M.workspace()
     for _, server in ipairs(result and result.servers or {}) do
-      picture.servers[server.name] = server
+      workspace.servers[server.name] = server
     end
-    pictures.publish()
+    workspaces.publish()
     events.emit("servers", {})
   end, { client = client })
 end
 
--- Ending and beginning again ------------------------------------------------------------------------------------
+-- Stopping and restarting ---------------------------------------------------------------------------------------
 
----Ends the sidecar of the current workspace, and all servers with it.
+---Stops the sidecar of the current workspace and all its servers.
 function M.stop()
   local client = M.current()
   if client then
@@ -310,7 +308,7 @@ function M.stop()
   end
 end
 
----Ends the sidecar and starts it again.
+---Restarts the sidecar.
 ---@param done? fun(client?: vim.lsp.Client, problem?: string)
 function M.restart(done)
   done = done or function() end
@@ -319,13 +317,13 @@ function M.restart(done)
   off = M.on("exit", function(ended)
     if ended.client_id ~= client.id then return end
     off()
-    M.start_again(ended.root or config.workspace())
+    M.start_again(ended.root or config.workspace_folder())
     M.ensure(done)
   end)
   M.stop()
 end
 
----Starts a sidecar for a workspace, with the files of it that are open.
+---Starts a sidecar for a workspace and attaches the open files of it.
 ---@param root string
 function M.start_again(root)
   local id ---@type integer?
@@ -338,7 +336,7 @@ end
 
 local group = vim.api.nvim_create_augroup("mcp_sidecar_client", {})
 
--- The client swallows errors with the code for "cancelled": such a request is over, but its callback never runs.
+-- The LSP client drops errors with the code for "cancelled": the request is complete, but its callback never runs.
 vim.api.nvim_create_autocmd("LspRequest", {
   group = group,
   callback = function(event)

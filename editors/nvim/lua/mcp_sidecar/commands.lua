@@ -1,8 +1,9 @@
---- `:Mcp {what} {which}`: one table of subcommands, and how each is completed.
+--- `:Mcp {subcommand} {argument}`: the subcommands and their completion.
 
 local actions = require("mcp_sidecar.actions")
 local client = require("mcp_sidecar.client")
-local look = require("mcp_sidecar.ui.look")
+local style = require("mcp_sidecar.ui.style")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
@@ -23,11 +24,11 @@ end
 
 local function programs() return require("mcp_sidecar.manage").programs end
 
----Shows lines that were made from an answer of the sidecar.
+---Shows lines in a popup.
 ---@param lines string[]
 ---@param none string
 ---@param title string
-local function tell(lines, none, title) look.peek(#lines > 0 and lines or { none }, title) end
+local function show(lines, none, title) windows.peek(#lines > 0 and lines or { none }, title) end
 
 ---@param name? string `server/tool`
 ---@return string? server, string? tool
@@ -41,23 +42,23 @@ local function dashboard(view)
   return { function(_, command) require("mcp_sidecar.ui.dashboard").open(view, command.smods) end }
 end
 
--- These may be done to all servers at once.
+-- These take `all` instead of a name.
 local on_all = { start = true, stop = true, restart = true }
 
----An action on the server that is named, or else picked.
+---An action on the named server, or on one that the user picks.
 ---@param name string
 ---@return mcp_sidecar.Subcommand
 local function on_server(name)
   local function run(server)
     if server == "all" and on_all[name] then return client.command("mcp.server." .. name, { all = true }) end
-    -- One that was not heard of yet: whether there is such a server, the sidecar will say.
+    -- An unknown name: the sidecar reports whether there is such a server.
     local unknown = { name = server, scope = "project", status = "stopped", enabled = false }
-    actions[name](client.picture().servers[server] or unknown --[[@as mcp_sidecar.Server]])
+    actions[name](client.workspace().servers[server] or unknown --[[@as mcp_sidecar.Server]])
   end
   local function pick(_, problem)
-    if problem then return client.complain(problem) end
-    local none = "no servers yet: `:Mcp add`, or describe one in mcp.json"
-    look.choose(servers(), { prompt = "Server: ", kind = "mcp_server", none = none }, run)
+    if problem then return client.error(problem) end
+    local none = "no servers yet: use `:Mcp add`, or define one in mcp.json"
+    windows.choose(servers(), { prompt = "Server: ", kind = "mcp_server", none = none }, run)
   end
   return {
     function(arguments)
@@ -68,7 +69,7 @@ local function on_server(name)
   }
 end
 
----Why tools have the levels that they have.
+---Explains the levels of tools.
 local function policy(arguments)
   local server, tool = split_tool(arguments[1])
   client.fetch("mcp.policies", { server = server, tool = tool }, function(result)
@@ -76,27 +77,27 @@ local function policy(arguments)
     for _, each in ipairs(result.policies) do
       table.insert(lines, ("`%s`  **%s**  %s"):format(each.tool, each.level, each.source))
       for _, hidden in ipairs(each.hides or {}) do
-        local told = type(hidden) == "table" and table.concat(vim.tbl_values(hidden), " ") or hidden
-        table.insert(lines, "  instead of " .. told)
+        local text = type(hidden) == "table" and table.concat(vim.tbl_values(hidden), " ") or hidden
+        table.insert(lines, "  overrides " .. text)
       end
     end
-    tell(lines, "No such tool.", "why")
+    show(lines, "No matching tool.", "why")
   end)
 end
 
----How servers and their tools have done.
+---Shows the metrics of servers and their tools.
 local function metrics(arguments)
   client.fetch("mcp.metrics", { server = arguments[1] }, function(result)
-    local lines, took = {}, look.duration
+    local lines, took = {}, style.duration
     for _, server in ipairs(result.servers) do
-      local times = ("up in %s, listed in %s"):format(took(server.startMs), took(server.discoverMs))
+      local times = ("started in %s, listed in %s"):format(took(server.startMs), took(server.discoverMs))
       table.insert(lines, ("**%s**  %s, %d restarts"):format(server.server, times, server.restarts or 0))
       for _, tool in ipairs(server.tools) do
-        local spread = ("half within %s, 95 %% within %s"):format(took(tool.p50Ms), took(tool.p95Ms))
+        local spread = ("median %s, 95th percentile %s"):format(took(tool.p50Ms), took(tool.p95Ms))
         table.insert(lines, ("- `%s`  %d calls, %d errors, %s"):format(tool.tool, tool.calls, tool.errors, spread))
       end
     end
-    tell(lines, "No server has run yet.", "metrics")
+    show(lines, "No server has run yet.", "metrics")
   end)
 end
 
@@ -118,10 +119,10 @@ end
 
 local function open_config()
   client.fetch("mcp.config", nil, function(result)
-    look.choose(result.files, {
+    windows.choose(result.files, {
       prompt = "Open: ",
       format = function(file)
-        local state = not file.exists and "not there yet" or file.valid and "" or "has mistakes"
+        local state = not file.exists and "does not exist yet" or file.valid and "" or "has errors"
         return ("%-8s %s  %s"):format(file.scope, vim.fn.fnamemodify(file.path, ":~:."), state)
       end,
     }, function(file) vim.cmd.edit({ args = { file.path }, magic = { file = false } }) end)
@@ -131,7 +132,7 @@ end
 local function reload()
   client.fetch("mcp.config.reload", nil, function(result)
     local counts = { #result.added, #result.changed, #result.removed }
-    client.say(("reloaded: %d added, %d changed, %d removed"):format(unpack(counts)))
+    client.info(("reloaded: %d added, %d changed, %d removed"):format(unpack(counts)))
   end)
 end
 
@@ -142,6 +143,8 @@ local subcommands = {
   grants = dashboard("grants"),
   approvals = dashboard("approvals"),
   approve = { function() require("mcp_sidecar.ui.approval").focus() end },
+  deny = { function() require("mcp_sidecar.ui.approval").deny() end },
+  later = { function() require("mcp_sidecar.ui.approval").later() end },
   call = { call, tools },
   again = { function() require("mcp_sidecar.ui.call").again() end },
   policy = { policy, tools },
@@ -158,7 +161,7 @@ local subcommands = {
   log = { function() require("mcp_sidecar.ui.logs").own() end },
   up = {
     function()
-      client.restart(function(_, problem) client.complain(problem) end)
+      client.restart(function(_, problem) client.error(problem) end)
     end,
   },
   down = { client.stop },
@@ -176,7 +179,7 @@ function M.names()
   return names
 end
 
----@param lead string what is being typed
+---@param lead string the word before the cursor
 ---@param line string the whole command line
 ---@return string[]
 function M.complete(lead, line)
@@ -191,7 +194,7 @@ function M.run(command)
   if not name then return require("mcp_sidecar.ui.dashboard").open(nil, command.smods) end
   local subcommand = subcommands[name]
   if not subcommand then
-    return client.complain((":Mcp has no `%s`; there are %s"):format(name, table.concat(M.names(), ", ")))
+    return client.error((":Mcp has no subcommand `%s`; use one of %s"):format(name, table.concat(M.names(), ", ")))
   end
   subcommand[1](vim.list_slice(command.fargs, 2), command)
 end

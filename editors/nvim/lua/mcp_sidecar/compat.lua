@@ -1,11 +1,11 @@
---- What differs between the versions of Neovim that are supported (0.10 and later), in one place.
+--- The differences between the supported versions of Neovim (0.10 and later).
 
 local M = {}
 
 local has11 = vim.fn.has("nvim-0.11") == 1
 local has12 = vim.fn.has("nvim-0.12") == 1
 
--- These hold what somebody else wrote, in which null means null.
+-- The values of these keys come from servers, so null in them is kept.
 local foreign = {
   structuredContent = true,
   arguments = true,
@@ -16,7 +16,7 @@ local foreign = {
   message = true,
 }
 
----JSON null is `vim.NIL` from 0.12 on and nil before: here it is nil, wherever it means "absent".
+---JSON null is `vim.NIL` since 0.12 and nil before. Turns it into nil wherever it means "absent".
 function M.plain(value)
   if value == vim.NIL then return nil end
   if type(value) == "table" then
@@ -43,7 +43,7 @@ function M.cancel(client, id) method(client, "cancel_request", id) end
 function M.stop(client) method(client, "stop") end
 function M.is_stopped(client) return method(client, "is_stopped") end
 
----What the user made of a client's config, where there is a place to say so.
+---The config of a client with the user's changes, where Neovim supports them.
 ---@param name string
 ---@return vim.lsp.Config?
 function M.config(name)
@@ -51,7 +51,7 @@ function M.config(name)
   return has11 and configs and configs[name] or nil
 end
 
----Starts a client, or finds the one that runs already for this root.
+---Starts a client, or returns the one that already runs for this root.
 ---@param config vim.lsp.ClientConfig
 ---@param buffer? integer to attach
 ---@return integer? client_id
@@ -61,10 +61,10 @@ function M.start(config, buffer)
   return (vim.lsp.start_client(config))
 end
 
----@type table<integer, boolean?> buffers whose lenses are kept fresh
+---@type table<integer, boolean?> buffers whose lenses are refreshed
 local lensed = {}
 
----Code lenses of a buffer. 0.12 keeps them fresh by itself; before, somebody has to ask again when a server has changed.
+---Shows code lenses in a buffer. 0.12 updates them itself; before, they are refreshed when a server changes.
 ---@param buffer integer
 function M.lenses(buffer)
   if has12 then return vim.lsp.codelens.enable(true, { bufnr = buffer }) end

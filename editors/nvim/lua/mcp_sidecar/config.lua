@@ -1,10 +1,10 @@
---- The user's options, and where things are: the binary, the config files, the workspace of a buffer.
+--- The user's options, and where to find the binary, the config files and the workspace of a buffer.
 
 ---@class mcp_sidecar.Config
 ---@field cmd? string|string[] the binary, or the whole command line
 ---@field lens? boolean status and buttons above each server of a config file
 ---@field editor_server? boolean offer this Neovim's buffers, diagnostics and selection as the MCP server `nvim`
----@field auto_focus? boolean let an approval take the focus when you have not typed for a second
+---@field auto_focus? boolean focus the question about a call that you have just started; other questions never take the focus
 ---@field settings? table<string, any> settings that go to the sidecar, as in its config.toml
 
 local M = {}
@@ -12,27 +12,27 @@ local M = {}
 ---@type mcp_sidecar.Config
 M.defaults = { lens = true, editor_server = false, auto_focus = true, settings = {} }
 
--- As the sidecar looks for them, in each workspace folder.
+-- The config files that the sidecar reads, in each workspace folder.
 local files = { "mcp.json", ".mcp.json", "mcp.local.json", ".vscode/mcp.json", ".cursor/mcp.json" }
 
----What `vim.g.mcp_sidecar` says, and what is wrong with it, a sentence each. A wrong option keeps its default.
----@return mcp_sidecar.Config options, string[] complaints
+---Reads `vim.g.mcp_sidecar`. An invalid option keeps its default and is reported.
+---@return mcp_sidecar.Config options, string[] problems
 local function read()
   local given = vim.g.mcp_sidecar
   if type(given) == "function" then given = given() end
-  local options, complaints = vim.deepcopy(M.defaults), {}
+  local options, problems = vim.deepcopy(M.defaults), {}
   for key, value in pairs(type(given) == "table" and given or {}) do
     local wanted = key == "cmd" and "string" or type(M.defaults[key])
     local whole_command = key == "cmd" and type(value) == "table" and type(value[1]) == "string"
     if wanted == "nil" then
-      table.insert(complaints, ("vim.g.mcp_sidecar has no option `%s`"):format(key))
+      table.insert(problems, ("vim.g.mcp_sidecar has no option `%s`"):format(key))
     elseif type(value) ~= wanted and not whole_command then
-      table.insert(complaints, ("vim.g.mcp_sidecar.%s must be a %s"):format(key, wanted))
+      table.insert(problems, ("vim.g.mcp_sidecar.%s must be a %s"):format(key, wanted))
     else
       options[key] = value
     end
   end
-  return options, complaints
+  return options, problems
 end
 
 ---@type mcp_sidecar.Config?
@@ -45,13 +45,13 @@ function M.get()
 end
 
 ---@return string[]
-function M.complaints() return select(2, read()) end
+function M.problems() return select(2, read()) end
 
----Forgets what was read, after `setup()` changed it.
+---Discards the options that were read, after `setup()` changed them.
 function M.forget() options = nil end
 
----The command line of the sidecar, or what to do about its absence. Looked for in the user's options, in the
----repository that this plugin is part of, then in PATH.
+---The command line of the sidecar, or what to do when it is missing. Searched in the user's options, in the repository
+---of this plugin, then in PATH.
 ---@return string[]? cmd, string? problem
 function M.cmd()
   local given = M.get().cmd
@@ -60,7 +60,7 @@ function M.cmd()
     local words = type(given) == "table" and given or { given }
     local program = vim.fs.normalize(words[1] or "")
     if vim.fn.executable(program) == 1 then return vim.list_extend({ program }, words, 2) end
-    return nil, ("`%s` of vim.g.mcp_sidecar.cmd cannot be executed"):format(program)
+    return nil, ("`%s` in vim.g.mcp_sidecar.cmd cannot be executed"):format(program)
   end
   local here = vim.fn.fnamemodify(assert(debug.getinfo(1, "S")).source:sub(2), ":p")
   local repository = vim.fn.fnamemodify(here, ":h:h:h:h:h")
@@ -71,7 +71,7 @@ function M.cmd()
   }) do
     if vim.fn.executable(program) == 1 then return { program } end
   end
-  local remedies = "run `cargo build --release` in %s, put it into PATH, or set vim.g.mcp_sidecar.cmd"
+  local remedies = "run `cargo build --release` in %s, add it to PATH, or set vim.g.mcp_sidecar.cmd"
   return nil, "mcp-sidecar is not installed: " .. remedies:format(repository)
 end
 
@@ -103,23 +103,23 @@ local function folder_with_config(folder)
   return holds_one(folder) and folder or vim.iter(vim.fs.parents(folder)):find(holds_one)
 end
 
----The workspace that a buffer belongs to; nil when no config file speaks for it.
+---The workspace that a buffer belongs to; nil without a config file.
 ---@param buffer integer
 ---@return string?
 function M.root(buffer)
   local path = vim.api.nvim_buf_get_name(buffer)
   if path == "" or path:match("^%a[%w+.-]+:") then return nil end
   path = vim.fs.normalize(vim.fn.fnamemodify(path, ":p"))
-  if path == M.user_file() then return M.workspace() end
+  if path == M.user_file() then return M.workspace_folder() end
   local found = folder_with_config(vim.fs.dirname(path))
-  -- A config file that is not written yet speaks for its folder all the same.
+  -- A new config file that is not saved yet counts as well.
   if found or not M.is_config_file(path) then return found end
   return (vim.fs.dirname(path):gsub("/%.vscode$", ""):gsub("/%.cursor$", ""))
 end
 
----Where `:Mcp` works when no buffer says it: around the current folder.
+---The workspace of `:Mcp` when the current buffer has none: derived from the current folder.
 ---@return string
-function M.workspace()
+function M.workspace_folder()
   local here = vim.fs.normalize(vim.fn.getcwd())
   return folder_with_config(here) or vim.fs.root(here, ".git") or here
 end

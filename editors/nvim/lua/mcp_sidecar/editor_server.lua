@@ -1,10 +1,10 @@
---- The MCP server `nvim`: what is open here, what is selected, and what is wrong with it. Only looks.
+--- The MCP server `nvim`: reads the open buffers, the selection and the diagnostics. It changes nothing.
 
-local looks = { readOnlyHint = true, openWorldHint = false }
+local read_only = { readOnlyHint = true, openWorldHint = false }
 ---@type table<integer, string>
 local severities = { "error", "warning", "information", "hint" }
 
----The window of a file that the user was in last: never one of our own.
+---The window of the file that the user was in last, never a window of this plugin.
 local function file_window()
   local windows = { vim.api.nvim_get_current_win(), vim.fn.win_getid(vim.fn.winnr("#")) }
   for _, window in ipairs(vim.list_extend(windows, vim.api.nvim_list_wins())) do
@@ -74,16 +74,16 @@ local function selection()
   }
 end
 
-local path = { type = "string", description = "A file that is open; the current one when absent" }
+local path = { type = "string", description = "An open file; default: the current one" }
 
 return {
-  instructions = "What is open in the user's Neovim, as it stands there, saved or not.",
+  instructions = "What is open in the user's Neovim, including unsaved changes.",
   connect = false,
   tools = {
-    buffers = { description = "Lists the files that are open", annotations = looks, run = buffers },
+    buffers = { description = "Lists the files that are open", annotations = read_only, run = buffers },
     read_buffer = {
-      description = "Reads a file that is open, with changes that are not saved yet",
-      annotations = looks,
+      description = "Reads an open file, including unsaved changes",
+      annotations = read_only,
       input = {
         type = "object",
         properties = {
@@ -95,11 +95,11 @@ return {
       run = read,
     },
     diagnostics = {
-      description = "Lists what linters and language servers complain about",
-      annotations = looks,
+      description = "Lists the diagnostics of linters and language servers",
+      annotations = read_only,
       input = { type = "object", properties = { path = path } },
       run = diagnostics,
     },
-    selection = { description = "Gives the text that was selected last", annotations = looks, run = selection },
+    selection = { description = "Returns the text that was selected last", annotations = read_only, run = selection },
   },
 }

@@ -1,5 +1,5 @@
---- Who hears of what. Every event is a `User` autocommand, for listeners in Lua as for everybody else: one that fails
---- is told to the user and does not keep the others from hearing.
+--- Events. Each one is a `User` autocommand, also for listeners in Lua: Neovim reports a listener that fails and still
+--- runs the others.
 
 local M = {}
 
@@ -27,7 +27,7 @@ function M.on(event, listener)
   local id = vim.api.nvim_create_autocmd("User", {
     group = group,
     pattern = patterns[event],
-    -- What a listener opens is a buffer like any other, with events of its own.
+    -- A listener may open buffers, which trigger their own events.
     nested = true,
     callback = function(args) listener(args.data) end,
   })

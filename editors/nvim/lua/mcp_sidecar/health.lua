@@ -1,4 +1,4 @@
---- `:checkhealth mcp_sidecar`: what is there, what is missing, and what to do about it.
+--- `:checkhealth mcp_sidecar`
 
 local M = {}
 
@@ -6,7 +6,7 @@ local health = vim.health
 
 local function neovim()
   if vim.fn.has("nvim-0.10") == 0 then
-    return health.error("Neovim is too old", { "0.10 is the oldest that works, 0.11 or later is better" })
+    return health.error("Neovim is too old", { "Neovim 0.10 is required, 0.11 or later is recommended" })
   end
   health.ok("Neovim is new enough")
 end
@@ -14,8 +14,8 @@ end
 ---@return boolean
 local function binary()
   local config = require("mcp_sidecar.config")
-  for _, complaint in ipairs(config.complaints()) do
-    health.warn(complaint, { ":help mcp-sidecar-options" })
+  for _, problem in ipairs(config.problems()) do
+    health.warn(problem, { ":help mcp-sidecar-options" })
   end
   local cmd, problem = config.cmd()
   if not cmd then
@@ -31,7 +31,7 @@ local function binary()
   return true
 end
 
----What the sidecar itself finds, after who it is. A report is read when it is complete, so it is waited for.
+---The version of the sidecar, its servers, and its own checks. Waits for the response.
 local function workspace()
   local client = require("mcp_sidecar.client")
   local over, failure, report = false, nil, nil
@@ -41,20 +41,20 @@ local function workspace()
   vim.wait(5000, function() return over end, 10)
   local running = client.current()
   if not (report and running) then
-    local why = failure and failure.message or "no answer within 5 s"
-    return health.error("the sidecar does not answer: " .. why, { "`:Mcp log` shows its log" })
+    local why = failure and failure.message or "no response within 5 s"
+    return health.error("the sidecar does not respond: " .. why, { "`:Mcp log` shows its log" })
   end
   local own = ((running.server_capabilities or {}).experimental or {}).mcpSidecar or {}
   if own.protocol == 1 then
-    health.ok(("sidecar %s runs, protocol 1, workspace %s"):format(own.version, client.picture().root or "?"))
+    health.ok(("sidecar %s is running: protocol 1, workspace %s"):format(own.version, client.workspace().root or "?"))
   else
-    health.warn("this plugin speaks protocol 1, the sidecar " .. tostring(own.protocol), { "update both" })
+    health.warn("this plugin needs protocol 1, the sidecar has protocol " .. tostring(own.protocol), { "update both" })
   end
   for _, server in ipairs(require("mcp_sidecar").servers()) do
     if server.status == "failed" then
       health.warn(("%s: %s"):format(server.name, server.error or "failed"), { ":Mcp logs " .. server.name })
     elseif server.needsTrust then
-      health.info(("%s waits until you trust it: `:Mcp trust %s`"):format(server.name, server.name))
+      health.info(("%s is not trusted yet: `:Mcp trust %s`"):format(server.name, server.name))
     else
       health.ok(("%s: %s, %d tools"):format(server.name, server.status, server.toolCount))
     end

@@ -2,7 +2,7 @@
 
 local M = {}
 
----@class mcp_sidecar.Server a server's status, as `mcp.servers` lists it
+---@class mcp_sidecar.Server the status of a server, from `mcp.servers`
 ---@field name string
 ---@field status "pending"|"connected"|"failed"|"needs-auth"|"disabled"|"stopped"
 ---@field reason? string
@@ -29,13 +29,13 @@ local M = {}
 ---@field warnings string[]
 ---@field config table<string, any> as written
 
----@class mcp_sidecar.Annotations what a tool says about itself
+---@class mcp_sidecar.Annotations hints of a tool about itself
 ---@field readOnly? boolean
 ---@field destructive? boolean
 ---@field idempotent? boolean
 ---@field openWorld? boolean
 
----@class mcp_sidecar.Tool a tool, as `mcp.tools` lists it
+---@class mcp_sidecar.Tool a tool, from `mcp.tools`
 ---@field name string `mcp__server__tool`
 ---@field server string
 ---@field tool string
@@ -45,7 +45,7 @@ local M = {}
 ---@field annotations mcp_sidecar.Annotations
 ---@field level string
 ---@field source string where the level comes from
----@field changed? boolean since the user allowed it
+---@field changed? boolean it changed after the user allowed it
 
 ---@class mcp_sidecar.Approval a question that waits for the user
 ---@field id string
@@ -63,7 +63,7 @@ local M = {}
 ---@field schema? mcp_sidecar.Schema
 ---@field url? string
 ---@field createdAt string
----@field client_id integer the sidecar that asks
+---@field client_id integer the LSP client of the sidecar that asks
 
 ---@alias mcp_sidecar.Requester { kind: "user"|"plugin"|"agent", name?: string }
 
@@ -79,7 +79,7 @@ local M = {}
 ---@field error? string
 ---@field durationMs number
 
----@class mcp_sidecar.Grant what the user has allowed for longer
+---@class mcp_sidecar.Grant an answer of the user that lasts
 ---@field id string
 ---@field server string
 ---@field tool string
@@ -94,7 +94,7 @@ local M = {}
 ---@field level? string
 ---@field text string
 
----@class mcp_sidecar.Result what a tool gave
+---@class mcp_sidecar.Result the result of a tool call
 ---@field callId string
 ---@field content mcp_sidecar.Content[]
 ---@field structuredContent? any
@@ -104,7 +104,7 @@ local M = {}
 ---@field server string
 ---@field tool string
 
----@class mcp_sidecar.Content a block of what a tool gave, as MCP has it
+---@class mcp_sidecar.Content a content block of MCP
 ---@field type "text"|"image"|"audio"|"resource"|"resource_link"
 ---@field text? string
 ---@field data? string base64
@@ -115,17 +115,17 @@ local M = {}
 ---@field title? string
 ---@field description? string
 
----Sets options, for those whose plugin manager calls this. The same as assigning `vim.g.mcp_sidecar`.
+---Sets the options, for plugin managers that call it. The same as assigning `vim.g.mcp_sidecar`.
 ---@param options? mcp_sidecar.Config
 function M.setup(options)
   vim.g.mcp_sidecar = options or vim.empty_dict()
   require("mcp_sidecar.config").forget()
 end
 
----The servers of the current workspace as last heard, by name. Starts nothing.
+---The servers of the current workspace as last reported, sorted by name. Starts nothing.
 ---@return mcp_sidecar.Server[]
 function M.servers()
-  local servers = vim.tbl_values(require("mcp_sidecar.client").picture().servers)
+  local servers = vim.tbl_values(require("mcp_sidecar.client").workspace().servers)
   table.sort(servers, function(one, other) return one.name < other.name end)
   return servers
 end
@@ -150,7 +150,7 @@ function M.tool_name(tool)
   return tool
 end
 
----Calls a tool. Whoever asks, the user's policy decides, and the user is asked where it says so.
+---Calls a tool. The policy of the user applies, and the user is asked where it says so.
 ---@param tool string `mcp__server__tool` or `server/tool`
 ---@param arguments? table
 ---@param opts? { requester?: string, timeoutMs?: integer, workflow?: string, progress?: fun(value: table) }
@@ -167,13 +167,13 @@ function M.call(tool, arguments, opts, callback)
   }, callback, { progress = opts.progress })
 end
 
----Hears of changes. The same are `User` autocommands: McpServerChanged, McpApproval, McpCallFinished, …
+---Listens to an event. Each event is a `User` autocommand as well: McpServerChanged, McpApproval, …
 ---@param event mcp_sidecar.Event
 ---@param listener fun(data: any)
 ---@return fun() off
 function M.on(event, listener) return require("mcp_sidecar.client").on(event, listener) end
 
----Counts for a statusline.
+---The counts for a statusline.
 ---@return { connected: integer, failed: integer, pending: integer, approvals: integer, busy: integer }
 function M.status()
   return vim.g.mcp_sidecar_status or { connected = 0, failed = 0, pending = 0, approvals = 0, busy = 0 }

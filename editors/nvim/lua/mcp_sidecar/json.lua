@@ -1,8 +1,8 @@
---- JSON as a person reads it: indented, with keys in order.
+--- Pretty-printed JSON: indented, with sorted keys.
 
 local M = {}
 
--- Older versions write `\/`, which nobody wants to read.
+-- Older versions escape `/` as `\/`.
 local escapes_slashes = vim.json.encode("/") ~= '"/"'
 
 local function scalar(value)
@@ -11,7 +11,7 @@ local function scalar(value)
 end
 
 ---@param value any
----@param indent? string what stands before each line but the first
+---@param indent? string prefix of each line but the first
 ---@return string
 function M.pretty(value, indent)
   indent = indent or ""

@@ -1,7 +1,7 @@
---- Prompts of servers: pick one, fill in its arguments with the server's own completion, insert what it says.
+--- Prompts of servers: pick one, fill in its arguments with completion by the server, insert its text.
 
 local client = require("mcp_sidecar.client")
-local look = require("mcp_sidecar.ui.look")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
@@ -23,11 +23,11 @@ local function insert(prompt, origin, result)
   vim.bo.filetype = "markdown"
 end
 
----One argument: chosen where the server offers values, typed otherwise.
+---Asks for one argument: the user picks one of the values that the server suggests, or types one.
 ---@param server string
----@param ref table what the argument belongs to, as MCP names it
+---@param ref table the MCP reference that the argument belongs to
 ---@param argument { name: string, required?: boolean }
----@param known table<string, string> arguments that have a value
+---@param known table<string, string> arguments that already have a value
 ---@param done fun(value?: string)
 function M.ask(server, ref, argument, known, done)
   local label = argument.name .. (argument.required and ": " or ", optional: ")
@@ -37,7 +37,7 @@ function M.ask(server, ref, argument, known, done)
     argument = { name = argument.name, value = "" },
     context = next(known) and { arguments = known } or nil,
   }, function(_, result)
-    local values, other = result and result.values or {}, "something else…"
+    local values, other = result and result.values or {}, "other…"
     if #values == 0 then return vim.ui.input({ prompt = label }, done) end
     vim.ui.select(vim.list_extend(values, { other }), { prompt = label, kind = "mcp_value" }, function(value)
       if value ~= other then return done(value) end
@@ -70,10 +70,10 @@ function M.pick(wanted)
     local function full(prompt) return prompt.server .. "/" .. prompt.name end
     local named = vim.iter(result.prompts):find(function(prompt) return full(prompt) == wanted end)
     if named then return fill(named, origin) end
-    look.choose(result.prompts, {
+    windows.choose(result.prompts, {
       prompt = "Insert: ",
       kind = "mcp_prompt",
-      none = "no server offers prompts",
+      none = "no server has prompts",
       format = function(prompt) return ("%s  %s"):format(full(prompt), prompt.description or "") end,
     }, function(prompt) fill(prompt, origin) end)
   end)

@@ -1,11 +1,12 @@
 --- Resources as read-only buffers, `mcp://server/uri`.
 
 local client = require("mcp_sidecar.client")
-local look = require("mcp_sidecar.ui.look")
+local style = require("mcp_sidecar.ui.style")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
--- A server names the type of its text; only these choose a filetype here.
+-- The server chooses the media type; only these may set a filetype.
 local filetypes = { "css", "csv", "html", "javascript", "json", "markdown", "python", "rust", "xml", "yaml" }
 
 ---@param server string
@@ -13,18 +14,18 @@ local filetypes = { "css", "csv", "html", "javascript", "json", "markdown", "pyt
 ---@return string
 local function name_of(server, uri) return ("mcp://%s/%s"):format(server, uri) end
 
----Opens a resource in the current window, beside it when that shows something of ours.
+---Opens a resource in the current window, or in a split when that window shows no file or an unsaved one.
 ---@param name string
 function M.open(name)
   local buffer = vim.fn.bufadd(name)
   if vim.bo.buftype ~= "" or vim.bo.modified then
-    look.show(buffer, { mods = { split = "botright" } })
+    windows.show(buffer, { mods = { split = "botright" } })
   else
     vim.api.nvim_set_current_buf(buffer)
   end
 end
 
----Reads the resource of a buffer. Also what `:edit` does.
+---Loads the resource of a buffer; `:edit` does this as well.
 ---@param buffer integer
 ---@param name string
 function M.fill(buffer, name)
@@ -32,12 +33,12 @@ function M.fill(buffer, name)
   for option, value in pairs({ buftype = "nofile", swapfile = false, modeline = false, modifiable = false }) do
     vim.bo[buffer][option] = value
   end
-  if not server then return client.complain("a resource is named mcp://server/uri") end
+  if not server then return client.error("the name of a resource must be mcp://server/uri") end
   client.command("mcp.resource.read", { server = server, uri = uri, subscribe = true }, function(err, result)
     if not vim.api.nvim_buf_is_valid(buffer) then return end
     if err then
-      look.set_lines(buffer, vim.split(err.message, "\n"))
-      return client.complain(err)
+      windows.set_lines(buffer, vim.split(err.message, "\n"))
+      return client.error(err)
     end
     local lines = {}
     for _, content in ipairs(result.contents) do
@@ -47,22 +48,22 @@ function M.fill(buffer, name)
         vim.list_extend(lines, require("mcp_sidecar.ui.result").keep(content.blob, content.mimeType))
       end
     end
-    look.set_lines(buffer, lines)
+    windows.set_lines(buffer, lines)
     local first = result.contents[1] or {}
-    local kind = first.blob and "markdown" or look.kind_of(first.mimeType, filetypes) or "text"
+    local kind = first.blob and "markdown" or style.kind_of(first.mimeType, filetypes) or "text"
     if vim.bo[buffer].filetype ~= kind then vim.bo[buffer].filetype = kind end
   end)
 end
 
----A resource changed: its buffer, if there is one, is read again.
+---Reloads the buffer of a resource that changed.
 ---@param server string
 ---@param uri string
 function M.refresh(server, uri)
-  local buffer = look.find(name_of(server, uri))
+  local buffer = windows.find(name_of(server, uri))
   if buffer and vim.api.nvim_buf_is_loaded(buffer) then M.fill(buffer, name_of(server, uri)) end
 end
 
----Fills in the variables of a template, one after another, with what its server offers.
+---Asks for the variables of a template, with completion by its server.
 local function expand(item, uri, done)
   local name = uri:match("{[+#./;?&]?([%w_]+)[%w_,*]*}")
   if not name then return done(uri) end
@@ -77,10 +78,10 @@ end
 ---@param server? string
 function M.pick(server)
   client.fetch("mcp.resources", { server = server }, function(result)
-    look.choose(vim.list_extend(result.resources, result.templates), {
+    windows.choose(vim.list_extend(result.resources, result.templates), {
       prompt = "Open: ",
       kind = "mcp_resource",
-      none = "no server offers resources",
+      none = "no server has resources",
       format = function(item)
         return ("%s  %s  %s"):format(item.server, item.uri or item.uriTemplate, item.title or item.name or "")
       end,

@@ -1,5 +1,5 @@
---- MCP servers that live in this Neovim: speaks just enough MCP for tools written in Lua.
---- A config file reaches one by `{ "type": "sdk", "name": "…" }`; those made with `server()` are added by themselves.
+--- MCP servers inside this Neovim: implements the part of MCP that tools written in Lua need.
+--- A config file refers to one as `{ "type": "sdk", "name": "…" }`; servers made with `server()` are added automatically.
 
 local client = require("mcp_sidecar.client")
 local compat = require("mcp_sidecar.compat")
@@ -15,9 +15,9 @@ local M = {}
 ---@class mcp_sidecar.LuaServer
 ---@field tools table<string, mcp_sidecar.LuaTool>
 ---@field instructions? string
----@field connect? boolean false: only for config files that name it
+---@field connect? boolean false: only where a config file refers to it
 
----What MCP calls content: text as it is, tables as JSON, a list of content blocks as given.
+---Turns a value into an MCP result: text unchanged, tables as JSON, `{ content = … }` as given.
 local function result_of(value)
   if type(value) == "table" and type(value.content) == "table" then return value end
   if type(value) == "table" then
@@ -47,7 +47,7 @@ local function list(server)
   return { tools = tools }
 end
 
----Answers one request by calling `reply` with a result or an error.
+---Handles one request: calls `reply` with a result or an error.
 ---@param server mcp_sidecar.LuaServer
 local function answer(name, server, message, reply)
   local params = compat.plain(message.params) or {}
@@ -94,14 +94,14 @@ local function send(to, name, message)
   compat.request(to, "mcp/sdk/message", { server = name, message = message }, function() end)
 end
 
----A message of the sidecar to one of our servers. Answers go back as messages of their own.
+---Handles a message of the sidecar to a server in this Neovim. Responses are sent as separate messages.
 ---@param from vim.lsp.Client
 ---@param params { server: string, message: table }
 function M.receive(from, params)
   local server, message = find(params.server), params.message
   if not server or message.id == nil or message.method == nil then return end
   local id = message.id
-  -- Later, so that the sidecar has had its `{}` before the answer comes.
+  -- Later, so that the sidecar gets its `{}` before the response.
   vim.schedule(function()
     answer(params.server, server, message, function(result, err)
       vim.schedule(function() send(from, params.server, { id = id, result = result, error = err }) end)
@@ -109,7 +109,7 @@ function M.receive(from, params)
   end)
 end
 
----The definitions that a sidecar gets for this session.
+---The definitions that a sidecar gets for its session.
 local function definitions()
   local servers = {}
   for name, server in pairs(client.hosted) do
@@ -119,14 +119,14 @@ local function definitions()
   return servers
 end
 
----Tells a sidecar that has just started about our servers.
+---Sends the servers of this Neovim to a sidecar that has just started.
 ---@param to vim.lsp.Client
 function M.connect(to)
   local servers = definitions()
   if next(servers) then client.command("mcp.servers.set", { servers = servers }, nil, { client = to }) end
 end
 
----Hosts an MCP server. Its name is announced when a sidecar starts, so one that runs is started again.
+---Hosts an MCP server. Names are announced when a sidecar starts, so a running one is restarted.
 ---@param name string
 ---@param server mcp_sidecar.LuaServer
 function M.add(name, server)

@@ -1,8 +1,8 @@
---- A few characters for a statusline. Reads one variable and loads nothing else.
+--- Text for a statusline. Reads one variable and loads nothing else.
 
 local M = {}
 
----@return string such as `mcp 3 ✗1 ?2`, empty when there is nothing to tell
+---@return string such as `mcp 3 ✗1 ?2`, empty before the sidecar has started
 function M.get()
   local status = vim.g.mcp_sidecar_status
   if not status then return "" end

@@ -1,5 +1,5 @@
---- Config files that are open here are changed in their buffers, and count when they are saved: so they are saved,
---- unless they held other changes of the user before.
+--- The sidecar changes open config files in their buffers. These buffers are saved afterwards, unless they had unsaved
+--- changes of the user before.
 
 local M = {}
 
@@ -13,9 +13,9 @@ function M.now()
   return modified
 end
 
----@param paths string[] as the sidecar names them in its answer
----@param before table<integer, boolean> what was unsaved before it was asked
----@return string? what is left to do
+---@param paths string[] from the response of the sidecar
+---@param before table<integer, boolean> buffers with unsaved changes before the request
+---@return string? message for the user about the files that are not saved
 function M.save(paths, before)
   local left = {}
   for _, path in ipairs(paths) do
@@ -25,7 +25,9 @@ function M.save(paths, before)
       and pcall(vim.api.nvim_buf_call, buffer, function() vim.cmd("silent update") end)
     if not saved then table.insert(left, vim.fn.fnamemodify(path, ":~:.")) end
   end
-  if #left > 0 then return ("%s is changed but not saved: `:w` makes it count"):format(table.concat(left, ", ")) end
+  if #left > 0 then
+    return ("%s was changed but not saved; save it to apply the change"):format(table.concat(left, ", "))
+  end
 end
 
 return M

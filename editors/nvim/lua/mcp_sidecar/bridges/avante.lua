@@ -5,7 +5,7 @@ local tools = require("mcp_sidecar.bridges.tools")
 
 local M = {}
 
----A JSON Schema's properties as avante describes them.
+---The properties of a JSON Schema in the format of avante.
 ---@param schema mcp_sidecar.Schema
 ---@return table[]
 local function fields(schema)
@@ -32,8 +32,8 @@ function M.tools()
       description = tool.description,
       param = { type = "table", fields = fields(tool.inputSchema) },
       returns = {
-        { name = "result", description = "What the tool gave", type = "string" },
-        { name = "error", description = "What went wrong", type = "string", optional = true },
+        { name = "result", description = "The result of the tool", type = "string" },
+        { name = "error", description = "The error", type = "string", optional = true },
       },
       -- The callback is in the options; before mid-2025 it was the third argument.
       func = function(input, opts, callback)

@@ -1,5 +1,5 @@
---- What the bridges to chat plugins have in common: which tools there are, and a result as text for a model.
---- Every call goes to the sidecar as one of a plugin, so its policy and its approvals hold whoever asks.
+--- Shared by the bridges to chat plugins: the list of tools, and results as text for a model.
+--- Every call goes to the sidecar with the name of the plugin, so policy and approvals apply.
 
 local client = require("mcp_sidecar.client")
 
@@ -19,7 +19,7 @@ local function load()
   end)
 end
 
----Calls back with the tools soon, and whenever they change.
+---Calls back with the tools, now and whenever they change.
 ---@param listener fun(tools: mcp_sidecar.Tool[])
 local function follow(listener)
   if #listeners == 0 then
@@ -30,7 +30,7 @@ local function follow(listener)
   load()
 end
 
----Keeps a table of a chat plugin in step with the tools: it holds what `make` makes of them. Other entries stay.
+---Keeps the entries that `make` returns for the tools up to date in a table of a chat plugin. Other entries stay.
 ---@param into table<string, any>
 ---@param make fun(tools: mcp_sidecar.Tool[]): table<string, any>
 function M.keep(into, make)
@@ -46,7 +46,7 @@ function M.keep(into, make)
   end)
 end
 
----An entry for each tool, by its name.
+---Returns a function that makes an entry for each tool, by name.
 ---@param make fun(tool: mcp_sidecar.Tool, name: string): any
 ---@return fun(tools: mcp_sidecar.Tool[]): table<string, any>
 function M.each(make)
@@ -59,7 +59,7 @@ function M.each(make)
   end
 end
 
----The tools as last heard.
+---The last known tools.
 ---@return mcp_sidecar.Tool[]
 function M.known()
   if #listeners == 0 then follow(function() end) end
@@ -97,7 +97,7 @@ end
 ---@param done fun(text?: string, err?: string)
 function M.call(tool, arguments, requester, done)
   require("mcp_sidecar").call(tool.name, arguments, { requester = requester }, function(err, result)
-    if not result then return done(nil, err and err.message or "no answer") end
+    if not result then return done(nil, err and err.message or "no response") end
     local text = M.text(result)
     done(not result.isError and text or nil, result.isError and text or nil)
   end)

@@ -1,34 +1,63 @@
 --- Shows the questions that wait for the user, oldest first, and sends the answers back.
 ---
---- Consent must be meant: the prompt never takes the focus from somebody who types, its keys are dead for a moment
---- after it appears or changes, there is no default answer, and hiding it is not one.
+--- Only a deliberate answer counts. A question that the user did not cause never takes the focus; the keys of the prompt
+--- are dead for a moment after it appears, changes or is focused; an answer that lasts takes two keys; there is no
+--- default answer, and hiding the prompt is not an answer.
 
 local client = require("mcp_sidecar.client")
 local config = require("mcp_sidecar.config")
+local frame = require("mcp_sidecar.ui.frame")
 local json = require("mcp_sidecar.json")
-local look = require("mcp_sidecar.ui.look")
-local pictures = require("mcp_sidecar.pictures")
+local workspaces = require("mcp_sidecar.workspaces")
+local placement = require("mcp_sidecar.ui.placement")
 local question = require("mcp_sidecar.ui.question")
+local user_actions = require("mcp_sidecar.user_actions")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
--- Keys that were meant for something else arrive within this time.
+-- Keys that were meant for something else arrive within this time; each of them starts it again.
 local DEAD_MS = 400
--- Somebody whose last key is younger than this is typing.
-local TYPING_MS = 1000
+-- The first key of an answer that takes two is forgotten after this time.
+local FIRST_KEY_MS = 3000
 
 local prompt = {
   window = nil, ---@type integer?
   buffer = nil, ---@type integer?
   shown = nil, ---@type string? the id of the question
-  armed = 0,
-  hidden = {}, ---@type table<string, boolean?> left for later, or shown in a window of its own
-  last_key = vim.uv.now(),
+  replaced = false, -- the question before it was shown to a user who had the focus here
+  armed = 0, -- when the keys start to work
+  first = nil, ---@type { id: string, key: string }? the first key of an answer that takes two
+  seen = {}, ---@type table<string, true?>
+  hidden = {}, ---@type table<string, true?> left for later, or shown in a tab page
+  queue = nil, ---@type table<string, true?>? what waited when the user came here to answer
 }
----@type table<string, boolean?> what was answered here, until the sidecar lists it no more
+---@type table<string, true?> answered here, until the sidecar no longer lists it
 local answered = {}
+---@type mcp_sidecar.Approval? a question of this plugin: whether to trust a definition that the sidecar does not ask about
+local own
 
-vim.on_key(function() prompt.last_key = vim.uv.now() end, vim.api.nvim_create_namespace("mcp_sidecar_approval"))
+---@type fun(), fun()
+local redraw, refresh
+
+-- What waits ----------------------------------------------------------------------------------------------------------
+
+---@return mcp_sidecar.Approval[]
+local function waiting() return vim.list_extend(own and { own } or {}, workspaces.approvals()) end
+
+---@param id? string
+---@return mcp_sidecar.Approval?
+local function find(id)
+  return vim.iter(waiting()):find(function(approval) return approval.id == id end)
+end
+
+---@return table<string, true?>
+local function waiting_ids()
+  return vim.iter(waiting()):fold({}, function(ids, approval)
+    ids[approval.id] = true
+    return ids
+  end)
+end
 
 ---The window of the prompt, while there is one.
 ---@return integer?
@@ -36,41 +65,54 @@ local function window()
   if prompt.window and vim.api.nvim_win_is_valid(prompt.window) then return prompt.window end
 end
 
----@param id? string
----@return mcp_sidecar.Approval?
-local function find(id)
-  return vim.iter(pictures.approvals()):find(function(approval) return approval.id == id end)
-end
+---@return boolean
+local function is_focused() return vim.api.nvim_get_current_win() == window() end
 
 local function close()
   local open = window()
   if open then vim.api.nvim_win_close(open, true) end
-  prompt.window, prompt.shown = nil, nil
+  prompt.window, prompt.shown, prompt.first = nil, nil, nil
 end
 
-local function arm() prompt.armed = vim.uv.now() + DEAD_MS end
+---Makes the keys dead for a moment, and shows when they work again.
+local function arm()
+  prompt.armed, prompt.first = vim.uv.now() + DEAD_MS, nil
+  vim.defer_fn(function()
+    if vim.uv.now() >= prompt.armed then redraw() end
+  end, DEAD_MS + 1)
+end
 
 -- Answers -----------------------------------------------------------------------------------------------------------
 
 ---@param approval mcp_sidecar.Approval
----@param decision string
+---@param answer { decision: string, done?: string }
 ---@param extra? { note?: string, content?: table }
 ---@param done? fun(err?: mcp_sidecar.Error)
-local function send(approval, decision, extra, done)
+local function send(approval, answer, extra, done)
   answered[approval.id] = true
-  local params = vim.tbl_extend("force", { id = approval.id, decision = decision }, extra or {})
-  client.command("mcp.approval.resolve", params, function(err)
+  prompt.queue = prompt.queue and waiting_ids()
+  local command = "mcp.approval.resolve"
+  local params = vim.tbl_extend("force", { id = approval.id, decision = answer.decision }, extra or {})
+  if approval == own then
+    own = nil
+    vim.schedule(refresh)
+    if answer.decision == "deny" then return end
+    command, params = "mcp.server.trust", { server = approval.server, trusted = true }
+  end
+  client.command(command, params, function(err)
     if err then answered[approval.id] = nil end
     if done then return done(err) end
-    client.complain(err)
+    if err then return client.error(err) end
+    local text = question.confirmation(approval, answer --[[@as mcp_sidecar.Answer]])
+    if text then client.info(text) end
   end, { client = vim.lsp.get_client_by_id(approval.client_id) })
 end
 
 ---@param approval mcp_sidecar.Approval
 local function fill(approval)
-  require("mcp_sidecar.ui.fill").open(
+  require("mcp_sidecar.ui.answer_form").open(
     approval,
-    function(content, done) send(approval, "accept", { content = content }, done) end,
+    function(content, done) send(approval, { decision = "accept" }, { content = content }, done) end,
     function()
       prompt.hidden[approval.id] = true
       close()
@@ -78,68 +120,105 @@ local function fill(approval)
   )
 end
 
----Sends the answer that a key stands for, if this question takes it and it can have been meant.
+---@param approval mcp_sidecar.Approval
+---@param key string
+local function wait_for_second_key(approval, key)
+  local first = { id = approval.id, key = key }
+  prompt.first = first
+  redraw()
+  vim.defer_fn(function()
+    if prompt.first == first then
+      prompt.first = nil
+      redraw()
+    end
+  end, FIRST_KEY_MS)
+end
+
+---Sends the answer of a key, if the question takes it and the key can be deliberate.
 ---@param key string
 ---@param approval? mcp_sidecar.Approval
 local function press(key, approval)
-  if not approval or vim.uv.now() < prompt.armed then return end
-  local answer = vim.iter(question.choices(approval)):find(function(choice) return choice.key == key end)
-  if approval.schema and (key == "f" or (answer and answer.decision == "accept")) then return fill(approval) end
-  if not answer then return end
+  if not approval or answered[approval.id] or vim.uv.now() < prompt.armed or vim.fn.reg_executing() ~= "" then
+    return
+  end
+  local first = prompt.first and prompt.first.id == approval.id and prompt.first.key or ""
+  prompt.first = nil
+  local choices = question.choices(approval)
+  local answer = vim.iter(choices):find(function(choice) return choice.keys == first .. key end)
+  local is_accept = answer and answer.decision == "accept" or (first == "" and key == "f")
+  if approval.schema and is_accept then return fill(approval) end
+  if not answer then
+    local longer = vim.iter(choices):any(function(choice) return choice.keys:match("^(.).") == first .. key end)
+    if longer then return wait_for_second_key(approval, key) end
+    return redraw()
+  end
   arm()
-  if not answer.note then return send(approval, answer.decision) end
+  if not answer.note then return send(approval, answer) end
   vim.ui.input({ prompt = "Why not? " }, function(note)
-    if note then send(approval, answer.decision, { note = note ~= "" and note or nil }) end
+    if note then send(approval, answer, { note = note ~= "" and note or nil }) end
   end)
 end
 
 -- Windows -----------------------------------------------------------------------------------------------------------
 
----A buffer for a question: its keys answer, and what other windows answer to is deaf.
+local answer_keys = { y = true, n = true, N = true, c = true, f = true, a = true, s = true, p = true, d = true }
+
+---A buffer for a question. Keys that start an edit elsewhere do nothing here.
 ---@param name string
 ---@param asked fun(): mcp_sidecar.Approval? the question that this buffer shows
 local function make_buffer(name, asked)
-  local buffer = look.buffer("mcp-approval://" .. name, "mcp-approval")
-  for _, key in ipairs({ "y", "s", "p", "a", "n", "N", "d", "c", "f" }) do
-    look.map(buffer, "n", key, function() press(key, asked()) end, "answer")
+  local buffer = windows.buffer("mcp-approval://" .. name, "mcp-approval")
+  for key in pairs(answer_keys) do
+    windows.map(buffer, "n", key, function() press(key, asked()) end, "answer")
   end
-  for _, key in ipairs({ "<CR>", "<Space>", "o", "i", "I", "A", "O", "x", "u" }) do
-    look.map(buffer, "n", key, "<Nop>", "nothing")
+  for _, key in ipairs({ "<CR>", "<Space>", "o", "i", "I", "A", "O", "x", "u", "r", "R", "C", "D", "S", "X", "P", "J" }) do
+    windows.map(buffer, "n", key, "<Nop>", "nothing")
   end
   local function help()
     local approval, lines = asked(), {}
     for _, answer in ipairs(approval and question.choices(approval) or {}) do
-      table.insert(lines, ("`%s`  %s"):format(answer.key, answer.words))
+      table.insert(lines, ("`%-2s`  %s"):format(answer.keys, answer.help))
     end
-    if approval and approval.schema then table.insert(lines, "`f`  fill in what is asked for") end
-    look.peek(vim.list_extend(lines, { "`v`  show it in a whole window", "`q`  later: it goes on waiting" }), "answers")
+    if approval and approval.schema then table.insert(lines, "`f `  fill in the form") end
+    windows.peek(
+      vim.list_extend(lines, { "`v `  open it in a tab page", "`q `  hide it: the question keeps waiting" }),
+      "answers"
+    )
   end
-  look.map(buffer, "n", "?", help, "help")
-  look.map(buffer, "n", "g?", help, "help")
+  windows.map(buffer, "n", "?", help, "help")
+  windows.map(buffer, "n", "g?", help, "help")
   return buffer
 end
 
----@param buffer integer
----@param approval mcp_sidecar.Approval
-local function paint(buffer, approval) look.paint(buffer, question.draw(approval)) end
-
-local function hide()
-  for _, approval in ipairs(pictures.approvals()) do
-    prompt.hidden[approval.id] = true
-  end
+---Hides the prompt. Every question keeps waiting.
+function M.later()
+  if not window() then return client.info("no question is shown") end
+  prompt.hidden, own = waiting_ids(), nil
   close()
 end
 
----The question in a tab page of its own, where it is answered by the same keys.
+local function escape()
+  if not prompt.first then return M.later() end
+  prompt.first = nil
+  redraw()
+end
+
+---@param approval mcp_sidecar.Approval
+---@return string
+local function winbar(approval)
+  local first = prompt.first and prompt.first.id == approval.id and prompt.first.key or nil
+  return windows.winbar({ { " " .. approval.title, "McpTitle" } }, question.hints(approval, first))
+end
+
+---Opens the question in a tab page, where the same keys answer it.
 local function open_in_full()
   local approval = find(prompt.shown)
   if not approval then return end
   prompt.hidden[approval.id] = true
   close()
   local buffer = make_buffer(approval.id, function() return find(approval.id) end)
-  paint(buffer, approval)
-  local bar = look.winbar({ { " " .. approval.title, "McpTitle" } }, { { "?", "answers" }, { "q", "later" } })
-  look.show(buffer, { mods = { tab = 0 }, wrap = true, winbar = bar })
+  windows.paint(buffer, question.draw(approval))
+  windows.show(buffer, { mods = { tab = 0 }, wrap = true, winbar = winbar(approval) })
   arm()
 end
 
@@ -148,145 +227,194 @@ local function prompt_buffer()
   if prompt.buffer and vim.api.nvim_buf_is_valid(prompt.buffer) then return prompt.buffer end
   local buffer = make_buffer("waiting", function() return find(prompt.shown) end)
   vim.bo[buffer].bufhidden = "hide"
-  look.map(buffer, "n", "q", hide, "later")
-  look.map(buffer, "n", "<Esc>", hide, "later")
-  look.map(buffer, "n", "v", open_in_full, "in a whole window")
+  windows.map(buffer, "n", "q", M.later, "later")
+  windows.map(buffer, "n", "<Esc>", escape, "back, or later")
+  windows.map(buffer, "n", "v", open_in_full, "open in a tab page")
   prompt.buffer = buffer
   return buffer
 end
 
----Whether a question may take the focus now: only from somebody who is not in the middle of something.
----@return boolean
-local function may_take_focus()
-  return config.get().auto_focus ~= false
-    and vim.api.nvim_get_mode().mode == "n"
-    and vim.fn.getcmdwintype() == ""
-    and vim.api.nvim_win_get_config(0).relative == ""
-    and vim.uv.now() - prompt.last_key > TYPING_MS
-end
-
----At the bottom, but never over the line that somebody types in.
----@param lines string[]
----@param focus boolean
----@return vim.api.keyset.win_config float, boolean cut whether some lines do not fit
-local function geometry(lines, focus)
-  local width = math.min(100, vim.o.columns - 4)
-  local height = look.height(lines, width)
-  local cursor = vim.fn.screenpos(0, vim.fn.line("."), vim.fn.col(".")).row
-  local typing = not focus and vim.api.nvim_get_current_win() ~= prompt.window and cursor > 0
-  local above, below = cursor - 4, vim.o.lines - cursor - 5
-  local room = vim.o.lines - 6
-  if typing then room = math.min(room, math.max(4, above, below)) end
-  local shown = math.max(3, math.min(height, room))
-  local on_top = typing and shown > below and above > below
-  return {
-    relative = "editor",
-    width = width,
-    height = shown,
-    row = on_top and 0 or vim.o.lines - shown - 4,
-    col = math.max(0, math.floor((vim.o.columns - width) / 2) - 1),
-    zindex = 200,
-  },
-    height > shown
-end
-
+---Draws the prompt with a question; `enter` focuses it.
 ---@param approval mcp_sidecar.Approval
----@param focus boolean
-local function show(approval, focus)
-  local buffer, waiting = prompt_buffer(), #pictures.approvals()
-  paint(buffer, approval)
-  local float, cut = geometry(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), focus)
-  local title = { ({ tool = "approval", trust = "trust" })[approval.kind] or "question" }
-  if waiting > 1 then table.insert(title, ("%d more wait"):format(waiting - 1)) end
-  local entered = focus or vim.api.nvim_get_current_win() == prompt.window
-  if not entered then table.insert(title, ":Mcp approve goes here") end
-  if cut and entered then table.insert(title, "scroll to see all, v for a whole window") end
-  float.title = " " .. table.concat(title, " · ") .. " "
-  float.footer = question.footer(approval, float.width or 0)
-  local another, open = prompt.shown ~= approval.id, window()
-  if another or not open then arm() end
+---@param enter boolean
+local function show(approval, enter)
+  local buffer, another, open = prompt_buffer(), prompt.shown ~= approval.id, window()
+  local focused = enter or is_focused()
+  if another then
+    prompt.replaced = is_focused()
+    windows.paint(buffer, question.draw(approval))
+  end
+  prompt.shown = approval.id
+  if another or (enter and not is_focused()) then arm() end
+  local height = windows.height(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), placement.width())
+  local float, cut = placement.place(height, focused)
+  if not float then
+    if open then vim.api.nvim_win_close(open, true) end
+    return
+  end
+  local opts = { focused = focused, replaced = prompt.replaced, more = #waiting() - 1, cut = cut }
+  opts.dead, opts.first = vim.uv.now() < prompt.armed, prompt.first and prompt.first.key
+  float = vim.tbl_extend("error", float, frame.of(approval, opts, placement.width()))
   if open then
     if another then vim.api.nvim_win_set_cursor(open, { 1, 0 }) end
     vim.api.nvim_win_set_config(open, float)
   end
-  prompt.window, prompt.shown = open or look.float(buffer, false, "McpWarn", float), approval.id
-  if focus then vim.api.nvim_set_current_win(prompt.window) end
+  open = open or windows.float(buffer, false, "McpMuted", float)
+  prompt.window = open
+  vim.wo[open].winhighlight = ("NormalFloat:Normal,FloatBorder:%s"):format(focused and "McpWarn" or "McpMuted")
+  if enter then
+    vim.cmd.stopinsert()
+    vim.api.nvim_set_current_win(open)
+  end
 end
 
----Draws what waits now; closes the prompt, and windows of their own, when what they show has been answered.
-local function refresh()
+function redraw()
+  local approval = find(prompt.shown)
+  if approval and window() then show(approval, false) end
+  for id in pairs(prompt.hidden) do
+    local full, hidden = windows.window_of("mcp-approval://" .. id), find(id)
+    if full and hidden then vim.wo[full].winbar = winbar(hidden) end
+  end
+end
+
+---Whether the user is at rest in normal mode, in a window of their own.
+---@return boolean
+local function is_at_rest()
+  local mode = vim.api.nvim_get_mode()
+  return mode.mode == "n"
+    and not mode.blocking
+    and vim.fn.getcmdwintype() == ""
+    and vim.fn.reg_recording() == ""
+    and vim.fn.reg_executing() == ""
+    and vim.api.nvim_win_get_config(0).relative == ""
+end
+
+---Marks all questions as seen.
+---@return mcp_sidecar.Approval? expected a new one about something that the user has just started here
+local function take_new()
+  local expected
+  for _, approval in ipairs(waiting()) do
+    if not prompt.seen[approval.id] and user_actions.caused(approval) then expected = expected or approval end
+  end
+  prompt.seen = waiting_ids()
+  return expected
+end
+
+---Draws what waits now; closes the prompt, and tab pages, when what they show was answered.
+function refresh()
   local function over(id)
-    if not answered[id] then client.say("answered elsewhere, or no longer asked") end
+    if not answered[id] then client.info("the question was answered elsewhere or withdrawn") end
   end
-  if prompt.shown and not find(prompt.shown) then
-    over(prompt.shown)
-    prompt.shown = nil
-  end
+  local before = prompt.shown
+  if before and not find(before) then over(before) end
   for id in pairs(prompt.hidden) do
     local waits = find(id) ~= nil
     prompt.hidden[id] = waits or nil
-    local own = not waits and (look.find("mcp-answer://" .. id) or look.find("mcp-approval://" .. id))
-    if own then
-      vim.api.nvim_buf_delete(own, { force = true })
+    local full = not waits and (windows.find("mcp-answer://" .. id) or windows.find("mcp-approval://" .. id))
+    if full then
+      vim.api.nvim_buf_delete(full, { force = true })
       over(id)
     end
   end
+  for id in pairs(answered) do
+    answered[id] = find(id) and true or nil
+  end
+  local expected = take_new()
+  if expected and config.get().auto_focus and is_at_rest() then
+    prompt.queue = nil
+    return show(expected, true)
+  end
   local function is_new(approval) return not prompt.hidden[approval.id] and not answered[approval.id] end
-  local next_one = find(prompt.shown) or vim.iter(pictures.approvals()):find(is_new)
-  if not next_one then return close() end
-  show(next_one, window() == nil and may_take_focus())
+  local next_one = find(before) or vim.iter(waiting()):find(is_new)
+  local expects_next = next_one and (next_one.id == before or (prompt.queue or {})[next_one.id])
+  -- The user came to answer other questions: this one gets no key before they come again.
+  if not next_one or (is_focused() and not expects_next) then close() end
+  if next_one then show(next_one, false) end
 end
 
----Puts the focus on the oldest question, or on one in particular.
+---Focuses the oldest question, or this one.
 ---@param id? string
 function M.focus(id)
-  prompt.hidden = {}
-  local found = find(id) or (not id and pictures.approvals()[1])
-  if not found then return client.say("nothing waits for an answer") end
+  prompt.hidden, prompt.queue = {}, waiting_ids()
+  local found = find(id) or (not id and waiting()[1])
+  if not found then return client.info("no question waits for an answer") end
+  if vim.fn.getcmdwintype() ~= "" then return client.warn("close the command-line window first") end
   show(found, true)
-  arm()
 end
 
----Trust is given in sight of what will run: by the prompt, where one waits.
+---Denies the question that is shown, this time only.
+function M.deny()
+  local approval = window() and find(prompt.shown)
+  if not approval then return client.info("no question is shown") end
+  if vim.uv.now() < prompt.armed then return client.warn("not denied: the question has just appeared") end
+  local answer = vim.iter(question.choices(approval)):find(function(choice) return choice.keys == "n" end)
+  if not answer or approval.kind ~= "tool" then return M.focus(approval.id) end
+  send(approval, answer)
+  client.info(("denied `%s/%s` once"):format(approval.server, approval.tool))
+end
+
+---Trusts the definition of a server after showing it, or withdraws the trust.
 ---@param server string
 ---@param trusted? boolean false: withdraw it
 function M.trust(server, trusted)
-  local function answer(yes) client.command("mcp.server.trust", { server = server, trusted = yes }) end
-  if trusted == false then return answer(false) end
-  for _, approval in ipairs(pictures.approvals()) do
+  if trusted == false then return client.command("mcp.server.trust", { server = server, trusted = false }) end
+  for _, approval in ipairs(workspaces.approvals()) do
     if approval.kind == "trust" and approval.server == server then return M.focus(approval.id) end
   end
+  local moment = user_actions.now()
   client.fetch("mcp.servers", { server = server }, function(result)
     local status = result.servers[1]
-    if not status then return client.complain(("no server named `%s`"):format(server)) end
-    local shown = status.trustDiff and (status.trustDiff .. "\n") or ""
-    local text = ("%s%s\n\nTrust this definition of %s?"):format(shown, json.pretty(status.config), server)
-    if vim.fn.confirm(text, "&Trust\n&No", 2) == 1 then answer(true) end
+    if not status then return client.error(("no server named `%s`"):format(server)) end
+    own = {
+      id = "trust-" .. server,
+      kind = "trust",
+      server = server,
+      title = ("Trust this definition of `%s`?"):format(server),
+      detail = json.pretty(status.config),
+      diff = status.trustDiff,
+      requester = { kind = "user" },
+      options = { "allow-project", "deny" },
+      createdAt = "",
+      client_id = (client.current() or {}).id or -1,
+    }
+    prompt.seen[own.id], prompt.shown = nil, nil
+    user_actions.add({ server = server, client_id = own.client_id }, moment)
+    refresh()
   end)
 end
 
 client.on("approvals", vim.schedule_wrap(refresh))
 client.on("exit", refresh)
 
+vim.on_key(function(_, typed)
+  if typed == "" or (not is_focused() and vim.bo.filetype ~= "mcp-approval") then return end
+  if vim.uv.now() < prompt.armed then arm() end
+  if prompt.first and not answer_keys[typed] then
+    prompt.first = typed == vim.keycode("<Esc>") and prompt.first or nil
+    vim.schedule(redraw)
+  end
+end, vim.api.nvim_create_namespace("mcp_sidecar_approval"))
+
 local group = vim.api.nvim_create_augroup("mcp_sidecar_approval", {})
--- A float belongs to one tab page: the question goes along to the one that is looked at.
-vim.api.nvim_create_autocmd({ "VimResized", "TabEnter" }, {
-  group = group,
-  callback = function()
-    local open = window()
-    if not open then return end
-    if vim.api.nvim_win_get_tabpage(open) ~= vim.api.nvim_get_current_tabpage() then
-      vim.api.nvim_win_close(open, true)
-    end
-    refresh()
-  end,
-})
-vim.api.nvim_create_autocmd("WinEnter", {
-  group = group,
-  callback = function()
-    if vim.api.nvim_get_current_win() == prompt.window then arm() end
-  end,
-})
+local function on(events, run) vim.api.nvim_create_autocmd(events, { group = group, callback = run }) end
+
+-- A float belongs to one tab page: the question follows the user to the current one.
+on({ "VimResized", "TabEnter" }, function()
+  local open = window()
+  if open and vim.api.nvim_win_get_tabpage(open) ~= vim.api.nvim_get_current_tabpage() then
+    vim.api.nvim_win_close(open, true)
+  end
+  if prompt.shown then refresh() end
+end)
+on({ "WinEnter", "WinLeave" }, function()
+  if not is_focused() then return end
+  arm()
+  vim.schedule(redraw)
+end)
+on({ "CursorMoved", "CursorMovedI", "TextChangedT", "WinScrolled", "WinEnter" }, function()
+  local open = window()
+  if open and not is_focused() and placement.covers_cursor(vim.api.nvim_win_get_config(open)) then redraw() end
+end)
 
 ---For tests: what is on the screen.
 function M.state() return prompt end

@@ -1,12 +1,14 @@
---- Calling tools: which one, from where, and what comes of it. The form for the arguments is in `form`.
+--- Calls tools: picks one, sends the call, shows the result. The form for the arguments is in `form`.
 
 local client = require("mcp_sidecar.client")
-local look = require("mcp_sidecar.ui.look")
 local schemas = require("mcp_sidecar.ui.schema")
+local style = require("mcp_sidecar.ui.style")
+local user_actions = require("mcp_sidecar.user_actions")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
----@class mcp_sidecar.Origin where a call comes from, and where its result may be put
+---@class mcp_sidecar.Origin where a call was started, and where its result may be inserted
 ---@field buffer integer
 ---@field window integer
 ---@field range? { [1]: integer, [2]: integer, [3]: integer, [4]: integer } first line and column, last line and
@@ -16,7 +18,7 @@ local M = {}
 ---@type { tool: mcp_sidecar.Tool, arguments: table }?
 local last_call
 
----The current place; with lines, or the exact selection when they are the ones of it.
+---The current buffer and window; with a range, or the exact selection if it has the same lines.
 ---@param first? integer
 ---@param last? integer
 ---@return mcp_sidecar.Origin origin, string? text
@@ -34,7 +36,7 @@ function M.origin(first, last)
   return origin, M.text(origin)
 end
 
----The text of the place that a call comes from: the selection, or nil.
+---The selected text of an origin.
 ---@param origin mcp_sidecar.Origin
 ---@return string?
 function M.text(origin)
@@ -44,25 +46,33 @@ function M.text(origin)
   return ok and table.concat(lines, "\n") or nil
 end
 
----Sends a call and shows what comes of it.
+---Sends a call and shows its result.
 ---@param tool mcp_sidecar.Tool
 ---@param arguments table
 ---@param origin mcp_sidecar.Origin
----@param opts? { decision?: string, progress?: fun(text: string), done?: fun(err?: mcp_sidecar.Error): boolean? }
+---@param opts? { decision?: string, moment?: mcp_sidecar.Moment, progress?: fun(text: string), done?: fun(err?: mcp_sidecar.Error): boolean? }
 ---@return fun() cancel
 function M.send(tool, arguments, origin, opts)
   opts = opts or {}
   last_call = { tool = tool, arguments = arguments }
+  local current = client.current()
+  local finish = user_actions.add({
+    server = tool.server,
+    tool = tool.tool,
+    arguments = arguments,
+    client_id = current and current.id,
+  }, opts.moment)
   return client.command("mcp.tool.call", {
     tool = tool.name,
     arguments = next(arguments) and arguments or nil,
     decision = opts.decision,
   }, function(err, result)
+    finish()
     local handled = opts.done and opts.done(err)
     if err and err.code == -32800 then
-      client.say(("%s was cancelled"):format(tool.tool))
+      client.info(("`%s` was cancelled"):format(tool.tool))
     elseif err and not handled then
-      client.complain(err)
+      client.error(err)
     elseif result then
       require("mcp_sidecar.ui.result").show(result, origin)
     end
@@ -76,18 +86,18 @@ function M.send(tool, arguments, origin, opts)
   })
 end
 
----What a tool says about itself, and what it takes.
+---Shows the description and the schema of a tool.
 ---@param tool mcp_sidecar.Tool
 function M.describe(tool)
   local lines = { tool.description or "", "", ("level `%s` from %s"):format(tool.level, tool.source), "" }
-  look.peek(look.add_json(lines, tool.inputSchema), tool.name)
+  windows.peek(windows.add_json(lines, tool.inputSchema), tool.name)
 end
 
 ---@param tool mcp_sidecar.Tool
 ---@param arguments table
 ---@param origin mcp_sidecar.Origin
 local function fill_in(tool, arguments, origin)
-  local manner, group = look.manner(tool.annotations)
+  local effect, group = style.effect(tool.annotations)
   require("mcp_sidecar.ui.form").open({
     name = ("mcp-call://%s/%s"):format(tool.server, tool.tool),
     schema = tool.inputSchema,
@@ -95,7 +105,7 @@ local function fill_in(tool, arguments, origin)
       { " " .. tool.server, "McpServer" },
       { " › ", "McpMuted" },
       { tool.tool, "McpTool" },
-      { "  " .. manner, group },
+      { "  " .. effect, group },
     },
     note = tool.level,
     verb = "call",
@@ -107,18 +117,18 @@ local function fill_in(tool, arguments, origin)
   }, arguments)
 end
 
----Opens the form of a tool, or calls one that takes no arguments.
+---Opens the form of a tool, or calls a tool without parameters.
 ---@param name string
 ---@param opts? { arguments?: table, origin?: mcp_sidecar.Origin, text?: string }
 function M.start(name, opts)
   opts = opts or {}
-  local origin = opts.origin or M.origin()
+  local origin, moment = opts.origin or M.origin(), user_actions.now()
   name = require("mcp_sidecar").tool_name(name)
   client.fetch("mcp.tools", { all = true }, function(result)
     local tool = vim.iter(result.tools):find(function(each) return each.name == name end)
-    if not tool then return client.complain(("no tool named `%s`; is its server connected?"):format(name)) end
+    if not tool then return client.error(("no tool named `%s`; is its server connected?"):format(name)) end
     if #schemas.order(tool.inputSchema) == 0 then
-      M.send(tool, vim.empty_dict(), origin)
+      M.send(tool, vim.empty_dict(), origin, { moment = moment })
       return
     end
     local text = opts.text and schemas.with_text(tool.inputSchema, opts.text)
@@ -131,16 +141,16 @@ end
 function M.pick(opts)
   opts = vim.tbl_extend("keep", opts or {}, { origin = (M.origin()) })
   client.fetch("mcp.tools", { server = opts.server }, function(result)
-    look.choose(result.tools, {
+    windows.choose(result.tools, {
       prompt = "Call: ",
       kind = "mcp_tool",
-      none = "no tools: no server is connected yet",
-      format = function(tool) return look.pad(tool.server .. "/" .. tool.tool, 26) .. " " .. tool.description end,
+      none = "no tools: no server is connected",
+      format = function(tool) return style.pad(tool.server .. "/" .. tool.tool, 26) .. " " .. tool.description end,
     }, function(tool) M.start(tool.name, opts) end)
   end)
 end
 
----Lets the user pick a tool for a place in a file, as a code action names it: its text, or else its line.
+---Lets the user pick a tool for the lines of a code action.
 ---@param uri string
 ---@param range lsp.Range
 function M.pick_for(uri, range)
@@ -150,9 +160,9 @@ function M.pick_for(uri, range)
   M.pick({ origin = origin, text = M.text(origin) })
 end
 
----The last call again, with the same arguments; the policy is asked anew.
+---Repeats the last call with the same arguments. The policy is checked again.
 function M.again()
-  if not last_call then return client.say("no tool was called yet") end
+  if not last_call then return client.info("no tool has been called yet") end
   M.send(last_call.tool, last_call.arguments, (M.origin()))
 end
 

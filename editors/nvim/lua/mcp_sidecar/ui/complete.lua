@@ -9,7 +9,7 @@ local PATHS = { "path", "file", "dir", "folder", "uri" }
 
 ---@alias mcp_sidecar.Completion { word: string, abbr?: string, menu?: string, info?: string }
 
----What may stand as the value of a field, as JSON.
+---The suggested values of a field, as JSON.
 ---@param name string
 ---@param field mcp_sidecar.Field
 ---@param typed string
@@ -31,7 +31,7 @@ local function values(name, field, typed)
   return found
 end
 
----The fields that are not there yet, with a value to begin with.
+---The missing fields with initial values.
 ---@param form mcp_sidecar.Form
 ---@return mcp_sidecar.Completion[]
 local function names(form)
@@ -47,7 +47,7 @@ local function names(form)
   end, forms.missing(form))
 end
 
----What 'omnifunc' asks for: first where the word begins, then what it may become.
+---For 'omnifunc': first returns where the word starts, then its completions.
 ---@param first integer 1 or 0
 ---@param base string
 ---@return integer|mcp_sidecar.Completion[]

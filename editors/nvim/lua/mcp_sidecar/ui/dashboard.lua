@@ -1,11 +1,11 @@
---- The dashboard: every server, tool, question, call and grant of the workspace, and a key for each thing to do.
---- Draws what the sidecar last said; only the lines that differ are touched, and the cursor stays on its row.
+--- The dashboard: every server, tool, question, call and grant of the workspace, with keys for each action.
+--- It shows the last known state. Only lines that differ are written, and the cursor stays on its row.
 
 local client = require("mcp_sidecar.client")
 local keys = require("mcp_sidecar.ui.keys")
-local look = require("mcp_sidecar.ui.look")
-local pictures = require("mcp_sidecar.pictures")
+local workspaces = require("mcp_sidecar.workspaces")
 local rows = require("mcp_sidecar.ui.rows")
+local windows = require("mcp_sidecar.ui.windows")
 
 ---@class mcp_sidecar.Dashboard
 local M = {}
@@ -21,13 +21,13 @@ local state = {
   grants = {}, ---@type mcp_sidecar.Grant[]
   log = {}, ---@type mcp_sidecar.LogLine[]
   drawing = false,
-  wanted = nil, ---@type string? where the cursor is to go: a server, or "" for the first row of any use
+  wanted = nil, ---@type string? where the cursor should go: a server, or "" for the first row with an item
 }
 
 ---@return mcp_sidecar.Row[]
 function M.rows() return state.rows end
 
----The row that the cursor belongs on: one that was asked for, else the one that it was on.
+---The row for the cursor: the requested one, else the one it was on.
 ---@param under? mcp_sidecar.Row
 ---@return integer?
 local function find_row(under)
@@ -44,24 +44,24 @@ end
 
 local function draw()
   state.drawing = false
-  local window = look.window_of(NAME)
+  local window = windows.window_of(NAME)
   if not window then return end
   local width, cursor = vim.api.nvim_win_get_width(window), vim.api.nvim_win_get_cursor(window)
   local under = state.rows[cursor[1]]
   local known = vim.tbl_extend("force", state, {
     running = client.current() ~= nil,
-    servers = client.picture().servers,
-    approvals = pictures.approvals(),
+    servers = client.workspace().servers,
+    approvals = workspaces.approvals(),
   }) --[[@as mcp_sidecar.Known]]
   state.rows = rows.build(state.view, known, width)
-  look.paint(vim.api.nvim_win_get_buf(window), state.rows)
+  windows.paint(vim.api.nvim_win_get_buf(window), state.rows)
   local place = find_row(under)
   if place then vim.api.nvim_win_set_cursor(window, { place, cursor[2] }) end
   local bar = rows.winbar(state.view, known, width)
   if vim.wo[window].winbar ~= bar then vim.wo[window].winbar = bar end
 end
 
----Several changes in one go are one redraw.
+---Redraws soon. Several changes at once cause one redraw.
 function M.redraw()
   if not state.drawing then
     state.drawing = true
@@ -69,7 +69,7 @@ function M.redraw()
   end
 end
 
--- What the picture does not hold is asked for when it is looked at. --------------------------------------------------
+-- Data that is not in notifications is loaded when its view is shown. ------------------------------------------------
 
 ---@param server? string
 function M.load_tools(server)
@@ -84,8 +84,8 @@ function M.load_tools(server)
 end
 
 local function load_log()
-  local lines, waiting = {}, vim.tbl_count(client.picture().servers)
-  for name in pairs(client.picture().servers) do
+  local lines, waiting = {}, vim.tbl_count(client.workspace().servers)
+  for name in pairs(client.workspace().servers) do
     client.command("mcp.server.logs", { server = name, limit = 200 }, function(_, result)
       for _, line in ipairs(result and result.lines or {}) do
         table.insert(lines, vim.tbl_extend("force", line, { server = name }))
@@ -117,9 +117,9 @@ local loaders = {
   log = load_log,
 }
 
----Asks again for what the view shows, while somebody looks.
+---Reloads the data of the current view, if the dashboard is visible.
 function M.load()
-  local load = look.window_of(NAME) and client.current() and loaders[state.view]
+  local load = windows.window_of(NAME) and client.current() and loaders[state.view]
   if load then load() end
 end
 
@@ -133,18 +133,18 @@ end
 keys.attach(M)
 
 local function make_buffer()
-  local buffer = look.buffer(NAME, "mcp-dashboard")
+  local buffer = windows.buffer(NAME, "mcp-dashboard")
   local selectable = {}
   for _, key in ipairs(keys.keys) do
     if key.mode then table.insert(selectable, "`" .. key[1] .. "`") end
   end
-  look.keys(buffer, "keys", keys.keys, {
+  windows.keys(buffer, "keys", keys.keys, {
     "",
     "Also on a visual selection: " .. table.concat(selectable, " "),
     ("`1` … `%d` %s"):format(#rows.views, table.concat(rows.views, ", ")),
   })
   for place, view in ipairs(rows.views) do
-    look.map(buffer, "n", tostring(place), function()
+    windows.map(buffer, "n", tostring(place), function()
       state.view = view
       M.load()
       M.redraw()
@@ -159,18 +159,18 @@ end
 function M.open(view, mods, server)
   state.view = view or state.view
   if server then state.unfolded[server] = true end
-  state.wanted = server or (not look.window_of(NAME) and "" or nil)
-  vim.wo[look.show(look.find(NAME) or make_buffer(), { mods = mods })].cursorline = true
+  state.wanted = server or (not windows.window_of(NAME) and "" or nil)
+  vim.wo[windows.show(windows.find(NAME) or make_buffer(), { mods = mods })].cursorline = true
   draw()
   client.ensure(function(_, problem)
-    client.complain(problem)
+    client.error(problem)
     M.load()
     vim.iter(vim.tbl_keys(state.unfolded)):each(M.load_tools)
     M.redraw()
   end)
 end
 
--- What makes the dashboard ask or draw again.
+-- Events that reload or redraw the dashboard.
 for _, event in ipairs({ "servers", "approvals", "exit" }) do
   client.on(event, M.redraw)
 end

@@ -1,16 +1,17 @@
---- A JSON buffer made from a schema: the arguments of a tool, or what a server asks of the user.
---- What is valid is the sidecar's to say; its complaints land on their lines as diagnostics.
+--- A JSON buffer made from a schema: the arguments of a tool, or the answer to a question of a server.
+--- The sidecar validates it; its errors are shown as diagnostics.
 
 local call = require("mcp_sidecar.ui.call")
 local client = require("mcp_sidecar.client")
-local look = require("mcp_sidecar.ui.look")
 local schemas = require("mcp_sidecar.ui.schema")
+local style = require("mcp_sidecar.ui.style")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
 local namespace = vim.api.nvim_create_namespace("mcp_sidecar_form")
 local problems = vim.api.nvim_create_namespace("mcp_sidecar_form_problems")
--- A mistake is told where it is, whatever the user thinks of diagnostics elsewhere; before 0.11 at the end of the line.
+-- Errors are always shown next to their field, whatever the user has configured; before 0.11 at the end of the line.
 local in_lines = vim.fn.has("nvim-0.11") == 1
 vim.diagnostic.config({ virtual_lines = in_lines, virtual_text = not in_lines, signs = false }, problems)
 
@@ -18,23 +19,23 @@ vim.diagnostic.config({ virtual_lines = in_lines, virtual_text = not in_lines, s
 ---@field name string of the buffer
 ---@field schema mcp_sidecar.Schema
 ---@field title mcp_sidecar.Chunk[]
----@field note string what stands behind the title
+---@field note string shown after the title
 ---@field verb string what <CR> does
 ---@field origin mcp_sidecar.Origin
----@field send fun(values: table, report: mcp_sidecar.Report): fun()? returns what cancels it
----@field about fun() tells all about it
+---@field send fun(values: table, report: mcp_sidecar.Report): fun()? returns a function that cancels it
+---@field about fun() shows the details
 
 ---@class mcp_sidecar.Form: mcp_sidecar.FormSpec
 ---@field buffer integer
----@field cancel? fun() while it is under way
+---@field cancel? fun() while it is running
 
----@class mcp_sidecar.Report what a form is told about what it sent
+---@class mcp_sidecar.Report how a form learns about what it sent
 ---@field progress fun(text: string)
 ---@field done fun(err?: mcp_sidecar.Error): boolean? true when the form shows the error itself
 
 ---@type table<integer, mcp_sidecar.Form?> by buffer
 local forms = {}
----@type table<string, string[]?> what was sent last from each form, as it was written
+---@type table<string, string[]?> the text that was last sent from each form
 local history = {}
 
 ---@param buffer integer
@@ -45,7 +46,7 @@ function M.of(buffer) return forms[buffer] end
 ---@return string[]
 local function lines_of(form) return vim.api.nvim_buf_get_lines(form.buffer, 0, -1, false) end
 
----Where each top-level key stands: name → line from 0.
+---The line of each top-level key, from 0.
 ---@param form mcp_sidecar.Form
 ---@return table<string, integer?>
 local function places(form)
@@ -57,7 +58,7 @@ local function places(form)
   return found
 end
 
----The fields that the form has left out.
+---The fields that the form does not have.
 ---@param form mcp_sidecar.Form
 ---@return string[]
 function M.missing(form)
@@ -65,7 +66,7 @@ function M.missing(form)
   return vim.tbl_filter(function(name) return not found[name] end, (schemas.order(form.schema)))
 end
 
----What the schema says, as text that is not part of the buffer.
+---Shows the descriptions and constraints of the schema as virtual text.
 ---@param form mcp_sidecar.Form
 local function annotate(form)
   local found, missing = places(form), M.missing(form)
@@ -73,7 +74,7 @@ local function annotate(form)
   vim.api.nvim_buf_clear_namespace(form.buffer, namespace, 0, -1)
   for _, name in ipairs(names) do
     local field, row = schemas.field(form.schema, name), found[name]
-    local words = type(field.description) == "string" and look.wrap(field.description, vim.o.columns - 6) or {}
+    local words = type(field.description) == "string" and style.wrap(field.description, vim.o.columns - 6) or {}
     if row then
       vim.api.nvim_buf_set_extmark(form.buffer, namespace, row, 0, {
         virt_lines = vim.tbl_map(function(line) return { { "  " .. line, "McpMuted" } } end, words),
@@ -90,13 +91,13 @@ local function annotate(form)
 end
 
 ---@param form mcp_sidecar.Form
----@param state? string what is under way
+---@param state? string what is running
 local function header(form, state)
-  local window = look.window_of(form.name)
+  local window = windows.window_of(form.name)
   if not window then return end
   local chunks = vim.list_extend(vim.list_slice(form.title), { { "  " .. (state or form.note), "McpMuted" } })
   local keys = { { "<CR>", form.verb }, { "<Tab>", "choose" }, { "+", "add" }, { "?", "help" } }
-  vim.wo[window].winbar = look.winbar(chunks, state and { { "<C-c>", "cancel" } } or keys)
+  vim.wo[window].winbar = windows.winbar(chunks, state and { { "<C-c>", "cancel" } } or keys)
 end
 
 ---@param row integer
@@ -104,7 +105,7 @@ end
 ---@return vim.Diagnostic.Set
 local function problem(row, message) return { lnum = row, col = 0, message = message, source = "mcp-sidecar" } end
 
----The values as written, or nil with a mark at the place where they stop being JSON.
+---The values, or nil with a diagnostic where the text is not JSON.
 ---@param form mcp_sidecar.Form
 ---@return table<string, any>?
 local function read(form)
@@ -115,14 +116,14 @@ local function read(form)
   end
   local at = not ok and tonumber(tostring(value):match("at character (%d+)")) or 1
   local row = #vim.split(text:sub(1, math.floor(at) - 1), "\n") - 1
-  local why = ok and "the whole must be an object" or "not JSON: " .. tostring(value):gsub("^.-: ", "")
+  local why = ok and "expected a JSON object" or "cannot parse JSON: " .. tostring(value):gsub("^.-: ", "")
   vim.diagnostic.set(problems, form.buffer, { problem(row, why) })
 end
 
----Puts the sidecar's complaints where they belong.
+---Shows the errors of the sidecar at their fields.
 ---@param form mcp_sidecar.Form
 ---@param err mcp_sidecar.Error
-local function complain(form, err)
+local function show_errors(form, err)
   local found, list = places(form), {}
   for _, each in ipairs(err.data and err.data.detail or {}) do
     local name = ((each.path or ""):match("^/([^/]+)") or ""):gsub("~1", "/"):gsub("~0", "~")
@@ -131,10 +132,10 @@ local function complain(form, err)
   vim.diagnostic.set(problems, form.buffer, #list > 0 and list or { problem(0, err.message) })
 end
 
----Sends what the form says. The user has just read it, so it needs no second question.
+---Sends the form. The user has just read it, so no second question is needed.
 ---@param form mcp_sidecar.Form
 local function submit(form)
-  if form.cancel then return client.say("this is still under way; <C-c> cancels it") end
+  if form.cancel then return client.info("still running; press <C-c> to cancel") end
   vim.diagnostic.reset(problems, form.buffer)
   local values = read(form)
   if not values then return end
@@ -146,14 +147,14 @@ local function submit(form)
     done = function(err)
       form.cancel = nil
       header(form)
-      local mistaken = err and err.data and err.data.kind == "invalid-arguments"
-      if err and mistaken and forms[form.buffer] then complain(form, err) end
-      return mistaken
+      local invalid = err and err.data and err.data.kind == "invalid-arguments"
+      if err and invalid and forms[form.buffer] then show_errors(form, err) end
+      return invalid
     end,
   })
 end
 
----What may stand in a field: what its schema says, else what the user was looking at.
+---Suggestions for a field: the values of its schema, else the selection and the file that the form was opened from.
 ---@param field mcp_sidecar.Field
 ---@param origin mcp_sidecar.Origin
 ---@return mcp_sidecar.Value[]
@@ -171,7 +172,7 @@ local function offers(field, origin)
   return list
 end
 
----Writes a value into the form, and goes there; to a list, it is added.
+---Sets a field and moves the cursor there. A value is added to a list.
 ---@param form mcp_sidecar.Form
 ---@param name string
 ---@param value any
@@ -187,7 +188,7 @@ local function set(form, name, value)
   vim.api.nvim_win_set_cursor(0, { (places(form)[name] or 0) + 1, 0 })
 end
 
----Sets the field under the cursor to a value that is offered.
+---Sets the field under the cursor to one of the suggestions.
 ---@param form mcp_sidecar.Form
 local function choose(form)
   local row, name, above = vim.api.nvim_win_get_cursor(0)[1] - 1, nil, -1
@@ -197,17 +198,17 @@ local function choose(form)
     end
   end
   local list = name and offers(schemas.field(form.schema, name), form.origin) or {}
-  if not name or #list == 0 then return client.say("nothing to choose from for this field") end
+  if not name or #list == 0 then return client.info("no suggestions for this field") end
   local opts = { prompt = name .. ": ", kind = "mcp_value", format = function(item) return tostring(item.title) end }
-  look.choose(list, opts, function(item) set(form, name, item.value) end)
+  windows.choose(list, opts, function(item) set(form, name, item.value) end)
 end
 
 ---@param form mcp_sidecar.Form
 local function add(form)
   local missing = M.missing(form)
-  if #missing == 0 then return client.say("every field is there") end
+  if #missing == 0 then return client.info("the form already has every field") end
   local opts = { prompt = "Add a field: ", kind = "mcp_field" }
-  look.choose(missing, opts, function(name) set(form, name, schemas.example(schemas.field(form.schema, name))) end)
+  windows.choose(missing, opts, function(name) set(form, name, schemas.example(schemas.field(form.schema, name))) end)
 end
 
 ---@param form mcp_sidecar.Form
@@ -222,7 +223,7 @@ local function recall(form)
   if lines then vim.api.nvim_buf_set_lines(form.buffer, 0, -1, false, lines) end
 end
 
----What the keys and the events of a form's buffer do.
+---Sets up the keys and the autocommands of a form.
 ---@param buffer integer
 ---@param verb string
 local function equip(buffer, verb)
@@ -237,20 +238,20 @@ local function equip(buffer, verb)
   on("BufWriteCmd", here(submit))
   on({ "TextChanged", "TextChangedI" }, here(annotate))
   on("BufWipeout", function() forms[buffer] = nil end)
-  look.keys(buffer, verb, {
-    { "<CR>", here(submit), ("(or `:w`) %s with what stands here"):format(verb) },
+  windows.keys(buffer, verb, {
+    { "<CR>", here(submit), ("(or `:w`) %s"):format(verb) },
     { "<Tab>", here(choose), "choose a value: from the schema, the selection, the file" },
-    { "+", here(add), "add a field that was left out" },
-    { "<C-c>", here(cancel), "cancel what is under way", mode = { "n", "i" } },
-    { "K", here(function(form) form.about() end), "all about it" },
-    { "H", here(recall), "what was sent last" },
+    { "+", here(add), "add another field" },
+    { "<C-c>", here(cancel), "cancel the call", mode = { "n", "i" } },
+    { "K", here(function(form) form.about() end), "details" },
+    { "H", here(recall), "restore what was sent last" },
   })
 end
 
 ---@param spec mcp_sidecar.FormSpec
----@param values table<string, any> to begin with
+---@param values table<string, any> at the start
 function M.open(spec, values)
-  local buffer = look.buffer(spec.name, "json")
+  local buffer = windows.buffer(spec.name, "json")
   if not forms[buffer] then equip(buffer, spec.verb) end
   local form = vim.tbl_extend("error", spec, { buffer = buffer }) --[[@as mcp_sidecar.Form]]
   forms[buffer] = form
@@ -259,11 +260,11 @@ function M.open(spec, values)
   vim.bo[buffer].modifiable = true
   vim.api.nvim_buf_set_lines(buffer, 0, -1, false, schemas.lines(form.schema, values))
   vim.bo[buffer].modified = false
-  local window = look.show(buffer, { wrap = true })
+  local window = windows.show(buffer, { wrap = true })
   vim.wo[window].conceallevel = 0
   annotate(form)
   header(form)
-  -- On the first value, inside its quotes: ready to type.
+  -- The cursor is on the first value, inside its quotes.
   local lines = lines_of(form)
   local before = (lines[2] or ""):match('^%s*"[^"]+": "?') or ""
   vim.api.nvim_win_set_cursor(window, { math.min(2, #lines), #before })

@@ -1,8 +1,9 @@
---- What each key of the dashboard does: to the row under the cursor, a visual selection, or everything.
+--- The keys of the dashboard. They act on the current row, a visual selection, or everything.
 
 local actions = require("mcp_sidecar.actions")
 local client = require("mcp_sidecar.client")
-local look = require("mcp_sidecar.ui.look")
+local style = require("mcp_sidecar.ui.style")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
@@ -12,11 +13,11 @@ local board
 ---@param dashboard mcp_sidecar.Dashboard
 function M.attach(dashboard) board = dashboard end
 
----The row under the cursor; one without a kind where there is none.
+---The row under the cursor, or an empty one.
 ---@return { kind?: string, item?: any }
 local function here() return board.rows()[vim.api.nvim_win_get_cursor(0)[1]] or {} end
 
----The distinct servers, tools or grants of the cursor's row or the visual selection.
+---The distinct servers, tools or grants of the current row or the visual selection.
 ---@param kind "server"|"tool"|"grant"
 ---@return any[]
 local function selected(kind)
@@ -30,25 +31,25 @@ local function selected(kind)
   for place = math.min(first, last), math.max(first, last) do
     local row = board.rows()[place] or {}
     local item = row.kind == kind and row.item or nil
-    -- A tool stands for its server where servers are meant.
-    if kind == "server" and row.kind == "tool" then item = client.picture().servers[row.item.server] end
+    -- On the row of a tool, an action for servers applies to its server.
+    if kind == "server" and row.kind == "tool" then item = client.workspace().servers[row.item.server] end
     local id = item and (item.id or item.name)
     if id and not seen[id] then
       seen[id] = true
       table.insert(items, item)
     end
   end
-  if #items == 0 then client.say("there is no " .. kind .. " here") end
+  if #items == 0 then client.info("no " .. kind .. " on this line") end
   return items
 end
 
----A key that does something to each server.
+---Runs an action for each selected server.
 ---@param act fun(server: mcp_sidecar.Server)
 local function each(act)
   return function() vim.iter(selected("server")):each(act) end
 end
 
----Sends a command, after which the view is asked for again.
+---Sends a command, then reloads the view.
 local function and_load(command, params)
   client.fetch(command, params, function() board.load() end)
 end
@@ -58,41 +59,41 @@ local function on_all(command)
 end
 
 ---@param value any
-local function peek_json(value, title) look.peek(look.add_json({}, value), title) end
+local function peek_json(value, title) windows.peek(windows.add_json({}, value), title) end
 
----A server in words, with its definition as written.
+---Shows the details of a server with its definition.
 ---@param server mcp_sidecar.Server
 local function describe(server)
   local lines, info = {}, server.serverInfo or {}
-  local function tell(label, value)
+  local function add(label, value)
     if value then table.insert(lines, ("**%s** %s"):format(label, value)) end
   end
-  tell("status", server.status .. (server.reason and ", " .. server.reason or ""))
-  tell("error", server.error)
-  tell("changed", server.trustDiff)
-  tell("server", info.name and ("%s %s, MCP %s"):format(info.name, info.version or "", server.protocolVersion or "?"))
-  tell("says", server.instructions)
-  tell("process", server.pid and ("%d, since %s"):format(server.pid, look.clock(server.startedAt)))
-  tell("answers in", server.latencyMs and look.duration(server.latencyMs))
-  tell("restarts", server.restarts > 0 and server.restarts)
+  add("status", server.status .. (server.reason and ", " .. server.reason or ""))
+  add("error", server.error)
+  add("changed", server.trustDiff)
+  add("server", info.name and ("%s %s, MCP %s"):format(info.name, info.version or "", server.protocolVersion or "?"))
+  add("says", server.instructions)
+  add("process", server.pid and ("%d, since %s"):format(server.pid, style.clock(server.startedAt)))
+  add("answers in", server.latencyMs and style.duration(server.latencyMs))
+  add("restarts", server.restarts > 0 and server.restarts)
   for _, warning in ipairs(server.warnings or {}) do
-    tell("warning", warning)
+    add("warning", warning)
   end
-  tell("from", server.file and ("%s:%d (%s)"):format(server.file, (server.line or 0) + 1, server.scope))
+  add("from", server.file and ("%s:%d (%s)"):format(server.file, (server.line or 0) + 1, server.scope))
   for _, hidden in ipairs(server.hides or {}) do
-    tell("hides", ("%s (%s)"):format(hidden.file or "", hidden.scope))
+    add("hides", ("%s (%s)"):format(hidden.file or "", hidden.scope))
   end
   table.insert(lines, "")
-  look.peek(look.add_json(lines, server.config), server.name)
+  windows.peek(windows.add_json(lines, server.config), server.name)
 end
 
----The obvious thing to do with each kind of row.
+---What <CR> does for each kind of row.
 ---@type table<string, fun(item: any)?>
-local obvious = {
+local default_action = {
   approval = function(approval) require("mcp_sidecar.ui.approval").focus(approval.id) end,
   tool = function(tool) require("mcp_sidecar.ui.call").start(tool.name) end,
   call = function(call) peek_json(call, call.server .. "/" .. call.tool) end,
-  log = function(line) look.peek({ line.text }, line.server) end,
+  log = function(line) windows.peek({ line.text }, line.server) end,
   server = function(server)
     local act = server.needsTrust and "trust" or ({ ["needs-auth"] = "auth", stopped = "start" })[server.status]
     local run = act and actions[act] or board.fold
@@ -100,7 +101,7 @@ local obvious = {
   end,
 }
 
----All that is known about each kind of row; where nothing is said here, the obvious thing shows it.
+---What `K` shows for each kind of row; rows without an entry use the action of <CR>.
 ---@type table<string, fun(item: any)?>
 local details = {
   tool = function(tool) require("mcp_sidecar.ui.call").describe(tool) end,
@@ -110,24 +111,24 @@ local details = {
 
 local function enter()
   local row = here()
-  if obvious[row.kind] then obvious[row.kind](row.item) end
+  if default_action[row.kind] then default_action[row.kind](row.item) end
 end
 
-local function tell_all()
+local function show_details()
   local row = here()
-  local tell = details[row.kind] or obvious[row.kind]
-  if tell then tell(row.item) end
+  local show = details[row.kind] or default_action[row.kind]
+  if show then show(row.item) end
 end
 
 local levels = { "disable", "deny", "require-approval", "allow-once", "allow-session", "allow-project", "allow-always" }
 
----Chooses a level and where it is written, then sets it for every tool that is selected.
+---Asks for a level and a scope, then sets it for every selected tool.
 local function set_level()
   local tools = selected("tool")
   if #tools == 0 then return end
   local which = #tools == 1 and tools[1].tool or #tools .. " tools"
-  look.choose(levels, { prompt = ("Level of %s: "):format(which) }, function(level)
-    look.choose({ "local", "project", "user", "session" }, { prompt = "Written to: " }, function(scope)
+  windows.choose(levels, { prompt = ("Level of `%s`: "):format(which) }, function(level)
+    windows.choose({ "local", "project", "user", "session" }, { prompt = "Scope: " }, function(scope)
       for _, tool in ipairs(tools) do
         local params = { server = tool.server, tool = tool.tool, level = level, scope = scope }
         client.fetch("mcp.tool.policy", params, function() board.load_tools(tool.server) end)
@@ -138,8 +139,8 @@ end
 
 local function to_config()
   local row = here()
-  local server = row.kind == "server" and row.item or client.picture().servers[(row.item or {}).server or ""]
-  if not (server and server.file) then return client.say("no config file stands behind this line") end
+  local server = row.kind == "server" and row.item or client.workspace().servers[(row.item or {}).server or ""]
+  if not (server and server.file) then return client.info("this line has no config file") end
   vim.cmd.wincmd("p")
   if vim.bo.buftype ~= "" then vim.cmd.split() end
   vim.cmd.edit({ args = { server.file }, magic = { file = false } })
@@ -149,8 +150,8 @@ end
 local function yank()
   local item = here().item or {}
   local text = item.callId or item.name or item.title or item.text or vim.api.nvim_get_current_line()
-  look.yank(text)
-  client.say("yanked " .. text)
+  windows.yank(text)
+  client.info("yanked " .. text)
 end
 
 local function revoke_or_test()
@@ -168,7 +169,7 @@ end
 
 local function start_sidecar()
   client.ensure(function(_, problem)
-    client.complain(problem)
+    client.error(problem)
     board.redraw()
   end)
 end
@@ -185,8 +186,8 @@ M.keys = {
   { "za", each(fold), "the same" },
   { "s", each(actions.start_or_stop), "start or stop", mode = many },
   { "r", each(actions.restart), "restart", mode = many },
-  { "e", each(actions.toggle), "its tools on or off for now", mode = many },
-  { "t", each(actions.trust), "trust (shows what will run)" },
+  { "e", each(actions.toggle), "show or hide its tools", mode = many },
+  { "t", each(actions.trust), "trust (shows the definition)" },
   { "T", each(actions.distrust), "withdraw trust", mode = many },
   { "i", each(actions.auth), "sign in", mode = many },
   { "O", each(actions.signout), "sign out", mode = many },
@@ -194,20 +195,20 @@ M.keys = {
   { "A", function() require("mcp_sidecar.manage").add() end, "add a server" },
   { "D", each(actions.remove), "remove from its file", mode = many },
   { "M", each(actions.move), "move to another file" },
-  { "E", each(actions.enable_or_disable), "on or off in its file", mode = many },
+  { "E", each(actions.enable_or_disable), "enable or disable in its file", mode = many },
   { "c", call, "call a tool" },
-  { ".", function() require("mcp_sidecar.ui.call").again() end, "the last call again" },
+  { ".", function() require("mcp_sidecar.ui.call").again() end, "repeat the last call" },
   { "l", each(actions.logs), "log of the server" },
   { "x", revoke_or_test, "revoke; on a server: test", mode = many },
-  { "gf", to_config, "to its place in the file" },
-  { "K", tell_all, "all about it" },
+  { "gf", to_config, "go to its definition" },
+  { "K", show_details, "details" },
   { "y", yank, "yank the name" },
   { "gs", on_all("mcp.server.start"), "start all" },
   { "gS", on_all("mcp.server.stop"), "stop all" },
   { "gr", on_all("mcp.server.restart"), "restart all" },
   { "gx", on_all("mcp.grant.revoke"), "revoke all grants" },
   { "u", start_sidecar, "start the sidecar" },
-  { "<C-l>", function() and_load("mcp.config.reload") end, "read the config files again" },
+  { "<C-l>", function() and_load("mcp.config.reload") end, "reload the config files" },
 }
 
 return M

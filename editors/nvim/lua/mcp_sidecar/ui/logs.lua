@@ -1,7 +1,8 @@
---- The log of one server, following what comes, and the sidecar's own.
+--- The log of a server, which follows new lines, and the log of the sidecar.
 
 local client = require("mcp_sidecar.client")
-local look = require("mcp_sidecar.ui.look")
+local style = require("mcp_sidecar.ui.style")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
@@ -13,25 +14,25 @@ function M.group(line) return groups[line.level] end
 
 ---@return integer buffer
 local function open(name, title)
-  local buffer = look.buffer("mcp-log://" .. name, "mcp-log")
-  look.show(buffer, { winbar = look.winbar({ { " " .. title, "McpTitle" } }, { { "q", "close" } }) })
+  local buffer = windows.buffer("mcp-log://" .. name, "mcp-log")
+  windows.show(buffer, { winbar = windows.winbar({ { " " .. title, "McpTitle" } }, { { "q", "close" } }) })
   return buffer
 end
 
----Asks for the log of a server that is on the screen, and follows its end if the cursor is there.
+---Loads the log of a server that is shown. The cursor follows if it is on the last line.
 ---@param server string
 local function fill(server)
-  local window = look.window_of("mcp-log://" .. server)
+  local window = windows.window_of("mcp-log://" .. server)
   if not window then return end
   local buffer = vim.api.nvim_win_get_buf(window)
   client.fetch("mcp.server.logs", { server = server, limit = 1000 }, function(result)
     if not vim.api.nvim_win_is_valid(window) or vim.api.nvim_win_get_buf(window) ~= buffer then return end
     local lines = vim.tbl_map(function(line)
-      local time, level = look.clock(line.time) .. " ", look.pad(line.level or line.source, 7) .. " "
+      local time, level = style.clock(line.time) .. " ", style.pad(line.level or line.source, 7) .. " "
       return { { time, "McpMuted" }, { level .. line.text:gsub("%c+", " "), M.group(line) } }
     end, result.lines)
     local follows = vim.api.nvim_win_get_cursor(window)[1] == vim.api.nvim_buf_line_count(buffer)
-    look.paint(buffer, #lines > 0 and lines or { { { "nothing logged yet", "McpMuted" } } })
+    windows.paint(buffer, #lines > 0 and lines or { { { "no log lines yet", "McpMuted" } } })
     if follows then vim.api.nvim_win_set_cursor(window, { vim.api.nvim_buf_line_count(buffer), 0 }) end
   end)
 end
@@ -44,14 +45,14 @@ function M.open(server)
   fill(server)
 end
 
----The sidecar's own log, newest at the end.
+---Opens the log of the sidecar, newest lines last.
 function M.own()
   local cmd = require("mcp_sidecar.config").cmd()
   if not cmd then return client.may_start() end
   vim.system({ cmd[1], "log" }, { text = true }, function(done)
     vim.schedule(function()
       local buffer = open("sidecar", "log of the sidecar")
-      look.set_lines(buffer, vim.split(vim.trim(done.stdout ~= "" and done.stdout or done.stderr or ""), "\n"))
+      windows.set_lines(buffer, vim.split(vim.trim(done.stdout ~= "" and done.stdout or done.stderr or ""), "\n"))
       vim.cmd.normal({ "G", bang = true })
     end)
   end)

@@ -1,8 +1,9 @@
---- What a tool gave, as what it is: markdown, JSON, a picture in a file, links to resources.
+--- Shows the result of a tool as markdown or JSON. Images and audio are saved to files, resources are links.
 
 local client = require("mcp_sidecar.client")
 local json = require("mcp_sidecar.json")
-local look = require("mcp_sidecar.ui.look")
+local style = require("mcp_sidecar.ui.style")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
@@ -10,30 +11,30 @@ local namespace = vim.api.nvim_create_namespace("mcp_sidecar_result")
 
 local OWNER_ONLY = assert(tonumber("600", 8))
 
--- A server names the type of its data; only these choose the ending of a file here, and with it what opens it.
+-- The server chooses the media type; only these may set a file extension, which decides what opens the file.
 local endings = { "gif", "jpeg", "mpeg", "ogg", "pdf", "png", "svg", "wav", "webp" }
 
 local function cache()
   return vim.fs.normalize(vim.fn.stdpath("cache") --[[@as string]]) .. "/mcp_sidecar"
 end
 
----Bytes as lines: text as it is, everything else kept in the cache, readable by the user alone, and named as markdown
----does: plugins that can draw pictures in a terminal find them there.
+---Data as lines of markdown. Text is shown; anything else is saved in the cache, readable by the user only, as an image
+---link: plugins that draw images in a terminal find it.
 ---@param data string base64
 ---@param mime? string
 ---@return string[]
 function M.keep(data, mime)
   if vim.startswith(mime or "", "text/") then return vim.split(vim.base64.decode(data), "\r?\n") end
   vim.fn.mkdir(cache(), "p", "0700")
-  -- The name comes from the contents: a server has no say in it.
-  local path = ("%s/%s.%s"):format(cache(), vim.fn.sha256(data):sub(1, 16), look.kind_of(mime, endings) or "bin")
+  -- The name is a hash of the contents, so the server cannot choose it.
+  local path = ("%s/%s.%s"):format(cache(), vim.fn.sha256(data):sub(1, 16), style.kind_of(mime, endings) or "bin")
   local file = assert(vim.uv.fs_open(path, "w", OWNER_ONLY))
   vim.uv.fs_write(file, vim.base64.decode(data))
   vim.uv.fs_close(file)
   return { ("![%s](%s)"):format(mime or "data", path) }
 end
 
----One block of content as lines of markdown.
+---One content block as lines of markdown.
 ---@return string[]
 local function block(server, content)
   local kind, resource = content.type, content.resource or {}
@@ -65,20 +66,20 @@ function M.render(result)
   end
   if result.structuredContent ~= nil then
     table.insert(lines, "")
-    look.add_json(lines, result.structuredContent)
+    windows.add_json(lines, result.structuredContent)
   end
-  -- A name or a description of a server's may have lines of its own.
+  -- Names and descriptions may contain line breaks.
   return vim.split(table.concat(lines, "\n"), "\n"), "markdown"
 end
 
----Opens the link on the cursor's line: a resource, a page, or a file that was kept. Nothing else that a server names.
+---Opens the link on the current line: a resource, a web page, or a saved file. Other links are not opened.
 local function follow()
   local line = vim.api.nvim_get_current_line()
   local target = line:match("%]%((mcp://[^%s]+)%)") or line:match("%]%(([^%s]+)%)") or line:match("%a+://[^%s)>\"']+")
-  if not target then return client.say("no link on this line") end
+  if not target then return client.info("no link on this line") end
   if vim.startswith(target, "mcp://") then return require("mcp_sidecar.resources").open(target) end
   if target:match("^https?://") or vim.startswith(target, cache() .. "/") then return vim.ui.open(target) end
-  client.warn(("`%s` is neither a page nor a resource: not opened"):format(target))
+  client.warn(("not opened: `%s` is neither a web page nor a resource"):format(target))
 end
 
 ---@param origin mcp_sidecar.Origin
@@ -86,11 +87,11 @@ end
 ---@param replace boolean
 local function put(origin, lines, replace)
   if not vim.api.nvim_buf_is_valid(origin.buffer) or not vim.bo[origin.buffer].modifiable then
-    return client.warn("the buffer that this call came from cannot be changed")
+    return client.warn("the buffer where the call was started cannot be changed")
   end
   local range = origin.range
   if replace and range then
-    -- Whole lines are replaced as they are by now.
+    -- Whole lines are replaced with their current length.
     local whole = not origin.exact
       and #(vim.api.nvim_buf_get_lines(origin.buffer, range[3], range[3] + 1, false)[1] or "")
     pcall(vim.api.nvim_buf_set_text, origin.buffer, range[1], range[2], range[3], whole or range[4], lines)
@@ -109,8 +110,8 @@ end
 ---@param origin mcp_sidecar.Origin
 function M.show(result, origin)
   local lines, filetype = M.render(result)
-  local buffer = look.buffer(("mcp-result://%s/%s"):format(result.server, result.tool), filetype)
-  look.set_lines(buffer, lines)
+  local buffer = windows.buffer(("mcp-result://%s/%s"):format(result.server, result.tool), filetype)
+  windows.set_lines(buffer, lines)
   if filetype == "markdown" then pcall(vim.treesitter.start, buffer, "markdown") end
   vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
   for row, line in ipairs(filetype == "markdown" and lines or {}) do
@@ -120,48 +121,48 @@ function M.show(result, origin)
     end
   end
   local function yank()
-    look.yank(lines)
-    client.say("yanked")
+    windows.yank(lines)
+    client.info("yanked")
   end
-  look.keys(buffer, "result", {
-    { "Y", yank, "yank all of it" },
-    { "I", function() put(origin, lines, false) end, "insert it where the call came from" },
-    { "R", function() put(origin, lines, true) end, "put it in place of the text that the call was made with" },
+  windows.keys(buffer, "result", {
+    { "Y", yank, "yank the result" },
+    { "I", function() put(origin, lines, false) end, "insert it where the call was started" },
+    { "R", function() put(origin, lines, true) end, "replace the text that the call was made with" },
     { ".", function() require("mcp_sidecar.ui.call").again() end, "call again" },
     { "gf gx <CR>", follow, "open the link on this line" },
   })
-  -- Beside a form there is room; anywhere else below.
-  local form, mods = look.window_of(("mcp-call://%s/%s"):format(result.server, result.tool)), nil
+  -- Next to the form if there is one, else below.
+  local form, mods = windows.window_of(("mcp-call://%s/%s"):format(result.server, result.tool)), nil
   if form then
     vim.api.nvim_set_current_win(form)
     mods = { vertical = vim.o.columns >= 100, split = "belowright" }
   end
-  local mark, group = look.outcome(not result.isError)
-  local bar = look.winbar({
+  local mark, group = style.outcome(not result.isError)
+  local bar = windows.winbar({
     { (result.isError and " %s error from " or " %s "):format(mark), group },
     { result.tool, "McpTool" },
-    { ("  %s  %s"):format(look.duration(result.durationMs), result.decision), "McpMuted" },
+    { ("  %s  %s"):format(style.duration(result.durationMs), result.decision), "McpMuted" },
   }, { { "Y", "yank" }, { "I", "insert" }, { "R", "replace" }, { ".", "again" }, { "?", "help" } })
-  local window = look.show(buffer, { mods = mods, winbar = bar, wrap = true })
+  local window = windows.show(buffer, { mods = mods, winbar = bar, wrap = true })
   vim.wo[window].conceallevel = filetype == "markdown" and 2 or 0
-  -- Long JSON begins folded, short JSON is read at a glance.
+  -- Long JSON starts folded.
   vim.wo[window].foldmethod = filetype == "json" and "indent" or "manual"
   vim.wo[window].foldlevel = #lines > vim.api.nvim_win_get_height(window) and 2 or 99
   vim.bo[buffer].shiftwidth = 2
 end
 
----Tries a server out and tells what it has.
+---Tests a server and shows what it has.
 ---@param params { server?: string, config?: table }
 function M.test(params)
   client.fetch("mcp.server.test", params, function(result)
-    local lines = { ("%s  %s"):format((look.outcome(result.success)), result.message), "" }
+    local lines = { ("%s  %s"):format((style.outcome(result.success)), result.message), "" }
     for _, part in ipairs({ "tools", "resources", "prompts" }) do
       for _, item in ipairs(result[part] or {}) do
-        local text = look.fit(item.description, math.max(20, vim.o.columns - 40))
+        local text = style.fit(item.description, math.max(20, vim.o.columns - 40))
         table.insert(lines, ("- %s `%s` %s"):format(part:sub(1, -2), item.name or item.uri, text))
       end
     end
-    look.peek(lines, params.server or "test")
+    windows.peek(lines, params.server or "test")
   end)
 end
 

@@ -1,15 +1,16 @@
---- The dashboard as rows of text: (what is known, which view, how wide) → rows. Draws nothing and asks nobody.
+--- The dashboard as rows of text: (state, view, width) → rows. Pure functions.
 
-local look = require("mcp_sidecar.ui.look")
+local style = require("mcp_sidecar.ui.style")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
 ---@class mcp_sidecar.Row: mcp_sidecar.Line
----@field id string the same thing has the same id in the next picture
+---@field id string stays the same when the view is redrawn
 ---@field kind? "server"|"tool"|"approval"|"call"|"grant"|"log"
 ---@field item? any
 
----@class mcp_sidecar.Known what the rows are made from
+---@class mcp_sidecar.Known the data of the rows
 ---@field running boolean
 ---@field servers table<string, mcp_sidecar.Server>
 ---@field approvals mcp_sidecar.Approval[]
@@ -35,19 +36,19 @@ end
 local function title(text) return row("title:" .. text, { { " " .. text, "McpTitle" } }) end
 local function note(text) return row("note:" .. text, { { "   " .. text, "McpMuted" } }) end
 
----Items as rows whose cells stand in columns: each as wide as the widest of its cells, and the one that takes the rest
----as wide as there is room. A column that says nothing takes none.
+---Items as rows with aligned columns. Each column is as wide as its widest cell, except the one that takes the rest of
+---the width. Empty columns are left out.
 ---@param kind string
 ---@param items any[]
 ---@param width integer
----@param cells fun(item: any): mcp_sidecar.Chunk[], mcp_sidecar.Cell[] what stands in front, and the columns
+---@param cells fun(item: any): mcp_sidecar.Chunk[], mcp_sidecar.Cell[] the prefix and the columns
 ---@return mcp_sidecar.Row[]
 local function columns(kind, items, width, cells)
   local rows, widths, rest, taken = {}, {}, nil, 0 ---@type mcp_sidecar.Row[], integer[], integer?, integer
   local drawn = {} ---@type { front: mcp_sidecar.Chunk[], cells: mcp_sidecar.Cell[] }[]
   for place, item in ipairs(items) do
     local front, line = cells(item)
-    drawn[place], taken = { front = front, cells = line }, vim.api.nvim_strwidth(look.text(front)) + 2
+    drawn[place], taken = { front = front, cells = line }, vim.api.nvim_strwidth(style.text(front)) + 2
     for column, cell in ipairs(line) do
       local wanted = math.min(cell.most or width, vim.api.nvim_strwidth(cell[1]))
       widths[column] = math.max(widths[column] or 0, wanted)
@@ -63,22 +64,23 @@ local function columns(kind, items, width, cells)
     local shown = row(("%s:%s"):format(kind, item.id or item.callId or item.name or place), line.front, kind, item)
     for column, cell in ipairs(line.cells) do
       local wide = widths[column] or 0
-      if wide > 0 then table.insert(shown, { look.pad(cell[1], wide) .. "  ", cell[2] }) end
+      if wide > 0 then table.insert(shown, { style.pad(cell[1], wide) .. "  ", cell[2] }) end
     end
     rows[place] = shown
   end
   return rows
 end
 
----What to say about a server beside its name: why it is not connected, or what it has.
+---The text next to a server: why it is not connected, or what it has.
 ---@param server mcp_sidecar.Server
 ---@return string text, string? group
-local function story(server)
-  if server.status == "disabled" then return "switched off in its file", "McpMuted" end
+local function summary(server)
+  if server.status == "disabled" then return "in its config file", "McpMuted" end
   if server.status == "failed" then return server.error or "failed", "McpError" end
-  if server.status == "needs-auth" then return "needs you to sign in: i", "McpWarn" end
+  if server.status == "needs-auth" then return "sign in with i", "McpWarn" end
   if server.needsTrust or server.reason == "awaiting-trust" then
-    return server.trustDiff and "changed since you trusted it: t" or "waits until you trust it: t", "McpWarn"
+    return server.trustDiff and "changed since you trusted it: review with t" or "not trusted yet: review with t",
+      "McpWarn"
   end
   if server.status == "pending" then return server.reason or "starting", "McpWarn" end
   if server.status ~= "connected" then return (server.config or {}).description or "", "McpMuted" end
@@ -94,7 +96,7 @@ end
 ---@param unfolded table<string, boolean?>
 local function server_rows(servers, unfolded, width)
   return columns("server", servers, width, function(server)
-    local state, words, group = look.status[server.status], story(server)
+    local state, words, group = style.status[server.status], summary(server)
     local shown = server.enabled or server.status == "disabled"
     return {
       { unfolded[server.name] and " ▾ " or " ▸ ", "McpMuted" },
@@ -103,7 +105,7 @@ local function server_rows(servers, unfolded, width)
       { server.name, server.enabled and "McpServer" or "McpMuted", most = 28 },
       { server.status .. (shown and "" or " off"), state.group },
       { words, group, rest = true },
-      { look.duration(server.latencyMs), "McpMuted" },
+      { style.duration(server.latencyMs), "McpMuted" },
       { width >= 100 and server.transport or "", "McpMuted" },
       { server.scope, "McpMuted" },
     }
@@ -115,10 +117,10 @@ end
 ---@param width integer
 local function tool_rows(tools, indent, width)
   return columns("tool", tools, width, function(tool)
-    local word, group = look.manner(tool.annotations)
+    local word, group = style.effect(tool.annotations)
     return { { (" "):rep(indent) } }, {
       { tool.tool, "McpTool", most = 28 },
-      { tool.level, look.level_group(tool.level) },
+      { tool.level, style.level_group(tool.level) },
       { word, group },
       { tool.changed and "changed since you allowed it" or tool.description, tool.changed and "McpWarn", rest = true },
       { width >= 110 and tool.source or "", "McpMuted", most = 28 },
@@ -126,15 +128,15 @@ local function tool_rows(tools, indent, width)
   end)
 end
 
----What an unfolded server shows: what is wrong with it, its tools, where it comes from.
+---The rows of an unfolded server: errors, tools, where it is defined.
 ---@param server mcp_sidecar.Server
 ---@param tools? mcp_sidecar.Tool[]
 ---@return mcp_sidecar.Row[]
 local function details(server, tools, width)
   local rows = {}
   local function detail(label, text, group)
-    for place, line in ipairs(text and text ~= "" and look.wrap(text, width - 18) or {}) do
-      local chunks = { { "       " .. look.pad(place == 1 and label or "", 9), "McpMuted" }, { line, group } }
+    for place, line in ipairs(text and text ~= "" and style.wrap(text, width - 18) or {}) do
+      local chunks = { { "       " .. style.pad(place == 1 and label or "", 9), "McpMuted" }, { line, group } }
       table.insert(rows, row(("detail:%s:%s:%d"):format(server.name, label, place), chunks, "server", server))
     end
   end
@@ -155,7 +157,7 @@ end
 
 ---@param name string
 ---@param rows mcp_sidecar.Row[]
----@param none string what to say when there are none
+---@param none string shown when there are none
 local function section(name, rows, none) return vim.list_extend({ title(name) }, #rows > 0 and rows or { note(none) }) end
 
 ---@param servers table<string, mcp_sidecar.Server>
@@ -176,8 +178,8 @@ function views.servers(known, width)
     table.insert(rows, shown)
     if known.unfolded[server.name] then vim.list_extend(rows, details(server, known.tools[server.name], width)) end
   end
-  local empty = "no servers yet: A adds one, or describe one in mcp.json"
-  rows = section("Servers", rows, known.running and empty or "the sidecar is not running: u starts it")
+  local empty = "no servers yet: press A to add one, or define one in mcp.json"
+  rows = section("Servers", rows, known.running and empty or "the sidecar is not running: press u to start it")
   if #known.approvals == 0 then return rows end
   return vim.list_extend(vim.list_extend(views.approvals(known, width), { row("blank", {}) }), rows)
 end
@@ -187,7 +189,7 @@ function views.tools(known, width)
   for _, server in ipairs(sorted(known.servers)) do
     vim.list_extend(all, known.tools[server.name] or {})
   end
-  -- All of them share their columns, whichever server they are of.
+  -- The tools of all servers share their columns.
   for place, shown in ipairs(tool_rows(all, 3, width)) do
     local server = all[place].server
     local above = (all[place - 1] or {}).server
@@ -195,7 +197,7 @@ function views.tools(known, width)
     if above ~= server then table.insert(rows, title(server)) end
     table.insert(rows, shown)
   end
-  return #rows > 0 and rows or { note("no tools: no server is connected yet") }
+  return #rows > 0 and rows or { note("no tools: no server is connected") }
 end
 
 function views.approvals(known, width)
@@ -207,15 +209,15 @@ function views.approvals(known, width)
       { "<CR> answers", "McpKey" },
     }
   end)
-  return section("Waiting for you", rows, "nothing waits for an answer")
+  return section("Waiting for you", rows, "no questions")
 end
 
 function views.calls(known, width)
   local rows = columns("call", known.calls, width, function(call)
-    local mark, group = look.outcome(call.success)
-    return { { "   " .. look.clock(call.time) .. " ", "McpMuted" }, { mark .. " ", group } }, {
+    local mark, group = style.outcome(call.success)
+    return { { "   " .. style.clock(call.time) .. " ", "McpMuted" }, { mark .. " ", group } }, {
       { call.server .. "/" .. call.tool, "McpTool", most = 28 },
-      { look.duration(call.durationMs), "McpMuted" },
+      { style.duration(call.durationMs), "McpMuted" },
       { call.requester.name or call.requester.kind, most = 12 },
       {
         call.error or ("%s by %s"):format(call.decision, call.decidedBy),
@@ -224,7 +226,7 @@ function views.calls(known, width)
       },
     }
   end)
-  return section("Calls", rows, "no tool was called yet")
+  return section("Calls", rows, "no tool has been called yet")
 end
 
 function views.grants(known, width)
@@ -235,26 +237,26 @@ function views.grants(known, width)
     function(grant)
       return { { "   " } }, {
         { grant.server .. "/" .. grant.tool, "McpTool", most = 36 },
-        { grant.level, look.level_group(grant.level) },
+        { grant.level, style.level_group(grant.level) },
         { grant.scope },
         { "since " .. (grant.since or ""):sub(1, 10), "McpMuted" },
         { "x revokes", "McpKey" },
       }
     end
   )
-  return section("What you have allowed", rows, "nothing: every answer was for once")
+  return section("Your lasting answers", rows, "no lasting answers")
 end
 
 function views.log(known, width)
   local rows = columns("log", known.log, width, function(line)
     local group = require("mcp_sidecar.ui.logs").group(line)
-    return { { "   " .. look.clock(line.time) .. " ", "McpMuted" } }, {
+    return { { "   " .. style.clock(line.time) .. " ", "McpMuted" } }, {
       { line.server, "McpServer", most = 20 },
       { line.level or line.source, group },
       { line.text, group, rest = true },
     }
   end)
-  return section("Log", rows, "nothing logged yet")
+  return section("Log", rows, "no log lines yet")
 end
 
 M.views = { "servers", "tools", "approvals", "calls", "grants", "log" }
@@ -265,7 +267,7 @@ M.views = { "servers", "tools", "approvals", "calls", "grants", "log" }
 ---@return mcp_sidecar.Row[]
 function M.build(view, known, width) return views[view](known, width) end
 
----The line above: where one is, how things stand, and the other views.
+---The winbar: counts and views.
 ---@param view string
 ---@param known mcp_sidecar.Known
 ---@param width integer
@@ -276,18 +278,18 @@ function M.winbar(view, known, width)
   for _, server in pairs(known.servers) do
     count[server.status] = (count[server.status] or 0) + 1
   end
-  local function tell(number, icon, word, group)
+  local function count_chunk(number, icon, word, group)
     local text = (" %s %d %s"):format(icon, number or 0, width >= 110 and word .. " " or "")
     if (number or 0) > 0 then table.insert(chunks, { text, group }) end
   end
   for _, status in ipairs({ "connected", "failed", "needs-auth", "pending" }) do
-    tell(count[status], look.status[status].icon, status, look.status[status].group)
+    count_chunk(count[status], style.status[status].icon, status, style.status[status].group)
   end
-  tell(#known.approvals, "?", "waiting", "McpWarn")
+  count_chunk(#known.approvals, "?", "waiting", "McpWarn")
   for place, each in ipairs(M.views) do
     keys[place] = { tostring(place), name(each), each == view and "McpTitle" or nil }
   end
-  return look.winbar(chunks, vim.list_extend(keys, { { "?", "help" } }))
+  return windows.winbar(chunks, vim.list_extend(keys, { { "?", "help" } }))
 end
 
 return M

@@ -1,10 +1,10 @@
---- What a form needs to know of a JSON Schema: its fields, what they take, and the text to begin with.
+--- The parts of JSON Schema that a form needs: fields, values, constraints and initial text.
 
 local json = require("mcp_sidecar.json")
 
 local M = {}
 
----@class mcp_sidecar.Field one property of a schema; a server wrote it, so anything may stand anywhere
+---@class mcp_sidecar.Field one property of a schema; it comes from a server, so any value may have any type
 ---@field type? string|string[]
 ---@field title? any
 ---@field description? any
@@ -21,17 +21,17 @@ local M = {}
 ---@class mcp_sidecar.Schema: mcp_sidecar.Field
 ---@field properties? table<string, mcp_sidecar.Schema>
 ---@field required? any
----@field password? boolean what is typed must not be seen
+---@field password? boolean the input must not be shown
 
 local empty = { string = "", number = 0, integer = 0, boolean = false, array = {} }
 
 ---@param value any
----@return any? nothing for what is null
+---@return any? nil for null
 local function given(value)
   if value ~= vim.NIL then return value end
 end
 
----Something that a server wrote as a list, or none.
+---A list of the server, or an empty one.
 ---@return any[]
 local function list(value) return type(value) == "table" and value or {} end
 
@@ -56,11 +56,11 @@ end
 ---@return mcp_sidecar.Schema
 function M.field(schema, name) return (schema.properties or {})[name] or {} end
 
----@class mcp_sidecar.Value one of those that a field takes
+---@class mcp_sidecar.Value an allowed value of a field
 ---@field value any
 ---@field title any
 
----The values that a field takes; nil when anything may be typed.
+---The allowed values of a field; nil if it takes any value.
 ---@param field mcp_sidecar.Field
 ---@return mcp_sidecar.Value[]?
 function M.values(field)
@@ -78,30 +78,30 @@ function M.values(field)
   return values
 end
 
----A value to begin with; an object has what it requires.
+---An initial value; an object has its required fields.
 ---@param field mcp_sidecar.Schema
 ---@return any
 function M.example(field)
-  local told = given(field.default)
-  if told == nil then told = field.const end
-  if told == nil then told = list(field.enum)[1] end
-  if told ~= nil then return told end
+  local value = given(field.default)
+  if value == nil then value = field.const end
+  if value == nil then value = list(field.enum)[1] end
+  if value ~= nil then return value end
   local kind = type(field.type) == "table" and field.type[1] or field.type
   if kind == "object" then
-    local value, names, required = vim.empty_dict(), M.order(field)
+    local object, names, required = vim.empty_dict(), M.order(field)
     for _, name in ipairs(names) do
-      if required[name] then value[name] = M.example(M.field(field, name)) end
+      if required[name] then object[name] = M.example(M.field(field, name)) end
     end
-    return value
+    return object
   end
   local least = type(field.minimum) == "number" and field.minimum or 0
   if (kind == "number" or kind == "integer") and least > 0 then return least end
   return empty[kind] == nil and "" or empty[kind]
 end
 
----The lines of a new form: what is required, and what has a default.
+---The lines of a new form: fields that are required, known, or have a default.
 ---@param schema mcp_sidecar.Schema
----@param known table<string, any> values that are known
+---@param known table<string, any> known values
 ---@return string[]
 function M.lines(schema, known)
   local names, required = M.order(schema)
@@ -122,7 +122,7 @@ local limits = {
   { "pattern", "like %s" },
 }
 
----What a value has to be, in a few words.
+---A short description of the allowed values.
 ---@param field mcp_sidecar.Field
 ---@return string
 function M.constraint(field)
@@ -139,7 +139,7 @@ function M.constraint(field)
   return table.concat(parts, ", ")
 end
 
----Text for the first field that takes text.
+---Assigns a text to the first string field.
 ---@param schema mcp_sidecar.Schema
 ---@param text string
 ---@return table<string, string>

@@ -4,7 +4,7 @@ local tools = require("mcp_sidecar.bridges.tools")
 
 local M = { exports = {} }
 
----Gives a result to the chat. The arguments are (self, output, meta) from v19 on, (self, tools, command, output) before.
+---Gives a result to the chat. The arguments are (self, output, meta) since v19, (self, tools, command, output) before.
 local function report(prefix)
   return function(self, first, second, third)
     local is_new = type(second) == "table" and second.tools ~= nil
@@ -23,7 +23,7 @@ local function definition(tool, name)
       ["function"] = { name = name, description = tool.description, parameters = tool.inputSchema },
     },
     cmds = {
-      -- The callback is in the options from v19 on, and an argument of its own before.
+      -- The callback is in the options since v19, and a separate argument before.
       ---@param arguments? table
       function(_, arguments, opts, callback)
         local done = type(opts) == "table" and opts.output_cb or callback
@@ -40,8 +40,8 @@ end
 local function groups(list)
   local found = {}
   for _, tool in ipairs(list) do
-    local name, words = "mcp_" .. tool.server, "Tools of the MCP server " .. tool.server
-    found[name] = found[name] or { description = words, tools = {}, opts = { collapse_tools = true } }
+    local name, text = "mcp_" .. tool.server, "Tools of the MCP server " .. tool.server
+    found[name] = found[name] or { description = text, tools = {}, opts = { collapse_tools = true } }
     table.insert(found[name].tools, tools.name(tool))
   end
   return found
@@ -58,7 +58,7 @@ function M.setup()
     return {
       description = tool.description,
       visible = true,
-      -- The sidecar asks where it has to.
+      -- The sidecar asks where necessary.
       opts = { require_approval_before = false },
       callback = function() return definition(tool, name) end,
     }

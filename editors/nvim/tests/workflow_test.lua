@@ -6,7 +6,7 @@ local project = [[{
 
 return {
   {
-    "the dashboard shows servers, unfolds their tools with levels, and keeps the cursor on its row",
+    "the dashboard shows servers and their tools with levels, and keeps the cursor on its row",
     function(open)
       local child = Child.ready(open)
       child:sees("9 tools")
@@ -23,7 +23,7 @@ return {
     end,
   },
   {
-    "in 80 columns and 24 lines nothing runs over the edge, in no view",
+    "every view fits into 80 columns",
     function(open)
       local long = ("very "):rep(30)
       local child = Child.ready(open, {
@@ -31,7 +31,7 @@ return {
       })
       child:request("nvim_ui_try_resize", 80, 24)
       child:ask(long)
-      child:wait("require('mcp_sidecar.client').picture().servers.broken.status == 'failed'")
+      child:wait("require('mcp_sidecar.client').workspace().servers.broken.status == 'failed'")
       child:lua("require('mcp_sidecar.ui.dashboard').open('servers', nil, 'broken')")
       child:lua("require('mcp_sidecar.ui.dashboard').open('servers', nil, 'demo')")
       child:sees("take_note")
@@ -49,22 +49,22 @@ return {
     end,
   },
   {
-    "stopping, starting and restarting are one key each",
+    "a key stops, starts or restarts a server",
     function(open)
       local child = Child.ready(open)
       child:lua("vim.fn.search('demo')")
       child:keys("s")
-      child:wait("require('mcp_sidecar.client').picture().servers.demo.status == 'stopped'")
+      child:wait("require('mcp_sidecar.client').workspace().servers.demo.status == 'stopped'")
       child:sees("stopped")
       child:keys("s")
       child:connected("demo")
-      local pid = child:lua("return require('mcp_sidecar.client').picture().servers.demo.pid")
+      local pid = child:lua("return require('mcp_sidecar.client').workspace().servers.demo.pid")
       child:keys("r")
-      child:wait(("require('mcp_sidecar.client').picture().servers.demo.pid ~= %d"):format(pid))
+      child:wait(("require('mcp_sidecar.client').workspace().servers.demo.pid ~= %d"):format(pid))
     end,
   },
   {
-    "an approval is answered by a key, and the call goes on",
+    "an approval is answered with a key, and the call continues",
     function(open)
       local child = Child.ready(open)
       child:ask()
@@ -77,7 +77,7 @@ return {
     end,
   },
   {
-    "somebody who types keeps the focus, and what he types is no answer",
+    "a user in insert mode keeps the focus, and the typed text is not an answer",
     function(open)
       local child = Child.ready(open, { files = { ["notes.md"] = "" } })
       child:command("edit notes.md")
@@ -90,7 +90,7 @@ return {
     end,
   },
   {
-    "keys are dead while the prompt is fresh, return answers nothing, and hiding leaves the question",
+    "keys are dead after the prompt appears, <CR> does nothing, and hiding it is not an answer",
     function(open)
       local child = Child.ready(open)
       child:ask()
@@ -101,47 +101,47 @@ return {
       child:keys("<CR>")
       child:keys("q")
       child:wait("require('mcp_sidecar.ui.approval').state().window == nil", "the prompt hidden")
-      assert(child:lua("return answered == nil and #require('mcp_sidecar.client').picture().approvals == 1"))
+      assert(child:lua("return answered == nil and #require('mcp_sidecar.client').workspace().approvals == 1"))
       child:command("Mcp approve")
       child:answer("n")
       child:wait("answered and answered.err.data.kind == 'denied'")
     end,
   },
   {
-    "questions queue, and each gets its own answer",
+    "each question in the queue gets its own answer",
     function(open)
       local child = Child.ready(open)
       child:ask("first")
-      child:wait("#require('mcp_sidecar.client').picture().approvals == 1")
+      child:wait("#require('mcp_sidecar.client').workspace().approvals == 1")
       child:ask("second")
-      child:wait("#require('mcp_sidecar.client').picture().approvals == 2")
+      child:wait("#require('mcp_sidecar.client').workspace().approvals == 2")
       child:command("Mcp approve")
       assert(child:prompt():find("first", 1, true))
       child:answer("y")
-      child:wait("#require('mcp_sidecar.client').picture().approvals == 1")
+      child:wait("#require('mcp_sidecar.client').workspace().approvals == 1")
       child:wait("vim.api.nvim_buf_get_lines(require('mcp_sidecar.ui.approval').state().buffer, 0, -1, false)[6]")
       assert(child:prompt():find("second", 1, true))
     end,
   },
   {
-    "a project's server starts only after its command was shown and trusted",
+    "a server of a project starts only after its command was shown and trusted",
     function(open)
       local child = open({ project = project })
       child:command("Mcp")
-      child:wait("require('mcp_sidecar.client').picture().servers.theirs.needsTrust")
+      child:wait("require('mcp_sidecar.client').workspace().servers.theirs.needsTrust")
       local prompt = child:prompt()
       assert(prompt:find("mcp-sidecar demo-server", 1, true), prompt)
       child:command("Mcp trust theirs")
-      child:answer("p")
+      child:answer("ap")
       child:connected("theirs")
       local changed = project:gsub('%["demo%-server"%]', '["demo-server"], "env": { "LEVEL": "9" }')
       vim.fn.writefile(vim.split(changed, "\n"), child.workspace .. "/mcp.json")
-      child:wait("require('mcp_sidecar.client').picture().approvals[1].diff", "the difference")
+      child:wait("require('mcp_sidecar.client').workspace().approvals[1].diff", "the difference")
       assert(child:prompt():find("what changed", 1, true))
     end,
   },
   {
-    "a form made from the schema calls the tool, and its mistakes are marked",
+    "a form made from the schema shows errors and calls the tool",
     function(open)
       local child = Child.ready(open)
       child:command("Mcp call demo/roll_dice")
@@ -158,7 +158,7 @@ return {
     end,
   },
   {
-    "a running call shows progress and is cancelled by ctrl-c",
+    "a running call shows progress and is cancelled with <C-c>",
     function(open)
       local child = Child.ready(open)
       child:command("Mcp call demo/countdown")
@@ -171,7 +171,7 @@ return {
     end,
   },
   {
-    "a selection fills the first text field, and the result goes below or in its place",
+    "a selection fills the first text field, and the result is inserted or replaces it",
     function(open)
       local child = Child.ready(open, { files = { ["notes.md"] = "one\ntwo\n" } })
       child:command("edit notes.md")
@@ -187,7 +187,7 @@ return {
     end,
   },
   {
-    "a picture is kept in a file that only the user can read",
+    "an image is saved in a file that only the user can read",
     function(open)
       local child = Child.ready(open)
       child:command("Mcp call demo/picture")
@@ -198,7 +198,7 @@ return {
     end,
   },
   {
-    "a resource is a read-only buffer that follows its changes",
+    "a resource is a read-only buffer that is updated when it changes",
     function(open)
       local child = Child.ready(open)
       child:ask("remember the milk")
@@ -223,7 +223,7 @@ return {
     end,
   },
   {
-    "a prompt's argument is completed by its server, and its text inserted",
+    "the argument of a prompt is completed by its server, and its text is inserted",
     function(open)
       local child = Child.ready(open, { files = { ["notes.md"] = "" } })
       child:command("edit notes.md")
@@ -233,7 +233,7 @@ return {
     end,
   },
   {
-    "an elicitation is a form, and its answer reaches the server",
+    "the answer to an elicitation reaches the server",
     function(open)
       local child = Child.ready(open)
       child:lua("vim.ui.input = function(_, done) done('Ada') end")
@@ -270,7 +270,7 @@ return {
     end,
   },
   {
-    "this Neovim's own server tells what is open",
+    "the server `nvim` lists the open files",
     function(open)
       local child =
         open({ options = "{ editor_server = true }", files = { ["notes.md"] = "milk\n" }, args = { "notes.md" } })
@@ -286,13 +286,13 @@ return {
     end,
   },
   {
-    "calls, grants and logs have views, and a grant is revoked by a key",
+    "calls, grants and logs have views, and a key revokes a grant",
     function(open)
       local child = Child.ready(open)
       child:ask()
       child:prompt()
       child:command("Mcp approve")
-      child:answer("s")
+      child:answer("as")
       child:wait("answered")
       child:command("Mcp calls")
       child:sees("demo/take_note")
@@ -300,13 +300,13 @@ return {
       child:sees("x revoke")
       child:lua("vim.fn.search('take_note')")
       child:keys("x")
-      child:sees("nothing: every answer was for once")
+      child:sees("no lasting answers")
       child:keys("6")
       child:sees("Log")
     end,
   },
   {
-    "completion offers what the sidecar knows, at both levels",
+    "subcommands, servers and tools are completed",
     function(open)
       local child = Child.ready(open)
       local names = child:lua("return vim.fn.getcompletion('Mcp re', 'cmdline')")
@@ -317,7 +317,7 @@ return {
     end,
   },
   {
-    "the health report tells the binary, the workspace and the servers",
+    "the health report shows the binary, the workspace and the servers",
     function(open)
       local child = Child.ready(open)
       child:command("checkhealth mcp_sidecar")
@@ -327,7 +327,7 @@ return {
     end,
   },
   {
-    "the statusline counts without loading anything",
+    "the statusline shows the number of connected servers",
     function(open)
       local child = Child.ready(open)
       child:wait("vim.g.mcp_sidecar_status.connected == 1")
@@ -335,26 +335,14 @@ return {
     end,
   },
   {
-    "with nobody typing, a question takes the focus",
-    function(open)
-      local child = Child.ready(open)
-      child:lua("require('mcp_sidecar.ui.approval')")
-      child:wait("vim.uv.now() - require('mcp_sidecar.ui.approval').state().last_key > 1000", "a second without keys")
-      child:ask()
-      child:wait("vim.api.nvim_get_current_win() == require('mcp_sidecar.ui.approval').state().window")
-      child:answer("y")
-      child:wait("answered.result")
-    end,
-  },
-  {
-    "a question of another workspace is answered from here",
+    "a question of another workspace can be answered",
     function(open)
       local child = Child.ready(open, { files = { ["other/mcp.json"] = project } })
       child:lua("require('mcp_sidecar.client').start(...)", child.workspace .. "/other")
       local prompt = child:prompt()
       assert(prompt:find("Trust theirs", 1, true), prompt)
       child:command("Mcp approve")
-      child:answer("s")
+      child:answer("y")
       child:wait("require('mcp_sidecar.ui.approval').state().window == nil", "the prompt closed")
     end,
   },
@@ -378,7 +366,7 @@ return {
     end,
   },
   {
-    "a server in Lua may come after the sidecar has started",
+    "a server in Lua can be added after the sidecar has started",
     function(open)
       local child = Child.ready(open)
       child:lua([[
@@ -389,12 +377,12 @@ return {
     end,
   },
   {
-    "a server's name may say anything without breaking a window",
+    "special characters in the name of a server break no window",
     function(open)
       local child =
         open({ user = [[{ "servers": { "a-[b]%l": { "command": "nope" }, "gone": { "command": "nope-nope" } } }]] })
       child:command("Mcp")
-      child:wait("require('mcp_sidecar.client').picture().servers.gone.status == 'failed'")
+      child:wait("require('mcp_sidecar.client').workspace().servers.gone.status == 'failed'")
       child:sees("gone")
       child:sees("nope-nope")
       child:lua("vim.fn.search('gone')")
@@ -405,7 +393,7 @@ return {
     end,
   },
   {
-    "nothing that this version calls deprecated is used",
+    "no deprecated function is used",
     function(open)
       local child = Child.ready(open)
       child:command("Mcp call demo/echo")
@@ -419,7 +407,7 @@ return {
     end,
   },
   {
-    "what a code lens or a code action runs leads to the plugin's own windows",
+    "code lenses and code actions open the windows of the plugin",
     function(open)
       local child = Child.ready(open, { files = { ["notes.md"] = "one\ntwo\n" } })
       child:keys("q")
@@ -442,7 +430,7 @@ return {
     end,
   },
   {
-    "a level is set by a key",
+    "a key sets the level of a tool",
     function(open)
       local child = Child.ready(open)
       child:lua("vim.fn.search('demo')")
@@ -459,32 +447,32 @@ return {
     end,
   },
   {
-    "servers are added to a file, switched off there and removed again",
+    "a server is added to a file, disabled and removed",
     function(open)
       local child = Child.ready(open)
       child:lua([[
         vim.ui.select = function(items, _, done) done(vim.tbl_contains(items, "user") and "user" or items[1]) end
         vim.ui.input = function(_, done) done("mcp-sidecar demo-server") end
-        vim.fn.confirm = function() return 1 end
+        vim.fn.confirm = function() return 2 end
       ]])
       child:command("Mcp add second")
       child:connected("second")
       child:lua("vim.fn.search('second')")
       child:keys("E")
-      child:wait("require('mcp_sidecar.client').picture().servers.second.status == 'disabled'")
+      child:wait("require('mcp_sidecar.client').workspace().servers.second.status == 'disabled'")
       child:keys("D")
-      child:wait("require('mcp_sidecar.client').picture().servers.second == nil", "it is gone")
+      child:wait("require('mcp_sidecar.client').workspace().servers.second == nil", "it is gone")
     end,
   },
   {
-    "two windows on one workspace share its servers and see the same question, and one answer is enough",
+    "two editors share the servers of a workspace, and either one can answer a question",
     function(open)
       local child = Child.ready(open)
       local other = open({ beside = child })
       other:command("Mcp")
       other:connected("demo")
-      local pid = "return require('mcp_sidecar.client').picture().servers.demo.pid"
-      assert(child:lua(pid) == other:lua(pid), "each has a server of its own")
+      local pid = "return require('mcp_sidecar.client').workspace().servers.demo.pid"
+      assert(child:lua(pid) == other:lua(pid), "each editor has its own server")
       local servers = vim.tbl_filter(
         function(words) return words:find("demo-server", 1, true) ~= nil end,
         child:processes()
@@ -498,7 +486,7 @@ return {
       other:answer("y")
       child:wait("answered.result")
       child:wait("require('mcp_sidecar.ui.approval').state().window == nil", "the prompt closed")
-      child:hears("answered elsewhere")
+      child:hears("answered elsewhere or withdrawn")
     end,
   },
 }

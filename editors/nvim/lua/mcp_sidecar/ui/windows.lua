@@ -1,141 +1,19 @@
---- Highlight groups, icons, and the few things that all windows of ours do alike.
+--- Buffers, windows, keys and pickers, as every view of the plugin uses them.
+
+local style = require("mcp_sidecar.ui.style")
 
 local M = {}
 
----@alias mcp_sidecar.Chunk { [1]: string, [2]?: string } text and highlight group
-
----@class mcp_sidecar.Line a line in pieces, each with its colour
----@field [integer] mcp_sidecar.Chunk
----@field group? string of the whole line, to the edge of the window
-
 local namespace = vim.api.nvim_create_namespace("mcp_sidecar")
 
-local links = {
-  McpTitle = "Title",
-  McpServer = "Identifier",
-  McpTool = "Function",
-  McpKey = "Special",
-  McpMuted = "Comment",
-  McpOk = "DiagnosticOk",
-  McpWarn = "DiagnosticWarn",
-  McpError = "DiagnosticError",
-  McpAdded = "DiffAdd",
-  McpRemoved = "DiffDelete",
-}
-
--- Links by default: a colour scheme that knows these groups wins, and one that does not leaves them be.
-for name, link in pairs(links) do
-  vim.api.nvim_set_hl(0, name, { link = link, default = true })
-end
-
----@type table<string, { icon: string, group: string }>
-M.status = {
-  connected = { icon = "●", group = "McpOk" },
-  pending = { icon = "◌", group = "McpWarn" },
-  failed = { icon = "✗", group = "McpError" },
-  ["needs-auth"] = { icon = "◆", group = "McpWarn" },
-  stopped = { icon = "○", group = "McpMuted" },
-  disabled = { icon = "⊘", group = "McpMuted" },
-}
-
----How something went: a mark and its colour.
----@param success boolean
----@return string mark, string group
-function M.outcome(success) return success and "✓" or "✗", success and "McpOk" or "McpError" end
-
----@param level string
----@return string group
-function M.level_group(level)
-  if level == "deny" or level == "disable" then return "McpError" end
-  return level == "require-approval" and "McpWarn" or "McpOk"
-end
-
----What a tool does, in a word, by its own account.
----@param annotations? mcp_sidecar.Annotations
----@return string word, string group
-function M.manner(annotations)
-  annotations = annotations or {}
-  if annotations.readOnly then return "reads", "McpMuted" end
-  if annotations.destructive then return "destroys", "McpError" end
-  if annotations.readOnly == false then return "writes", "McpWarn" end
-  return "", "McpMuted"
-end
-
--- Text ------------------------------------------------------------------------------------------------------------
-
----Cut to a width on the screen, on one line.
----@param text any
----@param width integer
----@return string
-function M.fit(text, width)
-  text = tostring(text or ""):gsub("%c+", " ")
-  return vim.api.nvim_strwidth(text) <= width and text
-    or vim.fn.printf(("%%.%dS…"):format(math.max(0, width - 1)), text)
-end
-
----Cut, or filled up with blanks.
----@param text any
----@param width integer
----@return string
-function M.pad(text, width) return vim.fn.printf(("%%-%dS"):format(width), M.fit(text, width)) end
-
----Broken into lines of a width, at blanks where there are some.
----@param text string
----@param width integer
----@return string[]
-function M.wrap(text, width)
-  local lines = {}
-  for paragraph in vim.gsplit(text, "\n") do
-    while vim.api.nvim_strwidth(paragraph) > width do
-      local head = vim.fn.strcharpart(paragraph, 0, width)
-      head = head:match("^(.*%S)%s") or head
-      table.insert(lines, head)
-      paragraph = vim.trim(paragraph:sub(#head + 1))
-    end
-    table.insert(lines, paragraph)
-  end
-  return lines
-end
-
----The one of these kinds that a media type such as `text/x-python; charset=utf-8` names.
----@param mime? string
----@param kinds string[]
----@return string?
-function M.kind_of(mime, kinds)
-  local kind = ((mime or ""):match("^%w+/([%w-]+)") or ""):gsub("^x%-", "")
-  return vim.tbl_contains(kinds, kind) and kind or nil
-end
-
----A number of milliseconds as a person says it.
----@param ms? number
----@return string
-function M.duration(ms)
-  if not ms then return "" end
-  if ms >= 1000 then return ("%.1f s"):format(ms / 1000) end
-  return (ms < 10 and "%.1f ms" or "%d ms"):format(ms)
-end
-
----The time of day here, of a time in RFC 3339 and UTC.
----@param time? string
----@return string
-function M.clock(time)
-  local seconds = vim.fn.strptime("%Y-%m-%dT%H:%M:%S", (time or ""):sub(1, 19))
-  if seconds == 0 then return time or "" end
-  local now = os.time()
-  local ahead = now - os.time(os.date("!*t", now) --[[@as any]])
-  return os.date("%H:%M:%S", seconds + ahead) --[[@as string]]
-end
-
--- Buffers and windows ---------------------------------------------------------------------------------------------
-
----The buffer with exactly this name: `bufnr()` would take it for a pattern.
+---The buffer with exactly this name; `bufnr()` treats the name as a pattern.
 ---@param name string
 ---@return integer?
 function M.find(name)
   return vim.iter(vim.api.nvim_list_bufs()):find(function(buffer) return vim.api.nvim_buf_get_name(buffer) == name end)
 end
 
----The window that shows the buffer of this name, if there is one.
+---The window that shows the buffer with this name.
 ---@param name string
 ---@return integer?
 function M.window_of(name)
@@ -148,7 +26,7 @@ function M.close()
   if not pcall(vim.api.nvim_win_close, 0, true) then vim.cmd.enew() end
 end
 
----A buffer of ours: no file, no modelines, gone when it is not shown, `q` closes it. Without a name it is a new one.
+---A buffer of the plugin: no file, no modelines, wiped when hidden, closed by `q`. Without a name it is a new one.
 ---@param name? string
 ---@param filetype string
 ---@return integer buffer
@@ -178,7 +56,7 @@ local plain_window = {
   fillchars = "eob: ",
 }
 
----A window of another buffer of this kind: a second form takes the place of the first.
+---A window with another buffer of the same kind: a second form replaces the first.
 ---@param buffer integer
 ---@return integer?
 local function window_of_kind(buffer)
@@ -190,7 +68,7 @@ local function window_of_kind(buffer)
     end)
 end
 
----Shows a buffer in a window that is there for it, or in a new one below.
+---Shows a buffer in the window of its kind, or in a new one below.
 ---@param buffer integer
 ---@param opts? { mods?: table, winbar?: string, wrap?: boolean } mods: as nvim_create_user_command gives them
 ---@return integer window
@@ -218,15 +96,15 @@ function M.show(buffer, opts)
   return window
 end
 
----Opens a float with text in it, whose frame has this colour.
+---Opens a float with a border in this highlight group.
 ---@param buffer integer
 ---@param enter boolean
 ---@param frame string highlight group
 ---@param place vim.api.keyset.win_config
 ---@return integer window
 function M.float(buffer, enter, frame, place)
-  local looks = { relative = "editor", border = "rounded", style = "minimal", noautocmd = not enter or nil }
-  local window = vim.api.nvim_open_win(buffer, enter, vim.tbl_extend("keep", place, looks))
+  local defaults = { relative = "editor", border = "rounded", style = "minimal", noautocmd = not enter or nil }
+  local window = vim.api.nvim_open_win(buffer, enter, vim.tbl_extend("keep", place, defaults))
   for option, value in pairs({
     wrap = true,
     linebreak = true,
@@ -239,7 +117,7 @@ function M.float(buffer, enter, frame, place)
   return window
 end
 
----How many rows of the screen some lines take when they are wrapped.
+---The number of screen rows of some lines when they are wrapped.
 ---@param lines string[]
 ---@param width integer
 ---@return integer
@@ -249,7 +127,7 @@ function M.height(lines, width)
     :fold(0, function(sum, line) return sum + math.max(1, math.ceil(vim.api.nvim_strwidth(line) / width)) end)
 end
 
----Replaces a buffer's lines, touching only those that differ, so that nothing flickers.
+---Replaces the lines of a buffer. Only lines that differ are written, so nothing flickers.
 ---@param buffer integer
 ---@param lines string[]
 function M.set_lines(buffer, lines)
@@ -263,37 +141,27 @@ function M.set_lines(buffer, lines)
   vim.bo[buffer].modified = false
 end
 
----Replaces a buffer's lines by coloured ones.
+---Replaces the lines of a buffer with highlighted ones.
 ---@param buffer integer
 ---@param lines mcp_sidecar.Line[]
 function M.paint(buffer, lines)
-  local texts = vim.tbl_map(function(line) return (M.text(line):gsub("%s+$", "")) end, lines)
+  local texts = vim.tbl_map(function(line) return (style.text(line):gsub("%s+$", "")) end, lines)
   M.set_lines(buffer, texts)
   vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
   for row, line in ipairs(lines) do
     local from = 0
     for _, chunk in ipairs(line) do
       local to = math.min(from + #chunk[1], #texts[row])
-      local looks = chunk[2] and { end_col = to, hl_group = chunk[2] }
-      if looks and to > from then vim.api.nvim_buf_set_extmark(buffer, namespace, row - 1, from, looks) end
+      local mark = chunk[2] and { end_col = to, hl_group = chunk[2] }
+      if mark and to > from then vim.api.nvim_buf_set_extmark(buffer, namespace, row - 1, from, mark) end
       from = to
     end
     if line.group then vim.api.nvim_buf_set_extmark(buffer, namespace, row - 1, 0, { line_hl_group = line.group }) end
   end
 end
 
----@param line mcp_sidecar.Line|mcp_sidecar.Chunk[]
----@return string
-function M.text(line)
-  local parts = {}
-  for _, chunk in ipairs(line) do
-    table.insert(parts, chunk[1])
-  end
-  return table.concat(parts)
-end
-
----A line above a window: what it shows on the left, and its keys on the right, as many as there is room for: all, the
----first and the last, which is help, or none. Nothing in it is a command, whoever wrote it.
+---A winbar with a title on the left and keys on the right: all keys, the first and the last one, or none, depending on
+---the width. The text is escaped.
 ---@param chunks mcp_sidecar.Chunk[]
 ---@param keys { [1]: string, [2]: string, [3]?: string }[] the key, its label, and the label's highlight group
 ---@return string
@@ -325,17 +193,17 @@ function M.map(buffer, mode, keys, run, desc)
   vim.keymap.set(mode, keys, run, { buffer = buffer, nowait = true, silent = true, desc = desc })
 end
 
----@class mcp_sidecar.Key what some keys do; their names are parted by a blank
+---@class mcp_sidecar.Key one or more keys, separated by blanks, and their action
 ---@field [1] string
 ---@field [2] string|fun()
----@field [3] string what they do
+---@field [3] string description
 ---@field mode? string|string[]
 
----Maps a list of keys, and `?` to a list of them: in two columns where they are many, so that a small screen shows all.
+---Maps keys, and `?` to a list of them: in two columns if there are many.
 ---@param buffer integer
 ---@param title string
 ---@param keys mcp_sidecar.Key[]
----@param notes? string[] what help says below
+---@param notes? string[] further lines of the help
 function M.keys(buffer, title, keys, notes)
   local entries = {}
   for _, key in ipairs(keys) do
@@ -350,8 +218,8 @@ function M.keys(buffer, title, keys, notes)
     local lines = {}
     for place = 1, half do
       local other = entries[place + half]
-      -- The ticks are not seen, but they count.
-      lines[place] = other and M.pad(entries[place], 38) .. "  " .. other or entries[place]
+      -- The backquotes are concealed, but they count for the width.
+      lines[place] = other and style.pad(entries[place], 38) .. "  " .. other or entries[place]
     end
     M.peek(vim.list_extend(lines, notes or {}), title)
   end
@@ -359,17 +227,17 @@ function M.keys(buffer, title, keys, notes)
   M.map(buffer, "n", "g?", help, "help")
 end
 
----Puts text into the registers that a person pastes from.
+---Copies text to the unnamed register and the clipboard.
 ---@param text string|string[]
 function M.yank(text)
   vim.fn.setreg('"', text)
   pcall(vim.fn.setreg, "+", text)
 end
 
----Lets the user choose, and goes on only if he does.
+---Lets the user pick an item; `done` runs only if they do.
 ---@generic T
 ---@param items T[]
----@param opts { prompt: string, kind?: string, format?: (fun(item: T): string), none?: string } none: what to say without items
+---@param opts { prompt: string, kind?: string, format?: (fun(item: T): string), none?: string } none: message if there are no items
 ---@param done fun(item: T)
 function M.choose(items, opts, done)
   if #items == 0 and opts.none then return vim.notify(opts.none, vim.log.levels.WARN, { title = "mcp-sidecar" }) end
@@ -377,15 +245,15 @@ function M.choose(items, opts, done)
   local select = {
     prompt = opts.prompt,
     kind = opts.kind,
-    format_item = function(item) return M.fit(format(item), vim.o.columns - 6) end,
+    format_item = function(item) return style.fit(format(item), vim.o.columns - 6) end,
   }
   vim.ui.select(items, select, function(item)
     if item ~= nil then done(item) end
   end)
 end
 
----A float with markdown in the middle of the screen, for help and details. Leaving it closes it.
----@param lines string[] each may be several
+---A popup with markdown in the middle of the screen. Leaving it closes it.
+---@param lines string[] each may contain line breaks
 ---@param title string
 function M.peek(lines, title)
   lines = vim.split(table.concat(lines, "\n"), "\n")
@@ -401,9 +269,9 @@ function M.peek(lines, title)
     col = math.max(0, math.floor((vim.o.columns - width) / 2) - 1),
     width = width,
     height = height,
-    -- Above a question: help about it is of no use beneath.
+    -- Above the prompt, whose help it may show.
     zindex = 250,
-    title = " " .. M.fit(title, width - 4) .. " ",
+    title = " " .. style.fit(title, width - 4) .. " ",
   })
   pcall(vim.treesitter.start, buffer, "markdown")
   vim.wo[window].conceallevel = 2
@@ -417,7 +285,7 @@ function M.peek(lines, title)
   })
 end
 
----Adds a value as a block of JSON.
+---Adds a value as a JSON code block.
 ---@param lines string[]
 ---@param value any
 ---@return string[] lines

@@ -1,32 +1,31 @@
---- The last picture of each workspace, as the sidecar sent it: windows draw from it at once, and nobody changes it
---- but the sidecar's own notifications.
+--- The last known state of each workspace, as the sidecar sent it. Only notifications of the sidecar change it.
 
 local compat = require("mcp_sidecar.compat")
 local events = require("mcp_sidecar.events")
 
 local M = {}
 
----@class mcp_sidecar.Picture
+---@class mcp_sidecar.Workspace
 ---@field client_id integer
 ---@field root? string
 ---@field servers table<string, mcp_sidecar.Server>
 ---@field approvals mcp_sidecar.Approval[]
----@field busy integer calls of ours that run now
+---@field busy integer running calls of this Neovim
 
----@type table<integer, mcp_sidecar.Picture?> by client id
+---@type table<integer, mcp_sidecar.Workspace?> by client id
 M.all = {}
 
 ---@param client_id integer
 ---@param root? string
----@return mcp_sidecar.Picture
+---@return mcp_sidecar.Workspace
 function M.empty(client_id, root) return { client_id = client_id, root = root, servers = {}, approvals = {}, busy = 0 } end
 
----The questions of all workspaces, oldest first: an agent of another one waits just as much.
+---The questions of all workspaces, oldest first.
 ---@return mcp_sidecar.Approval[]
 function M.approvals()
   local waiting = {}
-  for _, picture in pairs(M.all) do
-    vim.list_extend(waiting, picture.approvals)
+  for _, workspace in pairs(M.all) do
+    vim.list_extend(waiting, workspace.approvals)
   end
   table.sort(waiting, function(one, other)
     if one.createdAt ~= other.createdAt then return one.createdAt < other.createdAt end
@@ -35,16 +34,16 @@ function M.approvals()
   return waiting
 end
 
----What a statusline shows. A plain variable, so that showing it loads nothing.
+---Updates what a statusline shows: a plain variable, so that reading it loads nothing.
 function M.publish()
   local status = { connected = 0, failed = 0, pending = 0, approvals = 0, busy = 0 }
-  for _, picture in pairs(M.all) do
-    for _, server in pairs(picture.servers) do
+  for _, workspace in pairs(M.all) do
+    for _, server in pairs(workspace.servers) do
       local kind = server.status == "needs-auth" and "pending" or server.status
       if status[kind] then status[kind] = status[kind] + 1 end
     end
-    status.approvals = status.approvals + #picture.approvals
-    status.busy = status.busy + picture.busy
+    status.approvals = status.approvals + #workspace.approvals
+    status.busy = status.busy + workspace.busy
   end
   if not vim.deep_equal(status, vim.g.mcp_sidecar_status) then
     vim.g.mcp_sidecar_status = status
@@ -52,13 +51,13 @@ function M.publish()
   end
 end
 
----A handler of a notification that changes the picture, then tells about it.
-local function hears(event, change)
+---Returns a notification handler that changes the state and then emits an event.
+local function handler(event, change)
   return function(_, params, ctx)
     params = compat.plain(params) or {}
-    local picture = M.all[ctx.client_id]
-    if picture then
-      change(picture, params)
+    local workspace = M.all[ctx.client_id]
+    if workspace then
+      change(workspace, params)
       M.publish()
       events.emit(event, params)
     end
@@ -68,28 +67,28 @@ end
 
 local function nothing() end
 
----Handlers of what the sidecar says by itself.
+---Handlers of the notifications of the sidecar.
 M.handlers = {
-  ["mcp/serverChanged"] = hears(
+  ["mcp/serverChanged"] = handler(
     "servers",
-    function(picture, params) picture.servers[params.server.name] = params.server end
+    function(workspace, params) workspace.servers[params.server.name] = params.server end
   ),
-  ["mcp/serverRemoved"] = hears("servers", function(picture, params) picture.servers[params.name] = nil end),
-  ["mcp/approvalsChanged"] = hears("approvals", function(picture, params)
-    picture.approvals = params.approvals
+  ["mcp/serverRemoved"] = handler("servers", function(workspace, params) workspace.servers[params.name] = nil end),
+  ["mcp/approvalsChanged"] = handler("approvals", function(workspace, params)
+    workspace.approvals = params.approvals
     for _, approval in ipairs(params.approvals) do
-      approval.client_id = picture.client_id
+      approval.client_id = workspace.client_id
     end
     if #params.approvals > 0 then
-      -- Not before there is something to ask: from here on it listens by itself.
+      -- Loaded with the first question; from then on it listens to the event.
       require("mcp_sidecar.ui.approval")
     end
   end),
-  ["mcp/toolsChanged"] = hears("tools", nothing),
-  ["mcp/configReloaded"] = hears("reload", nothing),
-  ["mcp/callFinished"] = hears("call", nothing),
-  ["mcp/log"] = hears("log", nothing),
-  ["mcp/resourceUpdated"] = hears(
+  ["mcp/toolsChanged"] = handler("tools", nothing),
+  ["mcp/configReloaded"] = handler("reload", nothing),
+  ["mcp/callFinished"] = handler("call", nothing),
+  ["mcp/log"] = handler("log", nothing),
+  ["mcp/resourceUpdated"] = handler(
     "resource",
     function(_, params) require("mcp_sidecar.resources").refresh(params.server, params.uri) end
   ),

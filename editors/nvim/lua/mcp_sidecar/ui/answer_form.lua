@@ -1,22 +1,23 @@
---- What a server wants to know of the user: a single text or choice is asked for at the command line, everything else
---- in a form. Closing either answers nothing.
+--- Answers to questions of a server: a single text or choice on the command line, everything else in a form.
+--- Closing either one is not an answer.
 
 local client = require("mcp_sidecar.client")
-local look = require("mcp_sidecar.ui.look")
 local schema = require("mcp_sidecar.ui.schema")
+local style = require("mcp_sidecar.ui.style")
+local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
----Asks for the only field there is. A secret is never seen, and never in a buffer.
+---Asks for a single field. A secret is never shown and never in a buffer.
 ---@param field mcp_sidecar.Field
 ---@param label string
 ---@param secret? boolean
----@param done fun(value?: any) nothing when it was left empty
+---@param done fun(value?: any) nil when it was left empty
 local function ask(field, label, secret, done)
   local values = schema.values(field)
   if values then
     local opts = { prompt = label, kind = "mcp_field", format = function(one) return tostring(one.title) end }
-    return look.choose(values, opts, function(one) done(one.value) end)
+    return windows.choose(values, opts, function(one) done(one.value) end)
   end
   local function take(text)
     if text then done(text ~= "" and text or nil) end
@@ -30,7 +31,7 @@ end
 
 ---@param approval mcp_sidecar.Approval
 ---@param accept fun(content: table, done?: fun(err?: mcp_sidecar.Error)) sends the answer
----@param before_form fun() makes room
+---@param before_form fun() runs before the form opens
 function M.open(approval, accept, before_form)
   local asked = approval.schema or {}
   local names, required = schema.order(asked)
@@ -50,15 +51,15 @@ function M.open(approval, accept, before_form)
     name = name,
     schema = asked,
     title = { { " " .. approval.title, "McpTitle" } },
-    -- The keys beside it matter more.
-    note = look.fit(approval.detail, math.max(20, vim.o.columns - 50)),
+    -- Leave room for the keys.
+    note = style.fit(approval.detail, math.max(20, vim.o.columns - 50)),
     verb = "send",
     origin = (require("mcp_sidecar.ui.call").origin()),
-    about = function() look.peek({ approval.detail }, approval.title) end,
+    about = function() windows.peek({ approval.detail }, approval.title) end,
     send = function(content, report)
       accept(content, function(err)
-        if not report.done(err) then client.complain(err) end
-        local window = look.window_of(name)
+        if not report.done(err) then client.error(err) end
+        local window = windows.window_of(name)
         if not err and window then vim.api.nvim_win_close(window, true) end
       end)
     end,
