@@ -5,7 +5,7 @@
  */
 
 import { commands, type Disposable, EventEmitter, lm, McpStdioServerDefinition, window, workspace } from "vscode";
-import { type Kit, register } from "./commands/kit";
+import { type App, register } from "./commands/app";
 import { isSharedFile } from "./files";
 import type { ServerStatus } from "./protocol";
 
@@ -44,12 +44,12 @@ export function connectArguments(folder: string, without: readonly string[]): st
   return ["connect", "--workspace", folder, "--name", NAME, ...left];
 }
 
-export function copilot(kit: Kit): Disposable[] {
-  const { sidecar } = kit;
+export function copilot(app: App): Disposable[] {
+  const { sidecar } = app;
   const changed = new EventEmitter<void>();
   const now = () => {
     const share = workspace.getConfiguration("mcpSidecar").get<Share>("copilot.servers") ?? "others";
-    return sharing(share, sidecar.picture.servers);
+    return sharing(share, sidecar.state.servers);
   };
   /** VS Code asks for the tools again when the version is another one. */
   const version = ({ offered, without }: Sharing) => `${offered.join()} without ${without.join()}`;
@@ -61,10 +61,10 @@ export function copilot(kit: Kit): Disposable[] {
       changed.fire();
     }
   };
-  register(kit, "mcpSidecar.copilot.start", start);
+  register(app, "mcpSidecar.copilot.start", start);
   return [
     changed,
-    sidecar.picture.onServers(tell),
+    sidecar.state.onServers(tell),
     workspace.onDidChangeConfiguration(event => event.affectsConfiguration("mcpSidecar.copilot") && tell()),
     lm.registerMcpServerDefinitionProvider(PROVIDER, {
       onDidChangeMcpServerDefinitions: changed.event,

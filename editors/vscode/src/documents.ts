@@ -60,7 +60,7 @@ export function logText(lines: readonly LogLine[]): string {
 export function registerDocuments(sidecar: Sidecar): Disposable[] {
   const changed = new EventEmitter<Uri>();
   const waiting = new Map<string, NodeJS.Timeout>();
-  const log = sidecar.picture.onLog(({ server }) => {
+  const log = sidecar.state.onLog(({ server }) => {
     const uri = logUri(server);
     const shown = workspace.textDocuments.some(document => document.uri.toString() === uri.toString());
     if (shown && !waiting.has(server)) {

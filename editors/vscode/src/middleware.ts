@@ -5,8 +5,8 @@
 
 import { type CodeLens, commands, type TextDocument, workspace } from "vscode";
 import type { Middleware } from "vscode-languageclient/node";
+import { showError } from "./errors";
 import { isConfigFile, isSharedFile } from "./files";
-import { complain } from "./say";
 import type { Sidecar } from "./sidecar";
 
 /** Commands of the sidecar that a person clicks on, and what shows them here. */
@@ -36,7 +36,7 @@ export function middleware(sidecar: Sidecar): Middleware {
       try {
         return await next(command, args);
       } catch (error) {
-        return complain(error, sidecar);
+        return showError(error, sidecar);
       }
     },
     provideCodeLenses: async (document, token, next) => {

@@ -87,11 +87,11 @@ export function registerResources(sidecar: Sidecar): Disposable[] {
   const changed = new EventEmitter<Uri>();
   return [
     changed,
-    sidecar.picture.onResource(({ server, uri }) => changed.fire(resourceUri(server, uri))),
+    sidecar.state.onResource(({ server, uri }) => changed.fire(resourceUri(server, uri))),
     workspace.registerTextDocumentContentProvider(SCHEME, {
       onDidChange: changed.event,
       provideTextDocumentContent: async (address, token) => {
-        const names = sidecar.picture.servers.map(server => server.name);
+        const names = sidecar.state.servers.map(server => server.name);
         const params = { ...resourceOf(address, names), subscribe: true };
         const { contents } = await sidecar.command<Read>("mcp.resource.read", params, token);
         return textOf(contents);

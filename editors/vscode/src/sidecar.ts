@@ -5,11 +5,11 @@ import { type CancellationToken, type Disposable, EventEmitter, type LogOutputCh
 import { LanguageClient, RevealOutputChannelOn, State, WorkDoneProgress } from "vscode-languageclient/node";
 import { type Binary, find } from "./binary";
 import { middleware } from "./middleware";
-import { Picture } from "./picture";
 import type { Approval, ServerStatus } from "./protocol";
 import { forwarded } from "./settings";
+import { WorkspaceState } from "./state";
 
-export type Life = "off" | "starting" | "running" | "failed";
+export type RunStatus = "off" | "starting" | "running" | "failed";
 
 /** What a part of the extension adds to the conversation: what it can do, and what it answers to. */
 export interface Part {
@@ -25,10 +25,10 @@ export interface Part {
 const STOP_MS = 2_000;
 
 export class Sidecar implements Disposable {
-  readonly picture = new Picture();
-  private readonly lifeEmitter = new EventEmitter<Life>();
-  readonly onLife = this.lifeEmitter.event;
-  life: Life = "off";
+  readonly state = new WorkspaceState();
+  private readonly runStatusEmitter = new EventEmitter<RunStatus>();
+  readonly onRunStatus = this.runStatusEmitter.event;
+  runStatus: RunStatus = "off";
   /** Why the last start failed. */
   problem: string | undefined;
   binary: Binary | undefined;
@@ -118,7 +118,7 @@ export class Sidecar implements Disposable {
   }
 
   private async begin(): Promise<void> {
-    this.setLife("starting");
+    this.setRunStatus("starting");
     try {
       const began = performance.now();
       this.binary = await find({
@@ -132,14 +132,14 @@ export class Sidecar implements Disposable {
       await client.start();
       this.client = client;
       this.problem = undefined;
-      this.setLife("running");
+      this.setRunStatus("running");
       this.log.info(`ready after ${Math.round(performance.now() - began)} ms`);
       await this.fetch();
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);
       this.log.error(this.problem);
       await this.end();
-      this.setLife("failed");
+      this.setRunStatus("failed");
       throw new Error(this.problem);
     }
   }
@@ -177,7 +177,7 @@ export class Sidecar implements Disposable {
       getState: () => ({ kind: "static" }),
       clear: () => {},
     });
-    for (const [method, handle] of Object.entries(this.picture.handlers)) {
+    for (const [method, handle] of Object.entries(this.state.handlers)) {
       client.onNotification(method, handle as (params: unknown) => void);
     }
     for (const part of this.parts) {
@@ -193,13 +193,13 @@ export class Sidecar implements Disposable {
       return;
     }
     if (state === State.Running) {
-      this.setLife("running");
+      this.setRunStatus("running");
       void this.fetch();
     } else if (state === State.Starting) {
-      this.setLife("starting");
+      this.setRunStatus("starting");
     } else {
-      this.picture.clear();
-      this.setLife(state === State.StartFailed ? "failed" : "off");
+      this.state.clear();
+      this.setRunStatus(state === State.StartFailed ? "failed" : "off");
     }
   }
 
@@ -207,9 +207,9 @@ export class Sidecar implements Disposable {
     const ask = <T>(command: string) =>
       this.client?.sendRequest<T>("workspace/executeCommand", { command, arguments: [{}] });
     const servers = await ask<{ servers: ServerStatus[] }>("mcp.servers");
-    this.picture.setServers(servers?.servers ?? []);
+    this.state.setServers(servers?.servers ?? []);
     const approvals = await ask<{ approvals: Approval[] }>("mcp.approvals");
-    this.picture.setApprovals(approvals?.approvals ?? []);
+    this.state.setApprovals(approvals?.approvals ?? []);
     for (const part of this.parts) {
       part.ready?.();
     }
@@ -223,13 +223,13 @@ export class Sidecar implements Disposable {
     } catch (error) {
       this.log.warn(`the sidecar did not end in good order: ${error}`);
     }
-    this.picture.clear();
-    this.setLife("off");
+    this.state.clear();
+    this.setRunStatus("off");
   }
 
-  private setLife(life: Life): void {
-    this.life = life;
-    this.lifeEmitter.fire(life);
+  private setRunStatus(runStatus: RunStatus): void {
+    this.runStatus = runStatus;
+    this.runStatusEmitter.fire(runStatus);
   }
 }
 

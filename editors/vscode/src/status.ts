@@ -3,8 +3,8 @@
 import { type Disposable, MarkdownString, StatusBarAlignment, type StatusBarItem, ThemeColor, window } from "vscode";
 import { plain } from "./markdown";
 import type { Approval, ServerStatus } from "./protocol";
-import { plural, sentence } from "./say";
-import type { Life, Sidecar } from "./sidecar";
+import type { RunStatus, Sidecar } from "./sidecar";
+import { plural, sentence } from "./text";
 
 export interface Shown {
   text: string;
@@ -18,19 +18,19 @@ const LINKS =
 
 /** What the item says. Pure, so that it can be tested. */
 export function shown(
-  life: Life,
+  runStatus: RunStatus,
   problem: string | undefined,
   servers: readonly ServerStatus[],
   approvals: readonly Approval[],
 ): Shown {
-  if (life === "failed") {
+  if (runStatus === "failed") {
     const tooltip = `**MCP Sidecar** could not start\n\n${plain(sentence(problem ?? ""))}\n\n${LINKS}`;
     return { text: "$(error) MCP", tooltip, background: "error", command: "mcpSidecar.showLogs" };
   }
-  if (life === "starting") {
+  if (runStatus === "starting") {
     return { text: "$(loading~spin) MCP", tooltip: "MCP Sidecar starts", command: "mcpSidecar.showLogs" };
   }
-  if (life === "off") {
+  if (runStatus === "off") {
     return { text: "$(circle-slash) MCP", tooltip: "MCP Sidecar does not run", command: "mcpSidecar.restart" };
   }
   const connected = servers.filter(server => server.status === "connected").length;
@@ -76,11 +76,11 @@ export function statusBar(sidecar: Sidecar): Disposable[] {
   const item = window.createStatusBarItem("mcpSidecar.status", StatusBarAlignment.Right, 90);
   item.name = "MCP Sidecar";
   const draw = () => paint(item, sidecar);
-  return [item, sidecar.onLife(draw), sidecar.picture.onServers(draw), sidecar.picture.onApprovals(draw)];
+  return [item, sidecar.onRunStatus(draw), sidecar.state.onServers(draw), sidecar.state.onApprovals(draw)];
 }
 
-function paint(item: StatusBarItem, { life, problem, picture }: Sidecar): void {
-  const { text, tooltip, background, command } = shown(life, problem, picture.servers, picture.approvals);
+function paint(item: StatusBarItem, { runStatus, problem, state }: Sidecar): void {
+  const { text, tooltip, background, command } = shown(runStatus, problem, state.servers, state.approvals);
   item.text = text;
   const markdown = new MarkdownString(tooltip, true);
   // Titles come from servers and agents: only these links do anything.

@@ -1,7 +1,7 @@
 // Pictures of each view for the documentation, made in one window in the order of the list below.
 import fs from "node:fs";
 import path from "node:path";
-import { extension, filesystem, makeDesk, openWindow } from "./desk.mjs";
+import { extension, filesystem, makeSandbox, openWindow } from "./sandbox.mjs";
 
 const out = path.resolve(extension, "../../docs/pictures");
 
@@ -36,11 +36,11 @@ const scenes = {
     await vs.webviewWith("Run again…");
   },
 
-  async approval({ vs, desk, state }) {
+  async approval({ vs, sandbox, state }) {
     await vs.command("View: Close All Editors");
-    const agent = await desk.agent("codex");
+    const agent = await sandbox.agent("codex");
     state.waiting = agent.call("files__edit_file", {
-      path: desk.file("notes.md"),
+      path: sandbox.file("notes.md"),
       edits: [
         { oldText: "# Notes", newText: "# Notes of the release\n\nAda signs the build, Grace writes the notes." },
       ],
@@ -50,10 +50,10 @@ const scenes = {
     await vs.page.locator(".notification-toast").first().waitFor({ state: "detached" });
   },
 
-  async dashboard({ vs, desk, press, state }) {
+  async dashboard({ vs, sandbox, press, state }) {
     await press("edit_file", "Allow once");
     await state.waiting;
-    const agent = await desk.agent("claude-code");
+    const agent = await sandbox.agent("claude-code");
     for (const city of ["Lisbon", "Oslo", "Nairobi"]) {
       await agent.call("demo__weather", { city });
     }
@@ -79,8 +79,8 @@ export async function makePictures(names) {
     throw new Error(`no picture named ${unknown.join(", ")}; there are ${Object.keys(scenes).join(", ")}`);
   }
   fs.mkdirSync(out, { recursive: true });
-  const desk = makeDesk({ servers: { files: filesystem() } });
-  const vs = await openWindow(desk, {
+  const sandbox = makeSandbox({ servers: { files: filesystem() } });
+  const vs = await openWindow(sandbox, {
     files: ["mcp.json"],
     dark: true,
     viewport: { width: 1280, height: 800 },
@@ -102,9 +102,9 @@ export async function makePictures(names) {
     for (const [name, scene] of Object.entries(scenes)) {
       const file = path.join(out, `vscode-${name}.png`);
       try {
-        await scene({ vs, desk, press, state });
+        await scene({ vs, sandbox, press, state });
       } catch (error) {
-        await vs.shot(path.join(desk.workspace, "..", `${name}.png`)).catch(() => {});
+        await vs.shot(path.join(sandbox.workspace, "..", `${name}.png`)).catch(() => {});
         throw new Error(`${name}: ${error.message}`);
       }
       if (names.length === 0 || names.includes(name)) {
@@ -113,6 +113,6 @@ export async function makePictures(names) {
     }
   } finally {
     await vs.close();
-    await desk.close();
+    await sandbox.close();
   }
 }

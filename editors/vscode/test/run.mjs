@@ -5,7 +5,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { build } from "esbuild";
 import { runExtensionTests } from "../../../scripts/vscode-drive.mjs";
-import { everything, extension, makeDesk } from "./desk.mjs";
+import { everything, extension, makeSandbox } from "./sandbox.mjs";
 
 const [first, ...rest] = process.argv.slice(2);
 const only = first === "host" || first === "ui" ? first : undefined;
@@ -41,13 +41,13 @@ async function hostTests() {
     sourcemap: "inline",
     logLevel: "warning",
   });
-  const desk = makeDesk({ servers: { everything: everything() } });
+  const sandbox = makeSandbox({ servers: { everything: everything() } });
   try {
     const outcome = await runExtensionTests({
-      workspace: desk.workspace,
+      workspace: sandbox.workspace,
       extension: [extension, path.join(extension, "test/model")],
       tests: fs.readdirSync(outdir).map(name => path.join(outdir, name)),
-      env: desk.env,
+      env: sandbox.env,
       settings: { "mcpSidecar.editorServer": true, "mcpSidecar.sampling": true },
       // VS Code asks whether we may use the model of another extension.
       press: "Allow",
@@ -61,7 +61,7 @@ async function hostTests() {
     }
     return outcome.code === 0 || (Boolean(words) && outcome.results.length === 0);
   } finally {
-    await desk.close();
+    await sandbox.close();
   }
 }
 

@@ -30,7 +30,7 @@ export const tools: Record<string, Tool> = {
     run: () => selection(),
   },
   diagnostics: {
-    description: "Lists what linters and language servers complain about, in one file or in all",
+    description: "Lists what linters and language servers showError about, in one file or in all",
     input: {
       properties: { path: { ...path, description: "A file, absolute or relative to the workspace; all when absent" } },
     },

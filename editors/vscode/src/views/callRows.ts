@@ -30,8 +30,8 @@ export function callRow(call: Call): Row {
     tooltip: lines.join("\n\n"),
     icon,
     color,
-    context: "call",
-    click: "mcpSidecar.call.open",
+    contextValue: "call",
+    command: "mcpSidecar.call.open",
   };
 }
 
@@ -44,6 +44,6 @@ export function grantRow(grant: Grant): Row {
     tooltip: `**${plain(grant.server)} › ${plain(grant.tool)}**\n\n${words}, since ${plain(grant.since)}`,
     icon: "unlock",
     color: "testing.iconPassed",
-    context: "grant",
+    contextValue: "grant",
   };
 }

@@ -2,7 +2,7 @@
 
 import { fenced, plain } from "../markdown";
 import type { Annotations, Level, PromptInfo, ResourceInfo, ServerStatus, ToolInfo } from "../protocol";
-import { plural } from "../say";
+import { plural } from "../text";
 import type { Row } from "./row";
 
 const GREEN = "testing.iconPassed";
@@ -16,12 +16,12 @@ export function serverRow(server: ServerStatus): Row {
   return {
     id: `server:${server.name}`,
     label: server.name,
-    description: story(server),
+    description: statusText(server),
     tooltip: serverTooltip(server),
     icon,
     color,
-    context: serverContext(server),
-    fold: "closed",
+    contextValue: serverContext(server),
+    collapsible: "collapsed",
   };
 }
 
@@ -46,7 +46,7 @@ function serverIcon(server: ServerStatus): [icon: string, color: string] {
 }
 
 /** Beside the name: what it has, or why it has nothing. */
-export function story(server: ServerStatus): string {
+export function statusText(server: ServerStatus): string {
   if (server.status === "disabled") {
     return "switched off in its file";
   }
@@ -145,8 +145,8 @@ export function groupRow(server: string, kind: "tools" | "resources" | "prompts"
     label: labels[kind],
     description: String(count),
     icon: icons[kind],
-    context: `group.${kind}`,
-    fold: kind === "tools" ? "open" : "closed",
+    contextValue: `group.${kind}`,
+    collapsible: kind === "tools" ? "expanded" : "collapsed",
   };
 }
 
@@ -172,7 +172,7 @@ export const LEVEL_WORDS: Record<Level, string> = {
 
 export function toolRow(tool: ToolInfo): Row {
   const [icon, color] = tool.changed ? ["warning", YELLOW] : LEVEL_ICONS[tool.level];
-  const words = tool.changed ? "changed since you allowed it" : manner(tool.annotations);
+  const words = tool.changed ? "changed since you allowed it" : annotationText(tool.annotations);
   return {
     id: `tool:${tool.name}`,
     label: tool.tool,
@@ -180,13 +180,13 @@ export function toolRow(tool: ToolInfo): Row {
     tooltip: toolTooltip(tool),
     icon,
     color,
-    context: `tool.${tool.level === "disable" || tool.level === "deny" ? "closed" : "callable"}`,
-    click: "mcpSidecar.tool.call",
+    contextValue: `tool.${tool.level === "disable" || tool.level === "deny" ? "closed" : "callable"}`,
+    command: "mcpSidecar.tool.show",
   };
 }
 
 /** What a tool says of itself, in a word or two. */
-export function manner(annotations: Annotations): string {
+export function annotationText(annotations: Annotations): string {
   if (annotations.readOnly) {
     return "reads only";
   }
@@ -219,8 +219,8 @@ export function resourceRow(resource: ResourceInfo): Row {
       .filter(Boolean)
       .join("\n\n"),
     icon: resource.uri ? "file" : "symbol-parameter",
-    context: "resource",
-    click: "mcpSidecar.resource.open",
+    contextValue: "resource",
+    command: "mcpSidecar.resource.open",
   };
   return row;
 }
@@ -233,7 +233,7 @@ export function promptRow(prompt: PromptInfo): Row {
     description: takes.join(", "),
     tooltip: plain(prompt.description ?? prompt.name),
     icon: "comment",
-    context: "prompt",
-    click: "mcpSidecar.prompt.insert",
+    contextValue: "prompt",
+    command: "mcpSidecar.prompt.show",
   };
 }

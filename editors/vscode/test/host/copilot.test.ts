@@ -26,7 +26,7 @@ describe("the endpoint for Copilot", () => {
 
   it("offers the tools, and one question of VS Code is enough for a call", async () => {
     const { sidecar } = await extension();
-    await eventually("a server", () => sidecar.picture.server("everything")?.status === "connected");
+    await eventually("a server", () => sidecar.state.server("everything")?.status === "connected");
     await vscode.commands.executeCommand("mcpSidecar.copilot.start");
     // One that does more than look, with a schema that the oldest VS Code understands, too.
     const tool = await eventually("it is among VS Code's tools", () => named("everything__toggle-simulated-logging"));
@@ -42,7 +42,7 @@ describe("the endpoint for Copilot", () => {
       assert.match(text, /simulated/i);
     }
     assert.deepEqual(
-      sidecar.picture.approvals.filter(approval => approval.kind === "tool"),
+      sidecar.state.approvals.filter(approval => approval.kind === "tool"),
       [],
       "nobody was asked a second time",
     );

@@ -74,6 +74,13 @@ describe("a question", () => {
     expiresAt: "2026-11-16T08:05:00Z",
   };
 
+  const alone = { place: 1, count: 1 };
+
+  it("shows characters that hide or reorder text", () => {
+    const page = approvalPage({ ...question, arguments: { path: "a\u202etxt.exe" } }, alone).text;
+    assert.ok(page.includes("a⟨U+202E⟩txt.exe"), page);
+  });
+
   it("shows which file a call would change, and how", () => {
     const change = {
       file: "/w/a.md",
@@ -82,18 +89,18 @@ describe("a question", () => {
       after: "$& two\n",
       diff: "@@ -1 +1 @@\n-one\n+$& two",
     };
-    const page = approvalPage({ ...question, change }, 0).text;
+    const page = approvalPage({ ...question, change }, alone).text;
     assert.ok(
-      page.includes("Would change a.md") && page.includes("-one") && page.includes('data-send="compare"'),
+      page.includes("Would change <code>a.md</code>") && page.includes("-one") && page.includes('data-send="compare"'),
       page,
     );
-    assert.ok(!approvalPage(question, 0).text.includes("compare"));
+    assert.ok(!approvalPage(question, alone).text.includes("compare"));
   });
 
-  it("shows foreign text as text", () => {
-    const page = approvalPage(question, 2).text;
+  it("escapes text of servers and agents", () => {
+    const page = approvalPage(question, { place: 1, count: 3 }).text;
     assert.ok(!page.includes("<script>") && !page.includes("<img") && !page.includes("<b>"));
-    assert.ok(page.includes("2 more waiting") && page.includes('data-decision="allow-once"'));
+    assert.ok(page.includes("Question 1 of 3") && page.includes('data-decision="allow-once"'));
   });
 });
 

@@ -20,13 +20,13 @@ async function ask<T>(tool: string, given: object = {}): Promise<T> {
 describe("the editor's own server", () => {
   before(async () => {
     const { sidecar } = await extension();
-    await eventually("the server vscode", () => sidecar.picture.server("vscode")?.status === "connected");
+    await eventually("the server vscode", () => sidecar.state.server("vscode")?.status === "connected");
   });
 
   it("is there without a config file when the setting asks for it", async () => {
     const { sidecar } = await extension();
-    assert.equal(sidecar.picture.server("vscode")?.scope, "session");
-    assert.equal(sidecar.picture.server("vscode")?.transport, "sdk");
+    assert.equal(sidecar.state.server("vscode")?.scope, "session");
+    assert.equal(sidecar.state.server("vscode")?.transport, "sdk");
   });
 
   it("lists the files that are open", async () => {

@@ -21,11 +21,11 @@ describe("sampling", () => {
       this.skip(); // The test's model needs a newer VS Code.
     }
     const { sidecar } = await extension();
-    await eventually("everything", () => sidecar.picture.server("everything")?.status === "connected");
+    await eventually("everything", () => sidecar.state.server("everything")?.status === "connected");
     await eventually("a model", async () => (await vscode.lm.selectChatModels()).length > 0);
     const answer = call("mcp__everything__trigger-sampling-request", { prompt: "live", maxTokens: 50 });
     const question = await eventually("the question", () =>
-      sidecar.picture.approvals.find(approval => approval.server === "everything"),
+      sidecar.state.approvals.find(approval => approval.server === "everything"),
     );
     assert.match(question.title, /everything wants to use your model/);
     await sidecar.command("mcp.approval.resolve", { id: question.id, decision: "accept" });
@@ -41,7 +41,7 @@ describe("sampling", () => {
     const { sidecar } = await extension();
     const answer = call("mcp__everything__trigger-sampling-request", { prompt: "live", maxTokens: 50 });
     const question = await eventually("the question", () =>
-      sidecar.picture.approvals.find(approval => approval.server === "everything"),
+      sidecar.state.approvals.find(approval => approval.server === "everything"),
     );
     await sidecar.command("mcp.approval.resolve", { id: question.id, decision: "decline" });
     assert.equal((await answer).isError, true);

@@ -1,4 +1,4 @@
-/** The life of the sidecar in a window, and the tree that shows what it has. */
+/** The runStatus of the sidecar in a window, and the tree that shows what it has. */
 
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
@@ -7,7 +7,7 @@ import { connected, eventually, extension } from "./support";
 describe("the sidecar", () => {
   it("is started by a workspace that has a config file", async function () {
     const { sidecar, activationMs } = await extension();
-    assert.equal(sidecar.life, "running");
+    assert.equal(sidecar.runStatus, "running");
     assert.equal(sidecar.binary?.from, "environment");
     // Told, not held: how long it takes is the machine's affair.
     if (this.test) {
@@ -36,11 +36,11 @@ describe("the sidecar", () => {
     const { sidecar } = await extension();
     await connected("demo");
     const lives: string[] = [];
-    const listening = sidecar.onLife(life => lives.push(life));
+    const listening = sidecar.onRunStatus(runStatus => lives.push(runStatus));
     await vscode.commands.executeCommand("mcpSidecar.restart");
     listening.dispose();
     assert.deepEqual([...new Set(lives)], ["off", "starting", "running"]);
-    await eventually("demo again", () => sidecar.picture.server("demo")?.status === "connected");
+    await eventually("demo again", () => sidecar.state.server("demo")?.status === "connected");
   });
 
   it("takes over a save at once, and starts nothing that nobody trusted", async () => {
@@ -50,9 +50,9 @@ describe("the sidecar", () => {
     const added = vscode.Uri.joinPath(folder.uri, "mcp.local.json");
     const text = JSON.stringify({ servers: { second: { command: "mcp-sidecar", args: ["demo-server"] } } });
     await vscode.workspace.fs.writeFile(added, Buffer.from(text));
-    const second = await eventually("the new server", () => sidecar.picture.server("second"));
+    const second = await eventually("the new server", () => sidecar.state.server("second"));
     assert.deepEqual([second.status, second.needsTrust, second.pid], ["pending", true, undefined]);
     await vscode.workspace.fs.delete(added);
-    await eventually("it goes", () => !sidecar.picture.server("second"));
+    await eventually("it goes", () => !sidecar.state.server("second"));
   });
 });

@@ -44,7 +44,7 @@ export async function connected(name: string): Promise<ServerStatus> {
   const { sidecar } = await extension();
   await sidecar.command("mcp.server.trust", { server: name, trusted: true });
   return eventually(`${name} is connected`, () => {
-    const server = sidecar.picture.server(name);
+    const server = sidecar.state.server(name);
     return server?.status === "connected" ? server : undefined;
   });
 }

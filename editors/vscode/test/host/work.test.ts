@@ -16,7 +16,7 @@ async function wish(tool: string, given: object): Promise<{ question: Approval; 
   const { sidecar } = await extension();
   const answer = asAgent(tool, given);
   answer.catch(() => {}); // Looked at later.
-  const question = await eventually("the question", () => sidecar.picture.approvals.find(one => one.kind === "tool"));
+  const question = await eventually("the question", () => sidecar.state.approvals.find(one => one.kind === "tool"));
   return { question, answer };
 }
 
@@ -26,25 +26,25 @@ describe("at work", () => {
   });
 
   it("a question waits in its view, and an answer there lets the call run", async () => {
-    const { kit } = await extension();
+    const { app } = await extension();
     const { question, answer } = await wish("mcp__demo__take_note", { text: "first" });
     assert.deepEqual(
-      (await kit.approvals.getChildren()).map(one => one.id),
+      (await app.approvals.getChildren()).map(one => one.id),
       [question.id],
     );
     await vscode.commands.executeCommand("mcpSidecar.approval.allowOnce", question);
     assert.equal((await answer).isError, false);
-    assert.deepEqual(await kit.approvals.getChildren(), []);
+    assert.deepEqual(await app.approvals.getChildren(), []);
   });
 
   it("what is allowed for the session is a grant that can be taken back", async () => {
-    const { kit } = await extension();
+    const { app } = await extension();
     const { question, answer } = await wish("mcp__demo__take_note", { text: "second" });
     await vscode.commands.executeCommand("mcpSidecar.approval.allowSession", question);
     await answer;
     assert.equal((await asAgent("mcp__demo__take_note", { text: "third" })).isError, false);
     const grants: Grant[] = await eventually("the grant", async () => {
-      const found = await kit.grants.getChildren();
+      const found = await app.grants.getChildren();
       return found.length > 0 ? found : undefined;
     });
     assert.deepEqual(
@@ -58,9 +58,9 @@ describe("at work", () => {
   });
 
   it("the log tells who asked and what was decided", async () => {
-    const { kit } = await extension();
+    const { app } = await extension();
     const calls: Call[] = await eventually("the calls", async () => {
-      const found = await kit.calls.getChildren();
+      const found = await app.calls.getChildren();
       return found.some(one => !one.success) ? found : undefined;
     });
     const denied = calls.find(one => !one.success);
@@ -91,9 +91,9 @@ describe("at work", () => {
   });
 
   it("every command that the package promises is there", async () => {
-    const { kit } = await extension();
+    const { app } = await extension();
     const there = new Set(await vscode.commands.getCommands(true));
-    const promised: { command: string }[] = kit.context.extension.packageJSON.contributes.commands;
+    const promised: { command: string }[] = app.context.extension.packageJSON.contributes.commands;
     assert.deepEqual(
       promised.map(one => one.command).filter(command => !there.has(command)),
       [],

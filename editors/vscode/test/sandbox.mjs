@@ -1,4 +1,4 @@
-// A desk to test at: a copy of the example workspace, the binary, and places of its own for everything that the sidecar
+// A sandbox to test at: a copy of the example workspace, the binary, and places of its own for everything that the sidecar
 // reads and writes. Nothing of the user's own is seen or changed.
 import { spawn } from "node:child_process";
 import fs from "node:fs";
@@ -11,7 +11,7 @@ export const extension = path.resolve(path.dirname(fileURLToPath(import.meta.url
 const examples = path.resolve(extension, "../../examples/workspace");
 
 /** @param {{ servers?: object }} [wanted] servers of the user's own config, which need no trust */
-export function makeDesk({ servers } = {}) {
+export function makeSandbox({ servers } = {}) {
   const binary = prepared("MCP_SIDECAR_BINARY");
   // Short, since the path of a socket may be no longer than 107 bytes.
   const place = fs.mkdtempSync(path.join(os.tmpdir(), "mcp-vscode-"));
@@ -48,7 +48,7 @@ export function makeDesk({ servers } = {}) {
       await agent.greet(name);
       return agent;
     },
-    /** Processes that still belong to this desk, by the mark that its places leave in their environment. */
+    /** Processes that still belong to this sandbox, by the mark that its places leave in their environment. */
     processes: () => processesWith(`MCP_SIDECAR_STATE_DIR=${at("state")}`),
     async close() {
       for (const agent of agents) {
@@ -79,10 +79,10 @@ function prepared(name) {
   return value;
 }
 
-/** A window on the desk's workspace, with the extension as a user installs it: packed, the sidecar inside. */
-export function openWindow(desk, options = {}) {
-  const env = { ...desk.env, MCP_SIDECAR_BINARY: undefined };
-  return openVSCode({ workspace: desk.workspace, vsix: prepared("MCP_SIDECAR_VSIX"), env, ...options });
+/** A window on the sandbox's workspace, with the extension as a user installs it: packed, the sidecar inside. */
+export function openWindow(sandbox, options = {}) {
+  const env = { ...sandbox.env, MCP_SIDECAR_BINARY: undefined };
+  return openVSCode({ workspace: sandbox.workspace, vsix: prepared("MCP_SIDECAR_VSIX"), env, ...options });
 }
 
 /** Waits until no process is left, and says which ones were in the way. */

@@ -3,7 +3,7 @@
 import { EventEmitter } from "vscode";
 import type { Approval, Call, LogLine, Reload, ServerStatus } from "./protocol";
 
-export class Picture {
+export class WorkspaceState {
   private readonly known = new Map<string, ServerStatus>();
   private waiting: readonly Approval[] = [];
 
