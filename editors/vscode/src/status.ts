@@ -1,4 +1,4 @@
-/** The status bar item: how the servers are, and whether somebody waits for an answer. */
+/** The status bar item: how many servers are connected, and how many questions are waiting. */
 
 import { type Disposable, MarkdownString, StatusBarAlignment, type StatusBarItem, ThemeColor, window } from "vscode";
 import { plain } from "./markdown";
@@ -16,7 +16,7 @@ export interface Shown {
 const LINKS =
   "[Dashboard](command:mcpSidecar.dashboard) · [Logs](command:mcpSidecar.showLogs) · [Restart](command:mcpSidecar.restart)";
 
-/** What the item says. Pure, so that it can be tested. */
+/** The content of the item. Pure. */
 export function shown(
   runStatus: RunStatus,
   problem: string | undefined,
@@ -28,10 +28,10 @@ export function shown(
     return { text: "$(error) MCP", tooltip, background: "error", command: "mcpSidecar.showLogs" };
   }
   if (runStatus === "starting") {
-    return { text: "$(loading~spin) MCP", tooltip: "MCP Sidecar starts", command: "mcpSidecar.showLogs" };
+    return { text: "$(loading~spin) MCP", tooltip: "MCP Sidecar is starting", command: "mcpSidecar.showLogs" };
   }
   if (runStatus === "off") {
-    return { text: "$(circle-slash) MCP", tooltip: "MCP Sidecar does not run", command: "mcpSidecar.restart" };
+    return { text: "$(circle-slash) MCP", tooltip: "MCP Sidecar is not running", command: "mcpSidecar.restart" };
   }
   const connected = servers.filter(server => server.status === "connected").length;
   const counted = servers.filter(server => server.status !== "disabled").length;
@@ -44,7 +44,7 @@ export function shown(
     const waits = approvals.map(approval => `$(question) ${plain(approval.title)}`).join("\n\n");
     return {
       text: `$(bell-dot) MCP ${approvals.length} waiting`,
-      tooltip: `**${plural(approvals.length, "question")} for you**\n\n${waits}\n\n---\n\n${body}\n\n${LINKS}`,
+      tooltip: `**${plural(approvals.length, "question")} waiting for your answer**\n\n${waits}\n\n---\n\n${body}\n\n${LINKS}`,
       background: "warning",
       command: "mcpSidecar.approvals.review",
     };
@@ -83,7 +83,7 @@ function paint(item: StatusBarItem, { runStatus, problem, state }: Sidecar): voi
   const { text, tooltip, background, command } = shown(runStatus, problem, state.servers, state.approvals);
   item.text = text;
   const markdown = new MarkdownString(tooltip, true);
-  // Titles come from servers and agents: only these links do anything.
+  // Titles come from servers and agents, so only these links may run a command.
   markdown.isTrusted = { enabledCommands: ["mcpSidecar.dashboard", "mcpSidecar.showLogs", "mcpSidecar.restart"] };
   item.tooltip = markdown;
   item.backgroundColor = background ? new ThemeColor(`statusBarItem.${background}Background`) : undefined;

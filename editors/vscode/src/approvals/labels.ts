@@ -96,7 +96,10 @@ export function traits(annotations: Annotations | undefined): [text: string, moo
 const ICONS = { tool: "tools", trust: "shield", elicitation: "comment-discussion", input: "key" };
 
 export function approvalRow(approval: Approval): Row {
-  const given = approval.arguments ? JSON.stringify(approval.arguments) : "";
+  const { tool, server, requester } = approval;
+  // A title is longer than the view is wide. What differs between two rows comes first.
+  const given = Object.keys(approval.arguments ?? {}).length > 0 ? JSON.stringify(approval.arguments) : "";
+  const about = tool ? [server, requester.name, given] : [approval.diff && "changed"];
   const tooltip = [`**${plain(approval.title)}**`, plain(approval.detail)];
   if (approval.arguments) {
     tooltip.push(fenced(JSON.stringify(approval.arguments, undefined, 2), "json"));
@@ -106,8 +109,8 @@ export function approvalRow(approval: Approval): Row {
   }
   return {
     id: `approval:${approval.id}`,
-    label: approval.title,
-    description: given || (approval.diff ? "changed" : ""),
+    label: tool ?? approval.title,
+    description: about.filter(Boolean).join(" · "),
     tooltip: tooltip.join("\n\n"),
     icon: ICONS[approval.kind],
     color: "list.warningForeground",

@@ -37,7 +37,7 @@ export function trustPage({ name, file: from, config, trustDiff }: ServerStatus)
 <div class="bar"><div class="actions">
 <button class="main" data-send="answer" data-key="yes" aria-keyshortcuts="Control+Enter" data-server="${name}"
 data-definition="${JSON.stringify(config)}">Trust <kbd aria-hidden="true">Ctrl+Enter</kbd></button>
-<button data-send="close" data-key="no" aria-keyshortcuts="Control+Delete">Leave it <kbd aria-hidden="true">Ctrl+Delete</kbd></button></div></div>
+<button data-send="close" data-key="no" aria-keyshortcuts="Control+Delete">Close <kbd aria-hidden="true">Ctrl+Delete</kbd></button></div></div>
 <h2>Definition</h2><pre>${withoutHidden(JSON.stringify(config, undefined, 2))}</pre>
 ${trustDiff && html`<h2>What changed</h2>${diff(withoutHidden(trustDiff))}`}
 `;
@@ -53,7 +53,7 @@ export function gonePage(title: string): Html {
 function head({ place, count, notice }: Position): Html {
   const several = html`Question ${place} of ${count}
 <button class="link" data-send="previous">Previous</button> <button class="link" data-send="next">Next</button>`;
-  return html`<p class="place">${count > 1 ? several : "1 question"}</p>
+  return html`<p class="place">${count > 1 && several}</p>
 <p class="notice" role="status">${notice}</p>`;
 }
 
@@ -135,8 +135,8 @@ function answers(approval: Approval): Html {
   const note =
     plainNo === "deny" &&
     approval.kind === "tool" &&
-    html`<input type="text" name="note" data-enter="no" size="34" placeholder="why not? the agent reads it; Enter denies"
-aria-label="Why not? The agent reads it. Enter denies.">`;
+    html`<input type="text" name="note" data-enter="no" size="34" placeholder="Why not? The agent reads this. Enter denies."
+aria-label="Why not? The agent reads this. Enter denies.">`;
   return html`<div class="bar"><div class="actions">
 ${plainYes && html`<button class="main" data-key="yes" aria-keyshortcuts="Control+Enter" ${attributes(plainYes)}>${label(plainYes)} <kbd aria-hidden="true">Ctrl+Enter</kbd></button>`}
 ${plainNo && html`<button data-key="no" aria-keyshortcuts="Control+Delete" ${attributes(plainNo)}>${label(plainNo)} <kbd aria-hidden="true">Ctrl+Delete</kbd></button>`}

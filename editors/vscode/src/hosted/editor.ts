@@ -4,7 +4,7 @@
 import * as vscode from "vscode";
 import type { Tool } from "./server";
 
-/** Lists are cut here, and say so: an agent can ask for one file at a time. */
+/** Longer lists are truncated, and say so: an agent can ask for one file at a time. */
 const MOST_ITEMS = 500;
 const MOST_CHARACTERS = 256 * 1024;
 
@@ -158,7 +158,7 @@ function about(name: string, kind: vscode.SymbolKind, range: vscode.Range, conta
   };
 }
 
-/** The document that is meant: one that is open, or a file of the workspace. Nothing beyond is read from the disk. */
+/** An open document or a file of the workspace. Nothing else is read from the disk. */
 async function find(given: Record<string, unknown>): Promise<vscode.TextDocument> {
   if (typeof given.path !== "string") {
     const current = vscode.window.activeTextEditor?.document;

@@ -38,7 +38,7 @@ export class ListView<T extends object> implements TreeDataProvider<T>, Disposab
     return [...this.items];
   }
 
-  /** Draws the list again, once for many changes in a row. */
+  /** Redraws the list, once for several changes in a row. */
   refresh(afterMs = 0): void {
     this.timer ??= setTimeout(() => {
       this.timer = undefined;

@@ -1,4 +1,4 @@
-/** What the rows of the Servers view say. Pure. */
+/** The rows of the Servers view. Pure. */
 
 import { fenced, plain } from "../markdown";
 import type { Annotations, Level, PromptInfo, ResourceInfo, ServerStatus, ToolInfo } from "../protocol";
@@ -45,13 +45,13 @@ function serverIcon(server: ServerStatus): [icon: string, color: string] {
   }
 }
 
-/** Beside the name: what it has, or why it has nothing. */
+/** The text beside the name: what the server has, or why it has nothing. */
 export function statusText(server: ServerStatus): string {
   if (server.status === "disabled") {
-    return "switched off in its file";
+    return "disabled in its file";
   }
   if (server.needsTrust) {
-    return server.trustDiff ? "changed since you trusted it" : "waits until you trust it";
+    return server.trustDiff ? "changed since you trusted it" : "needs your trust";
   }
   switch (server.status) {
     case "connected":
@@ -59,7 +59,7 @@ export function statusText(server: ServerStatus): string {
     case "failed":
       return server.error?.split("\n", 1)[0] ?? "failed";
     case "needs-auth":
-      return "needs you to sign in";
+      return "needs sign-in";
     case "pending":
       return server.reason ?? "starting";
     case "stopped":
@@ -76,7 +76,7 @@ function counts(server: ServerStatus): string {
   return parts.filter(Boolean).join(" · ") || "connected";
 }
 
-/** `server`, then a word for each thing that can be done with it. */
+/** `server`, then a flag for each action that is possible. */
 export function serverContext(server: ServerStatus): string {
   const flags = ["server"];
   if (server.needsTrust) {
@@ -108,13 +108,13 @@ function serverTooltip(server: ServerStatus): string {
     `${server.status}${server.reason ? ` (${plain(server.reason)})` : ""} · ${server.transport} · ${server.scope}`,
   );
   if (server.latencyMs !== undefined) {
-    lines.push(`answers in ${server.latencyMs.toFixed(1)} ms · restarted ${plural(server.restarts, "time")}`);
+    lines.push(`responds in ${server.latencyMs.toFixed(1)} ms · restarted ${plural(server.restarts, "time")}`);
   }
   if (server.file) {
     lines.push(`from ${plain(server.file)}${server.line === undefined ? "" : `:${server.line + 1}`}`);
   }
   for (const hidden of server.hides) {
-    lines.push(`hides the one of scope ${hidden.scope}${hidden.file ? ` in ${plain(hidden.file)}` : ""}`);
+    lines.push(`overrides the server of scope ${hidden.scope}${hidden.file ? ` in ${plain(hidden.file)}` : ""}`);
   }
   if (server.trustDiff) {
     lines.push("changed since you trusted it:", fenced(server.trustDiff, "diff"));
@@ -125,7 +125,7 @@ function serverTooltip(server: ServerStatus): string {
   return [...lines, ...server.warnings.map(warning => `$(warning) ${plain(warning)}`)].join("\n\n");
 }
 
-/** A sentence below a server, where its own row has no room for it. */
+/** An error or warning below a server, because its own row has no room for it. */
 export function noteRow(server: string, place: number, kind: "error" | "warning", text: string): Row {
   const color = kind === "error" ? RED : YELLOW;
   return {
@@ -161,8 +161,8 @@ const LEVEL_ICONS: Record<Level, [icon: string, color: string]> = {
 };
 
 export const LEVEL_WORDS: Record<Level, string> = {
-  disable: "hidden from everybody",
-  deny: "refused",
+  disable: "hidden from all agents",
+  deny: "denied",
   "require-approval": "asks each time",
   "allow-once": "first call allowed, then asks",
   "allow-session": "allowed for this session",
@@ -185,10 +185,10 @@ export function toolRow(tool: ToolInfo): Row {
   };
 }
 
-/** What a tool says of itself, in a word or two. */
+/** What a tool declares about itself, in a word or two. */
 export function annotationText(annotations: Annotations): string {
   if (annotations.readOnly) {
-    return "reads only";
+    return "read-only";
   }
   return annotations.destructive ? "destructive" : "";
 }
@@ -203,7 +203,7 @@ function toolTooltip(tool: ToolInfo): string {
     `**${plain(tool.title ?? tool.tool)}**`,
     plain(tool.description),
     fields.join("\n"),
-    `${LEVEL_WORDS[tool.level]} (\`${tool.level}\`), says ${plain(tool.source)}`,
+    `${LEVEL_WORDS[tool.level]} (\`${tool.level}\`), decided by: ${plain(tool.source)}`,
   ]
     .filter(Boolean)
     .join("\n\n");

@@ -1,15 +1,15 @@
-/** The runStatus of the sidecar in a window, and the tree that shows what it has. */
+/** Start and restart of the sidecar in a window, and the tree of its servers. */
 
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { connected, eventually, extension } from "./support";
 
 describe("the sidecar", () => {
-  it("is started by a workspace that has a config file", async function () {
+  it("starts in a workspace that has a config file", async function () {
     const { sidecar, activationMs } = await extension();
     assert.equal(sidecar.runStatus, "running");
     assert.equal(sidecar.binary?.from, "environment");
-    // Told, not held: how long it takes is the machine's affair.
+    // Reported, not checked: the time depends on the machine.
     if (this.test) {
       this.test.title += ` [activation ${activationMs.toFixed(1)} ms]`;
     }
@@ -32,7 +32,7 @@ describe("the sidecar", () => {
     assert.ok(labels.includes("echo: allow-session · reads only"), labels.join("\n"));
   });
 
-  it("can be restarted, and the servers come back", async () => {
+  it("restarts, and its servers start again", async () => {
     const { sidecar } = await extension();
     await connected("demo");
     const lives: string[] = [];
@@ -43,7 +43,7 @@ describe("the sidecar", () => {
     await eventually("demo again", () => sidecar.state.server("demo")?.status === "connected");
   });
 
-  it("takes over a save at once, and starts nothing that nobody trusted", async () => {
+  it("applies a saved file at once, and starts no server that is not trusted", async () => {
     const { sidecar } = await extension();
     const folder = vscode.workspace.workspaceFolders?.[0];
     assert.ok(folder);

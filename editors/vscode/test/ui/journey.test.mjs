@@ -21,7 +21,7 @@ const step = steps(() => vs);
 step("a server of the project does not start until the user has seen and trusted its definition", async () => {
   await vs.status("MCP 1 waiting");
   await vs.view("MCP Sidecar");
-  await vs.treeItem("waits until you trust it").waitFor();
+  await vs.treeItem("needs your trust").waitFor();
   await vs.status("MCP 1 waiting").then(item => item.click());
   const page = await vs.webviewWith("demo-server");
   await press(page, "Trust");

@@ -36,7 +36,7 @@ test("in restricted mode, Trust explains why the server does not start and offer
 test("after the workspace is trusted, each definition is asked about, and still nothing runs unasked", async () => {
   await vs.trustWorkspace();
   await vs.status("MCP 1 waiting");
-  await vs.treeItem("waits until you trust it").waitFor();
+  await vs.treeItem("needs your trust").waitFor();
   assert.deepEqual(demoServers(), []);
 });
 
