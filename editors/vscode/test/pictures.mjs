@@ -1,19 +1,19 @@
-// Pictures of each view for the documentation, made in one window in the order of the list below.
+// Takes the pictures for the documentation, in one window, in the order of the scenes below.
 import fs from "node:fs";
 import path from "node:path";
 import { extension, filesystem, makeSandbox, openWindow } from "./sandbox.mjs";
 
 const out = path.resolve(extension, "../../docs/pictures");
 
-/** Each scene leaves the window as the next one can use it. */
+/** Each scene starts where the one before it ends. */
 const scenes = {
   async trust({ vs }) {
     await vs.status("waiting").then(item => item.click());
-    await (await vs.webviewWith("Trust demo")).locator("body.live").waitFor();
+    await (await vs.webviewWith("Do not trust")).locator("body.live").waitFor();
   },
 
   async servers({ vs, press }) {
-    await press("Trust demo", "Trust");
+    await press("Do not trust", "Trust");
     await vs.treeItem("9 tools").waitFor();
     await vs.openFile("mcp.json");
     await vs.lens("9 tools").waitFor();
@@ -22,17 +22,18 @@ const scenes = {
   },
 
   async form({ vs }) {
-    await vs.command("MCP Sidecar: Call Tool…");
+    await vs.command("MCP Sidecar: Run Tool…");
     await vs.page.locator(".quick-input-widget input.input").fill("roll_dice");
     await vs.pick("roll_dice");
-    await vs.page.locator(".quick-input-list").getByText("Run roll_dice").waitFor();
+    await vs.page.locator(".quick-input-list").getByText("Run `roll_dice`").waitFor();
   },
 
   async result({ vs }) {
     await vs.page.keyboard.press("Escape");
-    await vs.command("MCP Sidecar: Call Tool…");
+    await vs.command("MCP Sidecar: Run Tool…");
     await vs.page.locator(".quick-input-widget input.input").fill("picture");
     await vs.pick("picture");
+    await vs.pick("Run `picture`");
     await vs.webviewWith("Run again…");
   },
 
@@ -72,7 +73,7 @@ const scenes = {
   },
 };
 
-/** @param {string[]} names of scenes to keep pictures of; all, when there are none */
+/** @param {string[]} names of the scenes to keep; all by default */
 export async function makePictures(names) {
   const unknown = names.filter(name => !(name in scenes));
   if (unknown.length > 0) {

@@ -1,5 +1,5 @@
-// node test/run.mjs [host|ui|pictures] [WORDS]...: the tests in the real extension host, then those that look at the
-// window. With WORDS only tests whose name contains them. `scripts/test-vscode` prepares what this needs.
+// node test/run.mjs [host|ui|pictures] [WORDS]...: runs the tests in the extension host, then those in the window. With
+// WORDS, only tests whose name contains them. Use `scripts/test-vscode`, which prepares everything.
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -26,7 +26,7 @@ if (only !== "host") {
 }
 process.exitCode = failed ? 1 : 0;
 
-/** One window for all of them, since it is the start that takes its time. */
+/** One window for all of them, because starting it is slow. */
 async function hostTests() {
   const outdir = path.join(extension, "out/test/host");
   fs.rmSync(outdir, { recursive: true, force: true });
@@ -49,7 +49,7 @@ async function hostTests() {
       tests: fs.readdirSync(outdir).map(name => path.join(outdir, name)),
       env: sandbox.env,
       settings: { "mcpSidecar.editorServer": true, "mcpSidecar.sampling": true },
-      // VS Code asks whether we may use the model of another extension.
+      // VS Code asks whether the extension may use a model of another extension.
       press: "Allow",
       timeout: 120_000,
       limit: 600_000,

@@ -54,7 +54,8 @@ export class ApprovalPanel implements Disposable {
   open(id?: string, options?: { focus?: boolean }): void {
     const approval = id ? this.sidecar.state.approval(id) : this.sidecar.state.approvals[0];
     if (!approval) {
-      window.setStatusBarMessage("$(check) Nothing is waiting for your answer", 3_000);
+      const gone = "That question was answered elsewhere, or it is no longer asked";
+      window.setStatusBarMessage(`$(check) ${id ? gone : "Nothing is waiting for your answer"}`, 5_000);
       return;
     }
     this.forget();

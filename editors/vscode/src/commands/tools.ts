@@ -84,7 +84,7 @@ function caution(app: App, tool: ToolInfo) {
   const explain = () => app.results.tool(tool);
   const [effect] = traits(tool.annotations)[0] ?? [""];
   const detail = tool.description.split("\n", 1)[0] ?? "";
-  return tool.annotations.readOnly ? {} : { caution: { label: `This tool ${effect}`, detail, explain } };
+  return tool.annotations.readOnly ? {} : { caution: { label: `This tool ${effect} data`, detail, explain } };
 }
 
 /**

@@ -56,7 +56,7 @@ function levelTable({ servers, tools }: DashboardData): Html {
   return html`<h2>Policy</h2>
 <div class="actions"><label>Set ticked tools to <select name="level">${levels("require-approval")}</select></label>
 <select name="scope"><option value="session">for this session</option><option value="file">in the server's file</option></select>
-<button class="main" data-send="bulk" data-count="ticked">Set <span class="count">0</span></button>
+<button class="main" data-send="bulk" data-count="ticked">Apply to <span class="count">0</span> ticked</button>
 <button data-send="levels" data-count="changed">Save changed levels (<span class="count">0</span>)</button><span class="spread"></span><button data-send="refresh">Refresh</button></div>
 <table><thead><tr><th></th><th>Tool</th><th>Declares</th><th>Level</th><th>Decided by</th></tr></thead>
 <tbody>${named.map(name => group(name, tools))}</tbody></table>`;

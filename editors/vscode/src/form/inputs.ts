@@ -49,7 +49,7 @@ async function review(request: FormRequest, all: readonly Field[], values: Value
   for (let problem = request.problem; ; problem = undefined) {
     const chosen = await window.showQuickPick(lines(request, all, values, problem), {
       title: request.title,
-      placeHolder: `Choose “${request.verb}”, or a field to change it`,
+      placeHolder: `Choose “${request.verb}”${all.length > 0 ? ", or a field to change it" : ""}`,
       ignoreFocusOut: true,
       matchOnDescription: true,
     });
@@ -98,7 +98,7 @@ function lines(request: FormRequest, all: readonly Field[], values: Values, prob
   };
   return [
     ...head,
-    { label: all.length > 0 ? "Arguments" : "No arguments", kind: QuickPickItemKind.Separator },
+    { label: "Arguments", kind: QuickPickItemKind.Separator },
     ...all.map(line),
     ...extra.map(name => ({ label: `$(edit) ${name}`, description: oneLine(show(values[name])) })),
     ...(all.length > 0 ? [{ label: "$(json) Edit as JSON…", run: "json" as const }] : []),

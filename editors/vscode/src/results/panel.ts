@@ -78,6 +78,7 @@ export class Results implements Disposable {
       await commands.executeCommand("mcpSidecar.tool.call", { tool });
     } else if (send === "level") {
       await commands.executeCommand("mcpSidecar.tool.setLevel", { tool });
+      await commands.executeCommand("mcpSidecar.tool.show", { tool });
     } else if (send === "explain") {
       await commands.executeCommand("mcpSidecar.tool.explain", { tool });
     } else if (send === "prompt" && this.prompted) {

@@ -52,8 +52,8 @@ describe("a form from a schema", () => {
     const [, size, , , , more] = fields(schema);
     assert.ok(size && more);
     assert.deepEqual(parse(size, "3"), { value: 3 });
-    assert.deepEqual(parse(size, "3.5"), { problem: "a whole number, please" });
-    assert.deepEqual(parse(size, " "), { problem: "a whole number, please" });
+    assert.deepEqual(parse(size, "3.5"), { problem: "Enter a whole number." });
+    assert.deepEqual(parse(size, " "), { problem: "Enter a whole number." });
     assert.deepEqual(parse(more, '{"a":1}'), { value: { a: 1 } });
     assert.ok("problem" in parse(more, "{"));
   });

@@ -29,7 +29,7 @@ describe("the sidecar", () => {
     const tools = (await servers.getChildren(groups[0])).map(node => servers.getTreeItem(node));
     const labels = tools.map(item => `${item.label}: ${item.description}`);
     assert.ok(labels.includes("take_note: require-approval"), labels.join("\n"));
-    assert.ok(labels.includes("echo: allow-session · reads only"), labels.join("\n"));
+    assert.ok(labels.includes("echo: allow-session · read-only"), labels.join("\n"));
   });
 
   it("restarts, and its servers start again", async () => {

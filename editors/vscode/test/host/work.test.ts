@@ -37,6 +37,21 @@ describe("everyday work", () => {
     assert.deepEqual(await app.approvals.getChildren(), []);
   });
 
+  it("an answer without a question, as a key binding gives it, allows nothing", async () => {
+    const { sidecar } = await extension();
+    const { question, answer } = await pending("mcp__demo__take_note", { text: "unseen" });
+    for (const name of ["allowOnce", "allowSession", "allowProject", "allowAlways", "disable", "deny"]) {
+      await vscode.commands.executeCommand(`mcpSidecar.approval.${name}`);
+      assert.deepEqual(
+        sidecar.state.approvals.map(one => one.id),
+        [question.id],
+        name,
+      );
+    }
+    await vscode.commands.executeCommand("mcpSidecar.approval.deny", question);
+    await assert.rejects(answer, { message: /denied/ });
+  });
+
   it("a tool that is allowed for the session is a grant that can be taken back", async () => {
     const { app } = await extension();
     const { question, answer } = await pending("mcp__demo__take_note", { text: "second" });

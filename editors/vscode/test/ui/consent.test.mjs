@@ -143,7 +143,13 @@ step("a note that is half typed stays when another question arrives", async () =
   await page.getByText("Question 1 of 2").waitFor();
   await vs.page.keyboard.type("still needed");
   assert.equal(await page.getByPlaceholder("why not").inputValue(), "it is still needed");
-  await vs.page.keyboard.press("Enter");
+  // VS Code throws the page away while another tab covers it.
+  await vs.openFile("notes.md");
+  await vs.page.locator(".tab", { hasText: "Approval" }).click();
+  const again = await vs.webviewWith("noted.txt");
+  await again.locator("body.live").waitFor();
+  assert.equal(await again.getByPlaceholder("why not").inputValue(), "it is still needed");
+  await again.getByPlaceholder("why not").press("Enter");
   assert.match(await noted, /it is still needed/);
   await press(await vs.webviewWith("other.txt"), "Deny");
   assert.match(await other, /denied/);
@@ -170,6 +176,55 @@ step("several questions are one notification, which offers to review them and no
   for (const call of calls) {
     assert.match(await call, /denied/);
   }
+});
+
+step("a double click on Allow once answers one question", async () => {
+  const calls = [write("one.txt"), write("two.txt")];
+  await vs.status("MCP 2 waiting").then(item => item.click());
+  const page = await vs.webviewWith("Question 1 of 2");
+  await page.locator("body.live").waitFor();
+  await page.getByRole("button", { name: "Allow once", exact: true }).dblclick();
+  const next = await vs.webviewWith("This is another question");
+  await next.locator("body.live").waitFor();
+  await vs.status("MCP 1 waiting");
+  assert.deepEqual([exists("one.txt"), exists("two.txt")].sort(), [false, true]);
+  await press(next, "Deny");
+  await Promise.all(calls);
+});
+
+step("a question that is gone is replaced visibly, and the last one leaves a note", async () => {
+  const other = await sandbox.agent("claude-code");
+  settled(other.call("notes__take_note", { text: "from another agent" }));
+  await vs.status("MCP 1 waiting").then(item => item.click());
+  const page = await vs.webviewWith("from another agent");
+  const waiting = write("waiting.txt");
+  await page.getByText("Question 1 of 2").waitFor();
+  other.close();
+  await page.getByText("This is another question").waitFor();
+  await heading(page, "write_file");
+  agent.close();
+  await page.getByText("Nothing is waiting for your answer").waitFor();
+  await waiting;
+  assert.equal(exists("waiting.txt"), false);
+  agent = await sandbox.agent("codex");
+});
+
+step("a page that opens by itself does not take the keys that are typed in the editor", async () => {
+  await vs.command("View: Close All Editors");
+  fs.mkdirSync(sandbox.file(".vscode"), { recursive: true });
+  fs.writeFileSync(sandbox.file(".vscode/settings.json"), '{ "mcpSidecar.approvals.attention": "page" }');
+  await vs.openFile("notes.md");
+  await vs.page.keyboard.press("Control+End");
+  await vs.page.keyboard.type("before ");
+  const call = write("typed.txt");
+  const page = await vs.webviewWith("typed.txt");
+  await page.locator("body.live").waitFor();
+  await vs.page.keyboard.press("Control+Enter");
+  await vs.status("MCP 1 waiting");
+  assert.equal(exists("typed.txt"), false);
+  await press(page, "Deny");
+  assert.match(await call, /denied/);
+  fs.writeFileSync(sandbox.file(".vscode/settings.json"), "{}");
 });
 
 step("a lasting answer is confirmed with the way to take it back", async () => {
