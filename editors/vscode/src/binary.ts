@@ -1,4 +1,4 @@
-/** Finds the sidecar's program and makes sure that it is one that this extension can talk to. */
+/** Finds the `mcp-sidecar` program and checks that this extension supports its version. */
 
 import { execFile } from "node:child_process";
 import { constants } from "node:fs";
@@ -6,7 +6,7 @@ import { access } from "node:fs/promises";
 import { homedir } from "node:os";
 import * as path from "node:path";
 
-/** The oldest sidecar that speaks as this extension does. */
+/** The oldest supported version of the sidecar. */
 export const OLDEST = "0.1.0";
 
 export interface Binary {
@@ -24,16 +24,16 @@ export interface Places {
 }
 
 const PROGRAM = process.platform === "win32" ? "mcp-sidecar.exe" : "mcp-sidecar";
-/** A program that says its version takes milliseconds; one that is none of ours may never end. */
+/** Printing the version takes milliseconds; another program may never exit. */
 const PATIENCE_MS = 10_000;
 
-/** The first program that there is: named by the setting, by the environment, in the package, in `PATH`. */
+/** The first program found: from the setting, the environment, this package, `PATH`. */
 export async function find(places: Places): Promise<Binary> {
   const setting = places.setting?.trim();
   if (setting) {
     const named = expand(setting);
     if (!(await executable(named))) {
-      throw new Error(`${named}, which the setting mcpSidecar.server.path names, is not a program that can be run`);
+      throw new Error(`cannot run ${named}, the program in the setting mcpSidecar.server.path`);
     }
     return check(named, "setting");
   }
@@ -47,13 +47,13 @@ export async function find(places: Places): Promise<Binary> {
   }
   for (const folder of (places.environment.PATH ?? "").split(path.delimiter)) {
     const candidate = path.join(folder, PROGRAM);
-    // A relative entry would mean the workspace, which anybody may have filled.
+    // A relative entry would mean the workspace, whose files may come from anyone.
     if (path.isAbsolute(folder) && (await executable(candidate))) {
       return check(candidate, "PATH");
     }
   }
   throw new Error(
-    "the program mcp-sidecar was not found: it is not part of this package and not in PATH; the setting mcpSidecar.server.path can name it",
+    "cannot find the program mcp-sidecar in this package or in PATH; set mcpSidecar.server.path to its path",
   );
 }
 
@@ -76,7 +76,7 @@ function ask(program: string): Promise<string> {
     execFile(program, ["--version"], { timeout: PATIENCE_MS }, (error, stdout) => {
       if (error) {
         const why = error.killed ? `it did not answer within ${PATIENCE_MS / 1000} s` : error.message.split("\n")[0];
-        reject(new Error(`${program} could not be asked for its version: ${why}`));
+        reject(new Error(`${program} did not print its version: ${why}`));
       } else {
         resolve(stdout.trim());
       }

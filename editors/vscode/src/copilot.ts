@@ -1,34 +1,34 @@
 /**
- * The workspace's servers for Copilot and other chats of VS Code, as one MCP server: `mcp-sidecar connect`. What VS Code
- * starts by itself, because it reads the same file, does not come a second time; and VS Code asks before each call that is
- * more than a look, so the sidecar does not ask again.
+ * The servers of the workspace for Copilot and other chats in VS Code, as one MCP server: `mcp-sidecar connect`. Servers
+ * that VS Code starts itself, because it reads the same file, are left out. VS Code asks before each call that is not
+ * read-only, so the sidecar does not ask again.
  */
 
 import { commands, type Disposable, EventEmitter, lm, McpStdioServerDefinition, window, workspace } from "vscode";
-import { type Kit, register } from "./commands/kit";
+import { type App, register } from "./commands/app";
 import { isSharedFile } from "./files";
 import type { ServerStatus } from "./protocol";
 
 export type Share = "off" | "others" | "all";
 
 const PROVIDER = "mcpSidecar";
-/** VS Code names tools by it and cuts it at 13 characters, so it is short. */
+/** Part of the names of tools; VS Code truncates it to 13 characters. */
 const LABEL = "mcp-sidecar";
-/** What approvals and the call log call it. */
+/** The name in approvals and in the call log. */
 const NAME = "VS Code";
 
-/** How often, and how long after one another, VS Code is asked to start the endpoint. */
+/** How often, and at which interval, VS Code is asked to start the endpoint. */
 const TRIES = 10;
 const TRY_MS = 1_500;
 
 export interface Sharing {
-  /** What VS Code gets through us. */
+  /** Servers that VS Code gets through the sidecar. */
   offered: string[];
-  /** What it has already. */
+  /** Servers that it has already. */
   without: string[];
 }
 
-/** Which servers VS Code should get through us. Pure. */
+/** Which servers VS Code should get through the sidecar. Pure. */
 export function sharing(share: Share, servers: readonly ServerStatus[]): Sharing {
   const known = (server: ServerStatus) => share === "others" && isSharedFile(server.file ?? "");
   const usable = servers.filter(server => share !== "off" && server.status === "connected" && server.enabled);
@@ -38,34 +38,34 @@ export function sharing(share: Share, servers: readonly ServerStatus[]): Sharing
   };
 }
 
-/** The command line of the endpoint. It names the folder: not every VS Code starts a server where it is told to. */
+/** The arguments of the endpoint. They name the folder, because not every version of VS Code applies `cwd`. */
 export function connectArguments(folder: string, without: readonly string[]): string[] {
   const left = without.flatMap(server => ["--without", server]);
   return ["connect", "--workspace", folder, "--name", NAME, ...left];
 }
 
-export function copilot(kit: Kit): Disposable[] {
-  const { sidecar } = kit;
+export function copilot(app: App): Disposable[] {
+  const { sidecar } = app;
   const changed = new EventEmitter<void>();
   const now = () => {
     const share = workspace.getConfiguration("mcpSidecar").get<Share>("copilot.servers") ?? "others";
-    return sharing(share, sidecar.picture.servers);
+    return sharing(share, sidecar.state.servers);
   };
-  /** VS Code asks for the tools again when the version is another one. */
+  /** VS Code lists the tools again when the version changes. */
   const version = ({ offered, without }: Sharing) => `${offered.join()} without ${without.join()}`;
-  let told = version({ offered: [], without: [] });
-  const tell = () => {
+  let announced = version({ offered: [], without: [] });
+  const announce = () => {
     const newest = version(now());
-    if (newest !== told) {
-      told = newest;
+    if (newest !== announced) {
+      announced = newest;
       changed.fire();
     }
   };
-  register(kit, "mcpSidecar.copilot.start", start);
+  register(app, "mcpSidecar.copilot.start", start);
   return [
     changed,
-    sidecar.picture.onServers(tell),
-    workspace.onDidChangeConfiguration(event => event.affectsConfiguration("mcpSidecar.copilot") && tell()),
+    sidecar.state.onServers(announce),
+    workspace.onDidChangeConfiguration(event => event.affectsConfiguration("mcpSidecar.copilot") && announce()),
     lm.registerMcpServerDefinitionProvider(PROVIDER, {
       onDidChangeMcpServerDefinitions: changed.event,
       provideMcpServerDefinitions: () => {
@@ -75,7 +75,7 @@ export function copilot(kit: Kit): Disposable[] {
           return [];
         }
         const args = connectArguments(folder.uri.fsPath, what.without);
-        // The sidecar believes that VS Code asks only where VS Code can show that it is VS Code.
+        // The ticket proves to the sidecar that VS Code asks about the calls of this agent.
         const env = sidecar.ticket ? { MCP_SIDECAR_TICKET: sidecar.ticket } : {};
         const definition = new McpStdioServerDefinition(LABEL, sidecar.binary.path, args, env, version(what));
         definition.cwd = folder.uri;
@@ -85,15 +85,15 @@ export function copilot(kit: Kit): Disposable[] {
   ];
 }
 
-/** VS Code starts a server with the first message of a chat; this does it at once. */
+/** VS Code starts a server with the first message of a chat; this starts it now. */
 async function start(): Promise<void> {
   const command = "workbench.mcp.startServer";
   if (!(await commands.getCommands(true)).includes(command)) {
-    window.showInformationMessage("It starts with the first message of a chat.");
+    window.showInformationMessage("The endpoint starts with the first message of a chat.");
     return;
   }
   const there = () => lm.tools.some(tool => tool.name.startsWith(`mcp_${LABEL}_`));
-  // VS Code passes over what it does not know yet, without a word, and takes its time to ask what there is.
+  // VS Code silently ignores a server that it has not discovered yet, so try again.
   for (let time = 0; time < TRIES && !there(); time++) {
     await commands.executeCommand(command, `mcp-sidecar.mcp-sidecar/${LABEL}`);
     await new Promise(resolve => setTimeout(resolve, TRY_MS));

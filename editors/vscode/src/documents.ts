@@ -1,4 +1,4 @@
-/** Read-only documents that are made here: texts to look at, logs that grow, files as they would become. */
+/** Read-only documents: texts, server logs, and files as a call would change them. */
 
 import { type Disposable, EventEmitter, languages, type TextDocumentShowOptions, Uri, window, workspace } from "vscode";
 import type { LogLine } from "./protocol";
@@ -6,16 +6,16 @@ import type { Sidecar } from "./sidecar";
 
 const TEXT = "mcp-text";
 const LOG = "mcp-log";
-/** So many texts are kept; the oldest go first. */
+/** How many texts are kept; the oldest are removed first. */
 const KEPT = 50;
 const LINES = 1_000;
-/** A server that writes a lot is drawn this often. */
+/** A log is redrawn at most this often. */
 const DRAW_MS = 200;
 
 const texts = new Map<string, string>();
 let count = 0;
 
-/** Opens a text as a read-only document. `name` with its ending chooses the language, unless `language` does. */
+/** Opens a text as a read-only document. The extension of `name` chooses the language, unless `language` is given. */
 export async function showText(name: string, text: string, options: Shown = {}): Promise<void> {
   const document = await workspace.openTextDocument(textUri(name, text));
   if (options.language) {
@@ -39,7 +39,7 @@ export function textUri(name: string, text: string): Uri {
   return uri;
 }
 
-/** Opens the log of a server, which goes on as the server does. */
+/** Opens the log of a server, which is updated while the server runs. */
 export async function showLog(server: string): Promise<void> {
   const document = await workspace.openTextDocument(logUri(server));
   await languages.setTextDocumentLanguage(document, "log");
@@ -54,13 +54,13 @@ function logUri(server: string): Uri {
 
 export function logText(lines: readonly LogLine[]): string {
   const line = ({ time, source, level, text }: LogLine) => `${time} [${level}] ${source}: ${text}`;
-  return lines.length > 0 ? `${lines.map(line).join("\n")}\n` : "nothing has been logged yet\n";
+  return lines.length > 0 ? `${lines.map(line).join("\n")}\n` : "The log is empty.\n";
 }
 
 export function registerDocuments(sidecar: Sidecar): Disposable[] {
   const changed = new EventEmitter<Uri>();
   const waiting = new Map<string, NodeJS.Timeout>();
-  const log = sidecar.picture.onLog(({ server }) => {
+  const log = sidecar.state.onLog(({ server }) => {
     const uri = logUri(server);
     const shown = workspace.textDocuments.some(document => document.uri.toString() === uri.toString());
     if (shown && !waiting.has(server)) {
@@ -80,7 +80,7 @@ export function registerDocuments(sidecar: Sidecar): Disposable[] {
     changed,
     log,
     workspace.registerTextDocumentContentProvider(TEXT, {
-      provideTextDocumentContent: uri => texts.get(uri.toString()) ?? "this text is no longer kept",
+      provideTextDocumentContent: uri => texts.get(uri.toString()) ?? "This text is no longer available.",
     }),
     workspace.registerTextDocumentContentProvider(LOG, {
       onDidChange: changed.event,

@@ -1,10 +1,11 @@
-/** Where the extension begins: puts the parts together. Each part says in its first line what it is for. */
+/** The entry point: puts the parts together. The first line of each part says what it is for. */
 
 import { commands, type ExtensionContext, window, workspace } from "vscode";
-import { Desk } from "./approvals/desk";
-import { approvalRow } from "./approvals/words";
+import { Attention } from "./approvals/attention";
+import { approvalRow } from "./approvals/labels";
+import { ApprovalPanel } from "./approvals/panel";
+import type { App, CallFilter } from "./commands/app";
 import { fileCommands } from "./commands/files";
-import type { CallFilter, Kit } from "./commands/kit";
 import { policyCommands } from "./commands/policy";
 import { questionCommands } from "./commands/questions";
 import { serverCommands } from "./commands/servers";
@@ -12,30 +13,31 @@ import { toolCommands } from "./commands/tools";
 import { copilot } from "./copilot";
 import { dashboard } from "./dashboard/panel";
 import { registerDocuments } from "./documents";
+import { showError } from "./errors";
 import { hasConfig, isConfigFile } from "./files";
 import { registerHosted } from "./hosted";
 import type { Call, Grant } from "./protocol";
 import { registerResources } from "./resources";
 import { Results } from "./results/panel";
 import { registerSampling } from "./sampling";
-import { complain } from "./say";
 import { Sidecar } from "./sidecar";
 import { statusBar } from "./status";
+import { plural } from "./text";
 import { callRow, grantRow } from "./views/callRows";
 import { ListView } from "./views/list";
 import { ServersView } from "./views/servers";
 
-/** So many calls of the log are shown. */
+/** How many calls of the log are shown. */
 const CALLS = 200;
-/** Calls come in bursts; their list is drawn this often. */
+/** Calls come in bursts; their list is redrawn at most this often. */
 const DRAW_MS = 250;
 
-/** For tests, and for extensions that want to call a tool. */
+/** For tests, and for extensions that call tools. */
 export interface Api {
   sidecar: Sidecar;
   servers: ServersView;
-  kit: Kit;
-  /** Settles when the first start has, well or not. */
+  app: App;
+  /** Settles after the first start, whether it succeeded or not. */
   ready: Promise<unknown>;
   activationMs: number;
 }
@@ -44,13 +46,13 @@ export function activate(context: ExtensionContext): Api {
   try {
     return start(context);
   } catch (error) {
-    // VS Code itself says nothing when an extension does not come up.
+    // VS Code itself shows nothing when an extension fails to activate.
     window.showErrorMessage(`MCP Sidecar could not be activated: ${error instanceof Error ? error.message : error}`);
     throw error;
   }
 }
 
-/** VS Code waits a moment for this, so that the sidecar can say goodbye. */
+/** VS Code waits a moment for this, so that the sidecar can shut down. */
 export function deactivate(): Promise<void> | undefined {
   return running?.stop();
 }
@@ -64,51 +66,60 @@ function start(context: ExtensionContext): Api {
   running = sidecar;
   registerHosted(context, sidecar);
   registerSampling(sidecar);
-  const kit = makeKit(context, sidecar);
-  context.subscriptions.push(log, sidecar, kit.desk, kit.results, kit.servers, kit.approvals, kit.calls, kit.grants);
+  const app = makeApp(context, sidecar);
+  context.subscriptions.push(
+    log,
+    sidecar,
+    app.approvalPanel,
+    new Attention(sidecar, app.approvalPanel),
+    app.results,
+    app.servers,
+    app.approvals,
+    app.calls,
+    app.grants,
+  );
   context.subscriptions.push(...statusBar(sidecar), ...registerDocuments(sidecar), ...registerResources(sidecar));
   for (const add of [serverCommands, fileCommands, toolCommands, policyCommands, questionCommands]) {
-    add(kit);
+    add(app);
   }
-  context.subscriptions.push(...dashboard(kit), ...copilot(kit), ...ownCommands(sidecar), ...following(sidecar, kit));
-  // Not awaited: how long the sidecar takes to start is not how long we take to activate.
-  const ready = startIfWanted(sidecar).catch(error => complain(error, sidecar));
+  context.subscriptions.push(...dashboard(app), ...copilot(app), ...ownCommands(sidecar), ...following(sidecar, app));
+  // Not awaited: activation does not wait for the sidecar.
+  const ready = startIfConfigured(sidecar).catch(error => showError(error, sidecar));
   const activationMs = performance.now() - began;
   log.info(`activated in ${activationMs.toFixed(1)} ms`);
-  return { sidecar, servers: kit.servers, kit, ready, activationMs };
+  return { sidecar, servers: app.servers, app, ready, activationMs };
 }
 
-/** A folder without servers costs nothing but this look. */
-async function startIfWanted(sidecar: Sidecar): Promise<void> {
+/** A folder without config files costs no more than this check. */
+async function startIfConfigured(sidecar: Sidecar): Promise<void> {
   const folders = (workspace.workspaceFolders ?? []).map(folder => folder.uri.fsPath);
   if (await hasConfig(folders, process.env)) {
     await sidecar.start();
   }
 }
 
-function makeKit(context: ExtensionContext, sidecar: Sidecar): Kit {
+function makeApp(context: ExtensionContext, sidecar: Sidecar): App {
   const list =
     <T>(command: string, params: object, key: string) =>
     async () =>
-      sidecar.life === "running" ? ((await sidecar.command<Record<string, T[]>>(command, params))[key] ?? []) : [];
-  const many = { canSelectMany: true };
+      sidecar.runStatus === "running" ? ((await sidecar.command<Record<string, T[]>>(command, params))[key] ?? []) : [];
   const filter: CallFilter = {};
   const calls = () => list<Call>("mcp.calls", { limit: CALLS, ...filter }, "calls")();
   return {
     context,
     sidecar,
-    desk: new Desk(sidecar, context.extensionUri),
+    approvalPanel: new ApprovalPanel(sidecar, context.extensionUri),
     results: new Results(context.extensionUri),
     servers: new ServersView(sidecar),
-    approvals: new ListView("mcpSidecar.approvals", () => sidecar.picture.approvals, approvalRow, many),
+    approvals: new ListView("mcpSidecar.approvals", () => sidecar.state.approvals, approvalRow),
     calls: new ListView("mcpSidecar.calls", calls, callRow),
     filter,
-    grants: new ListView("mcpSidecar.grants", list<Grant>("mcp.grants", {}, "grants"), grantRow, many),
+    grants: new ListView("mcpSidecar.grants", list<Grant>("mcp.grants", {}, "grants"), grantRow),
   };
 }
 
 function ownCommands(sidecar: Sidecar) {
-  const again = () => sidecar.restart().catch(error => complain(error, sidecar));
+  const again = () => sidecar.restart().catch(error => showError(error, sidecar));
   return [
     commands.registerCommand("mcpSidecar.restart", again),
     commands.registerCommand("mcpSidecar.stop", () => sidecar.stop()),
@@ -116,15 +127,15 @@ function ownCommands(sidecar: Sidecar) {
   ];
 }
 
-/** Keeps views and sidecar in step with what happens. */
-function following(sidecar: Sidecar, { approvals, calls, grants }: Kit) {
+/** Keeps the views and the sidecar up to date. */
+function following(sidecar: Sidecar, { approvals, calls, grants }: App) {
   const lists = () => {
     calls.refresh();
     grants.refresh();
   };
   const begin = (path: string) => {
-    if (isConfigFile(path) && sidecar.life === "off") {
-      sidecar.start().catch(error => complain(error, sidecar));
+    if (isConfigFile(path) && sidecar.runStatus === "off") {
+      sidecar.start().catch(error => showError(error, sidecar));
     }
   };
   const first = workspace.createFileSystemWatcher("**/{mcp,.mcp,mcp.local}.json", false, true, true);
@@ -132,22 +143,23 @@ function following(sidecar: Sidecar, { approvals, calls, grants }: Kit) {
     first,
     first.onDidCreate(uri => begin(uri.path)),
     workspace.onDidOpenTextDocument(document => begin(document.uri.path)),
-    sidecar.onLife(life => {
-      void commands.executeCommand("setContext", "mcpSidecar.life", life);
+    sidecar.onRunStatus(runStatus => {
+      void commands.executeCommand("setContext", "mcpSidecar.runStatus", runStatus);
       lists();
     }),
-    sidecar.picture.onApprovals(() => {
-      const { length } = sidecar.picture.approvals;
+    sidecar.state.onApprovals(() => {
+      const { length } = sidecar.state.approvals;
       approvals.refresh();
       void commands.executeCommand("setContext", "mcpSidecar.waiting", length);
-      approvals.view.badge = length > 0 ? { value: length, tooltip: `${length} waiting for your answer` } : undefined;
+      approvals.view.badge =
+        length > 0 ? { value: length, tooltip: `${plural(length, "question")} waiting for your answer` } : undefined;
       grants.refresh(DRAW_MS);
     }),
-    sidecar.picture.onCall(() => calls.refresh(DRAW_MS)),
+    sidecar.state.onCall(() => calls.refresh(DRAW_MS)),
     workspace.onDidGrantWorkspaceTrust(() => sidecar.notify("mcp/workspaceTrust", { trusted: true })),
     workspace.onDidChangeConfiguration(event => {
       if (["server.path", "sampling", "editorServer"].some(name => event.affectsConfiguration(`mcpSidecar.${name}`))) {
-        sidecar.restart().catch(error => complain(error, sidecar));
+        sidecar.restart().catch(error => showError(error, sidecar));
       } else if (event.affectsConfiguration("mcpSidecar")) {
         void sidecar.sendSettings();
       }

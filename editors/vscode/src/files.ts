@@ -1,11 +1,11 @@
-/** Which files are config files, by their names. The sidecar knows better; this only keeps others out of its way. */
+/** Which files are config files, by name. The sidecar decides; this only avoids needless requests. */
 
 import { stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import * as path from "node:path";
 
 const NAMES = ["mcp.json", ".mcp.json", "mcp.local.json"];
-/** Those that VS Code reads as well, and puts its own lenses on. */
+/** Files that VS Code reads too, and shows its own lenses in. */
 const SHARED = [".vscode/mcp.json", ".mcp.json"];
 
 /** @param extra the names that the settings `files.project` and `files.local` add */
@@ -13,7 +13,7 @@ export function isConfigFile(file: string, extra: readonly string[] = []): boole
   return endsWithOne(file, [...NAMES, ...extra]);
 }
 
-/** Whether VS Code has lenses of its own for starting and stopping in this file. */
+/** Whether VS Code shows its own lenses to start and stop servers in this file. */
 export function isSharedFile(file: string): boolean {
   return endsWithOne(file, SHARED);
 }
@@ -23,7 +23,7 @@ function endsWithOne(file: string, names: readonly string[]): boolean {
   return names.some(name => plain === name || plain.endsWith(`/${name}`));
 }
 
-/** Whether there is anything for the sidecar to do: a config file of one of these folders, or one of the user's. */
+/** Whether there is a config file in one of these folders or for the user. */
 export async function hasConfig(folders: readonly string[], environment: NodeJS.ProcessEnv): Promise<boolean> {
   const home = environment.XDG_CONFIG_HOME ?? path.join(homedir(), ".config");
   const user = path.join(environment.MCP_SIDECAR_CONFIG_DIR ?? path.join(home, "mcp-sidecar"), "mcp.json");

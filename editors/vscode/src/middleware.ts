@@ -1,32 +1,32 @@
 /**
- * What passes between VS Code and the sidecar on its way: language requests only for config files, no lens that VS Code
- * shows itself, and commands of lenses and actions that have a window here.
+ * Filters what passes between VS Code and the sidecar: language requests only for config files, no lens that VS Code
+ * shows itself, and commands of lenses and code actions that the extension runs in its own way.
  */
 
 import { type CodeLens, commands, type TextDocument, workspace } from "vscode";
 import type { Middleware } from "vscode-languageclient/node";
+import { showError } from "./errors";
 import { isConfigFile, isSharedFile } from "./files";
-import { complain } from "./say";
 import type { Sidecar } from "./sidecar";
 
-/** Commands of the sidecar that a person clicks on, and what shows them here. */
-const TAKEN_OVER: Record<string, string> = {
+/** Commands of lenses and code actions, and the command of this extension that replaces each. */
+const REPLACED: Record<string, string> = {
   "mcp.server.logs": "mcpSidecar.server.logs",
   "mcp.server.test": "mcpSidecar.server.test",
   "mcp.server.trust": "mcpSidecar.server.trust",
   "mcp.server.auth": "mcpSidecar.server.signIn",
   "mcp.servers": "mcpSidecar.server.reveal",
-  // The lens that tells what saving will do.
+  // The lens that says what saving will do.
   "mcp.config": "workbench.action.files.save",
   "mcp.config.reload": "mcpSidecar.config.reload",
 };
 
-const DOUBLED = new Set(["mcp.server.start", "mcp.server.stop", "mcp.server.restart"]);
+const SHOWN_BY_VSCODE = new Set(["mcp.server.start", "mcp.server.stop", "mcp.server.restart"]);
 
 export function middleware(sidecar: Sidecar): Middleware {
   return {
     executeCommand: async (command, args, next) => {
-      const instead = TAKEN_OVER[command];
+      const instead = REPLACED[command];
       if (instead) {
         return commands.executeCommand(instead, ...args);
       }
@@ -36,12 +36,12 @@ export function middleware(sidecar: Sidecar): Middleware {
       try {
         return await next(command, args);
       } catch (error) {
-        return complain(error, sidecar);
+        return showError(error, sidecar);
       }
     },
     provideCodeLenses: async (document, token, next) => {
       const lenses = isConfig(document) ? await next(document, token) : undefined;
-      return isSharedFile(document.uri.path) ? lenses?.filter(notDoubled) : lenses;
+      return isSharedFile(document.uri.path) ? lenses?.filter(notShownByVSCode) : lenses;
     },
     provideCompletionItem: (document, position, context, token, next) =>
       isConfig(document) ? next(document, position, context, token) : undefined,
@@ -74,6 +74,6 @@ function isConfig(document: TextDocument): boolean {
   return isConfigFile(document.uri.path, extra);
 }
 
-function notDoubled(lens: CodeLens): boolean {
-  return !DOUBLED.has(lens.command?.command ?? "");
+function notShownByVSCode(lens: CodeLens): boolean {
+  return !SHOWN_BY_VSCODE.has(lens.command?.command ?? "");
 }

@@ -1,4 +1,4 @@
-/** Prompts of servers: their arguments asked for with the server's own completion, what they say put into the editor. */
+/** Prompts of servers: asks for their arguments, with completion by the server, and returns their text. */
 
 import { window } from "vscode";
 import type { Content, PromptInfo } from "./protocol";
@@ -10,7 +10,7 @@ export type PromptAnswer = {
   messages: { role: string; content: Content | Content[] }[];
 };
 
-/** What a prompt says, once its arguments are known; nothing when the user gave up. */
+/** The text of a prompt, after asking for its arguments; `undefined` if the user cancelled. */
 export async function getPrompt(sidecar: Sidecar, prompt: PromptInfo): Promise<string | undefined> {
   const given: Record<string, string> = {};
   for (const argument of prompt.arguments ?? []) {
@@ -26,7 +26,7 @@ export async function getPrompt(sidecar: Sidecar, prompt: PromptInfo): Promise<s
   return promptText(await sidecar.command<PromptAnswer>("mcp.prompt.get", params));
 }
 
-/** The messages one after another; who speaks is told only where more than the user does. */
+/** The messages one after another, with their roles if there is more than one role. */
 export function promptText({ messages }: PromptAnswer): string {
   const both = messages.some(message => message.role !== "user");
   const text = ({ role, content }: PromptAnswer["messages"][number]) =>
@@ -49,8 +49,8 @@ async function ask(sidecar: Sidecar, prompt: PromptInfo, argument: Argument, giv
       validateInput: text => (argument.required && text === "" ? "required" : undefined),
     });
   }
-  const other = "$(edit) something else…";
-  const none = "$(circle-slash) leave it out";
+  const other = "$(edit) another value…";
+  const none = "$(circle-slash) omit it";
   const items = [...values, other, ...(argument.required ? [] : [none])];
   const chosen = await window.showQuickPick(items, { title, placeHolder, ignoreFocusOut: true });
   if (chosen === other) {

@@ -1,4 +1,4 @@
-/** What travels between the sidecar and its editors, as `docs/protocol.md` tells it. Types only: nothing here decides. */
+/** The types of the protocol between the sidecar and its editors, see `docs/protocol.md`. */
 
 export type Status = "pending" | "connected" | "failed" | "needs-auth" | "disabled" | "stopped";
 export type Level =
@@ -11,7 +11,7 @@ export type Level =
   | "allow-always";
 export type Scope = "managed" | "session" | "local" | "project" | "user" | "claudeai";
 
-/** From the narrowest to the widest. */
+/** From the most to the least restrictive. */
 export const LEVELS: readonly Level[] = [
   "disable",
   "deny",
@@ -37,7 +37,7 @@ export interface ServerStatus {
   transport: string;
   scope: Scope;
   file?: string;
-  /** From 0. */
+  /** Zero-based. */
   line?: number;
   hides: { scope: Scope; file?: string }[];
   error?: string;
@@ -59,7 +59,7 @@ export interface ServerStatus {
   config: Record<string, unknown>;
 }
 
-/** A JSON Schema, as far as a form looks into it. */
+/** The part of JSON Schema that forms support. */
 export interface Schema {
   type?: string | string[];
   title?: string;
@@ -123,7 +123,7 @@ export interface PromptInfo {
   arguments?: { name: string; description?: string; required?: boolean }[];
 }
 
-/** One block of what a tool answers or a prompt says. */
+/** One block of a tool result or a prompt message. */
 export interface Content {
   type: string;
   text?: string;
@@ -220,7 +220,7 @@ export interface LogLine {
   text: string;
 }
 
-/** What a failed command carries beside its message. */
+/** The `data` of an error response. */
 export interface FailureData {
   kind: string;
   server?: string;

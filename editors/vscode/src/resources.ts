@@ -1,4 +1,4 @@
-/** Resources of servers as read-only documents, `mcp://server/uri`, read again when their server says that they changed. */
+/** Resources of servers as read-only documents, `mcp://server/uri`, updated when the server reports a change. */
 
 import { type Disposable, EventEmitter, languages, Uri, window, workspace } from "vscode";
 import type { ResourceContents, ResourceInfo } from "./protocol";
@@ -6,7 +6,7 @@ import type { Sidecar } from "./sidecar";
 
 export const SCHEME = "mcp";
 
-/** A server names the type of its text; only these choose a language here. */
+/** The languages of known MIME types. */
 const LANGUAGES: Record<string, string> = {
   "text/markdown": "markdown",
   "application/json": "json",
@@ -24,7 +24,7 @@ export function resourceUri(server: string, uri: string): Uri {
   return Uri.from({ scheme: SCHEME, authority: server, path: `/${uri}` });
 }
 
-/** Which server, and which resource of it. VS Code writes the server's name in small letters. */
+/** The server and the URI of a resource. VS Code lowercases the name of the server. */
 export function resourceOf(uri: Uri, servers: readonly string[] = []): { server: string; uri: string } {
   const named = uri.authority;
   const server =
@@ -36,7 +36,7 @@ export function languageOf(mimeType: string | undefined): string | undefined {
   return LANGUAGES[(mimeType ?? "").split(";", 1)[0]?.trim().toLowerCase() ?? ""];
 }
 
-/** Texts as they are; what is no text is named. */
+/** The text of a resource; binary parts only by type and size. */
 export function textOf(contents: readonly ResourceContents[]): string {
   const part = ({ text, blob, mimeType }: ResourceContents) =>
     text ?? `(${mimeType ?? "data"}, ${Math.floor(((blob ?? "").length * 3) / 4)} bytes)`;
@@ -45,7 +45,7 @@ export function textOf(contents: readonly ResourceContents[]): string {
 
 type Read = { contents: ResourceContents[] };
 
-/** Opens a resource: text as a document, a picture as what it is. */
+/** Opens a resource: text as a document, binary data on a page. */
 export async function openResource(sidecar: Sidecar, server: string, uri: string, show: ShowContents): Promise<void> {
   const { contents } = await sidecar.command<Read>("mcp.resource.read", { server, uri });
   if (contents.some(content => content.text === undefined && content.blob)) {
@@ -62,7 +62,7 @@ export async function openResource(sidecar: Sidecar, server: string, uri: string
 
 export type ShowContents = (server: string, uri: string, contents: ResourceContents[]) => void;
 
-/** Fills in the variables of an address, one after another. */
+/** Asks for the variables of a URI template, one after another. */
 export async function expand(resource: ResourceInfo): Promise<string | undefined> {
   let uri = resource.uri ?? resource.uriTemplate ?? "";
   for (const variable of variables(uri)) {
@@ -75,7 +75,7 @@ export async function expand(resource: ResourceInfo): Promise<string | undefined
   return uri;
 }
 
-/** What stands in braces in the template of an address. */
+/** The variables of a URI template. */
 export function variables(template: string): { written: string; name: string }[] {
   return [...template.matchAll(/\{[+#./;?&]?([\w.]+)[^}]*\}/g)].map(found => ({
     written: found[0],
@@ -87,11 +87,11 @@ export function registerResources(sidecar: Sidecar): Disposable[] {
   const changed = new EventEmitter<Uri>();
   return [
     changed,
-    sidecar.picture.onResource(({ server, uri }) => changed.fire(resourceUri(server, uri))),
+    sidecar.state.onResource(({ server, uri }) => changed.fire(resourceUri(server, uri))),
     workspace.registerTextDocumentContentProvider(SCHEME, {
       onDidChange: changed.event,
       provideTextDocumentContent: async (address, token) => {
-        const names = sidecar.picture.servers.map(server => server.name);
+        const names = sidecar.state.servers.map(server => server.name);
         const params = { ...resourceOf(address, names), subscribe: true };
         const { contents } = await sidecar.command<Read>("mcp.resource.read", params, token);
         return textOf(contents);

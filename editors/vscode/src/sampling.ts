@@ -1,7 +1,7 @@
 /**
- * Sampling: an MCP server may ask the user's model, through `vscode.lm`. Offered only when the setting
- * `mcpSidecar.sampling` is on; each request has been allowed by the user in the sidecar before it comes here, and VS Code
- * asks once more before this extension uses a model for the first time.
+ * Sampling: an MCP server may use a model of the user, through `vscode.lm`. Offered only if the setting
+ * `mcpSidecar.sampling` is on. The user has allowed each request before it arrives here, and VS Code asks once more before
+ * this extension uses a model for the first time.
  */
 import {
   type CancellationToken,
@@ -21,7 +21,7 @@ interface Block {
   mimeType?: string;
 }
 
-/** MCP's `CreateMessageRequestParams`, as far as a model of VS Code can follow it. */
+/** The part of MCP's `CreateMessageRequestParams` that models of VS Code support. */
 export interface SamplingParams {
   messages: { role: "user" | "assistant"; content: Block | Block[] }[];
   systemPrompt?: string;
@@ -31,7 +31,7 @@ export interface SamplingParams {
   modelPreferences?: { hints?: { name?: string }[] };
 }
 
-/** Has to be called before the sidecar starts: the ability is part of the greeting. */
+/** Must be called before the sidecar starts, because the capability is part of `initialize`. */
 export function registerSampling(sidecar: Sidecar): void {
   sidecar.add({
     abilities: () => ({ sampling: allowed() }),
@@ -48,7 +48,7 @@ function allowed(): boolean {
 }
 
 async function sample(params: SamplingParams, token: CancellationToken) {
-  if (!allowed()) throw refused("sampling is switched off; the setting `mcpSidecar.sampling` allows it");
+  if (!allowed()) throw refused("sampling is off; turn on the setting `mcpSidecar.sampling` to allow it");
   const model = choose(await lm.selectChatModels(), params);
   if (!model) throw refused("VS Code has no language model; sign in to one and try again");
   try {
@@ -62,7 +62,7 @@ async function sample(params: SamplingParams, token: CancellationToken) {
   }
 }
 
-/** A hint is part of a name, the first that fits counts; without a fit any model will do, says MCP. */
+/** A hint is part of a name, and the first match wins. Without a match MCP allows any model. */
 export function choose<Model extends Pick<LanguageModelChat, "id" | "family" | "name">>(
   models: readonly Model[],
   params: SamplingParams,
@@ -77,7 +77,7 @@ export function choose<Model extends Pick<LanguageModelChat, "id" | "family" | "
 }
 
 function messages(params: SamplingParams): LanguageModelChatMessage[] {
-  // VS Code's models know no system role: the prompt comes first, in the user's name.
+  // Models of VS Code have no system role: the system prompt becomes the first user message.
   const system = params.systemPrompt ? [LanguageModelChatMessage.User(params.systemPrompt)] : [];
   const rest = params.messages.map(({ role, content }) => {
     const text = [content].flat().map(textOf).join("\n");
@@ -88,13 +88,13 @@ function messages(params: SamplingParams): LanguageModelChatMessage[] {
 
 function textOf(block: Block): string {
   if (block.type === "text") return block.text ?? "";
-  throw refused(`the models of VS Code take text only, and the request holds a block of type \`${block.type}\``);
+  throw refused(`models of VS Code accept only text, but the request contains a block of type \`${block.type}\``);
 }
 
 function options(params: SamplingParams): LanguageModelChatRequestOptions {
-  const wished = { max_tokens: params.maxTokens, temperature: params.temperature, stop: params.stopSequences };
-  const given = Object.entries(wished).filter(([, value]) => value !== undefined);
-  return { justification: "An MCP server asks for it.", modelOptions: Object.fromEntries(given) };
+  const requested = { max_tokens: params.maxTokens, temperature: params.temperature, stop: params.stopSequences };
+  const given = Object.entries(requested).filter(([, value]) => value !== undefined);
+  return { justification: "An MCP server requested it.", modelOptions: Object.fromEntries(given) };
 }
 
 function refused(message: string): ResponseError<void> {

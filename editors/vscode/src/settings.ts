@@ -1,6 +1,6 @@
-/** The sidecar's settings as VS Code keeps them. What is not set here is left to `config.toml`. */
+/** The settings of the sidecar in VS Code. `config.toml` applies to what is not set here. */
 
-/** Those that go to the sidecar, by their names below `mcpSidecar`. */
+/** Settings that are sent to the sidecar, by their names below `mcpSidecar`. */
 export const FORWARDED = [
   "audit",
   "auditKeepDays",

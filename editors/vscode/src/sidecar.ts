@@ -1,41 +1,41 @@
-/** The one owner of the language client: starts it, ends it, sends commands. What is known is in `picture`. */
+/** The only owner of the language client: starts it, stops it, sends commands. `state` holds what the sidecar sent. */
 
 import * as path from "node:path";
 import { type CancellationToken, type Disposable, EventEmitter, type LogOutputChannel, workspace } from "vscode";
 import { LanguageClient, RevealOutputChannelOn, State, WorkDoneProgress } from "vscode-languageclient/node";
 import { type Binary, find } from "./binary";
 import { middleware } from "./middleware";
-import { Picture } from "./picture";
 import type { Approval, ServerStatus } from "./protocol";
 import { forwarded } from "./settings";
+import { WorkspaceState } from "./state";
 
-export type Life = "off" | "starting" | "running" | "failed";
+export type RunStatus = "off" | "starting" | "running" | "failed";
 
-/** What a part of the extension adds to the conversation: what it can do, and what it answers to. */
+/** What a part of the extension adds to the client: capabilities, and requests that it answers. */
 export interface Part {
   /** Goes into `capabilities.experimental.mcpSidecar`. */
   abilities?(): Record<string, unknown>;
   /** Called for each new client, before it starts. */
   attach?(client: LanguageClient): void;
-  /** Called each time the sidecar has become ready. */
+  /** Called each time the sidecar is ready. */
   ready?(): void;
 }
 
-/** Longer than the sidecar needs to say goodbye. */
+/** Longer than the sidecar needs to shut down. */
 const STOP_MS = 2_000;
 
 export class Sidecar implements Disposable {
-  readonly picture = new Picture();
-  private readonly lifeEmitter = new EventEmitter<Life>();
-  readonly onLife = this.lifeEmitter.event;
-  life: Life = "off";
+  readonly state = new WorkspaceState();
+  private readonly runStatusEmitter = new EventEmitter<RunStatus>();
+  readonly onRunStatus = this.runStatusEmitter.event;
+  runStatus: RunStatus = "off";
   /** Why the last start failed. */
   problem: string | undefined;
   binary: Binary | undefined;
 
   private client: LanguageClient | undefined;
   private readonly parts: Part[] = [];
-  /** Starts and stops happen one after another. */
+  /** Starts and stops run one after another. */
   private turn: Promise<void> = Promise.resolve();
   private tokens = 0;
 
@@ -49,10 +49,10 @@ export class Sidecar implements Disposable {
     this.parts.push(part);
   }
 
-  /** Starts the sidecar unless it runs; settles when it is ready, and tells why when it cannot be. */
+  /** Starts the sidecar unless it runs. Resolves when it is ready, rejects with the reason if it cannot start. */
   start(): Promise<void> {
     return this.next(async () => {
-      // One that crashed too often is still there, and does not run.
+      // A client that crashed too often still exists, but does not run.
       if (!this.client || this.client.needsStart()) {
         await this.end();
         await this.begin();
@@ -71,18 +71,18 @@ export class Sidecar implements Disposable {
     });
   }
 
-  /** Runs a command of the sidecar, which is started if it does not run. */
+  /** Runs a command of the sidecar, and starts the sidecar if needed. */
   async command<T>(name: string, params: object = {}, token?: CancellationToken, onProgress?: Progress): Promise<T> {
     await this.start();
     const client = this.client;
     if (!client) {
-      throw new Error(this.problem ?? "the sidecar does not run");
+      throw new Error(this.problem ?? "the sidecar is not running");
     }
     const workDoneToken = onProgress ? `mcp-sidecar-${++this.tokens}` : undefined;
     const listening = workDoneToken && client.onProgress(WorkDoneProgress.type, workDoneToken, onProgress as Progress);
     try {
       const request = { command: name, arguments: [params], ...(workDoneToken && { workDoneToken }) };
-      // A token that is undefined would be sent as a second parameter.
+      // An undefined token would be sent as a second parameter.
       return await (token
         ? client.sendRequest<T>("workspace/executeCommand", request, token)
         : client.sendRequest<T>("workspace/executeCommand", request));
@@ -97,12 +97,12 @@ export class Sidecar implements Disposable {
     await this.client?.sendNotification(method, params);
   }
 
-  /** What an agent that VS Code runs shows to the sidecar, so that nobody is asked twice. */
+  /** Proves to the sidecar that VS Code runs this agent and asks about its calls, so that the user is not asked twice. */
   get ticket(): string | undefined {
     return this.client?.initializeResult?.capabilities.experimental?.mcpSidecar?.ticket;
   }
 
-  /** Tells the sidecar the settings as they are now. */
+  /** Sends the current settings to the sidecar. */
   async sendSettings(): Promise<void> {
     await this.notify("workspace/didChangeConfiguration", { settings: { mcpSidecar: settings() } });
   }
@@ -118,7 +118,7 @@ export class Sidecar implements Disposable {
   }
 
   private async begin(): Promise<void> {
-    this.setLife("starting");
+    this.setRunStatus("starting");
     try {
       const began = performance.now();
       this.binary = await find({
@@ -132,14 +132,14 @@ export class Sidecar implements Disposable {
       await client.start();
       this.client = client;
       this.problem = undefined;
-      this.setLife("running");
+      this.setRunStatus("running");
       this.log.info(`ready after ${Math.round(performance.now() - began)} ms`);
       await this.fetch();
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);
       this.log.error(this.problem);
       await this.end();
-      this.setLife("failed");
+      this.setRunStatus("failed");
       throw new Error(this.problem);
     }
   }
@@ -150,7 +150,7 @@ export class Sidecar implements Disposable {
       "MCP Sidecar",
       { command, args: ["lsp"], options: { env: environment(command) } },
       {
-        // All files: the sidecar offers code actions in any. `middleware` keeps the other requests to config files.
+        // All files, because the sidecar offers code actions in any file. `middleware` limits other requests to config files.
         documentSelector: [{ scheme: "file" }],
         outputChannel: this.log,
         revealOutputChannelOn: RevealOutputChannelOn.Never,
@@ -177,7 +177,7 @@ export class Sidecar implements Disposable {
       getState: () => ({ kind: "static" }),
       clear: () => {},
     });
-    for (const [method, handle] of Object.entries(this.picture.handlers)) {
+    for (const [method, handle] of Object.entries(this.state.handlers)) {
       client.onNotification(method, handle as (params: unknown) => void);
     }
     for (const part of this.parts) {
@@ -187,19 +187,19 @@ export class Sidecar implements Disposable {
     return client;
   }
 
-  /** After a crash the client starts the sidecar again by itself, and gives up when that does not help. */
+  /** After a crash the client restarts the sidecar by itself, and gives up if it keeps crashing. */
   private follow(client: LanguageClient, state: State): void {
     if (client !== this.client) {
       return;
     }
     if (state === State.Running) {
-      this.setLife("running");
+      this.setRunStatus("running");
       void this.fetch();
     } else if (state === State.Starting) {
-      this.setLife("starting");
+      this.setRunStatus("starting");
     } else {
-      this.picture.clear();
-      this.setLife(state === State.StartFailed ? "failed" : "off");
+      this.state.clear();
+      this.setRunStatus(state === State.StartFailed ? "failed" : "off");
     }
   }
 
@@ -207,9 +207,9 @@ export class Sidecar implements Disposable {
     const ask = <T>(command: string) =>
       this.client?.sendRequest<T>("workspace/executeCommand", { command, arguments: [{}] });
     const servers = await ask<{ servers: ServerStatus[] }>("mcp.servers");
-    this.picture.setServers(servers?.servers ?? []);
+    this.state.setServers(servers?.servers ?? []);
     const approvals = await ask<{ approvals: Approval[] }>("mcp.approvals");
-    this.picture.setApprovals(approvals?.approvals ?? []);
+    this.state.setApprovals(approvals?.approvals ?? []);
     for (const part of this.parts) {
       part.ready?.();
     }
@@ -221,19 +221,19 @@ export class Sidecar implements Disposable {
     try {
       await client?.dispose(STOP_MS);
     } catch (error) {
-      this.log.warn(`the sidecar did not end in good order: ${error}`);
+      this.log.warn(`the sidecar did not shut down cleanly: ${error}`);
     }
-    this.picture.clear();
-    this.setLife("off");
+    this.state.clear();
+    this.setRunStatus("off");
   }
 
-  private setLife(life: Life): void {
-    this.life = life;
-    this.lifeEmitter.fire(life);
+  private setRunStatus(runStatus: RunStatus): void {
+    this.runStatus = runStatus;
+    this.runStatusEmitter.fire(runStatus);
   }
 }
 
-/** With the sidecar's own folder last in the PATH, so that a config file may name `mcp-sidecar`, which is only in here. */
+/** Adds the folder of the sidecar to the end of `PATH`, so that a config file can name the bundled `mcp-sidecar`. */
 function environment(command: string): NodeJS.ProcessEnv {
   const folders = [process.env.PATH, path.dirname(command)].filter(Boolean);
   return { ...process.env, PATH: folders.join(path.delimiter) };
@@ -241,7 +241,7 @@ function environment(command: string): NodeJS.ProcessEnv {
 
 export type Progress = (value: { kind: string; title?: string; message?: string; percentage?: number }) => void;
 
-/** Only what somebody set: a default here would hide what `config.toml` says. */
+/** Only settings that are set: a default here would override `config.toml`. */
 function settings(): Record<string, unknown> {
   const configuration = workspace.getConfiguration("mcpSidecar");
   return forwarded(name => {

@@ -1,10 +1,10 @@
-/** The status bar item: how the servers are, and whether somebody waits for an answer. */
+/** The status bar item: how many servers are connected, and how many questions are waiting. */
 
 import { type Disposable, MarkdownString, StatusBarAlignment, type StatusBarItem, ThemeColor, window } from "vscode";
 import { plain } from "./markdown";
 import type { Approval, ServerStatus } from "./protocol";
-import { plural, sentence } from "./say";
-import type { Life, Sidecar } from "./sidecar";
+import type { RunStatus, Sidecar } from "./sidecar";
+import { plural, sentence } from "./text";
 
 export interface Shown {
   text: string;
@@ -16,22 +16,22 @@ export interface Shown {
 const LINKS =
   "[Dashboard](command:mcpSidecar.dashboard) · [Logs](command:mcpSidecar.showLogs) · [Restart](command:mcpSidecar.restart)";
 
-/** What the item says. Pure, so that it can be tested. */
+/** The content of the item. Pure. */
 export function shown(
-  life: Life,
+  runStatus: RunStatus,
   problem: string | undefined,
   servers: readonly ServerStatus[],
   approvals: readonly Approval[],
 ): Shown {
-  if (life === "failed") {
+  if (runStatus === "failed") {
     const tooltip = `**MCP Sidecar** could not start\n\n${plain(sentence(problem ?? ""))}\n\n${LINKS}`;
     return { text: "$(error) MCP", tooltip, background: "error", command: "mcpSidecar.showLogs" };
   }
-  if (life === "starting") {
-    return { text: "$(loading~spin) MCP", tooltip: "MCP Sidecar starts", command: "mcpSidecar.showLogs" };
+  if (runStatus === "starting") {
+    return { text: "$(loading~spin) MCP", tooltip: "MCP Sidecar is starting", command: "mcpSidecar.showLogs" };
   }
-  if (life === "off") {
-    return { text: "$(circle-slash) MCP", tooltip: "MCP Sidecar does not run", command: "mcpSidecar.restart" };
+  if (runStatus === "off") {
+    return { text: "$(circle-slash) MCP", tooltip: "MCP Sidecar is not running", command: "mcpSidecar.restart" };
   }
   const connected = servers.filter(server => server.status === "connected").length;
   const counted = servers.filter(server => server.status !== "disabled").length;
@@ -44,7 +44,7 @@ export function shown(
     const waits = approvals.map(approval => `$(question) ${plain(approval.title)}`).join("\n\n");
     return {
       text: `$(bell-dot) MCP ${approvals.length} waiting`,
-      tooltip: `**${plural(approvals.length, "question")} for you**\n\n${waits}\n\n---\n\n${body}\n\n${LINKS}`,
+      tooltip: `**${plural(approvals.length, "question")} waiting for your answer**\n\n${waits}\n\n---\n\n${body}\n\n${LINKS}`,
       background: "warning",
       command: "mcpSidecar.approvals.review",
     };
@@ -76,14 +76,14 @@ export function statusBar(sidecar: Sidecar): Disposable[] {
   const item = window.createStatusBarItem("mcpSidecar.status", StatusBarAlignment.Right, 90);
   item.name = "MCP Sidecar";
   const draw = () => paint(item, sidecar);
-  return [item, sidecar.onLife(draw), sidecar.picture.onServers(draw), sidecar.picture.onApprovals(draw)];
+  return [item, sidecar.onRunStatus(draw), sidecar.state.onServers(draw), sidecar.state.onApprovals(draw)];
 }
 
-function paint(item: StatusBarItem, { life, problem, picture }: Sidecar): void {
-  const { text, tooltip, background, command } = shown(life, problem, picture.servers, picture.approvals);
+function paint(item: StatusBarItem, { runStatus, problem, state }: Sidecar): void {
+  const { text, tooltip, background, command } = shown(runStatus, problem, state.servers, state.approvals);
   item.text = text;
   const markdown = new MarkdownString(tooltip, true);
-  // Titles come from servers and agents: only these links do anything.
+  // Titles come from servers and agents, so only these links may run a command.
   markdown.isTrusted = { enabledCommands: ["mcpSidecar.dashboard", "mcpSidecar.showLogs", "mcpSidecar.restart"] };
   item.tooltip = markdown;
   item.backgroundColor = background ? new ThemeColor(`statusBarItem.${background}Background`) : undefined;

@@ -1,19 +1,19 @@
-// Pictures of each view for the documentation, made in one window in the order of the list below.
+// Takes the pictures for the documentation, in one window, in the order of the scenes below.
 import fs from "node:fs";
 import path from "node:path";
-import { extension, filesystem, makeDesk, openWindow } from "./desk.mjs";
+import { extension, filesystem, makeSandbox, openWindow } from "./sandbox.mjs";
 
 const out = path.resolve(extension, "../../docs/pictures");
 
-/** Each scene leaves the window as the next one can use it. */
+/** Each scene starts where the one before it ends. */
 const scenes = {
   async trust({ vs }) {
     await vs.status("waiting").then(item => item.click());
-    await (await vs.webviewWith("Trust demo")).locator("body.live").waitFor();
+    await (await vs.webviewWith("Do not trust")).locator("body.live").waitFor();
   },
 
   async servers({ vs, press }) {
-    await press("Trust demo", "Trust");
+    await press("Do not trust", "Trust");
     await vs.treeItem("9 tools").waitFor();
     await vs.openFile("mcp.json");
     await vs.lens("9 tools").waitFor();
@@ -22,25 +22,26 @@ const scenes = {
   },
 
   async form({ vs }) {
-    await vs.command("MCP Sidecar: Call Tool…");
+    await vs.command("MCP Sidecar: Run Tool…");
     await vs.page.locator(".quick-input-widget input.input").fill("roll_dice");
     await vs.pick("roll_dice");
-    await vs.page.locator(".quick-input-list").getByText("Run roll_dice").waitFor();
+    await vs.page.locator(".quick-input-list").getByText("Run `roll_dice`").waitFor();
   },
 
   async result({ vs }) {
     await vs.page.keyboard.press("Escape");
-    await vs.command("MCP Sidecar: Call Tool…");
+    await vs.command("MCP Sidecar: Run Tool…");
     await vs.page.locator(".quick-input-widget input.input").fill("picture");
     await vs.pick("picture");
+    await vs.pick("Run `picture`");
     await vs.webviewWith("Run again…");
   },
 
-  async approval({ vs, desk, state }) {
+  async approval({ vs, sandbox, state }) {
     await vs.command("View: Close All Editors");
-    const agent = await desk.agent("codex");
+    const agent = await sandbox.agent("codex");
     state.waiting = agent.call("files__edit_file", {
-      path: desk.file("notes.md"),
+      path: sandbox.file("notes.md"),
       edits: [
         { oldText: "# Notes", newText: "# Notes of the release\n\nAda signs the build, Grace writes the notes." },
       ],
@@ -50,10 +51,10 @@ const scenes = {
     await vs.page.locator(".notification-toast").first().waitFor({ state: "detached" });
   },
 
-  async dashboard({ vs, desk, press, state }) {
+  async dashboard({ vs, sandbox, press, state }) {
     await press("edit_file", "Allow once");
     await state.waiting;
-    const agent = await desk.agent("claude-code");
+    const agent = await sandbox.agent("claude-code");
     for (const city of ["Lisbon", "Oslo", "Nairobi"]) {
       await agent.call("demo__weather", { city });
     }
@@ -72,15 +73,15 @@ const scenes = {
   },
 };
 
-/** @param {string[]} names of scenes to keep pictures of; all, when there are none */
+/** @param {string[]} names of the scenes to keep; all by default */
 export async function makePictures(names) {
   const unknown = names.filter(name => !(name in scenes));
   if (unknown.length > 0) {
     throw new Error(`no picture named ${unknown.join(", ")}; there are ${Object.keys(scenes).join(", ")}`);
   }
   fs.mkdirSync(out, { recursive: true });
-  const desk = makeDesk({ servers: { files: filesystem() } });
-  const vs = await openWindow(desk, {
+  const sandbox = makeSandbox({ servers: { files: filesystem() } });
+  const vs = await openWindow(sandbox, {
     files: ["mcp.json"],
     dark: true,
     viewport: { width: 1280, height: 800 },
@@ -102,9 +103,9 @@ export async function makePictures(names) {
     for (const [name, scene] of Object.entries(scenes)) {
       const file = path.join(out, `vscode-${name}.png`);
       try {
-        await scene({ vs, desk, press, state });
+        await scene({ vs, sandbox, press, state });
       } catch (error) {
-        await vs.shot(path.join(desk.workspace, "..", `${name}.png`)).catch(() => {});
+        await vs.shot(path.join(sandbox.workspace, "..", `${name}.png`)).catch(() => {});
         throw new Error(`${name}: ${error.message}`);
       }
       if (names.length === 0 || names.includes(name)) {
@@ -113,6 +114,6 @@ export async function makePictures(names) {
     }
   } finally {
     await vs.close();
-    await desk.close();
+    await sandbox.close();
   }
 }

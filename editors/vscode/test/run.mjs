@@ -1,11 +1,11 @@
-// node test/run.mjs [host|ui|pictures] [WORDS]...: the tests in the real extension host, then those that look at the
-// window. With WORDS only tests whose name contains them. `scripts/test-vscode` prepares what this needs.
+// node test/run.mjs [host|ui|pictures] [WORDS]...: runs the tests in the extension host, then those in the window. With
+// WORDS, only tests whose name contains them. Use `scripts/test-vscode`, which prepares everything.
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 import { build } from "esbuild";
 import { runExtensionTests } from "../../../scripts/vscode-drive.mjs";
-import { everything, extension, makeDesk } from "./desk.mjs";
+import { everything, extension, makeSandbox } from "./sandbox.mjs";
 
 const [first, ...rest] = process.argv.slice(2);
 const only = first === "host" || first === "ui" ? first : undefined;
@@ -26,7 +26,7 @@ if (only !== "host") {
 }
 process.exitCode = failed ? 1 : 0;
 
-/** One window for all of them, since it is the start that takes its time. */
+/** One window for all of them, because starting it is slow. */
 async function hostTests() {
   const outdir = path.join(extension, "out/test/host");
   fs.rmSync(outdir, { recursive: true, force: true });
@@ -41,15 +41,15 @@ async function hostTests() {
     sourcemap: "inline",
     logLevel: "warning",
   });
-  const desk = makeDesk({ servers: { everything: everything() } });
+  const sandbox = makeSandbox({ servers: { everything: everything() } });
   try {
     const outcome = await runExtensionTests({
-      workspace: desk.workspace,
+      workspace: sandbox.workspace,
       extension: [extension, path.join(extension, "test/model")],
       tests: fs.readdirSync(outdir).map(name => path.join(outdir, name)),
-      env: desk.env,
+      env: sandbox.env,
       settings: { "mcpSidecar.editorServer": true, "mcpSidecar.sampling": true },
-      // VS Code asks whether we may use the model of another extension.
+      // VS Code asks whether the extension may use a model of another extension.
       press: "Allow",
       timeout: 120_000,
       limit: 600_000,
@@ -61,7 +61,7 @@ async function hostTests() {
     }
     return outcome.code === 0 || (Boolean(words) && outcome.results.length === 0);
   } finally {
-    await desk.close();
+    await sandbox.close();
   }
 }
 

@@ -1,31 +1,71 @@
-/** A question as a page: everything that decides whether it is answered with yes, and a button for each answer. Pure. */
+/** A question as a page: everything that matters for the answer, and a button for each answer. Pure. */
 
-import type { Approval } from "../protocol";
+import type { Approval, ServerStatus } from "../protocol";
+import { withoutHidden } from "../text";
 import { diff, type Html, html } from "../web/html";
-import { answer, no, traits, who, yes } from "./words";
+import { answerLabel, hasForm, no, traits, yes } from "./labels";
 
 const DAY_MS = 24 * 3_600_000;
 
-export function approvalPage(approval: Approval, others: number): Html {
-  return html`<h1>${approval.title}</h1>
-<p class="soft">${subtitle(approval)}${others > 0 && html` · <a href="#" data-send="next">${others} more waiting</a>`}</p>
-${buttons(approval)}
+export interface Position {
+  /** From 1. */
+  place: number;
+  count: number;
+  /** Why this question is on the page although the user did not ask for it. */
+  notice?: string | undefined;
+}
+
+export function approvalPage(approval: Approval, position: Position): Html {
+  return html`${head(position)}
+<h1 tabindex="-1">${approval.title}</h1>
+<p class="soft">${subtitle(approval)}</p>
+${answers(approval)}
 ${approval.kind === "tool" && chips(approval)}
 ${approval.detail && (approval.kind === "trust" ? definition(approval.detail) : html`<p class="text">${approval.detail}</p>`)}
-${approval.url && html`<h2>Opens</h2><pre class="bad">${approval.url}</pre>`}
+${approval.url && html`<h2>Opens</h2><pre class="bad">${withoutHidden(approval.url)}</pre>`}
 ${approval.arguments && given(approval.arguments)}
 ${file(approval)}
-${approval.diff && html`<h2>What changed</h2>${diff(approval.diff)}`}
+${approval.diff && html`<h2>What changed</h2>${diff(withoutHidden(approval.diff))}`}
 ${approval.schema && form(approval)}
 `;
 }
 
-function subtitle(approval: Approval): string {
-  const subject = approval.tool ? `${approval.server} › ${approval.tool}` : approval.server;
-  const asked = approval.kind === "tool" ? ` · asked by ${who(approval)}` : "";
-  // What may wait for days does so for as long as anybody cares to know.
+/** For a server whose definition the user did not trust before: nothing is asked, but trust can still be given. */
+export function trustPage({ name, file: from, config, trustDiff }: ServerStatus): Html {
+  return html`<h1 tabindex="-1">Trust the server <code>${name}</code>?</h1>
+<p class="soft">${from && html`Defined in ${from}. `}You did not trust this definition before.</p>
+<div class="bar"><div class="actions">
+<button class="main" data-send="answer" data-key="yes" aria-keyshortcuts="Control+Enter" data-server="${name}"
+data-definition="${JSON.stringify(config)}">Trust <kbd aria-hidden="true">Ctrl+Enter</kbd></button>
+<button data-send="close" data-key="no" aria-keyshortcuts="Control+Delete">Close <kbd aria-hidden="true">Ctrl+Delete</kbd></button></div></div>
+<h2>Definition</h2><pre>${withoutHidden(JSON.stringify(config, undefined, 2))}</pre>
+${trustDiff && html`<h2>What changed</h2>${diff(withoutHidden(trustDiff))}`}
+`;
+}
+
+/** After a question has gone without an answer from this page, and no other one waits. */
+export function gonePage(title: string): Html {
+  return html`<h1 tabindex="-1">Nothing is waiting for your answer</h1>
+<p>“${title}” was answered elsewhere, or it is no longer asked.</p>
+<div class="actions"><button data-send="close">Close</button></div>`;
+}
+
+function head({ place, count, notice }: Position): Html {
+  const several = html`Question ${place} of ${count}
+<button class="link" data-send="previous">Previous</button> <button class="link" data-send="next">Next</button>`;
+  return html`<p class="place">${count > 1 && several}</p>
+<p class="notice" role="status">${notice}</p>`;
+}
+
+function subtitle(approval: Approval): Html {
+  const { server, tool, requester } = approval;
+  const asked =
+    requester.kind !== "user" && html` · asked by the ${requester.kind} <code>${requester.name || "unnamed"}</code>`;
+  // A question that may wait for days needs no deadline.
   const brief = Date.parse(approval.expiresAt) - Date.parse(approval.createdAt) < DAY_MS;
-  return `${subject}${asked}${brief ? ` · until ${clock(approval.expiresAt)}` : ""}`;
+  return html`Server <code>${server}</code>${tool && html` · tool <code>${tool}</code>`}${approval.kind === "tool" && asked}${
+    brief && ` · until ${clock(approval.expiresAt)}`
+  }`;
 }
 
 export function clock(time: string): string {
@@ -42,9 +82,9 @@ function definition(detail: string): Html {
       return html`<dt></dt><dd class="soft">${text}</dd>`;
     }
     const mood = word === "beware" ? "bad" : word === "allows" ? "warn" : "";
-    return html`<dt>${word}</dt><dd><pre class="${mood}">${value}</pre></dd>`;
+    return html`<dt>${word}</dt><dd><pre class="${mood}">${withoutHidden(value)}</pre></dd>`;
   };
-  return html`<h2>What it is</h2><dl>${detail.split("\n").map(line)}</dl>`;
+  return html`<h2>Definition</h2><dl>${detail.split("\n").map(line)}</dl>`;
 }
 
 function chips(approval: Approval): Html {
@@ -60,35 +100,46 @@ function given(values: Record<string, unknown>): Html {
   }
   const value = (name: string) => {
     const one = values[name];
-    return typeof one === "string" ? one : JSON.stringify(one, undefined, 2);
+    return withoutHidden(typeof one === "string" ? one : JSON.stringify(one, undefined, 2));
   };
-  return html`<h2>Arguments</h2><dl>${names.map(name => html`<dt>${name}</dt><dd><pre>${value(name)}</pre></dd>`)}</dl>`;
+  return html`<h2>Arguments</h2><dl>${names.map(
+    name => html`<dt>${withoutHidden(name)}</dt><dd><pre>${value(name)}</pre></dd>`,
+  )}</dl>`;
 }
 
 function file({ change }: Approval): Html | false {
   return (
     change !== undefined &&
-    html`<h2>Would ${change.isNew ? "make" : "change"} ${change.path}</h2>${diff(change.diff)}
+    html`<h2>Would ${change.isNew ? "create" : "change"} <code>${change.path}</code></h2>${diff(withoutHidden(change.diff))}
 <div class="actions"><button data-send="compare">Compare with the file…</button></div>`
   );
 }
 
-function form(approval: Approval): Html {
+function form(approval: Approval): Html | false {
   const names = Object.entries(approval.schema?.properties ?? {});
-  return html`<h2>Wants to know</h2><dl>${names.map(
-    ([name, field]) => html`<dt>${field.title ?? name}</dt><dd>${field.description ?? field.type}</dd>`,
-  )}</dl>`;
+  return (
+    hasForm(approval) &&
+    html`<h2>Asks for</h2><dl>${names.map(
+      ([name, field]) => html`<dt>${field.title ?? name}</dt><dd>${field.description ?? field.type}</dd>`,
+    )}</dl>`
+  );
 }
 
-function buttons(approval: Approval): Html {
+/** Two plain answers for this question, and below them, smaller, those that also count for later calls. */
+function answers(approval: Approval): Html {
   const [plainYes, plainNo] = [yes(approval), no(approval)];
-  const button = (option: string) =>
-    html`<button class="${option === plainYes ? "main" : ""}" data-send="answer" data-id="${approval.id}"
-data-decision="${option}">${answer(approval, option)}</button>`;
-  const refusals = ["deny", "disable", "decline", "cancel"];
-  const note = html`<input type="text" name="note" size="28" placeholder="why not (the agent reads it)">`;
-  const accepting = approval.options.filter(option => !refusals.includes(option)).map(button);
-  const refusing = approval.options.filter(option => refusals.includes(option)).map(button);
-  return html`<div class="bar"><div class="actions">${accepting}</div>
-<div class="actions">${refusing}${plainNo === "deny" && approval.kind === "tool" && note}</div></div>`;
+  const attributes = (option: string) => html`data-send="answer" data-id="${approval.id}" data-decision="${option}"`;
+  const label = (option: string) => answerLabel(approval, option);
+  const others = approval.options.filter(option => option !== plainYes && option !== plainNo);
+  const lasting = others.map(option => html`<button class="link" ${attributes(option)}>${label(option)}</button>`);
+  const note =
+    plainNo === "deny" &&
+    approval.kind === "tool" &&
+    html`<input type="text" name="note" data-enter="no" size="34" placeholder="Why not? The agent reads this. Enter denies."
+aria-label="Why not? The agent reads this. Enter denies.">`;
+  return html`<div class="bar"><div class="actions">
+${plainYes && html`<button class="main" data-key="yes" aria-keyshortcuts="Control+Enter" ${attributes(plainYes)}>${label(plainYes)} <kbd aria-hidden="true">Ctrl+Enter</kbd></button>`}
+${plainNo && html`<button data-key="no" aria-keyshortcuts="Control+Delete" ${attributes(plainNo)}>${label(plainNo)} <kbd aria-hidden="true">Ctrl+Delete</kbd></button>`}
+${note}</div>
+${lasting.length > 0 && html`<div class="actions lasting"><span class="soft">${approval.kind === "tool" ? "Also for later calls:" : "Or:"}</span>${lasting}</div>`}</div>`;
 }

@@ -1,18 +1,18 @@
-/** Commands about config files: servers added, changed, moved and removed, taken over from other programs, and health. */
+/** Commands for config files: add, move and remove servers, import and export them, and check the setup. */
 
 import { commands, Uri, window } from "vscode";
 import { showText, textUri } from "../documents";
 import type { ConfigFile, Reload, Scope } from "../protocol";
-import { plural, sentence } from "../say";
-import { confirm, type Kit, register, type ServerArgument, serverOf } from "./kit";
+import { plural, quoted, sentence } from "../text";
+import { type App, confirm, register, type ServerArgument, serverOf } from "./app";
 import { FILE_SCOPES } from "./servers";
 
 const PROGRAMS = ["vscode", "claude", "claude-desktop", "cursor", "windsurf", "zed", "cline", "codex", "mcphub"];
 const ABOUT: Partial<Record<Scope, string>> = {
-  project: "for everybody who works on this project",
+  project: "for everyone who works on this project",
   local: "for you, in this project",
   user: "for you, everywhere",
-  session: "in memory, until the sidecar ends",
+  session: "in memory, until the sidecar stops",
 };
 
 interface Template {
@@ -23,36 +23,40 @@ interface Template {
   inputs: object[];
 }
 
-export function fileCommands(kit: Kit): void {
-  const { sidecar } = kit;
-  register(kit, "mcpSidecar.server.add", () => add(kit));
+export function fileCommands(app: App): void {
+  const { sidecar } = app;
+  register(app, "mcpSidecar.server.add", () => add(app));
 
-  register(kit, "mcpSidecar.server.remove", async (given: ServerArgument) => {
-    const name = await serverOf(kit, given, "Remove which server from its file?", one => one.file !== undefined);
-    const server = name ? sidecar.picture.server(name) : undefined;
+  register(app, "mcpSidecar.server.remove", async (given: ServerArgument) => {
+    const name = await serverOf(app, given, "Remove which server from its file?", one => one.file !== undefined);
+    const server = name ? sidecar.state.server(name) : undefined;
     if (
       server &&
-      (await confirm(`Remove ${server.name}?`, `From ${server.file ?? `scope ${server.scope}`}`, "Remove"))
+      (await confirm(
+        `Remove the server ${quoted(server.name)}?`,
+        `From ${server.file ?? `scope ${server.scope}`}`,
+        "Remove",
+      ))
     ) {
       unsaved(await sidecar.command("mcp.server.remove", { server: server.name, scope: server.scope }));
     }
   });
 
-  register(kit, "mcpSidecar.server.move", async (given: ServerArgument) => {
-    const name = await serverOf(kit, given, "Move which server to another file?", one => one.file !== undefined);
-    const server = name ? sidecar.picture.server(name) : undefined;
-    const to = server && (await scope(`Move ${server.name} to`, one => one !== server.scope));
+  register(app, "mcpSidecar.server.move", async (given: ServerArgument) => {
+    const name = await serverOf(app, given, "Move which server to another file?", one => one.file !== undefined);
+    const server = name ? sidecar.state.server(name) : undefined;
+    const to = server && (await scope(`Move ${quoted(server.name)} to which file?`, one => one !== server.scope));
     if (to) {
       unsaved(await sidecar.command("mcp.server.move", { server: server.name, from: server.scope, to }));
     }
   });
 
-  register(kit, "mcpSidecar.config.reload", async () => {
+  register(app, "mcpSidecar.config.reload", async () => {
     const reload = await sidecar.command<Reload>("mcp.config.reload");
     window.setStatusBarMessage(`$(check) ${reloadText(reload)}`, 5_000);
   });
 
-  register(kit, "mcpSidecar.config.open", async () => {
+  register(app, "mcpSidecar.config.open", async () => {
     const { files } = await sidecar.command<{ files: ConfigFile[] }>("mcp.config");
     const items = files
       .filter(file => file.scope !== "managed" || file.exists)
@@ -69,27 +73,27 @@ export function fileCommands(kit: Kit): void {
     }
   });
 
-  register(kit, "mcpSidecar.config.import", () => take(kit));
+  register(app, "mcpSidecar.config.import", () => importServers(app));
 
-  register(kit, "mcpSidecar.config.export", async () => {
-    const to = await window.showQuickPick(PROGRAMS, { placeHolder: "Write the servers the way of which program?" });
+  register(app, "mcpSidecar.config.export", async () => {
+    const to = await window.showQuickPick(PROGRAMS, { placeHolder: "Export for which program?" });
     if (to) {
       const { text } = await sidecar.command<{ text: string }>("mcp.config.export", { to });
       await showText(to === "codex" ? "config.toml" : `${to}.json`, text);
     }
   });
 
-  register(kit, "mcpSidecar.doctor", async () => {
+  register(app, "mcpSidecar.doctor", async () => {
     const { checks } = await sidecar.command<{ checks: Check[] }>("mcp.doctor");
     const page = textUri("MCP Sidecar: doctor.md", doctorText(checks));
     await commands.executeCommand("markdown.showPreview", page);
   });
 }
 
-async function add(kit: Kit): Promise<void> {
-  const { templates } = await kit.sidecar.command<{ templates: Template[] }>("mcp.templates");
+async function add(app: App): Promise<void> {
+  const { templates } = await app.sidecar.command<{ templates: Template[] }>("mcp.templates");
   const own = {
-    label: "$(edit) A program or an address of your own…",
+    label: "$(edit) Another program or address…",
     description: "",
     detail: "",
     template: undefined,
@@ -106,10 +110,10 @@ async function add(kit: Kit): Promise<void> {
   }
   const config = chosen.template?.config ?? (await describe());
   const server = config && (await askName(chosen.template?.id ?? ""));
-  const into = server && (await scope(`Write ${server} into which file?`));
+  const into = server && (await scope(`Add ${quoted(server)} to which file?`));
   if (into) {
     const inputs = chosen.template?.inputs;
-    unsaved(await kit.sidecar.command("mcp.server.add", { server, config, inputs, scope: into }));
+    unsaved(await app.sidecar.command("mcp.server.add", { server, config, inputs, scope: into }));
     await commands.executeCommand("mcpSidecar.server.reveal", { server });
   }
 }
@@ -120,7 +124,7 @@ function askName(value: string): Thenable<string | undefined> {
     prompt: "Its name",
     value,
     validateInput: text =>
-      /^[\w-]{1,64}$/.test(text) && !text.includes("__") ? undefined : "letters, digits, - and _",
+      /^[\w-]{1,64}$/.test(text) && !text.includes("__") ? undefined : "Use letters, digits, `-` and single `_`.",
   });
 }
 
@@ -133,7 +137,7 @@ async function describe(): Promise<object | undefined> {
   return text ? definition(text) : undefined;
 }
 
-/** What was typed, as an entry of `mcp.json`. Quotes hold words together, as in a shell. */
+/** What was typed, as an entry of `mcp.json`. Quotes group words, as in a shell. */
 export function definition(text: string): object | undefined {
   const words = [...text.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(found => found[1] ?? found[2] ?? found[3] ?? "");
   const [command, ...args] = words;
@@ -155,30 +159,30 @@ interface Imported {
   notes?: Record<string, string[]>;
 }
 
-async function take(kit: Kit): Promise<void> {
-  const from = await window.showQuickPick(PROGRAMS, { placeHolder: "Take servers over from which program?" });
+async function importServers(app: App): Promise<void> {
+  const from = await window.showQuickPick(PROGRAMS, { placeHolder: "Import servers from which program?" });
   const into = from && (await scope("Into which file?"));
   if (!into) {
     return;
   }
-  const plan = await kit.sidecar.command<Imported>("mcp.config.import", { from, scope: into, dryRun: true });
+  const plan = await app.sidecar.command<Imported>("mcp.config.import", { from, scope: into, dryRun: true });
   if (plan.imported.length === 0) {
     const why = Object.entries(plan.skipped).map(([name, reason]) => `${name}: ${reason}`);
-    window.showInformationMessage(`Nothing to take over from ${from}. ${why.join("; ")}`);
+    window.showInformationMessage(`Nothing to import from ${from}. ${why.join("; ")}`);
     return;
   }
   const notes = Object.entries(plan.notes ?? {}).flatMap(([name, lines]) => lines.map(line => `${name}: ${line}`));
-  const question = `Take over ${plural(plan.imported.length, "server")} from ${from}?`;
-  if (await confirm(question, [plan.imported.join(", "), ...notes].join("\n\n"), "Take over")) {
-    unsaved(await kit.sidecar.command("mcp.config.import", { from, scope: into }));
+  const question = `Import ${plural(plan.imported.length, "server")} from ${from}?`;
+  if (await confirm(question, [plan.imported.map(quoted).join(", "), ...notes].join("\n\n"), "Import")) {
+    unsaved(await app.sidecar.command("mcp.config.import", { from, scope: into }));
   }
 }
 
-/** A file that is open here is changed here, and counts when it is saved. */
+/** A file that is open in an editor is changed there, and the change applies once it is saved. */
 export function unsaved(answer: unknown): void {
   const files = (answer as { unsaved?: string[] } | undefined)?.unsaved;
   if (files && files.length > 0) {
-    window.setStatusBarMessage(`$(save) counts when you save ${files.join(", ")}`, 8_000);
+    window.setStatusBarMessage(`$(save) Save ${files.join(", ")} to apply this change`, 8_000);
   }
 }
 
@@ -187,9 +191,9 @@ export function reloadText(reload: Reload): string {
     reload.added.length > 0 && `added ${reload.added.join(", ")}`,
     reload.removed.length > 0 && `removed ${reload.removed.join(", ")}`,
     reload.changed.length > 0 && `restarted ${reload.changed.join(", ")}`,
-    reload.policyOnly.length > 0 && `other levels for ${reload.policyOnly.join(", ")}`,
+    reload.policyOnly.length > 0 && `changed the levels of ${reload.policyOnly.join(", ")}`,
   ].filter(Boolean);
-  return parts.length > 0 ? parts.join("; ") : "nothing has changed";
+  return parts.length > 0 ? parts.join("; ") : "nothing changed";
 }
 
 interface Check {
@@ -205,6 +209,6 @@ export function doctorText(checks: readonly Check[]): string {
     const cell = (text: string) => text.replaceAll("|", "\\|").replace(/\s+/g, " ");
     return `| ${ok ? "✓" : "✗"} | ${cell(name)} | ${cell(message)}${fix ? ` **${sentence(cell(fix))}**` : ""} |`;
   });
-  const head = bad > 0 ? `${plural(bad, "thing")} to look at` : "Everything is fine";
-  return `# MCP Sidecar: doctor\n\n${head}.\n\n| | what | |\n|---|---|---|\n${rows.join("\n")}\n`;
+  const head = bad > 0 ? plural(bad, "problem") : "No problems";
+  return `# MCP Sidecar: doctor\n\n${head}.\n\n| | Check | Result |\n|---|---|---|\n${rows.join("\n")}\n`;
 }

@@ -1,95 +1,111 @@
-/** Commands about levels: of one tool, of all tools of a server, and why a tool has the one it has. */
+/** Commands for levels: set the level of one tool or of all tools of a server, and explain why a tool has its level. */
 
 import { window } from "vscode";
 import { LEVELS, type Level, type Scope, type ServerStatus, type ToolInfo } from "../protocol";
+import { quoted, sentence } from "../text";
 import { LEVEL_WORDS } from "../views/serverRows";
+import { type App, register, type ServerArgument, serverOf, type ToolArgument, toolOf } from "./app";
 import { scope, unsaved } from "./files";
-import { type Kit, register, type ServerArgument, serverOf, type ToolArgument, toolOf } from "./kit";
 
 interface Policy {
   tool: string;
   level: Level;
   source: string;
   hides: { level?: Level; source?: string }[];
-  /** For whom it is another, and why. */
+  /** Agents with another level, and why. */
   agents?: { agent: string; level: Level; source: string }[];
 }
 
-export function policyCommands(kit: Kit): void {
-  register(kit, "mcpSidecar.tool.setLevel", async (given: ToolArgument & { level?: Level; scope?: Scope }) => {
-    const tool = await toolOf(kit, given, "Set the level of which tool?");
+export function policyCommands(app: App): void {
+  register(app, "mcpSidecar.tool.setLevel", async (given: ToolArgument & { level?: Level; scope?: Scope }) => {
+    const tool = await toolOf(app, given, "Set the level of which tool?");
     if (tool) {
-      const wished = typeof given === "object" ? given : {};
-      await set(kit, tool.server, tool.tool, { now: tool.level, level: wished.level, scope: wished.scope });
+      const known = typeof given === "object" ? given : {};
+      await set(app, tool.server, tool.tool, { now: tool.level, level: known.level, scope: known.scope });
     }
   });
 
-  register(kit, "mcpSidecar.server.setLevels", async (given: ServerArgument) => {
-    const server = await serverOf(kit, given, "Set the levels of all tools of which server?");
+  register(app, "mcpSidecar.server.setLevels", async (given: ServerArgument) => {
+    const server = await serverOf(app, given, "Set the levels of all tools of which server?");
     if (server) {
-      await set(kit, server, "*", {});
+      await set(app, server, "*", {});
     }
   });
 
-  register(kit, "mcpSidecar.tool.explain", async (given: ToolArgument) => {
-    const tool = await toolOf(kit, given, "Explain the level of which tool?");
+  register(app, "mcpSidecar.tool.explain", async (given: ToolArgument) => {
+    const tool = await toolOf(app, given, "Explain the level of which tool?");
     if (tool) {
       const params = { server: tool.server, tool: tool.tool };
-      const { policies } = await kit.sidecar.command<{ policies: Policy[] }>("mcp.policies", params);
-      await explain(kit, tool, policies[0]);
+      const { policies } = await app.sidecar.command<{ policies: Policy[] }>("mcp.policies", params);
+      await explain(app, tool, policies[0]);
     }
   });
 }
 
-async function explain(kit: Kit, tool: ToolInfo, policy: Policy | undefined): Promise<void> {
-  const hidden = (policy?.hides ?? []).map(one => `hides ${one.level ?? ""} by ${one.source ?? "another rule"}`);
-  const agents = (policy?.agents ?? []).map(({ agent, level, source }) => `for ${agent}: ${level}, says ${source}`);
-  const detail = [`${LEVEL_WORDS[tool.level]}, says ${policy?.source ?? tool.source}`, ...hidden, ...agents].join("\n");
+async function explain(app: App, tool: ToolInfo, policy: Policy | undefined): Promise<void> {
+  const hidden = (policy?.hides ?? []).map(
+    one => `overrides ${one.level ?? "a level"} from ${one.source ?? "another rule"}`,
+  );
+  const agents = (policy?.agents ?? []).map(({ agent, level, source }) => `for ${quoted(agent)}: ${level} (${source})`);
+  const detail = [
+    `${sentence(LEVEL_WORDS[tool.level])} (decided by: ${policy?.source ?? tool.source})`,
+    ...hidden,
+    ...agents,
+  ].join("\n");
   const change = "Set Level…";
-  const chosen = await window.showInformationMessage(`${tool.tool}: ${tool.level}`, { modal: true, detail }, change);
+  const chosen = await window.showInformationMessage(
+    `${quoted(tool.tool)} of ${quoted(tool.server)}: ${tool.level}`,
+    { modal: true, detail },
+    change,
+  );
   if (chosen === change) {
-    await set(kit, tool.server, tool.tool, { now: tool.level });
+    await set(app, tool.server, tool.tool, { now: tool.level });
   }
 }
 
-interface Wish {
+/** What is already known; the rest is asked for. */
+interface LevelChange {
   now?: Level;
   level?: Level | undefined;
   scope?: Scope | undefined;
 }
 
-async function set(kit: Kit, server: string, tool: string, wish: Wish): Promise<void> {
-  const level = wish.level ?? (await pickLevel(tool, wish.now));
-  const into = level !== undefined && (wish.scope ?? (await pickScope(kit.sidecar.picture.server(server))));
+async function set(app: App, server: string, tool: string, change: LevelChange): Promise<void> {
+  const level = change.level ?? (await pickLevel(tool, change.now));
+  const into = level !== undefined && (change.scope ?? (await pickScope(app.sidecar.state.server(server))));
   if (into) {
-    await setLevel(kit, server, tool, level, into);
+    await setLevel(app, server, tool, level, into);
   }
 }
 
-/** `null` takes the entry away, so that the other rules count again. */
+/** `null` removes the entry, so that the other rules apply again. */
 export async function setLevel(
-  kit: Kit,
+  app: App,
   server: string,
   tool: string,
   level: Level | null,
   into: Scope,
 ): Promise<void> {
-  unsaved(await kit.sidecar.command("mcp.tool.policy", { server, tool, level, scope: into }));
-  kit.sidecar.picture.touch(server);
+  unsaved(await app.sidecar.command("mcp.tool.policy", { server, tool, level, scope: into }));
+  app.sidecar.state.touch(server);
 }
 
 async function pickLevel(tool: string, now: Level | undefined): Promise<Level | null | undefined> {
   const items = LEVELS.map(level => ({
     label: level as string,
-    description: `${LEVEL_WORDS[level]}${level === now ? " · now" : ""}`,
+    description: `${LEVEL_WORDS[level]}${level === now ? " · current" : ""}`,
     level: level as Level | null,
   }));
-  items.push({ label: "$(discard) no entry", description: "what the other rules say", level: null });
-  return (await window.showQuickPick(items, { placeHolder: `The level of ${tool}` }))?.level;
+  items.push({ label: "$(discard) remove the entry", description: "the other rules apply", level: null });
+  return (
+    await window.showQuickPick(items, {
+      placeHolder: tool === "*" ? "Set the level of all tools" : `Set the level of ${quoted(tool)}`,
+    })
+  )?.level;
 }
 
-/** A file can hold the levels of the servers that it defines; memory those of any. */
+/** A file can set the levels of the servers that it defines; the session those of any server. */
 async function pickScope(server: ServerStatus | undefined): Promise<Scope | undefined> {
   const own = server?.scope;
-  return scope("For how long?", one => one === "session" || one === own, ["session"]);
+  return scope("Where to save it?", one => one === "session" || one === own, ["session"]);
 }

@@ -1,12 +1,14 @@
-/** Commands about questions that wait, calls that were made and what was allowed for longer. */
+/** Commands for questions that are waiting, for the call log and for grants. */
 
 import { commands, window } from "vscode";
-import { answer, approvalRow } from "../approvals/words";
 import type { Approval, Call, Grant } from "../protocol";
-import { plural } from "../say";
-import { type CallFilter, confirm, type Kit, register } from "./kit";
+import { plural, quoted } from "../text";
+import { type App, type CallFilter, confirm, register } from "./app";
 
-/** Answers that have a command of their own, for menus and keys. */
+/**
+ * Answers that have a command. Menus offer only those that refuse: a row does not show all that is asked for, and another
+ * row may slide under the mouse.
+ */
 const DECISIONS: Record<string, string> = {
   allowOnce: "allow-once",
   allowSession: "allow-session",
@@ -18,119 +20,89 @@ const DECISIONS: Record<string, string> = {
   decline: "decline",
 };
 
-export function questionCommands(kit: Kit): void {
-  const { sidecar, desk } = kit;
-  const chosen = (item: Approval | undefined, others: Approval[] | undefined) => {
-    const found = kit.approvals.chosen(item, others);
-    return found.length > 0 ? found : sidecar.picture.approvals.slice(0, 1);
-  };
+export function questionCommands(app: App): void {
+  const { approvalPanel } = app;
+  // A menu passes the row itself, another extension a question. A key passes nothing: then the page shows what would be
+  // answered, and the answer is given there.
+  const answerCommand = (name: string, answer: (approval: Approval) => unknown) =>
+    register(app, `mcpSidecar.approval.${name}`, (approval?: Approval) =>
+      approval?.id ? answer(approval) : approvalPanel.open(),
+    );
   for (const [name, decision] of Object.entries(DECISIONS)) {
-    register(kit, `mcpSidecar.approval.${name}`, async (item?: Approval, others?: Approval[]) => {
-      for (const approval of chosen(item, others)) {
-        if (approval.options.includes(decision)) {
-          await desk.resolve(approval, decision);
-        }
-      }
-    });
+    answerCommand(name, approval => approvalPanel.resolve(approval, decision));
   }
-  register(kit, "mcpSidecar.approval.denyWithNote", async (item?: Approval, others?: Approval[]) => {
-    const asked = chosen(item, others);
-    const note = asked.length > 0 ? await window.showInputBox({ prompt: "Why not? The agent reads it." }) : undefined;
+  answerCommand("denyWithNote", async approval => {
+    const note = await window.showInputBox({ title: approval.title, prompt: "Why not? The agent reads it." });
     if (note !== undefined) {
-      for (const approval of asked) {
-        await desk.resolve(approval, "deny", note);
-      }
+      await approvalPanel.resolve(approval, "deny", note);
     }
   });
-  register(kit, "mcpSidecar.approval.open", (item?: Approval) => desk.open(item?.id));
-  register(kit, "mcpSidecar.approvals.review", async () => {
+  answerCommand("open", approval => approvalPanel.open(approval.id));
+  register(app, "mcpSidecar.approvals.review", async () => {
     await commands.executeCommand("mcpSidecar.approvals.focus");
-    desk.open();
+    approvalPanel.open();
   });
-  register(kit, "mcpSidecar.approvals.answer", () => answerByKeys(kit));
-  callCommands(kit);
-  grantCommands(kit);
+  register(app, "mcpSidecar.approvals.answer", () => approvalPanel.open());
+  callCommands(app);
+  grantCommands(app);
 }
 
-/** Picks a question, then one of its answers: all by the keyboard. */
-async function answerByKeys({ sidecar, desk }: Kit): Promise<void> {
-  const items = sidecar.picture.approvals.map(approval => {
-    const { label, description = "", icon } = approvalRow(approval);
-    return { label: `$(${icon}) ${label}`, description, approval };
-  });
-  if (items.length === 0) {
-    window.showInformationMessage("Nothing waits for an answer.");
-    return;
-  }
-  const question =
-    items.length === 1 ? items[0] : await window.showQuickPick(items, { placeHolder: "Answer which question?" });
-  if (!question) {
-    return;
-  }
-  const { approval } = question;
-  const inFull = { label: "$(eye) Show it in full", decision: "" };
-  const answers = approval.options.map(decision => ({ label: answer(approval, decision), decision }));
-  const given = JSON.stringify(approval.arguments ?? {});
-  const options = { title: approval.title, placeHolder: given === "{}" ? approval.detail : given };
-  const chosen = await window.showQuickPick([inFull, ...answers], options);
-  if (chosen === inFull) {
-    desk.open(approval.id);
-  } else if (chosen) {
-    await desk.resolve(approval, chosen.decision);
-  }
-}
-
-function callCommands(kit: Kit): void {
-  register(kit, "mcpSidecar.call.open", async (item?: Call) => {
-    const [call] = kit.calls.chosen(item, undefined);
+function callCommands(app: App): void {
+  register(app, "mcpSidecar.call.open", async (call?: Call) => {
     if (call) {
-      await kit.results.call(call);
+      await app.results.call(call);
     }
   });
-  register(kit, "mcpSidecar.call.again", async (item?: Call) => {
-    const [call] = kit.calls.chosen(item, undefined);
+  register(app, "mcpSidecar.call.again", async (call?: Call) => {
     if (call) {
       const tool = `mcp__${call.server}__${call.tool}`;
       await commands.executeCommand("mcpSidecar.tool.call", { tool, arguments: call.arguments });
     }
   });
-  register(kit, "mcpSidecar.calls.refresh", () => kit.calls.refresh());
-  register(kit, "mcpSidecar.calls.filter", () => filterCalls(kit));
+  register(app, "mcpSidecar.calls.refresh", () => app.calls.refresh());
+  register(app, "mcpSidecar.calls.filter", () => filterCalls(app));
 }
 
-async function filterCalls({ sidecar, calls, filter }: Kit): Promise<void> {
+async function filterCalls({ sidecar, calls, filter }: App): Promise<void> {
   const today = new Date();
   today.setHours(0, 0, 0, 0);
   const items: { label: string; filter: CallFilter }[] = [
     { label: "$(list-flat) all calls", filter: {} },
     { label: "$(error) failed calls", filter: { failed: true } },
-    { label: "$(calendar) calls of today", filter: { since: today.toISOString() } },
-    ...sidecar.picture.servers.map(({ name }) => ({ label: `$(server) calls of ${name}`, filter: { server: name } })),
+    { label: "$(calendar) today's calls", filter: { since: today.toISOString() } },
+    ...sidecar.state.servers.map(({ name }) => ({
+      label: `$(server) calls of ${quoted(name)}`,
+      filter: { server: name },
+    })),
   ];
   const chosen = await window.showQuickPick(items, { placeHolder: "Show which calls?" });
   if (chosen) {
     const { server, failed, since } = chosen.filter;
     Object.assign(filter, { server, failed, since });
-    const everything = Object.keys(chosen.filter).length === 0;
-    calls.view.description = everything ? "" : chosen.label.replace(/^\$\(.*?\) /, "");
+    const all = Object.keys(chosen.filter).length === 0;
+    calls.view.description = all ? "" : chosen.label.replace(/^\$\(.*?\) /, "");
     calls.refresh();
   }
 }
 
-function grantCommands(kit: Kit): void {
-  register(kit, "mcpSidecar.grants.refresh", () => kit.grants.refresh());
-  register(kit, "mcpSidecar.grant.revoke", async (item?: Grant, others?: Grant[]) => {
-    for (const { id } of kit.grants.chosen(item, others)) {
-      await kit.sidecar.command("mcp.grant.revoke", { id });
+function grantCommands(app: App): void {
+  register(app, "mcpSidecar.grants.refresh", () => app.grants.refresh());
+  register(app, "mcpSidecar.grant.revoke", async (grant?: Grant) => {
+    if (grant) {
+      await app.sidecar.command("mcp.grant.revoke", { id: grant.id });
+      const what = `${quoted(grant.tool)} of ${quoted(grant.server)}`;
+      window.setStatusBarMessage(`$(check) Took back the grant for ${what}`, 5_000);
+      app.grants.refresh();
+    } else {
+      await commands.executeCommand("mcpSidecar.grants.focus");
     }
-    kit.grants.refresh();
   });
-  register(kit, "mcpSidecar.grants.revokeAll", async () => {
-    const count = kit.grants.items.length;
+  register(app, "mcpSidecar.grants.revokeAll", async () => {
+    const count = app.grants.items.length;
     const question = count > 0 ? `Take back ${plural(count, "grant")}?` : "Take back all grants?";
-    if (await confirm(question, "Each of these tools asks again before it runs.", "Take back")) {
-      await kit.sidecar.command("mcp.grant.revoke", { all: true });
-      kit.grants.refresh();
+    if (await confirm(question, "You are asked again before each of these tools runs.", "Take Back")) {
+      await app.sidecar.command("mcp.grant.revoke", { all: true });
+      app.grants.refresh();
     }
   });
 }

@@ -1,20 +1,20 @@
-/** Commands about servers: start and stop, trust, sign in, logs, and the entry in the config file. */
+/** Commands for servers: start and stop, trust, sign in, logs, and the entry in the config file. */
 
-import { commands, Position, Range, Uri, window } from "vscode";
+import { commands, Position, Range, Uri, window, workspace } from "vscode";
 import { showLog, showText } from "../documents";
 import type { Scope, ServerStatus } from "../protocol";
-import { plural, sentence } from "../say";
-import { busy, confirm, type Kit, register, type ServerArgument, serverOf } from "./kit";
+import { plural, quoted, sentence } from "../text";
+import { type App, busy, register, type ServerArgument, serverOf } from "./app";
 
 type Answer = { server: ServerStatus };
 
-export function serverCommands(kit: Kit): void {
-  const { sidecar } = kit;
-  lifeCommands(kit);
+export function serverCommands(app: App): void {
+  const { sidecar } = app;
+  runCommands(app);
 
   const set = (name: string, question: string, command: string, params: object) =>
-    register(kit, `mcpSidecar.server.${name}`, async (given: ServerArgument) => {
-      const server = await serverOf(kit, given, question);
+    register(app, `mcpSidecar.server.${name}`, async (given: ServerArgument) => {
+      const server = await serverOf(app, given, question);
       if (server) {
         await sidecar.command<Answer>(command, { server, ...params });
       }
@@ -26,17 +26,17 @@ export function serverCommands(kit: Kit): void {
   set("distrust", "Withdraw trust in which server?", "mcp.server.trust", { trusted: false });
   set("signOut", "Sign out of which server?", "mcp.server.auth", { signOut: true });
 
-  register(kit, "mcpSidecar.server.signIn", async (given: ServerArgument) => {
-    const server = await serverOf(kit, given, "Sign in to which server?", one => one.status === "needs-auth");
+  register(app, "mcpSidecar.server.signIn", async (given: ServerArgument) => {
+    const server = await serverOf(app, given, "Sign in to which server?", one => one.status === "needs-auth");
     if (server) {
-      await busy(`Signing in to ${server}: go on in the browser`, (_, token) =>
+      await busy(`Signing in to ${quoted(server)}: continue in the browser`, (_, token) =>
         sidecar.command("mcp.server.auth", { server }, token),
       );
     }
   });
 
-  register(kit, "mcpSidecar.server.trust", async (given: ServerArgument & { trusted?: boolean }) => {
-    const server = await serverOf(kit, given, "Trust which server?", one => one.needsTrust);
+  register(app, "mcpSidecar.server.trust", async (given: ServerArgument & { trusted?: boolean }) => {
+    const server = await serverOf(app, given, "Trust which server?", one => one.needsTrust);
     if (!server) {
       return;
     }
@@ -44,52 +44,49 @@ export function serverCommands(kit: Kit): void {
       await sidecar.command("mcp.server.trust", { server, trusted: false });
       return;
     }
-    const question = kit.desk.trustQuestion(server);
-    if (question) {
-      kit.desk.open(question.id);
-      return;
-    }
-    // Nobody asked, because it was refused before: trust is given in sight of what will run all the same.
-    const status = sidecar.picture.server(server);
-    const detail = [status?.trustDiff, JSON.stringify(status?.config, undefined, 2)].filter(Boolean).join("\n\n");
-    if (await confirm(`Trust this definition of ${server}?`, detail, "Trust")) {
-      await sidecar.command("mcp.server.trust", { server, trusted: true });
+    const status = sidecar.state.server(server);
+    if (!status?.needsTrust) {
+      window.showInformationMessage(`The server ${quoted(server)} needs no trust.`);
+    } else if (workspace.isTrusted) {
+      app.approvalPanel.openTrust(status);
+    } else {
+      await explainRestricted(server);
     }
   });
 
-  register(kit, "mcpSidecar.server.logs", async (given: ServerArgument) => {
-    const server = await serverOf(kit, given, "Show the log of which server?");
+  register(app, "mcpSidecar.server.logs", async (given: ServerArgument) => {
+    const server = await serverOf(app, given, "Show the log of which server?");
     if (server) {
       await showLog(server);
     }
   });
 
-  register(kit, "mcpSidecar.server.test", async (given: ServerArgument) => {
-    const server = await serverOf(kit, given, "Try out which server?");
+  register(app, "mcpSidecar.server.test", async (given: ServerArgument) => {
+    const server = await serverOf(app, given, "Test which server?");
     if (server) {
-      await test(kit, server);
+      await test(app, server);
     }
   });
 
-  register(kit, "mcpSidecar.server.reveal", async (given: ServerArgument) => {
+  register(app, "mcpSidecar.server.reveal", async (given: ServerArgument) => {
     const server = typeof given === "string" ? given : given?.server;
     await commands.executeCommand("mcpSidecar.servers.focus");
     if (server) {
-      await kit.servers.reveal(server);
+      await app.servers.reveal(server);
     }
   });
 
-  register(kit, "mcpSidecar.server.inspect", async (given: ServerArgument) => {
-    const server = await serverOf(kit, given, "Inspect which server?");
+  register(app, "mcpSidecar.server.inspect", async (given: ServerArgument) => {
+    const server = await serverOf(app, given, "Inspect which server?");
     if (server) {
       const { servers } = await sidecar.command<{ servers: ServerStatus[] }>("mcp.servers", { server });
       await showText(`${server}.json`, JSON.stringify(servers[0], undefined, 2), { language: "json" });
     }
   });
 
-  register(kit, "mcpSidecar.server.open", async (given: ServerArgument) => {
-    const name = await serverOf(kit, given, "Open the definition of which server?", one => one.file !== undefined);
-    const server = name ? sidecar.picture.server(name) : undefined;
+  register(app, "mcpSidecar.server.open", async (given: ServerArgument) => {
+    const name = await serverOf(app, given, "Open the definition of which server?", one => one.file !== undefined);
+    const server = name ? sidecar.state.server(name) : undefined;
     if (server?.file) {
       const at = new Position(server.line ?? 0, 0);
       await window.showTextDocument(Uri.file(server.file), { selection: new Range(at, at) });
@@ -97,26 +94,42 @@ export function serverCommands(kit: Kit): void {
   });
 }
 
-/** Start, stop and restart, each for one and for all. */
-function lifeCommands(kit: Kit): void {
+/** In Restricted Mode the sidecar starts nothing that the workspace defines, even if the server itself is trusted. */
+async function explainRestricted(server: string): Promise<void> {
+  const manage = "Manage Workspace Trust";
+  const detail =
+    `VS Code does not trust this workspace, so no server that it defines can start. Trust the workspace first. ` +
+    `You are then asked about ${quoted(server)}, with its exact definition.`;
+  const chosen = await window.showWarningMessage(
+    "This workspace is in Restricted Mode",
+    { modal: true, detail },
+    manage,
+  );
+  if (chosen === manage) {
+    await commands.executeCommand("workbench.trust.manage");
+  }
+}
+
+/** Start, stop and restart, each for one server and for all. */
+function runCommands(app: App): void {
   const can: Record<string, (server: ServerStatus) => boolean> = {
     start: server => server.status === "stopped" || server.status === "failed",
     stop: server => server.status !== "stopped" && server.status !== "disabled",
     restart: server => server.status !== "disabled",
   };
   for (const [verb, fits] of Object.entries(can)) {
-    const run = (params: object) => kit.sidecar.command<{ servers: ServerStatus[] }>(`mcp.server.${verb}`, params);
-    register(kit, `mcpSidecar.server.${verb}`, async (given: ServerArgument) => {
-      const server = await serverOf(kit, given, `${sentence(verb)} which server?`, fits);
+    const run = (params: object) => app.sidecar.command<{ servers: ServerStatus[] }>(`mcp.server.${verb}`, params);
+    register(app, `mcpSidecar.server.${verb}`, async (given: ServerArgument) => {
+      const server = await serverOf(app, given, `${sentence(verb)} which server?`, fits);
       const answer = server ? await run({ server }) : undefined;
       const failed = answer?.servers.find(one => one.status === "failed");
       if (failed && verb !== "stop") {
-        throw Object.assign(new Error(`${failed.name}: ${failed.error ?? "failed"}`), {
+        throw Object.assign(new Error(`${quoted(failed.name)}: ${failed.error ?? "failed"}`), {
           data: { kind: "process-failed", server: failed.name },
         });
       }
     });
-    register(kit, `mcpSidecar.servers.${verb}All`, () => run({ all: true }));
+    register(app, `mcpSidecar.servers.${verb}All`, () => run({ all: true }));
   }
 }
 
@@ -129,14 +142,14 @@ interface Report {
   latencyMs: number;
 }
 
-async function test(kit: Kit, server: string): Promise<void> {
-  const report = await busy(`Trying out ${server}`, (_, token) =>
-    kit.sidecar.command<Report>("mcp.server.test", { server }, token),
+async function test(app: App, server: string): Promise<void> {
+  const report = await busy(`Testing ${quoted(server)}`, (_, token) =>
+    app.sidecar.command<Report>("mcp.server.test", { server }, token),
   );
   const more = "Show All";
-  const tell = report.success ? window.showInformationMessage : window.showErrorMessage;
+  const show = report.success ? window.showInformationMessage : window.showErrorMessage;
   const took = report.success ? ` (${Math.round(report.latencyMs)} ms)` : "";
-  const chosen = await tell(`${server}: ${report.message}${took}`, report.success ? more : "Show Log");
+  const chosen = await show(`${quoted(server)}: ${report.message}${took}`, report.success ? more : "Show Log");
   if (chosen === more) {
     await showText(`${server}: test.md`, reportText(server, report), { language: "markdown" });
   } else if (chosen) {

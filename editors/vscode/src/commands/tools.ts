@@ -1,86 +1,113 @@
-/** Commands about tools: call one by its form, set its level, ask why it has the one it has. And resources and prompts. */
+/** Commands for tools, resources and prompts: show them, run a tool by its form, open a resource, insert a prompt. */
 
 import { type CancellationToken, env, type Progress, window } from "vscode";
-import { fill } from "../form/ask";
+import { traits } from "../approvals/labels";
+import { failureOf } from "../errors";
+import { showForm } from "../form/inputs";
 import { fields, type Values, withText } from "../form/schema";
 import { getPrompt } from "../prompts";
 import type { PromptInfo, ResourceInfo, ToolInfo, ToolResult } from "../protocol";
 import { expand, openResource } from "../resources";
 import { insert } from "../results/panel";
-import { failure } from "../say";
-import { busy, type Kit, register, type ToolArgument, toolOf } from "./kit";
+import { quoted } from "../text";
+import { type App, busy, register, type ToolArgument, toolOf } from "./app";
 
-/** The call that was made last, for doing it again. */
+/** The last call, for `Run Tool Again…`. */
 let last: { tool: string; arguments: Values } | undefined;
 
-export function toolCommands(kit: Kit): void {
-  register(kit, "mcpSidecar.tool.call", async (given: ToolArgument) => {
-    const tool = await toolOf(kit, given, "Call which tool?");
-    const values = typeof given === "object" ? given.arguments : undefined;
-    return tool && callByForm(kit, tool, values);
+export function toolCommands(app: App): void {
+  register(app, "mcpSidecar.tool.show", async (given: ToolArgument) => {
+    const tool = await toolOf(app, given, "Show which tool?");
+    if (tool) {
+      app.results.tool(tool);
+    }
   });
 
-  register(kit, "mcpSidecar.tool.callWithSelection", async () => {
+  register(app, "mcpSidecar.prompt.show", async (given?: PromptArgument) => {
+    const prompt = given?.prompt ?? (await pickPrompt(app, "Show which prompt?"));
+    if (prompt) {
+      app.results.prompt(prompt);
+    }
+  });
+
+  register(app, "mcpSidecar.tool.call", async (given: ToolArgument) => {
+    const tool = await toolOf(app, given, "Run which tool?");
+    const values = typeof given === "object" ? given.arguments : undefined;
+    return tool && callByForm(app, tool, values);
+  });
+
+  register(app, "mcpSidecar.tool.callWithSelection", async () => {
     const editor = window.activeTextEditor;
     const text = editor?.document.getText(editor.selection.isEmpty ? undefined : editor.selection) ?? "";
-    const tool = await toolOf(kit, undefined, "Which tool gets the selection?");
-    return tool && callByForm(kit, tool, withText(fields(tool.inputSchema), text));
+    const tool = await toolOf(app, undefined, "Run which tool with the selection?");
+    return tool && callByForm(app, tool, withText(fields(tool.inputSchema), text));
   });
 
-  register(kit, "mcpSidecar.tool.again", async () => {
+  register(app, "mcpSidecar.tool.again", async () => {
     if (!last) {
-      window.showInformationMessage("No tool has been called yet.");
+      window.showInformationMessage("No tool has run yet.");
       return undefined;
     }
-    const tool = await toolOf(kit, last.tool, "");
-    return tool && callByForm(kit, tool, last.arguments);
+    const tool = await toolOf(app, last.tool, "");
+    return tool && callByForm(app, tool, last.arguments);
   });
 
-  register(kit, "mcpSidecar.tool.copyName", async (given: ToolArgument) => {
-    const tool = await toolOf(kit, given, "Copy the name of which tool?");
+  register(app, "mcpSidecar.tool.copyName", async (given: ToolArgument) => {
+    const tool = await toolOf(app, given, "Copy the name of which tool?");
     if (tool) {
       await env.clipboard.writeText(tool.name);
     }
   });
 
-  register(kit, "mcpSidecar.resource.open", async (given?: ResourceArgument) => {
-    const resource = await resourceOf(kit, given);
+  register(app, "mcpSidecar.resource.open", async (given?: ResourceArgument) => {
+    const resource = await resourceOf(app, given);
     const uri = resource && (await expand(resource));
     if (uri) {
-      const show = kit.results.resource.bind(kit.results);
-      await openResource(kit.sidecar, resource.server, uri, show);
+      const show = app.results.resource.bind(app.results);
+      await openResource(app.sidecar, resource.server, uri, show);
     }
   });
 
-  register(kit, "mcpSidecar.prompt.insert", async (given?: { prompt?: PromptInfo }) => {
-    const prompt = given?.prompt ?? (await pickPrompt(kit));
-    const text = prompt && (await getPrompt(kit.sidecar, prompt));
+  register(app, "mcpSidecar.prompt.insert", async (given?: PromptArgument) => {
+    const prompt = given?.prompt ?? (await pickPrompt(app, "Insert which prompt?"));
+    const text = prompt && (await getPrompt(app.sidecar, prompt));
     if (text !== undefined) {
       await insert(text);
     }
   });
 }
 
-/** Asks for the arguments, then calls; what the sidecar says about them brings the form back. */
-async function callByForm(kit: Kit, tool: ToolInfo, given: Values = {}): Promise<ToolResult | undefined> {
-  const title = `${tool.server} › ${tool.tool}`;
-  const asks = fields(tool.inputSchema).length > 0;
+type PromptArgument = { prompt?: PromptInfo };
+
+/** A line to read before anything that can change something runs. */
+function caution(app: App, tool: ToolInfo) {
+  const explain = () => app.results.tool(tool);
+  const [effect] = traits(tool.annotations)[0] ?? [""];
+  const detail = tool.description.split("\n", 1)[0] ?? "";
+  return tool.annotations.readOnly ? {} : { caution: { label: `This tool ${effect} data`, detail, explain } };
+}
+
+/**
+ * Asks for the arguments, then runs the tool. If the sidecar rejects the arguments, the form comes back. The form always
+ * ends with a step that names the tool, also for a tool without arguments: nothing runs by choosing it from a list.
+ */
+async function callByForm(app: App, tool: ToolInfo, given: Values = {}): Promise<ToolResult | undefined> {
+  const title = `${quoted(tool.tool)} of ${quoted(tool.server)}`;
   let values: Values | undefined = given;
   for (let problem: string | undefined; ; ) {
-    if (asks) {
-      const wish = { title, schema: tool.inputSchema, given: values, verb: `Run ${tool.tool}` };
-      values = await fill(problem ? { ...wish, problem } : wish);
-    }
+    const verb = `Run ${quoted(tool.tool)}`;
+    const request = { title, schema: tool.inputSchema, given: values, verb, ...caution(app, tool) };
+    values = await showForm(problem ? { ...request, problem } : request);
     if (!values) {
       return undefined;
     }
     try {
-      const result = await call(kit, tool, values);
-      await kit.results.result(result, tool.name, values);
+      const result = await call(app, tool, values);
+      await app.results.result(result, tool.name, values);
       return result;
     } catch (error) {
-      const { data, message } = failure(error);
-      if (data.kind !== "invalid-arguments" || !asks) {
+      const { data, message } = failureOf(error);
+      if (data.kind !== "invalid-arguments" || fields(tool.inputSchema).length === 0) {
         throw error;
       }
       problem = data.detail?.map(({ path, message: why }) => `${path || "/"}: ${why}`).join("; ") || message;
@@ -88,15 +115,15 @@ async function callByForm(kit: Kit, tool: ToolInfo, given: Values = {}): Promise
   }
 }
 
-function call(kit: Kit, tool: ToolInfo, values: Values): Thenable<ToolResult> {
+function call(app: App, tool: ToolInfo, values: Values): Thenable<ToolResult> {
   last = { tool: tool.name, arguments: values };
-  // The form has just shown these very arguments to the user, who sent them: that is the answer to `require-approval`.
+  // The user has just seen these arguments in the form and sent them: that is the answer to `require-approval`.
   const params = { tool: tool.name, arguments: values, decision: "allow-once" };
   return busy(
-    `Running ${tool.tool} of ${tool.server}`,
+    `Running ${quoted(tool.tool)} of ${quoted(tool.server)}`,
     (progress: Progress<{ message?: string; increment?: number }>, token: CancellationToken) => {
       let reached = 0;
-      return kit.sidecar.command<ToolResult>("mcp.tool.call", params, token, ({ message, percentage }) => {
+      return app.sidecar.command<ToolResult>("mcp.tool.call", params, token, ({ message, percentage }) => {
         const increment = percentage === undefined ? 0 : percentage - reached;
         reached += increment;
         progress.report({ ...(message && { message }), increment });
@@ -107,7 +134,7 @@ function call(kit: Kit, tool: ToolInfo, values: Values): Thenable<ToolResult> {
 
 type ResourceArgument = { resource?: ResourceInfo; server?: string; uri?: string };
 
-async function resourceOf(kit: Kit, given: ResourceArgument | undefined): Promise<ResourceInfo | undefined> {
+async function resourceOf(app: App, given: ResourceArgument | undefined): Promise<ResourceInfo | undefined> {
   if (given?.resource) {
     return given.resource;
   }
@@ -115,7 +142,7 @@ async function resourceOf(kit: Kit, given: ResourceArgument | undefined): Promis
     return { server: given.server, uri: given.uri, name: given.uri };
   }
   type Listed = { resources: ResourceInfo[]; templates: ResourceInfo[] };
-  const { resources, templates } = await kit.sidecar.command<Listed>("mcp.resources");
+  const { resources, templates } = await app.sidecar.command<Listed>("mcp.resources");
   const items = [...resources, ...templates].map(resource => ({
     label: `$(file) ${resource.title ?? resource.name}`,
     description: resource.server,
@@ -130,8 +157,8 @@ async function resourceOf(kit: Kit, given: ResourceArgument | undefined): Promis
   return (await window.showQuickPick(items, options))?.resource;
 }
 
-async function pickPrompt(kit: Kit): Promise<PromptInfo | undefined> {
-  const { prompts } = await kit.sidecar.command<{ prompts: PromptInfo[] }>("mcp.prompts");
+async function pickPrompt(app: App, question: string): Promise<PromptInfo | undefined> {
+  const { prompts } = await app.sidecar.command<{ prompts: PromptInfo[] }>("mcp.prompts");
   if (prompts.length === 0) {
     window.showInformationMessage("No connected server offers prompts.");
     return undefined;
@@ -142,5 +169,5 @@ async function pickPrompt(kit: Kit): Promise<PromptInfo | undefined> {
     detail: prompt.description ?? "",
     prompt,
   }));
-  return (await window.showQuickPick(items, { placeHolder: "Insert which prompt?", matchOnDescription: true }))?.prompt;
+  return (await window.showQuickPick(items, { placeHolder: question, matchOnDescription: true }))?.prompt;
 }

@@ -1,8 +1,8 @@
-/** The dashboard: how often tools ran and how long they took, and the level of every tool, to be set in bulk. Pure. */
+/** The dashboard: how often tools ran, how long they took, and the level of every tool. Pure. */
 
 import { LEVELS, type Level, type ServerStatus, type ToolInfo } from "../protocol";
 import { duration } from "../results/page";
-import { manner } from "../views/serverRows";
+import { annotationText } from "../views/serverRows";
 import { type Html, html } from "../web/html";
 
 export interface Metrics {
@@ -14,18 +14,18 @@ export interface Metrics {
   tools: { tool: string; calls: number; errors: number; p50Ms: number; p95Ms: number; p99Ms: number }[];
 }
 
-export interface Picture {
+export interface DashboardData {
   servers: readonly ServerStatus[];
   tools: readonly ToolInfo[];
   metrics: readonly Metrics[];
   approvals: number;
 }
 
-export function dashboardPage(picture: Picture): Html {
-  return html`<h1>MCP Sidecar</h1>${cards(picture)}${matrix(picture)}${metricsTable(picture.metrics)}`;
+export function dashboardPage(data: DashboardData): Html {
+  return html`<h1 tabindex="-1">MCP Sidecar</h1>${cards(data)}${levelTable(data)}${metricsTable(data.metrics)}`;
 }
 
-function cards({ servers, tools, metrics, approvals }: Picture): Html {
+function cards({ servers, tools, metrics, approvals }: DashboardData): Html {
   const connected = servers.filter(server => server.status === "connected").length;
   const wanted = servers.filter(server => server.status !== "disabled").length;
   const failed = servers.filter(server => server.status === "failed").length;
@@ -36,7 +36,7 @@ function cards({ servers, tools, metrics, approvals }: Picture): Html {
     html`<div class="card"><b class="${mood}">${value}</b>${text}</div>`;
   return html`<div class="cards">
 ${card(`${connected}/${wanted}`, "servers connected", failed > 0 ? "bad" : "good")}
-${card(tools.filter(tool => tool.level !== "disable").length, "tools offered")}
+${card(tools.filter(tool => tool.level !== "disable").length, "tools available")}
 ${card(approvals, "questions waiting", approvals > 0 ? "warn" : "")}
 ${card(calls, "calls")}
 ${card(errors, "failed calls", errors > 0 ? "bad" : "")}</div>`;
@@ -48,30 +48,31 @@ function levels(selected?: Level): Html[] {
   );
 }
 
-function matrix({ servers, tools }: Picture): Html {
+function levelTable({ servers, tools }: DashboardData): Html {
   if (tools.length === 0) {
     return html`<h2>Policy</h2><p class="soft">No server is connected yet.</p>`;
   }
   const named = servers.map(server => server.name).filter(name => tools.some(tool => tool.server === name));
   return html`<h2>Policy</h2>
-<div class="actions"><label>Set what is ticked to <select name="level">${levels("require-approval")}</select></label>
+<div class="actions"><label>Set ticked tools to <select name="level">${levels("require-approval")}</select></label>
 <select name="scope"><option value="session">for this session</option><option value="file">in the server's file</option></select>
-<button class="main" data-send="bulk">Apply</button><span class="spread"></span><button data-send="refresh">Refresh</button></div>
-<table><thead><tr><th></th><th>Tool</th><th>Says of itself</th><th>Level</th><th>Decided by</th></tr></thead>
+<button class="main" data-send="bulk" data-count="ticked">Apply to <span class="count">0</span> ticked</button>
+<button data-send="levels" data-count="changed">Save changed levels (<span class="count">0</span>)</button><span class="spread"></span><button data-send="refresh">Refresh</button></div>
+<table><thead><tr><th></th><th>Tool</th><th>Declares</th><th>Level</th><th>Decided by</th></tr></thead>
 <tbody>${named.map(name => group(name, tools))}</tbody></table>`;
 }
 
 function group(server: string, tools: readonly ToolInfo[]): Html {
   const own = tools.filter(tool => tool.server === server);
-  return html`<tr class="server"><td><input type="checkbox" data-all="${server}" aria-label="all of ${server}"></td>
+  return html`<tr class="server"><td><input type="checkbox" data-all="${server}" aria-label="all tools of ${server}"></td>
 <td colspan="4">${server}</td></tr>${own.map(row)}`;
 }
 
 function row(tool: ToolInfo): Html {
   return html`<tr><td><input type="checkbox" data-item="${tool.name}" data-group="${tool.server}" aria-label="${tool.tool}"></td>
 <td class="name" title="${tool.description}">${tool.tool}</td>
-<td class="${tool.annotations.destructive && !tool.annotations.readOnly ? "bad" : "soft"}">${manner(tool.annotations)}</td>
-<td><select data-send="level" data-tool="${tool.name}" aria-label="level of ${tool.tool}">${levels(tool.level)}</select></td>
+<td class="${tool.annotations.destructive && !tool.annotations.readOnly ? "bad" : "soft"}">${annotationText(tool.annotations)}</td>
+<td><select data-tool="${tool.name}" aria-label="level of ${tool.tool}">${levels(tool.level)}</select></td>
 <td class="soft">${tool.changed ? html`<span class="warn">changed since you allowed it</span>` : tool.source}</td></tr>`;
 }
 
@@ -94,7 +95,7 @@ function metricsTable(metrics: readonly Metrics[]): Html {
 <th class="number">p50</th><th class="number">p95</th><th class="number">p99</th></tr></thead><tbody>${rows.map(row)}</tbody></table>`
   }
 <h2>Servers</h2><table><thead><tr><th>Server</th><th class="number">Started in</th><th class="number">Listed in</th>
-<th class="number">Restarts</th><th class="number">Up for</th></tr></thead><tbody>${times.map(start)}</tbody></table>`;
+<th class="number">Restarts</th><th class="number">Uptime</th></tr></thead><tbody>${times.map(start)}</tbody></table>`;
 }
 
 export function uptime(ms: number | undefined): string {

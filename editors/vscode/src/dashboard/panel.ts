@@ -1,45 +1,48 @@
-/** The dashboard's panel: draws what the sidecar says now, and carries out what is pressed on it. */
+/** The panel of the dashboard: draws the current state, and carries out what is pressed. */
 
 import type { Disposable } from "vscode";
-import { type Kit, register } from "../commands/kit";
+import { type App, register } from "../commands/app";
 import { setLevel } from "../commands/policy";
+import { showError } from "../errors";
 import { LEVELS, type Level, type Scope, type ToolInfo } from "../protocol";
-import { complain } from "../say";
 import { type Message, Panel } from "../web/panel";
 import { dashboardPage, type Metrics } from "./page";
 
-/** Many servers change at once when they start; the page is drawn once for all. */
+/** Many servers change at once when they start; the page is redrawn once for all of them. */
 const DRAW_MS = 300;
 
-export function dashboard(kit: Kit): Disposable[] {
-  const { sidecar } = kit;
-  const panel = new Panel(kit.context.extensionUri, "mcpSidecar.dashboard");
+export function dashboard(app: App): Disposable[] {
+  const { sidecar } = app;
+  const panel = new Panel(app.context.extensionUri, "mcpSidecar.dashboard");
   let tools: ToolInfo[] = [];
   let timer: NodeJS.Timeout | undefined;
 
   const page = async () => {
     tools = (await sidecar.command<{ tools: ToolInfo[] }>("mcp.tools", { all: true })).tools;
     const metrics = (await sidecar.command<{ servers: Metrics[] }>("mcp.metrics")).servers;
-    const { servers, approvals } = sidecar.picture;
-    return dashboardPage({ servers, tools, metrics, approvals: approvals.length });
+    const { servers, approvals } = sidecar.state;
+    const body = dashboardPage({ servers, tools, metrics, approvals: approvals.length });
+    return { key: "dashboard", title: "MCP Sidecar", body };
   };
   const draw = () => {
     if (panel.open && !timer) {
       timer = setTimeout(async () => {
         timer = undefined;
-        if (panel.open && sidecar.life === "running") {
+        if (panel.open && sidecar.runStatus === "running") {
           await page().then(
-            body => panel.update("MCP Sidecar", body),
-            error => complain(error, sidecar),
+            drawn => panel.update(drawn),
+            error => showError(error, sidecar),
           );
         }
       }, DRAW_MS);
     }
   };
-  const act = async ({ send, tool, value, fields, ticked }: Message) => {
+  const act = async ({ send, fields, ticked, changed }: Message) => {
     const { level, scope } = (fields ?? {}) as { level?: string; scope?: string };
-    if (send === "level") {
-      await apply([String(tool)], String(value), scope);
+    if (send === "levels") {
+      for (const [name, chosen] of Object.entries((changed ?? {}) as Record<string, string>)) {
+        await apply([name], chosen, scope);
+      }
     } else if (send === "bulk") {
       await apply((ticked ?? []) as string[], String(level), scope);
     }
@@ -50,16 +53,16 @@ export function dashboard(kit: Kit): Disposable[] {
       return;
     }
     for (const { server, tool } of tools.filter(one => names.includes(one.name))) {
-      const own = sidecar.picture.server(server)?.scope ?? "session";
-      await setLevel(kit, server, tool, level as Level, scope === "file" ? own : ("session" satisfies Scope));
+      const own = sidecar.state.server(server)?.scope ?? "session";
+      await setLevel(app, server, tool, level as Level, scope === "file" ? own : ("session" satisfies Scope));
     }
   };
-  register(kit, "mcpSidecar.dashboard", async () => panel.show("MCP Sidecar", await page()));
+  register(app, "mcpSidecar.dashboard", async () => panel.show(await page()));
   return [
     panel,
-    panel.onMessage(message => act(message).catch(error => complain(error, sidecar))),
-    sidecar.picture.onServers(draw),
-    sidecar.picture.onApprovals(draw),
-    sidecar.picture.onCall(draw),
+    panel.onMessage(message => act(message).catch(error => showError(error, sidecar))),
+    sidecar.state.onServers(draw),
+    sidecar.state.onApprovals(draw),
+    sidecar.state.onCall(draw),
   ];
 }

@@ -1,4 +1,4 @@
-/** A JSON Schema as the fields of a form. Pure. What is valid is the sidecar's to say; here only what cannot be meant. */
+/** The fields of a form from a JSON Schema. Pure. The sidecar validates values; here only obvious mistakes are caught. */
 
 import type { Schema } from "../protocol";
 
@@ -15,7 +15,7 @@ export interface Field {
   kind: Kind;
   required: boolean;
   description: string;
-  /** What a value has to be, in a few words. */
+  /** A short description of valid values. */
   rule: string;
   choices: Choice[];
   default: unknown;
@@ -23,7 +23,7 @@ export interface Field {
 
 export type Values = Record<string, unknown>;
 
-/** Required fields first, in the order of the schema; then the others. */
+/** Required fields first, then the others, each in the order of the schema. */
 export function fields(schema: Schema): Field[] {
   const properties = Object.entries(schema.properties ?? {});
   const required = new Set(schema.required ?? []);
@@ -104,7 +104,7 @@ function rule(schema: Schema, choices: Choice[]): string {
   return parts.filter(Boolean).join(", ");
 }
 
-/** What a form begins with: what was given, else the defaults. */
+/** The initial values: those given, or else the defaults. */
 export function initial(all: readonly Field[], given: Values = {}): Values {
   const values: Values = { ...given };
   for (const { name, default: value } of all) {
@@ -122,14 +122,14 @@ export function missing(all: readonly Field[], values: Values): Field[] {
 
 export type Parsed = { value: unknown } | { problem: string };
 
-/** What was typed, as the kind of value that the field takes. */
+/** Converts what was typed to the kind of the field. */
 export function parse(field: Field, text: string): Parsed {
   switch (field.kind) {
     case "number":
     case "integer": {
       const number = text.trim() === "" ? Number.NaN : Number(text);
       if (Number.isNaN(number) || (field.kind === "integer" && !Number.isInteger(number))) {
-        return { problem: field.kind === "integer" ? "a whole number, please" : "a number, please" };
+        return { problem: field.kind === "integer" ? "Enter a whole number." : "Enter a number." };
       }
       return { value: number };
     }
@@ -149,7 +149,7 @@ export function show(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** The first text field that is free takes a selection. */
+/** Puts a text into the first text field. */
 export function withText(all: readonly Field[], text: string): Values {
   const taker = all.find(field => field.kind === "text");
   return taker && text ? { [taker.name]: text } : {};

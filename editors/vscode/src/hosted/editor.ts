@@ -4,7 +4,7 @@
 import * as vscode from "vscode";
 import type { Tool } from "./server";
 
-/** Lists are cut here, and say so: an agent can ask for one file at a time. */
+/** Longer lists are truncated, and say so: an agent can ask for one file at a time. */
 const MOST_ITEMS = 500;
 const MOST_CHARACTERS = 256 * 1024;
 
@@ -30,7 +30,7 @@ export const tools: Record<string, Tool> = {
     run: () => selection(),
   },
   diagnostics: {
-    description: "Lists what linters and language servers complain about, in one file or in all",
+    description: "Lists what linters and language servers showError about, in one file or in all",
     input: {
       properties: { path: { ...path, description: "A file, absolute or relative to the workspace; all when absent" } },
     },
@@ -158,7 +158,7 @@ function about(name: string, kind: vscode.SymbolKind, range: vscode.Range, conta
   };
 }
 
-/** The document that is meant: one that is open, or a file of the workspace. Nothing beyond is read from the disk. */
+/** An open document or a file of the workspace. Nothing else is read from the disk. */
 async function find(given: Record<string, unknown>): Promise<vscode.TextDocument> {
   if (typeof given.path !== "string") {
     const current = vscode.window.activeTextEditor?.document;

@@ -11,7 +11,7 @@ import { answer, type Message, type Served } from "./server";
 
 const NAME = "vscode";
 
-/** Has to be called before the sidecar starts: the server is announced in the greeting. */
+/** Must be called before the sidecar starts, because the server is announced in `initialize`. */
 export function registerHosted(context: ExtensionContext, sidecar: Sidecar): void {
   const served: Served = {
     name: NAME,
@@ -24,8 +24,8 @@ export function registerHosted(context: ExtensionContext, sidecar: Sidecar): voi
     attach: client => listen(client, served),
     ready: () => {
       if (workspace.getConfiguration("mcpSidecar").get<boolean>("editorServer")) {
-        const wish = { servers: { [NAME]: { type: "sdk", name: NAME } } };
-        sidecar.command("mcp.servers.set", wish).catch(error => sidecar.log.error(`no server \`${NAME}\`: ${error}`));
+        const params = { servers: { [NAME]: { type: "sdk", name: NAME } } };
+        sidecar.command("mcp.servers.set", params).catch(error => sidecar.log.error(`no server \`${NAME}\`: ${error}`));
       }
     },
   });
@@ -41,11 +41,11 @@ function listen(client: LanguageClient, served: Served): void {
   client.onRequest("mcp/sdk/close", () => ({}));
 }
 
-/** MCP's answer is a message of its own, after the `{}` that says that the question has arrived. */
+/** The MCP response is a separate message, after the `{}` that acknowledges the request. */
 async function reply(client: LanguageClient, served: Served, message: Message): Promise<void> {
   const said = await answer(served, message);
   if (said) {
-    // A sidecar that has gone in the meantime needs no answer.
+    // A sidecar that has stopped meanwhile needs no response.
     await client.sendRequest("mcp/sdk/message", { server: NAME, message: said }).catch(() => {});
   }
 }

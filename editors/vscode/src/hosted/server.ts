@@ -50,7 +50,7 @@ export async function answer(served: Served, message: Message): Promise<Message 
 
 function greeting(served: Served, params: Record<string, unknown> | undefined) {
   return {
-    // Nothing here differs between the versions that begin with `initialize`, so whichever is wished for will do.
+    // All versions that start with `initialize` are the same here, so any requested one is fine.
     protocolVersion: params?.protocolVersion ?? "2025-11-25",
     capabilities: { tools: {} },
     serverInfo: { name: served.name, version: served.version },
@@ -67,7 +67,7 @@ function list(served: Served) {
   }));
 }
 
-/** What a tool cannot do is its result, as MCP wants it: an agent can read why and try otherwise. */
+/** A failed tool returns its error as a result, so that the agent can read it and try something else. */
 async function call(tool: Tool, given: Record<string, unknown>) {
   try {
     const value = await tool.run(given);

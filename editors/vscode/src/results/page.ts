@@ -1,12 +1,12 @@
-/** What a tool answered, as a page: text as markdown, JSON as JSON, pictures and sounds as what they are. Pure. */
+/** The result of a tool as a page: text as markdown, JSON, pictures and sound. Pure. */
 
 import type { Call, Content, ToolResult } from "../protocol";
 import { type Html, html } from "../web/html";
 
-/** How markdown becomes HTML; VS Code does it. */
+/** Renders markdown as HTML. */
 export type Markdown = (text: string) => Promise<Html>;
 
-/** A result that is one JSON value, however it was sent. */
+/** The JSON value of a result that is one, whether it was sent as text or as structured content. */
 export function jsonOf(result: Pick<ToolResult, "content" | "structuredContent">): unknown {
   const [only, ...others] = result.content;
   if (!only) {
@@ -23,7 +23,7 @@ export function jsonOf(result: Pick<ToolResult, "content" | "structuredContent">
   }
 }
 
-/** All of it as text, for a document or the clipboard. */
+/** The whole result as text, for a document or the clipboard. */
 export function plainText(result: Pick<ToolResult, "content" | "structuredContent">): string {
   const value = jsonOf(result);
   if (value !== undefined && value !== null) {
@@ -58,7 +58,7 @@ export async function body(
   const blocks = await Promise.all(content.map(one => block(server, one, markdown)));
   const extra = structured === undefined ? undefined : JSON.stringify(structured, undefined, 2);
   return html`${blocks}${extra && html`<h2>Structured</h2><pre class="json">${extra}</pre>`}${
-    blocks.length === 0 && !extra && html`<p class="soft">nothing was answered</p>`
+    blocks.length === 0 && !extra && html`<p class="soft">empty result</p>`
   }`;
 }
 
@@ -86,7 +86,7 @@ function link(server: string, uri: string, name = uri, description = ""): Html {
 <span class="soft">${description}</span></p>`;
 }
 
-/** Bytes as the page can show them. Only types that cannot run anything. */
+/** Binary data, if it is of a type that cannot run anything. */
 export function media(mimeType = "", data = ""): Html {
   const address = `data:${mimeType};base64,${data}`;
   if (/^image\/(png|jpeg|gif|webp|bmp|avif)$/.test(mimeType)) {
@@ -102,11 +102,11 @@ export function duration(ms: number): string {
   return ms < 1_000 ? `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`;
 }
 
-/** The page of a result that has just come. */
+/** The page of a new result. */
 export function resultPage(result: ToolResult, given: unknown, inside: Html): Html {
-  return html`<h1>${result.tool}</h1>
+  return html`<h1 tabindex="-1">${result.tool}</h1>
 <div class="chips">
-<span class="chip ${result.isError ? "bad" : "good"}">${result.isError ? "error from the tool" : "ok"}</span>
+<span class="chip ${result.isError ? "bad" : "good"}">${result.isError ? "the tool reported an error" : "ok"}</span>
 <span class="chip">${result.server}</span><span class="chip">${duration(result.durationMs)}</span>
 <span class="chip">${result.decision}</span></div>
 <div class="actions"><button data-send="again">Run again…</button><button data-send="copy">Copy</button>
@@ -118,7 +118,7 @@ export function resultPage(result: ToolResult, given: unknown, inside: Html): Ht
 /** The page of a call in the log. */
 export function callPage(call: Call, inside: Html): Html {
   const who = call.requester.kind === "user" ? "you" : `${call.requester.kind} ${call.requester.name ?? ""}`;
-  return html`<h1>${call.tool}</h1>
+  return html`<h1 tabindex="-1">${call.tool}</h1>
 <div class="chips">
 <span class="chip ${call.success ? "good" : "bad"}">${call.success ? "ok" : "failed"}</span>
 <span class="chip">${call.server}</span><span class="chip">${duration(call.durationMs)}</span>

@@ -1,13 +1,15 @@
-/** Shows results, calls of the log and resources that are no text, each in the one panel beside the editor. */
+/** Shows tools, prompts, results, calls of the log and binary resources, in one panel beside the editor. */
 
 import { commands, type Disposable, env, type TextEditor, type Uri, ViewColumn, window, workspace } from "vscode";
 import { showText } from "../documents";
-import type { Call, Content, ResourceContents, ToolResult } from "../protocol";
+import type { Call, Content, PromptInfo, ResourceContents, ToolInfo, ToolResult } from "../protocol";
 import { Html, html } from "../web/html";
-import { Panel } from "../web/panel";
+import { type Message, Panel } from "../web/panel";
+import { promptPage, toolPage } from "./definitions";
 import { body, callPage, jsonOf, media, plainText, resultPage } from "./page";
 
-interface Shown {
+/** A result on the page, with the call that it came from. */
+interface ShownResult {
   tool: string;
   arguments: unknown;
   content: Content[];
@@ -16,17 +18,30 @@ interface Shown {
 
 export class Results implements Disposable {
   private readonly panel: Panel;
-  private shown: Shown | undefined;
+  private shown: ShownResult | undefined;
+  private prompted: PromptInfo | undefined;
 
   constructor(extension: Uri) {
     this.panel = new Panel(extension, "mcpSidecar.result", ViewColumn.Beside);
-    this.panel.onMessage(message => this.act(message.send, message));
+    this.panel.onMessage(message => this.act(message));
+  }
+
+  /** Shows what a tool does. The focus stays in the view, so that the user can look at one tool after another. */
+  tool(tool: ToolInfo): void {
+    this.panel.show({ key: `tool:${tool.name}`, title: tool.tool, body: toolPage(tool) }, { focus: false });
+  }
+
+  prompt(prompt: PromptInfo): void {
+    this.prompted = prompt;
+    const key = `prompt:${prompt.server}:${prompt.name}`;
+    this.panel.show({ key, title: prompt.name, body: promptPage(prompt) }, { focus: false });
   }
 
   async result(result: ToolResult, name: string, given: unknown): Promise<void> {
     this.shown = { ...result, tool: name, arguments: given };
     const inside = await body(result.server, result.content, result.structuredContent, markdown);
-    this.panel.show(`${result.tool}: result`, resultPage(result, given, inside));
+    const key = `result:${result.callId}`;
+    this.panel.show({ key, title: `${result.tool}: result`, body: resultPage(result, given, inside) });
   }
 
   async call(call: Call): Promise<void> {
@@ -38,44 +53,53 @@ export class Results implements Disposable {
       content,
       structuredContent: structured,
     };
-    this.panel.show(`${call.tool}: call`, callPage(call, await body(call.server, content, structured, markdown)));
+    const inside = await body(call.server, content, structured, markdown);
+    const page = { key: `call:${call.callId}`, title: `${call.tool}: call`, body: callPage(call, inside) };
+    this.panel.show(page, { focus: false });
   }
 
   resource(server: string, uri: string, contents: readonly ResourceContents[]): void {
     const part = ({ text, blob, mimeType }: ResourceContents) =>
       text === undefined ? media(mimeType, blob) : html`<pre>${text}</pre>`;
-    this.panel.show(uri, html`<h1>${uri}</h1><p class="soft">${server}</p>${contents.map(part)}`);
+    const inside = html`<h1 tabindex="-1">${uri}</h1><p class="soft">Server <code>${server}</code></p>${contents.map(part)}`;
+    this.panel.show({ key: `resource:${server}:${uri}`, title: uri, body: inside }, { focus: false });
   }
 
   dispose(): void {
     this.panel.dispose();
   }
 
-  private async act(what: string, message: Record<string, unknown>): Promise<void> {
-    if (what === "resource") {
-      await commands.executeCommand("mcpSidecar.resource.open", { server: message.server, uri: message.uri });
-      return;
-    }
+  private async act({ send, ...message }: Message): Promise<void> {
+    const { tool, server, uri } = message;
     const shown = this.shown;
-    if (!shown) {
-      return;
-    }
-    const text = plainText(shown);
-    if (what === "again") {
+    if (send === "resource") {
+      await commands.executeCommand("mcpSidecar.resource.open", { server, uri });
+    } else if (send === "run") {
+      await commands.executeCommand("mcpSidecar.tool.call", { tool });
+    } else if (send === "level") {
+      await commands.executeCommand("mcpSidecar.tool.setLevel", { tool });
+      await commands.executeCommand("mcpSidecar.tool.show", { tool });
+    } else if (send === "explain") {
+      await commands.executeCommand("mcpSidecar.tool.explain", { tool });
+    } else if (send === "prompt" && this.prompted) {
+      await commands.executeCommand("mcpSidecar.prompt.insert", { prompt: this.prompted });
+    } else if (shown && send === "again") {
       await commands.executeCommand("mcpSidecar.tool.call", { tool: shown.tool, arguments: shown.arguments });
-    } else if (what === "copy") {
-      await env.clipboard.writeText(text);
-      window.setStatusBarMessage("$(copy) copied", 2_000);
-    } else if (what === "document") {
+    } else if (shown && send === "copy") {
+      await env.clipboard.writeText(plainText(shown));
+      window.setStatusBarMessage("$(copy) Copied", 2_000);
+    } else if (shown && send === "document") {
       const json = jsonOf(shown) !== undefined;
-      await showText(`${shown.tool}.${json ? "json" : "md"}`, text, { language: json ? "json" : "markdown" });
-    } else if (what === "insert") {
-      await insert(text);
+      await showText(`${shown.tool}.${json ? "json" : "md"}`, plainText(shown), {
+        language: json ? "json" : "markdown",
+      });
+    } else if (shown && send === "insert") {
+      await insert(plainText(shown));
     }
   }
 }
 
-/** Puts a text at the cursor of an editor that can take it, else into a new document. */
+/** Inserts a text at the cursor of a writable editor, or into a new document if there is none. */
 export async function insert(text: string): Promise<void> {
   const writable = (editor: TextEditor | undefined) => /^(file|untitled)$/.test(editor?.document.uri.scheme ?? "");
   const editor = [window.activeTextEditor, ...window.visibleTextEditors].find(writable);
@@ -86,12 +110,12 @@ export async function insert(text: string): Promise<void> {
   await window.showTextDocument(await workspace.openTextDocument({ content: text, language: "markdown" }));
 }
 
-/** By VS Code's own markdown; where it is switched off, as plain text. */
+/** Rendered by VS Code's own markdown extension, or as plain text where that is disabled. */
 async function markdown(text: string): Promise<Html> {
   try {
-    // A tool's own HTML stays text: it must not look like a button of ours. The space in it has no width.
-    const tame = text.replace(/<(?=[a-z/!?])/gi, "<\u200b");
-    return new Html(await commands.executeCommand<string>("markdown.api.render", tame));
+    // HTML of a tool stays text: it must not look like one of our buttons. The inserted space has no width.
+    const harmless = text.replace(/<(?=[a-z/!?])/gi, "<\u200b");
+    return new Html(await commands.executeCommand<string>("markdown.api.render", harmless));
   } catch {
     return html`<pre>${text}</pre>`;
   }

@@ -1,4 +1,4 @@
-/** What the rows of the Calls and Grants views say. Pure. */
+/** The rows of the Calls and Grants views. Pure. */
 
 import { clock } from "../approvals/page";
 import { plain } from "../markdown";
@@ -30,8 +30,8 @@ export function callRow(call: Call): Row {
     tooltip: lines.join("\n\n"),
     icon,
     color,
-    context: "call",
-    click: "mcpSidecar.call.open",
+    contextValue: "call",
+    command: "mcpSidecar.call.open",
   };
 }
 
@@ -42,8 +42,7 @@ export function grantRow(grant: Grant): Row {
     label: grant.tool,
     description: `${grant.server} · ${words}`,
     tooltip: `**${plain(grant.server)} › ${plain(grant.tool)}**\n\n${words}, since ${plain(grant.since)}`,
-    icon: "unlock",
-    color: "testing.iconPassed",
-    context: "grant",
+    ...(grant.level === "disable" ? { icon: "circle-slash" } : { icon: "unlock", color: "testing.iconPassed" }),
+    contextValue: "grant",
   };
 }

@@ -1,4 +1,11 @@
-/** A view that is a plain list: loaded when somebody looks, drawn again when it is told to. */
+/**
+ * A view that is a plain list: loaded when it is visible, drawn again by `refresh`.
+ *
+ * Commands never act on the selection of a tree. Arrow keys move only the focus, which VS Code does not report, so a key
+ * that acts on the selection acts on another row than the one under the cursor. Rows are acted on by Enter, a click, an
+ * inline button or the context menu (Shift+F10): each of them passes the row itself. For the same reason a list has no
+ * multiple selection: an inline button of one row would act on all selected rows.
+ */
 
 import { type Disposable, EventEmitter, type TreeDataProvider, type TreeItem, type TreeView, window } from "vscode";
 import { type Row, treeItem } from "./row";
@@ -7,7 +14,7 @@ export class ListView<T extends object> implements TreeDataProvider<T>, Disposab
   private readonly changed = new EventEmitter<undefined>();
   readonly onDidChangeTreeData = this.changed.event;
   readonly view: TreeView<T>;
-  /** What was drawn last. */
+  /** The items that were drawn last. */
   items: readonly T[] = [];
   private timer: NodeJS.Timeout | undefined;
 
@@ -15,9 +22,8 @@ export class ListView<T extends object> implements TreeDataProvider<T>, Disposab
     id: string,
     private readonly load: () => Promise<readonly T[]> | readonly T[],
     private readonly row: (item: T) => Row,
-    options: { canSelectMany?: boolean } = {},
   ) {
-    this.view = window.createTreeView(id, { treeDataProvider: this, ...options });
+    this.view = window.createTreeView(id, { treeDataProvider: this });
   }
 
   getTreeItem(item: T): TreeItem {
@@ -32,20 +38,12 @@ export class ListView<T extends object> implements TreeDataProvider<T>, Disposab
     return [...this.items];
   }
 
-  /** Draws the list again, once for many changes in a row. */
+  /** Redraws the list, once for several changes in a row. */
   refresh(afterMs = 0): void {
     this.timer ??= setTimeout(() => {
       this.timer = undefined;
       this.changed.fire(undefined);
     }, afterMs);
-  }
-
-  /** What a command is about: what it was called on, else what is selected. */
-  chosen(item: T | undefined, others: readonly T[] | undefined): readonly T[] {
-    if (others && others.length > 0) {
-      return others;
-    }
-    return item ? [item] : this.view.selection;
   }
 
   dispose(): void {

@@ -1,4 +1,4 @@
-/** A row of a tree as plain data, and how VS Code wants it. What rows say is worked out elsewhere, without VS Code. */
+/** A row of a tree as plain data, and its conversion to a `TreeItem`. The text of rows is computed elsewhere, without VS Code. */
 
 import { MarkdownString, ThemeColor, ThemeIcon, TreeItem, TreeItemCollapsibleState } from "vscode";
 
@@ -6,24 +6,24 @@ export interface Row {
   id: string;
   label: string;
   description?: string;
-  /** Markdown; foreign text in it is escaped. */
+  /** Markdown. Text of others must be escaped. */
   tooltip?: string;
   icon?: string;
   /** A theme colour for the icon. */
   color?: string;
-  /** What menus ask for: a word, then flags, all joined by dots. */
-  context?: string;
-  fold?: "open" | "closed";
-  /** What a click runs. It gets the node of the row. */
-  click?: string;
+  /** For the `when` clauses of menus: a word, then flags, joined by dots. */
+  contextValue?: string;
+  collapsible?: "expanded" | "collapsed";
+  /** The command that a click or Enter runs, with the node of the row. It shows the node and starts nothing. */
+  command?: string;
 }
 
 export function treeItem(row: Row, node: unknown): TreeItem {
   const state = {
-    open: TreeItemCollapsibleState.Expanded,
-    closed: TreeItemCollapsibleState.Collapsed,
+    expanded: TreeItemCollapsibleState.Expanded,
+    collapsed: TreeItemCollapsibleState.Collapsed,
     none: TreeItemCollapsibleState.None,
-  }[row.fold ?? "none"];
+  }[row.collapsible ?? "none"];
   const item = new TreeItem(row.label, state);
   item.id = row.id;
   if (row.description) {
@@ -35,16 +35,16 @@ export function treeItem(row: Row, node: unknown): TreeItem {
   if (row.icon) {
     item.iconPath = new ThemeIcon(row.icon, row.color ? new ThemeColor(row.color) : undefined);
   }
-  if (row.context) {
-    item.contextValue = row.context;
+  if (row.contextValue) {
+    item.contextValue = row.contextValue;
   }
-  if (row.click) {
-    item.command = { command: row.click, title: row.label, arguments: [node] };
+  if (row.command) {
+    item.command = { command: row.command, title: row.label, arguments: [node] };
   }
   return item;
 }
 
-/** Names without order are hard to find again. */
+/** Compares items by name. */
 export function byName<T>(name: (item: T) => string): (one: T, other: T) => number {
   return (one, other) => name(one).localeCompare(name(other));
 }

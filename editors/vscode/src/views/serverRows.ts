@@ -1,8 +1,8 @@
-/** What the rows of the Servers view say. Pure. */
+/** The rows of the Servers view. Pure. */
 
 import { fenced, plain } from "../markdown";
 import type { Annotations, Level, PromptInfo, ResourceInfo, ServerStatus, ToolInfo } from "../protocol";
-import { plural } from "../say";
+import { plural } from "../text";
 import type { Row } from "./row";
 
 const GREEN = "testing.iconPassed";
@@ -16,12 +16,12 @@ export function serverRow(server: ServerStatus): Row {
   return {
     id: `server:${server.name}`,
     label: server.name,
-    description: story(server),
+    description: statusText(server),
     tooltip: serverTooltip(server),
     icon,
     color,
-    context: serverContext(server),
-    fold: "closed",
+    contextValue: serverContext(server),
+    collapsible: "collapsed",
   };
 }
 
@@ -45,13 +45,13 @@ function serverIcon(server: ServerStatus): [icon: string, color: string] {
   }
 }
 
-/** Beside the name: what it has, or why it has nothing. */
-export function story(server: ServerStatus): string {
+/** The text beside the name: what the server has, or why it has nothing. */
+export function statusText(server: ServerStatus): string {
   if (server.status === "disabled") {
-    return "switched off in its file";
+    return "disabled in its file";
   }
   if (server.needsTrust) {
-    return server.trustDiff ? "changed since you trusted it" : "waits until you trust it";
+    return server.trustDiff ? "changed since you trusted it" : "needs your trust";
   }
   switch (server.status) {
     case "connected":
@@ -59,7 +59,7 @@ export function story(server: ServerStatus): string {
     case "failed":
       return server.error?.split("\n", 1)[0] ?? "failed";
     case "needs-auth":
-      return "needs you to sign in";
+      return "needs sign-in";
     case "pending":
       return server.reason ?? "starting";
     case "stopped":
@@ -76,7 +76,7 @@ function counts(server: ServerStatus): string {
   return parts.filter(Boolean).join(" · ") || "connected";
 }
 
-/** `server`, then a word for each thing that can be done with it. */
+/** `server`, then a flag for each action that is possible. */
 export function serverContext(server: ServerStatus): string {
   const flags = ["server"];
   if (server.needsTrust) {
@@ -108,13 +108,13 @@ function serverTooltip(server: ServerStatus): string {
     `${server.status}${server.reason ? ` (${plain(server.reason)})` : ""} · ${server.transport} · ${server.scope}`,
   );
   if (server.latencyMs !== undefined) {
-    lines.push(`answers in ${server.latencyMs.toFixed(1)} ms · restarted ${plural(server.restarts, "time")}`);
+    lines.push(`responds in ${server.latencyMs.toFixed(1)} ms · restarted ${plural(server.restarts, "time")}`);
   }
   if (server.file) {
     lines.push(`from ${plain(server.file)}${server.line === undefined ? "" : `:${server.line + 1}`}`);
   }
   for (const hidden of server.hides) {
-    lines.push(`hides the one of scope ${hidden.scope}${hidden.file ? ` in ${plain(hidden.file)}` : ""}`);
+    lines.push(`overrides the server of scope ${hidden.scope}${hidden.file ? ` in ${plain(hidden.file)}` : ""}`);
   }
   if (server.trustDiff) {
     lines.push("changed since you trusted it:", fenced(server.trustDiff, "diff"));
@@ -125,7 +125,7 @@ function serverTooltip(server: ServerStatus): string {
   return [...lines, ...server.warnings.map(warning => `$(warning) ${plain(warning)}`)].join("\n\n");
 }
 
-/** A sentence below a server, where its own row has no room for it. */
+/** An error or warning below a server, because its own row has no room for it. */
 export function noteRow(server: string, place: number, kind: "error" | "warning", text: string): Row {
   const color = kind === "error" ? RED : YELLOW;
   return {
@@ -145,8 +145,8 @@ export function groupRow(server: string, kind: "tools" | "resources" | "prompts"
     label: labels[kind],
     description: String(count),
     icon: icons[kind],
-    context: `group.${kind}`,
-    fold: kind === "tools" ? "open" : "closed",
+    contextValue: `group.${kind}`,
+    collapsible: kind === "tools" ? "expanded" : "collapsed",
   };
 }
 
@@ -161,8 +161,8 @@ const LEVEL_ICONS: Record<Level, [icon: string, color: string]> = {
 };
 
 export const LEVEL_WORDS: Record<Level, string> = {
-  disable: "hidden from everybody",
-  deny: "refused",
+  disable: "hidden from all agents",
+  deny: "denied",
   "require-approval": "asks each time",
   "allow-once": "first call allowed, then asks",
   "allow-session": "allowed for this session",
@@ -172,7 +172,7 @@ export const LEVEL_WORDS: Record<Level, string> = {
 
 export function toolRow(tool: ToolInfo): Row {
   const [icon, color] = tool.changed ? ["warning", YELLOW] : LEVEL_ICONS[tool.level];
-  const words = tool.changed ? "changed since you allowed it" : manner(tool.annotations);
+  const words = tool.changed ? "changed since you allowed it" : annotationText(tool.annotations);
   return {
     id: `tool:${tool.name}`,
     label: tool.tool,
@@ -180,15 +180,15 @@ export function toolRow(tool: ToolInfo): Row {
     tooltip: toolTooltip(tool),
     icon,
     color,
-    context: `tool.${tool.level === "disable" || tool.level === "deny" ? "closed" : "callable"}`,
-    click: "mcpSidecar.tool.call",
+    contextValue: `tool.${tool.level === "disable" || tool.level === "deny" ? "closed" : "callable"}`,
+    command: "mcpSidecar.tool.show",
   };
 }
 
-/** What a tool says of itself, in a word or two. */
-export function manner(annotations: Annotations): string {
+/** What a tool declares about itself, in a word or two. */
+export function annotationText(annotations: Annotations): string {
   if (annotations.readOnly) {
-    return "reads only";
+    return "read-only";
   }
   return annotations.destructive ? "destructive" : "";
 }
@@ -203,7 +203,7 @@ function toolTooltip(tool: ToolInfo): string {
     `**${plain(tool.title ?? tool.tool)}**`,
     plain(tool.description),
     fields.join("\n"),
-    `${LEVEL_WORDS[tool.level]} (\`${tool.level}\`), says ${plain(tool.source)}`,
+    `${LEVEL_WORDS[tool.level]} (\`${tool.level}\`), decided by: ${plain(tool.source)}`,
   ]
     .filter(Boolean)
     .join("\n\n");
@@ -219,8 +219,8 @@ export function resourceRow(resource: ResourceInfo): Row {
       .filter(Boolean)
       .join("\n\n"),
     icon: resource.uri ? "file" : "symbol-parameter",
-    context: "resource",
-    click: "mcpSidecar.resource.open",
+    contextValue: "resource",
+    command: "mcpSidecar.resource.open",
   };
   return row;
 }
@@ -233,7 +233,7 @@ export function promptRow(prompt: PromptInfo): Row {
     description: takes.join(", "),
     tooltip: plain(prompt.description ?? prompt.name),
     icon: "comment",
-    context: "prompt",
-    click: "mcpSidecar.prompt.insert",
+    contextValue: "prompt",
+    command: "mcpSidecar.prompt.show",
   };
 }

@@ -1,6 +1,14 @@
-/** The Servers view: each server with its tools, resources and prompts, fetched when somebody looks. */
+/** The Servers view: each server with its tools, resources and prompts, fetched when they are expanded. */
 
-import { type Disposable, EventEmitter, type TreeDataProvider, type TreeItem, type TreeView, window } from "vscode";
+import {
+  type Disposable,
+  EventEmitter,
+  type TreeDataProvider,
+  type TreeItem,
+  type TreeView,
+  window,
+  workspace,
+} from "vscode";
 import type { PromptInfo, ResourceInfo, ServerStatus, ToolInfo } from "../protocol";
 import type { Sidecar } from "../sidecar";
 import { byName, treeItem } from "./row";
@@ -19,14 +27,20 @@ export type ServerNode =
 export class ServersView implements TreeDataProvider<ServerNode>, Disposable {
   private readonly changed = new EventEmitter<ServerNode | undefined>();
   readonly onDidChangeTreeData = this.changed.event;
-  /** Nodes by name: VS Code wants the same object when it is told to draw one again. */
+  /** Nodes by name: VS Code needs the same object to redraw a row. */
   private readonly nodes = new Map<string, ServerNode & { kind: "server" }>();
   private readonly view: TreeView<ServerNode>;
   private readonly disposables: Disposable[];
 
   constructor(private readonly sidecar: Sidecar) {
     this.view = window.createTreeView("mcpSidecar.servers", { treeDataProvider: this, showCollapseAll: true });
-    this.disposables = [this.view, this.changed, sidecar.picture.onServers(name => this.redraw(name))];
+    this.disposables = [
+      this.view,
+      this.changed,
+      sidecar.state.onServers(name => this.redraw(name)),
+      workspace.onDidGrantWorkspaceTrust(() => this.explain()),
+    ];
+    this.explain();
   }
 
   getTreeItem(node: ServerNode): TreeItem {
@@ -48,7 +62,7 @@ export class ServersView implements TreeDataProvider<ServerNode>, Disposable {
 
   async getChildren(node?: ServerNode): Promise<ServerNode[]> {
     if (!node) {
-      return this.sidecar.picture.servers.map(status => this.nodeOf(status));
+      return this.sidecar.state.servers.map(status => this.nodeOf(status));
     }
     if (node.kind === "server") {
       return below(node.status);
@@ -76,21 +90,21 @@ export class ServersView implements TreeDataProvider<ServerNode>, Disposable {
 
   /** Shows the view, with the focus on one server. */
   async reveal(server: string): Promise<void> {
-    const status = this.sidecar.picture.server(server);
+    const status = this.sidecar.state.server(server);
     if (status) {
       await this.view.reveal(this.nodeOf(status), { focus: true, expand: true });
     }
-  }
-
-  /** What is selected, for commands that come by a key. */
-  get selection(): ServerNode | undefined {
-    return this.view.selection[0];
   }
 
   dispose(): void {
     for (const disposable of this.disposables) {
       disposable.dispose();
     }
+  }
+
+  private explain(): void {
+    const restricted = "Restricted Mode: servers of this workspace do not start until you trust the workspace.";
+    this.view.message = workspace.isTrusted ? "" : restricted;
   }
 
   private nodeOf(status: ServerStatus): ServerNode & { kind: "server" } {
@@ -105,7 +119,7 @@ export class ServersView implements TreeDataProvider<ServerNode>, Disposable {
   }
 
   private redraw(name: string | undefined): void {
-    const status = name === undefined ? undefined : this.sidecar.picture.server(name);
+    const status = name === undefined ? undefined : this.sidecar.state.server(name);
     const drawn = name !== undefined && this.nodes.has(name);
     this.changed.fire(status && drawn ? this.nodeOf(status) : undefined);
   }
@@ -122,7 +136,7 @@ function below(status: ServerStatus): ServerNode[] {
     ["resources", status.resourceCount],
     ["prompts", status.promptCount],
   ];
-  // Tools that are all hidden can be shown again only where they are seen.
+  // Listed also when all tools are hidden: this is where they can be shown again.
   const has = ([group, count]: [Group, number]) =>
     count > 0 || (group === "tools" && status.status === "connected" && status.capabilities.includes("tools"));
   return [

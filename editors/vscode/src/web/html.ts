@@ -1,4 +1,4 @@
-/** HTML written as a template in which every value is text, unless it is HTML itself. Pure. */
+/** HTML templates that escape every value, unless it is HTML itself. Pure. */
 
 export class Html {
   constructor(readonly text: string) {}
@@ -6,7 +6,7 @@ export class Html {
 
 type Value = Html | string | number | boolean | undefined | null | readonly Value[];
 
-/** `html\`<b>${name}</b>\``: values are escaped, lists joined, and nothing stands for `undefined`, `null` and `false`. */
+/** `html\`<b>${name}</b>\``: values are escaped, lists are joined, and `undefined`, `null` and `false` are empty. */
 export function html(parts: TemplateStringsArray, ...values: Value[]): Html {
   return new Html(parts.map((part, place) => part + (place < values.length ? render(values[place]) : "")).join(""));
 }
@@ -26,7 +26,7 @@ export function escaped(text: string): string {
   return text.replace(/[&<>"']/g, found => names[found] ?? found);
 }
 
-/** Lines of a difference, coloured by how they begin. */
+/** A diff with coloured lines. */
 export function diff(text: string): Html {
   const kind = (line: string) => (line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : "same");
   return html`<pre class="diff">${text.split("\n").map(line => html`<span class="${kind(line)}">${line}\n</span>`)}</pre>`;

@@ -1,17 +1,32 @@
-/** A webview that shows a page of ours: scripts only from this package, nothing from the network, colours of the theme. */
+/**
+ * A webview that shows one page at a time: scripts only from this package, nothing from the network, colours of the theme.
+ *
+ * The HTML of the webview is a frame that never changes. The page itself is sent as a message and `media/page.js` puts it
+ * in, so an update keeps what the user has typed and where the focus is; a webview whose HTML is replaced loses both.
+ */
 
 import { randomBytes } from "node:crypto";
 import { type Disposable, EventEmitter, Uri, ViewColumn, type WebviewPanel, window } from "vscode";
 import { type Html, html } from "./html";
 
 export interface Message {
-  /** What was pressed, by its `data-send`. */
+  /** What was pressed: its `data-send`. */
   send: string;
   [key: string]: unknown;
 }
 
+export interface Page {
+  /** What the page is about. A page with another key is another page: it ignores presses for a moment. */
+  key: string;
+  title: string;
+  body: Html;
+}
+
 export class Panel implements Disposable {
   private panel: WebviewPanel | undefined;
+  private page: Page | undefined;
+  /** The page should take the keyboard focus once it is there. */
+  private focus = false;
   private readonly messages = new EventEmitter<Message>();
   readonly onMessage = this.messages.event;
   private readonly closings = new EventEmitter<void>();
@@ -32,22 +47,22 @@ export class Panel implements Disposable {
   }
 
   /** Shows the page, in the panel that is open or in a new one. */
-  show(title: string, body: Html, options: { focus?: boolean } = {}): void {
-    if (!this.panel) {
-      this.panel = this.make(title);
-      this.panel.webview.html = this.shell(title, body).text;
-      return;
+  show(page: Page, { focus = true }: { focus?: boolean } = {}): void {
+    this.page = page;
+    this.focus = focus;
+    if (this.panel) {
+      this.panel.reveal(undefined, !focus);
+    } else {
+      this.panel = this.create(page.title, !focus);
     }
-    this.update(title, body);
-    this.panel.reveal(undefined, options.focus === false);
+    this.send();
   }
 
-  /** Another page in the same place, where the panel is open. The reader keeps his place in it. */
-  update(title: string, body: Html): void {
+  /** Replaces the page if the panel is open. */
+  update(page: Page): void {
     if (this.panel) {
-      this.panel.title = title;
-      // Kept for when the page is made anew, after it was hidden.
-      this.panel.webview.html = this.shell(title, body).text;
+      this.page = page;
+      this.send();
     }
   }
 
@@ -61,32 +76,47 @@ export class Panel implements Disposable {
     this.closings.dispose();
   }
 
-  private make(title: string): WebviewPanel {
-    const panel = window.createWebviewPanel(this.type, title, this.column, {
+  private send(): void {
+    if (this.panel && this.page) {
+      const { key, title, body } = this.page;
+      this.panel.title = title;
+      // Lost while the webview is hidden or loading; it asks again by `ready`.
+      void this.panel.webview.postMessage({ key, html: body.text, focus: this.focus });
+    }
+  }
+
+  private create(title: string, preserveFocus: boolean): WebviewPanel {
+    const place = { viewColumn: this.column, preserveFocus };
+    const panel = window.createWebviewPanel(this.type, title, place, {
       enableScripts: true,
       enableFindWidget: true,
       localResourceRoots: [Uri.joinPath(this.extension, "media")],
     });
     panel.iconPath = Uri.joinPath(this.extension, "media", "tab.svg");
     panel.webview.onDidReceiveMessage(message => {
-      if (typeof message?.send === "string") {
+      if (message?.send === "ready") {
+        this.send();
+      } else if (message?.send === "drawn") {
+        this.focus = false;
+      } else if (typeof message?.send === "string") {
         this.messages.fire(message);
       }
     });
     panel.onDidDispose(() => {
       this.panel = undefined;
+      this.page = undefined;
       this.closings.fire();
     });
+    panel.webview.html = this.frame(panel).text;
     return panel;
   }
 
-  private shell(title: string, body: Html): Html {
-    const webview = this.panel?.webview;
+  private frame({ webview }: WebviewPanel): Html {
     const nonce = randomBytes(16).toString("base64");
-    const media = (name: string) => webview?.asWebviewUri(Uri.joinPath(this.extension, "media", name)).toString();
+    const media = (name: string) => webview.asWebviewUri(Uri.joinPath(this.extension, "media", name)).toString();
     const policy = [
       "default-src 'none'",
-      `style-src ${webview?.cspSource}`,
+      `style-src ${webview.cspSource}`,
       "img-src data:",
       "media-src data:",
       "form-action 'none'",
@@ -100,9 +130,9 @@ export class Panel implements Disposable {
 <meta http-equiv="Content-Security-Policy" content="${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <link rel="stylesheet" href="${media("page.css")}">
-<title>${title}</title>
+<title>MCP Sidecar</title>
 </head>
-<body><main>${body}</main><script nonce="${nonce}" src="${media("page.js")}"></script></body>
+<body><main></main><script nonce="${nonce}" src="${media("page.js")}"></script></body>
 </html>`;
   }
 }

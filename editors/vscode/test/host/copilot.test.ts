@@ -1,4 +1,4 @@
-/** What Copilot would see of the sidecar: the same API gives it its tools, so no account and no model is needed. */
+/** What Copilot gets from the sidecar. Its tools come through the same API, so no account and no model is needed. */
 
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
@@ -6,11 +6,11 @@ import { connectArguments, sharing } from "../../src/copilot";
 import type { Call, ServerStatus } from "../../src/protocol";
 import { eventually, extension } from "./support";
 
-/** VS Code puts the name of our endpoint in front. */
+/** VS Code prefixes tools with the name of the endpoint. */
 const named = (tool: string) => vscode.lm.tools.find(one => one.name.startsWith("mcp_") && one.name.endsWith(tool));
 
 describe("the endpoint for Copilot", () => {
-  it("leaves out what VS Code starts itself, unless all is wanted", () => {
+  it("leaves out servers that VS Code starts itself, unless the setting is `all`", () => {
     const server = (name: string, file: string, status = "connected") =>
       ({ name, file, status, enabled: true }) as ServerStatus;
     const servers = [
@@ -24,16 +24,16 @@ describe("the endpoint for Copilot", () => {
     assert.deepEqual(connectArguments("/work", ["both"]).slice(-2), ["--without", "both"]);
   });
 
-  it("offers the tools, and one question of VS Code is enough for a call", async () => {
+  it("offers the tools, and VS Code alone asks about a call", async () => {
     const { sidecar } = await extension();
-    await eventually("a server", () => sidecar.picture.server("everything")?.status === "connected");
+    await eventually("a server", () => sidecar.state.server("everything")?.status === "connected");
     await vscode.commands.executeCommand("mcpSidecar.copilot.start");
-    // One that does more than look, with a schema that the oldest VS Code understands, too.
+    // A tool that is not read-only, with a schema that the oldest supported VS Code understands.
     const tool = await eventually("it is among VS Code's tools", () => named("everything__toggle-simulated-logging"));
     const level = { server: "everything", tool: "toggle-simulated-logging" };
     const { policies } = await sidecar.command<{ policies: { level: string }[] }>("mcp.policies", level);
     assert.equal(policies[0]?.level, "require-approval");
-    // Once for on, once for off.
+    // Toggled on and off again.
     for (let time = 0; time < 2; time++) {
       const result = await vscode.lm.invokeTool(tool.name, { input: {}, toolInvocationToken: undefined });
       const text = result.content
@@ -42,7 +42,7 @@ describe("the endpoint for Copilot", () => {
       assert.match(text, /simulated/i);
     }
     assert.deepEqual(
-      sidecar.picture.approvals.filter(approval => approval.kind === "tool"),
+      sidecar.state.approvals.filter(approval => approval.kind === "tool"),
       [],
       "nobody was asked a second time",
     );

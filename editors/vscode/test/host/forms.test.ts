@@ -1,4 +1,4 @@
-/** The parts that only compute: forms from schemas, files that a call would change, pages, rows and names. */
+/** The pure parts: forms, pages, rows and names. */
 
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
@@ -27,7 +27,7 @@ const schema = {
 };
 
 describe("a form from a schema", () => {
-  it("asks for what is required first, in the kind that the schema says", () => {
+  it("asks for required fields first, by the kind of the schema", () => {
     const all = fields(schema);
     assert.deepEqual(
       all.map(field => `${field.name}: ${field.kind}`),
@@ -37,7 +37,7 @@ describe("a form from a schema", () => {
     assert.equal(all[1]?.rule, "integer, ≥ 1");
   });
 
-  it("begins with defaults and knows what is missing", () => {
+  it("starts with defaults and knows what is missing", () => {
     const all = fields(schema);
     const values = initial(all, { text: "x" });
     assert.deepEqual(values, { text: "x", mood: "good" });
@@ -48,12 +48,12 @@ describe("a form from a schema", () => {
     assert.deepEqual(withText(all, "selected"), { text: "selected" });
   });
 
-  it("takes only what can be meant", () => {
+  it("rejects values of the wrong kind", () => {
     const [, size, , , , more] = fields(schema);
     assert.ok(size && more);
     assert.deepEqual(parse(size, "3"), { value: 3 });
-    assert.deepEqual(parse(size, "3.5"), { problem: "a whole number, please" });
-    assert.deepEqual(parse(size, " "), { problem: "a whole number, please" });
+    assert.deepEqual(parse(size, "3.5"), { problem: "Enter a whole number." });
+    assert.deepEqual(parse(size, " "), { problem: "Enter a whole number." });
     assert.deepEqual(parse(more, '{"a":1}'), { value: { a: 1 } });
     assert.ok("problem" in parse(more, "{"));
   });
@@ -74,6 +74,13 @@ describe("a question", () => {
     expiresAt: "2026-11-16T08:05:00Z",
   };
 
+  const alone = { place: 1, count: 1 };
+
+  it("shows characters that hide or reorder text", () => {
+    const page = approvalPage({ ...question, arguments: { path: "a\u202etxt.exe" } }, alone).text;
+    assert.ok(page.includes("a⟨U+202E⟩txt.exe"), page);
+  });
+
   it("shows which file a call would change, and how", () => {
     const change = {
       file: "/w/a.md",
@@ -82,23 +89,23 @@ describe("a question", () => {
       after: "$& two\n",
       diff: "@@ -1 +1 @@\n-one\n+$& two",
     };
-    const page = approvalPage({ ...question, change }, 0).text;
+    const page = approvalPage({ ...question, change }, alone).text;
     assert.ok(
-      page.includes("Would change a.md") && page.includes("-one") && page.includes('data-send="compare"'),
+      page.includes("Would change <code>a.md</code>") && page.includes("-one") && page.includes('data-send="compare"'),
       page,
     );
-    assert.ok(!approvalPage(question, 0).text.includes("compare"));
+    assert.ok(!approvalPage(question, alone).text.includes("compare"));
   });
 
-  it("shows foreign text as text", () => {
-    const page = approvalPage(question, 2).text;
+  it("escapes text of servers and agents", () => {
+    const page = approvalPage(question, { place: 1, count: 3 }).text;
     assert.ok(!page.includes("<script>") && !page.includes("<img") && !page.includes("<b>"));
-    assert.ok(page.includes("2 more waiting") && page.includes('data-decision="allow-once"'));
+    assert.ok(page.includes("Question 1 of 3") && page.includes('data-decision="allow-once"'));
   });
 });
 
-describe("small words", () => {
-  it("know versions, files and definitions", () => {
+describe("pure functions", () => {
+  it("compare versions, recognize files and parse definitions", () => {
     assert.deepEqual(
       ["0.0.9", "0.1.0", "0.10.0", "1.0.0-beta"].map(version => older(version, "0.1.0")),
       [true, false, false, false],
@@ -109,7 +116,7 @@ describe("small words", () => {
     assert.deepEqual(definition("https://example.test/mcp"), { url: "https://example.test/mcp" });
   });
 
-  it("bring a resource's address there and back", () => {
+  it("convert the URI of a resource there and back", () => {
     const uri = vscode.Uri.parse(resourceUri("Demo", "demo://notes/a?b=1#c").toString());
     assert.deepEqual(resourceOf(uri, ["other", "Demo"]), { server: "Demo", uri: "demo://notes/a?b=1#c" });
     assert.deepEqual(
@@ -119,14 +126,14 @@ describe("small words", () => {
     assert.equal(languageOf("text/markdown; charset=utf-8"), "markdown");
   });
 
-  it("show results as what they are, and run nothing of them", () => {
+  it("show results without running anything in them", () => {
     assert.equal(plainText({ content: [{ type: "text", text: '{"a":1}' }] }), '{\n  "a": 1\n}');
     assert.ok(media("image/png", "AAAA").text.includes("data:image/png"));
     assert.ok(!media("image/svg+xml", "AAAA").text.includes("<img"));
     assert.ok(!media('image/png"><script>', "AAAA").text.includes("<script>"));
   });
 
-  it("take a setting back where nobody sets it any more", () => {
+  it("send `null` for a setting that is no longer set", () => {
     const settings = forwarded(name => (name === "servers.timeout" ? "5m" : undefined));
     const servers = settings.servers as Record<string, unknown>;
     assert.deepEqual([settings.audit, servers.timeout, servers.attempts], [null, "5m", null]);

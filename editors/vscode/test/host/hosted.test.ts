@@ -1,4 +1,4 @@
-/** The MCP server that lives in the editor, called as an agent would: through the sidecar. */
+/** The MCP server in this window, called through the sidecar as an agent calls it. */
 
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
@@ -17,16 +17,16 @@ async function ask<T>(tool: string, given: object = {}): Promise<T> {
   return result.structuredContent as T;
 }
 
-describe("the editor's own server", () => {
+describe("the server `vscode`", () => {
   before(async () => {
     const { sidecar } = await extension();
-    await eventually("the server vscode", () => sidecar.picture.server("vscode")?.status === "connected");
+    await eventually("the server vscode", () => sidecar.state.server("vscode")?.status === "connected");
   });
 
-  it("is there without a config file when the setting asks for it", async () => {
+  it("exists without a config file if the setting is on", async () => {
     const { sidecar } = await extension();
-    assert.equal(sidecar.picture.server("vscode")?.scope, "session");
-    assert.equal(sidecar.picture.server("vscode")?.transport, "sdk");
+    assert.equal(sidecar.state.server("vscode")?.scope, "session");
+    assert.equal(sidecar.state.server("vscode")?.transport, "sdk");
   });
 
   it("lists the files that are open", async () => {
@@ -39,7 +39,7 @@ describe("the editor's own server", () => {
     );
   });
 
-  it("gives the selection and where it stands", async () => {
+  it("returns the selection and its position", async () => {
     const editor = await open("notes.md");
     editor.selection = new vscode.Selection(0, 2, 0, 7);
     const given = await ask<{ text: string; first: number; cursor: object }>("selection");
@@ -48,7 +48,7 @@ describe("the editor's own server", () => {
     assert.deepEqual(given.cursor, { line: 1, character: 8 });
   });
 
-  it("reads changes that are not saved yet", async () => {
+  it("reads unsaved changes", async () => {
     const editor = await open("notes.md");
     await editor.edit(edit => edit.insert(new vscode.Position(0, 0), "Not saved. "));
     const result = await call("mcp__vscode__read_editor", { path: "notes.md", last: 1 });
@@ -56,7 +56,7 @@ describe("the editor's own server", () => {
     await vscode.commands.executeCommand("workbench.action.files.revert");
   });
 
-  it("tells problems, of one file or of all", async () => {
+  it("returns problems, of one file or of all", async () => {
     await open(".cursor/mcp.json");
     await eventually("problems", () => vscode.languages.getDiagnostics(file(".cursor/mcp.json")).length > 0);
     const all = await ask<{ diagnostics: Located[] }>("diagnostics");
@@ -65,7 +65,7 @@ describe("the editor's own server", () => {
     assert.deepEqual(one.diagnostics, []);
   });
 
-  it("tells the symbols of a file", async () => {
+  it("returns the symbols of a file", async () => {
     const { symbols } = await ask<{ symbols: Located[] }>("symbols", { path: "mcp.json" });
     assert.ok(
       symbols.some(symbol => symbol.name === "demo"),
@@ -73,13 +73,13 @@ describe("the editor's own server", () => {
     );
   });
 
-  it("does not read files outside of the workspace that nobody opened", async () => {
+  it("does not read files outside the workspace that are not open", async () => {
     const result = await call("mcp__vscode__read_editor", { path: "/etc/hostname" });
     assert.equal(result.isError, true);
     assert.match(result.content[0]?.text ?? "", /neither open in the editor nor in its workspace/);
   });
 
-  it("answers what it does not know with an error, and notifications not at all", async () => {
+  it("answers an unknown method with an error, and a notification not at all", async () => {
     const served = { name: "vscode", version: "1", instructions: "", tools: {} };
     assert.equal((await answer(served, { id: 1, method: "resources/list" }))?.error?.code, -32601);
     assert.equal(

@@ -1,4 +1,4 @@
-/** What any LSP client gets, as it arrives in VS Code. */
+/** The language features, as VS Code receives them. */
 
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
@@ -7,7 +7,7 @@ import { connected, eventually, extension, file, open } from "./support";
 describe("config files", () => {
   before(extension);
 
-  it("have lenses that tell a server's state and what can be done about it", async () => {
+  it("have lenses with the state of a server and its actions", async () => {
     await open("mcp.json");
     await connected("demo");
     const titles = await eventually("a lens with the number of tools", async () => {
@@ -25,7 +25,7 @@ describe("config files", () => {
     );
   });
 
-  it("have complaints at their places", async () => {
+  it("have diagnostics in the right places", async () => {
     await open(".cursor/mcp.json");
     const messages = await eventually("complaints", () => {
       const found = vscode.languages.getDiagnostics(file(".cursor/mcp.json"));
@@ -37,7 +37,7 @@ describe("config files", () => {
     );
   });
 
-  it("have quick fixes that mend them", async () => {
+  it("have quick fixes", async () => {
     const { document } = await open(".cursor/mcp.json");
     const typo = await eventually("the complaint about `comand`", () =>
       vscode.languages.getDiagnostics(document.uri).find(problem => problem.message.includes("comand")),
@@ -78,7 +78,7 @@ describe("config files", () => {
     );
   });
 
-  it("have hovers that tell how a server is", async () => {
+  it("have hovers with the state of a server", async () => {
     const { document } = await open("mcp.json");
     const line = document
       .getText()
@@ -93,7 +93,7 @@ describe("config files", () => {
     assert.match(text.join("\n"), /connected/);
   });
 
-  it("leave other files alone, but for the actions of the project", async () => {
+  it("other files have only the code actions of the project", async () => {
     const editor = await open("notes.md");
     editor.selection = new vscode.Selection(2, 0, 2, 10);
     const actions = await vscode.commands.executeCommand<vscode.CodeAction[]>(

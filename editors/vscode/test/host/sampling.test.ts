@@ -1,4 +1,4 @@
-/** An MCP server uses a model of VS Code: asked for through the sidecar, allowed by the user, answered here. */
+/** An MCP server uses a model of VS Code, after the user has allowed it. */
 
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
@@ -6,7 +6,7 @@ import { choose } from "../../src/sampling";
 import { call, eventually, extension } from "./support";
 
 describe("sampling", () => {
-  it("takes the first model that a hint fits, and any when none does", () => {
+  it("uses the first model that matches a hint, or any model", () => {
     const models = ["gpt-5-mini", "claude-opus-5", "claude-sonnet-5"].map(id => ({ id, family: id, name: id }));
     const chosen = (...hints: string[]) =>
       choose(models, { messages: [], modelPreferences: { hints: hints.map(name => ({ name })) } })?.id;
@@ -16,16 +16,16 @@ describe("sampling", () => {
     assert.equal(choose([], { messages: [] }), undefined);
   });
 
-  it("gives a server the answer of a model, after the user has allowed it", async function () {
+  it("returns the response of a model after the user has allowed it", async function () {
     if (!("registerLanguageModelChatProvider" in vscode.lm)) {
       this.skip(); // The test's model needs a newer VS Code.
     }
     const { sidecar } = await extension();
-    await eventually("everything", () => sidecar.picture.server("everything")?.status === "connected");
+    await eventually("everything", () => sidecar.state.server("everything")?.status === "connected");
     await eventually("a model", async () => (await vscode.lm.selectChatModels()).length > 0);
     const answer = call("mcp__everything__trigger-sampling-request", { prompt: "live", maxTokens: 50 });
     const question = await eventually("the question", () =>
-      sidecar.picture.approvals.find(approval => approval.server === "everything"),
+      sidecar.state.approvals.find(approval => approval.server === "everything"),
     );
     assert.match(question.title, /everything wants to use your model/);
     await sidecar.command("mcp.approval.resolve", { id: question.id, decision: "accept" });
@@ -41,7 +41,7 @@ describe("sampling", () => {
     const { sidecar } = await extension();
     const answer = call("mcp__everything__trigger-sampling-request", { prompt: "live", maxTokens: 50 });
     const question = await eventually("the question", () =>
-      sidecar.picture.approvals.find(approval => approval.server === "everything"),
+      sidecar.state.approvals.find(approval => approval.server === "everything"),
     );
     await sidecar.command("mcp.approval.resolve", { id: question.id, decision: "decline" });
     assert.equal((await answer).isError, true);

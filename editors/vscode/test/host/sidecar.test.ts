@@ -1,15 +1,15 @@
-/** The life of the sidecar in a window, and the tree that shows what it has. */
+/** Start and restart of the sidecar in a window, and the tree of its servers. */
 
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { connected, eventually, extension } from "./support";
 
 describe("the sidecar", () => {
-  it("is started by a workspace that has a config file", async function () {
+  it("starts in a workspace that has a config file", async function () {
     const { sidecar, activationMs } = await extension();
-    assert.equal(sidecar.life, "running");
+    assert.equal(sidecar.runStatus, "running");
     assert.equal(sidecar.binary?.from, "environment");
-    // Told, not held: how long it takes is the machine's affair.
+    // Reported, not checked: the time depends on the machine.
     if (this.test) {
       this.test.title += ` [activation ${activationMs.toFixed(1)} ms]`;
     }
@@ -29,30 +29,30 @@ describe("the sidecar", () => {
     const tools = (await servers.getChildren(groups[0])).map(node => servers.getTreeItem(node));
     const labels = tools.map(item => `${item.label}: ${item.description}`);
     assert.ok(labels.includes("take_note: require-approval"), labels.join("\n"));
-    assert.ok(labels.includes("echo: allow-session · reads only"), labels.join("\n"));
+    assert.ok(labels.includes("echo: allow-session · read-only"), labels.join("\n"));
   });
 
-  it("can be restarted, and the servers come back", async () => {
+  it("restarts, and its servers start again", async () => {
     const { sidecar } = await extension();
     await connected("demo");
     const lives: string[] = [];
-    const listening = sidecar.onLife(life => lives.push(life));
+    const listening = sidecar.onRunStatus(runStatus => lives.push(runStatus));
     await vscode.commands.executeCommand("mcpSidecar.restart");
     listening.dispose();
     assert.deepEqual([...new Set(lives)], ["off", "starting", "running"]);
-    await eventually("demo again", () => sidecar.picture.server("demo")?.status === "connected");
+    await eventually("demo again", () => sidecar.state.server("demo")?.status === "connected");
   });
 
-  it("takes over a save at once, and starts nothing that nobody trusted", async () => {
+  it("applies a saved file at once, and starts no server that is not trusted", async () => {
     const { sidecar } = await extension();
     const folder = vscode.workspace.workspaceFolders?.[0];
     assert.ok(folder);
     const added = vscode.Uri.joinPath(folder.uri, "mcp.local.json");
     const text = JSON.stringify({ servers: { second: { command: "mcp-sidecar", args: ["demo-server"] } } });
     await vscode.workspace.fs.writeFile(added, Buffer.from(text));
-    const second = await eventually("the new server", () => sidecar.picture.server("second"));
+    const second = await eventually("the new server", () => sidecar.state.server("second"));
     assert.deepEqual([second.status, second.needsTrust, second.pid], ["pending", true, undefined]);
     await vscode.workspace.fs.delete(added);
-    await eventually("it goes", () => !sidecar.picture.server("second"));
+    await eventually("it goes", () => !sidecar.state.server("second"));
   });
 });

@@ -1,11 +1,11 @@
-/** What the tests in the extension host share: the extension itself, files of the workspace, and patience with a bound. */
+/** Shared by the tests in the extension host: the extension, files of the workspace, and waiting with a limit. */
 
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
 import type { Api } from "../../src/extension";
 import type { ServerStatus, ToolResult } from "../../src/protocol";
 
-const PATIENCE_MS = 90_000;
+const LIMIT_MS = 90_000;
 
 /** The extension, once its sidecar is ready. */
 export async function extension(): Promise<Api> {
@@ -26,15 +26,15 @@ export async function open(name: string): Promise<vscode.TextEditor> {
   return vscode.window.showTextDocument(await vscode.workspace.openTextDocument(file(name)));
 }
 
-/** The first thing that `look` finds. Looks again and again, where VS Code has no event for what is wanted. */
+/** Polls until `look` finds something, for what VS Code has no event for. */
 export async function eventually<T>(what: string, look: () => T | undefined | Promise<T | undefined>): Promise<T> {
-  const until = Date.now() + PATIENCE_MS;
+  const until = Date.now() + LIMIT_MS;
   for (;;) {
     const found = await look();
     if (found) {
       return found;
     }
-    assert.ok(Date.now() < until, `not within ${PATIENCE_MS} ms: ${what}`);
+    assert.ok(Date.now() < until, `not within ${LIMIT_MS} ms: ${what}`);
     await new Promise(resolve => setTimeout(resolve, 50));
   }
 }
@@ -44,12 +44,12 @@ export async function connected(name: string): Promise<ServerStatus> {
   const { sidecar } = await extension();
   await sidecar.command("mcp.server.trust", { server: name, trusted: true });
   return eventually(`${name} is connected`, () => {
-    const server = sidecar.picture.server(name);
+    const server = sidecar.state.server(name);
     return server?.status === "connected" ? server : undefined;
   });
 }
 
-/** Calls a tool as a user does who has just seen the arguments. */
+/** Calls a tool as a user who has just seen the arguments. */
 export async function call(tool: string, given: object = {}): Promise<ToolResult> {
   const { sidecar } = await extension();
   return sidecar.command("mcp.tool.call", { tool, arguments: given, decision: "allow-once" });

@@ -1,4 +1,4 @@
-/** What a user does with servers all day, by the commands that menus and keys run. */
+/** Everyday work with servers, by the commands that menus run. */
 
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
@@ -11,40 +11,55 @@ async function asAgent(tool: string, given: object): Promise<ToolResult> {
   return sidecar.command("mcp.tool.call", { tool, arguments: given, requester: { kind: "agent", name: "codex" } });
 }
 
-/** One that waits until somebody answers. */
-async function wish(tool: string, given: object): Promise<{ question: Approval; answer: Promise<ToolResult> }> {
+/** A call that waits for an answer. */
+async function pending(tool: string, given: object): Promise<{ question: Approval; answer: Promise<ToolResult> }> {
   const { sidecar } = await extension();
   const answer = asAgent(tool, given);
-  answer.catch(() => {}); // Looked at later.
-  const question = await eventually("the question", () => sidecar.picture.approvals.find(one => one.kind === "tool"));
+  answer.catch(() => {}); // Checked later.
+  const question = await eventually("the question", () => sidecar.state.approvals.find(one => one.kind === "tool"));
   return { question, answer };
 }
 
-describe("at work", () => {
+describe("everyday work", () => {
   before(async () => {
     await connected("demo");
   });
 
-  it("a question waits in its view, and an answer there lets the call run", async () => {
-    const { kit } = await extension();
-    const { question, answer } = await wish("mcp__demo__take_note", { text: "first" });
+  it("a question waits in its view, and after it is allowed the call runs", async () => {
+    const { app } = await extension();
+    const { question, answer } = await pending("mcp__demo__take_note", { text: "first" });
     assert.deepEqual(
-      (await kit.approvals.getChildren()).map(one => one.id),
+      (await app.approvals.getChildren()).map(one => one.id),
       [question.id],
     );
     await vscode.commands.executeCommand("mcpSidecar.approval.allowOnce", question);
     assert.equal((await answer).isError, false);
-    assert.deepEqual(await kit.approvals.getChildren(), []);
+    assert.deepEqual(await app.approvals.getChildren(), []);
   });
 
-  it("what is allowed for the session is a grant that can be taken back", async () => {
-    const { kit } = await extension();
-    const { question, answer } = await wish("mcp__demo__take_note", { text: "second" });
+  it("an answer without a question, as a key binding gives it, allows nothing", async () => {
+    const { sidecar } = await extension();
+    const { question, answer } = await pending("mcp__demo__take_note", { text: "unseen" });
+    for (const name of ["allowOnce", "allowSession", "allowProject", "allowAlways", "disable", "deny"]) {
+      await vscode.commands.executeCommand(`mcpSidecar.approval.${name}`);
+      assert.deepEqual(
+        sidecar.state.approvals.map(one => one.id),
+        [question.id],
+        name,
+      );
+    }
+    await vscode.commands.executeCommand("mcpSidecar.approval.deny", question);
+    await assert.rejects(answer, { message: /denied/ });
+  });
+
+  it("a tool that is allowed for the session is a grant that can be taken back", async () => {
+    const { app } = await extension();
+    const { question, answer } = await pending("mcp__demo__take_note", { text: "second" });
     await vscode.commands.executeCommand("mcpSidecar.approval.allowSession", question);
     await answer;
     assert.equal((await asAgent("mcp__demo__take_note", { text: "third" })).isError, false);
     const grants: Grant[] = await eventually("the grant", async () => {
-      const found = await kit.grants.getChildren();
+      const found = await app.grants.getChildren();
       return found.length > 0 ? found : undefined;
     });
     assert.deepEqual(
@@ -52,22 +67,22 @@ describe("at work", () => {
       [["take_note", "allow-session"]],
     );
     await vscode.commands.executeCommand("mcpSidecar.grant.revoke", grants[0]);
-    const again = await wish("mcp__demo__take_note", { text: "fourth" });
+    const again = await pending("mcp__demo__take_note", { text: "fourth" });
     await vscode.commands.executeCommand("mcpSidecar.approval.deny", again.question);
     await assert.rejects(again.answer, { message: /denied/ });
   });
 
-  it("the log tells who asked and what was decided", async () => {
-    const { kit } = await extension();
+  it("the log shows who asked and what was decided", async () => {
+    const { app } = await extension();
     const calls: Call[] = await eventually("the calls", async () => {
-      const found = await kit.calls.getChildren();
+      const found = await app.calls.getChildren();
       return found.some(one => !one.success) ? found : undefined;
     });
     const denied = calls.find(one => !one.success);
     assert.deepEqual([denied?.tool, denied?.requester.name, denied?.decision], ["take_note", "codex", "deny"]);
   });
 
-  it("resources are read-only documents that follow their server", async () => {
+  it("resources are read-only documents", async () => {
     const { sidecar } = await extension();
     type Resources = { resources: { uri: string; name: string }[] };
     const { resources } = await sidecar.command<Resources>("mcp.resources", { server: "demo" });
@@ -80,7 +95,7 @@ describe("at work", () => {
     await vscode.commands.executeCommand("workbench.action.closeActiveEditor");
   });
 
-  it("a level that is set holds at once", async () => {
+  it("a new level applies at once", async () => {
     const { sidecar } = await extension();
     const set = (level: string | null) =>
       sidecar.command("mcp.tool.policy", { server: "demo", tool: "echo", level, scope: "session" });
@@ -90,12 +105,12 @@ describe("at work", () => {
     assert.equal((await call("mcp__demo__echo", { text: "hello" })).content[0]?.text, "hello");
   });
 
-  it("every command that the package promises is there", async () => {
-    const { kit } = await extension();
-    const there = new Set(await vscode.commands.getCommands(true));
-    const promised: { command: string }[] = kit.context.extension.packageJSON.contributes.commands;
+  it("every contributed command is registered", async () => {
+    const { app } = await extension();
+    const registered = new Set(await vscode.commands.getCommands(true));
+    const contributed: { command: string }[] = app.context.extension.packageJSON.contributes.commands;
     assert.deepEqual(
-      promised.map(one => one.command).filter(command => !there.has(command)),
+      contributed.map(one => one.command).filter(command => !registered.has(command)),
       [],
     );
   });

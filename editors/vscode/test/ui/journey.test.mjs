@@ -1,51 +1,27 @@
-// The first hour of a user, in one window: trust a server, see its tools, call one, answer an agent, mend a file.
+// The first hour of a user, in one window: trust a server, see its tools, run one, answer an agent, fix a file.
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { gone, makeDesk, openWindow } from "../desk.mjs";
+import { after, before } from "node:test";
+import { gone, makeSandbox, openWindow } from "../sandbox.mjs";
+import { press, steps } from "./support.mjs";
 
-let desk;
+let sandbox;
 let vs;
 
 before(async () => {
-  desk = makeDesk();
-  vs = await openWindow(desk, { files: ["mcp.json"] });
+  sandbox = makeSandbox();
+  vs = await openWindow(sandbox, { files: ["mcp.json"] });
 });
 after(async () => {
   await vs?.close();
-  await desk?.close();
+  await sandbox?.close();
 });
 
-let failed = false;
+const step = steps(() => vs);
 
-/** Each step builds on the one before. A picture of what was there when one fails is kept, where it is wanted. */
-function step(name, run) {
-  test(name, async t => {
-    if (failed) {
-      t.skip("a step before this one failed");
-      return;
-    }
-    try {
-      await run();
-    } catch (error) {
-      failed = true;
-      if (process.env.VSCODE_TEST_PICTURES) {
-        await vs.shot(`${process.env.VSCODE_TEST_PICTURES}/${name.replace(/\W+/g, "-")}.png`).catch(() => {});
-      }
-      throw error;
-    }
-  });
-}
-
-/** Presses a button of a page, which takes no click in its first moment: it may have been meant for the page before. */
-async function press(page, name) {
-  await page.locator("body.live").waitFor();
-  await page.getByRole("button", { name, exact: true }).click();
-}
-
-step("a server of the project waits until its definition has been seen and trusted", async () => {
+step("a server of the project does not start until the user has seen and trusted its definition", async () => {
   await vs.status("MCP 1 waiting");
   await vs.view("MCP Sidecar");
-  await vs.treeItem("waits until you trust it").waitFor();
+  await vs.treeItem("needs your trust").waitFor();
   await vs.status("MCP 1 waiting").then(item => item.click());
   const page = await vs.webviewWith("demo-server");
   await press(page, "Trust");
@@ -53,29 +29,29 @@ step("a server of the project waits until its definition has been seen and trust
   await vs.status("MCP 1/1");
 });
 
-step("the tree has tools with their levels", async () => {
+step("the tree shows tools with their levels", async () => {
   await vs.treeItem("9 tools").click();
   await vs.treeItem("echo").waitFor();
   assert.match(await vs.treeItem("forget_notes").innerText(), /require-approval · destructive/);
 });
 
-step("lenses in the file tell the same", async () => {
+step("lenses in the file show the same", async () => {
   await vs.openFile("mcp.json");
   await vs.lens("9 tools").waitFor();
   await vs.lens("Restart").waitFor();
 });
 
-step("a tool is called by a form made from its schema, and its result is shown", async () => {
-  await vs.command("MCP Sidecar: Call Tool…");
+step("a tool runs from a form made from its schema, and its result is shown", async () => {
+  await vs.command("MCP Sidecar: Run Tool…");
   await vs.pick("weather");
   await vs.type("Lisbon");
-  await vs.pick("Run weather");
+  await vs.pick("Run `weather`");
   const page = await vs.webviewWith("Lisbon");
   assert.match(await page.locator("main").innerText(), /"invented": true/);
 });
 
-step("an agent outside of the editor waits for an answer, and gets it", async () => {
-  const agent = await desk.agent("codex");
+step("an agent outside the editor waits for an answer, and gets it", async () => {
+  const agent = await sandbox.agent("codex");
   const answer = agent.call("demo__take_note", { text: "Release on Friday." });
   await vs.status("MCP 1 waiting").then(item => item.click());
   const page = await vs.webviewWith("Release on Friday.");
@@ -85,8 +61,8 @@ step("an agent outside of the editor waits for an answer, and gets it", async ()
   await vs.status("MCP 1/1");
 });
 
-step("a denied call does not run, and the agent reads why not", async () => {
-  const agent = await desk.agent("codex");
+step("a denied call does not run, and the agent is told why", async () => {
+  const agent = await sandbox.agent("codex");
   const answer = agent.call("demo__forget_notes");
   await vs.status("MCP 1 waiting").then(item => item.click());
   const page = await vs.webviewWith("forget_notes");
@@ -95,25 +71,26 @@ step("a denied call does not run, and the agent reads why not", async () => {
   assert.match(JSON.stringify(await answer.catch(error => error.message)), /they are still needed/);
 });
 
-step("a question of a server is a form, and the call goes on with the answer", async () => {
-  await vs.command("MCP Sidecar: Call Tool…");
+step("a server asks for values by a form, and the call continues with the answer", async () => {
+  await vs.command("MCP Sidecar: Run Tool…");
   await vs.page.locator(".quick-input-widget input.input").fill("ask_name");
   await vs.pick("ask_name");
+  await vs.pick("Run `ask_name`");
   await vs.status("MCP 1 waiting").then(item => item.click());
-  await press(await vs.webviewWith("Wants to know"), "Fill in…");
+  await press(await vs.webviewWith("Asks for"), "Fill in…");
   await vs.type("Ada");
   await vs.pick("Send");
   const page = await vs.webviewWith("Ada");
   assert.match(await page.locator("main").innerText(), /ask_name/);
 });
 
-step("the log has every call with who asked and what came of it", async () => {
+step("the log shows every call with who asked and what came of it", async () => {
   await vs.view("MCP Sidecar");
   await vs.treeItem("demo · codex").waitFor();
   await vs.treeItem("demo · you").waitFor();
 });
 
-step("complaints stand in the file, and a quick fix mends one", async () => {
+step("problems are shown in the file, and a quick fix fixes one", async () => {
   await vs.openFile(".cursor/mcp.json");
   const problems = await vs.problems();
   assert.ok(
@@ -129,15 +106,15 @@ step("complaints stand in the file, and a quick fix mends one", async () => {
   await vs.command("File: Revert File");
 });
 
-step("the sidecar can be restarted, and what was trusted comes back", async () => {
+step("the sidecar restarts, and trusted servers start again", async () => {
   await vs.command("MCP Sidecar: Restart Sidecar");
   await vs.status("MCP 1/1");
   await vs.view("MCP Sidecar");
   await vs.treeItem("9 tools").waitFor();
 });
 
-step("closing the window leaves no process behind", async () => {
+step("closing the window leaves no process running", async () => {
   await vs.close();
-  await desk.close();
-  await gone(desk.processes);
+  await sandbox.close();
+  await gone(sandbox.processes);
 });

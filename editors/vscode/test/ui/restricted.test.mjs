@@ -1,23 +1,23 @@
-// A workspace that VS Code does not trust: nothing of it starts, whatever its files say, until the user trusts it.
+// Restricted Mode: no server of a workspace starts until the user trusts the workspace.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { gone, makeDesk, openWindow } from "../desk.mjs";
+import { gone, makeSandbox, openWindow } from "../sandbox.mjs";
 
-let desk;
+let sandbox;
 let vs;
 
 before(async () => {
-  desk = makeDesk();
-  vs = await openWindow(desk, { files: ["mcp.json"], trust: false });
+  sandbox = makeSandbox();
+  vs = await openWindow(sandbox, { files: ["mcp.json"], trust: false });
 });
 after(async () => {
   await vs?.close();
-  await desk?.close();
+  await sandbox?.close();
 });
 
-const demoServers = () => desk.processes().filter(line => line.includes("demo-server"));
+const demoServers = () => sandbox.processes().filter(line => line.includes("demo-server"));
 
-test("in restricted mode config files are read, and no server of theirs is started", async () => {
+test("in restricted mode config files are read, and none of their servers start", async () => {
   await vs.status("Restricted Mode");
   await vs.status("MCP 0/1");
   await vs.view("MCP Sidecar");
@@ -25,14 +25,22 @@ test("in restricted mode config files are read, and no server of theirs is start
   assert.deepEqual(demoServers(), []);
 });
 
-test("with trust in the workspace comes the question about each definition, and still nothing runs unasked", async () => {
-  await vs.trustWorkspace();
-  await vs.status("MCP 1 waiting");
-  await vs.treeItem("waits until you trust it").waitFor();
+test("in restricted mode, Trust explains why the server does not start and offers to manage workspace trust", async () => {
+  await vs.treeItem("demo").hover();
+  await vs.treeItem("demo").locator('[aria-label^="Review and Trust"]').click();
+  assert.match(await vs.dialog("Manage Workspace Trust"), /Restricted Mode.*`demo`/s);
+  await vs.page.locator(".workspace-trust-editor").waitFor();
   assert.deepEqual(demoServers(), []);
 });
 
-test("closing the window leaves no process behind", async () => {
+test("after the workspace is trusted, each definition is asked about, and still nothing runs unasked", async () => {
+  await vs.trustWorkspace();
+  await vs.status("MCP 1 waiting");
+  await vs.treeItem("needs your trust").waitFor();
+  assert.deepEqual(demoServers(), []);
+});
+
+test("closing the window leaves no process running", async () => {
   await vs.close();
-  await gone(desk.processes);
+  await gone(sandbox.processes);
 });

@@ -1,8 +1,9 @@
-/** Says to the user what went wrong, with a button for what can be done about it. */
+/** Shows the user what went wrong, with a button for what can be done about it. */
 
 import { commands, window } from "vscode";
 import type { FailureData } from "./protocol";
 import type { Sidecar } from "./sidecar";
+import { sentence } from "./text";
 
 interface Failure {
   message: string;
@@ -10,10 +11,10 @@ interface Failure {
   cancelled: boolean;
 }
 
-/** LSP's code of a request that was taken back. */
+/** LSP's code for a request that was cancelled. */
 const CANCELLED = -32800;
 
-export function failure(error: unknown): Failure {
+export function failureOf(error: unknown): Failure {
   const { message, data, code } = (error ?? {}) as { message?: string; data?: FailureData; code?: number };
   return {
     message: message || String(error),
@@ -22,9 +23,9 @@ export function failure(error: unknown): Failure {
   };
 }
 
-/** Told as a sentence with what to do next; nothing is said of what the user took back. */
-export async function complain(error: unknown, sidecar?: Sidecar): Promise<undefined> {
-  const { message, data, cancelled } = failure(error);
+/** Shows an error and offers a remedy. Shows nothing if the user cancelled the request. */
+export async function showError(error: unknown, sidecar?: Sidecar): Promise<undefined> {
+  const { message, data, cancelled } = failureOf(error);
   if (cancelled) {
     return;
   }
@@ -57,13 +58,4 @@ export function remedy({ kind, server }: Partial<FailureData>): Remedy | undefin
     default:
       return undefined;
   }
-}
-
-/** Errors of the sidecar begin in lower case, as they may stand inside of others. */
-export function sentence(message: string): string {
-  return message.charAt(0).toUpperCase() + message.slice(1);
-}
-
-export function plural(count: number, word: string): string {
-  return `${count} ${word}${count === 1 ? "" : "s"}`;
 }

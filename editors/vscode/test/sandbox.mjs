@@ -1,5 +1,5 @@
-// A desk to test at: a copy of the example workspace, the binary, and places of its own for everything that the sidecar
-// reads and writes. Nothing of the user's own is seen or changed.
+// A sandbox for tests: a copy of the example workspace, the binary, and separate folders for everything that the sidecar
+// reads and writes. Files of the user are neither read nor changed.
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
@@ -10,10 +10,10 @@ import { openVSCode } from "../../../scripts/vscode-drive.mjs";
 export const extension = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
 const examples = path.resolve(extension, "../../examples/workspace");
 
-/** @param {{ servers?: object }} [wanted] servers of the user's own config, which need no trust */
-export function makeDesk({ servers } = {}) {
-  const binary = prepared("MCP_SIDECAR_BINARY");
-  // Short, since the path of a socket may be no longer than 107 bytes.
+/** @param {{ servers?: object }} [wanted] servers of the user's config, which need no trust */
+export function makeSandbox({ servers } = {}) {
+  const binary = required("MCP_SIDECAR_BINARY");
+  // Short, because the path of a socket has at most 107 bytes.
   const place = fs.mkdtempSync(path.join(os.tmpdir(), "mcp-vscode-"));
   const at = name => path.join(place, name);
   for (const folder of ["bin", "config", "state", "run", "home"]) {
@@ -41,14 +41,14 @@ export function makeDesk({ servers } = {}) {
     workspace: at("workspace"),
     env,
     file: name => path.join(at("workspace"), name),
-    /** An MCP client outside of the editor, as Claude Code or Codex would be. */
+    /** An MCP client outside the editor, such as Claude Code or Codex. */
     async agent(name) {
       const agent = new Agent(at("bin/mcp-sidecar"), at("workspace"), { ...process.env, ...env });
       agents.push(agent);
-      await agent.greet(name);
+      await agent.initialize(name);
       return agent;
     },
-    /** Processes that still belong to this desk, by the mark that its places leave in their environment. */
+    /** Processes of this sandbox, found by a variable in their environment. */
     processes: () => processesWith(`MCP_SIDECAR_STATE_DIR=${at("state")}`),
     async close() {
       for (const agent of agents) {
@@ -60,18 +60,18 @@ export function makeDesk({ servers } = {}) {
   };
 }
 
-/** A public server that has one of everything; `scripts/get-servers` installs it. */
+/** The public server `everything`; `scripts/get-servers` installs it. */
 export function everything() {
-  return { command: prepared("MCP_SERVER_EVERYTHING") };
+  return { command: required("MCP_SERVER_EVERYTHING") };
 }
 
-/** The public server for files, let into the workspace. */
+/** The public server for files, with access to the workspace. */
 export function filesystem() {
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the sidecar expands it.
-  return { command: prepared("MCP_SERVER_FILESYSTEM"), args: ["${workspaceFolder}"] };
+  return { command: required("MCP_SERVER_FILESYSTEM"), args: ["${workspaceFolder}"] };
 }
 
-function prepared(name) {
+function required(name) {
   const value = process.env[name];
   if (!value) {
     throw new Error(`${name} is not set; use scripts/test-vscode, which prepares what the tests need`);
@@ -79,13 +79,13 @@ function prepared(name) {
   return value;
 }
 
-/** A window on the desk's workspace, with the extension as a user installs it: packed, the sidecar inside. */
-export function openWindow(desk, options = {}) {
-  const env = { ...desk.env, MCP_SIDECAR_BINARY: undefined };
-  return openVSCode({ workspace: desk.workspace, vsix: prepared("MCP_SIDECAR_VSIX"), env, ...options });
+/** A window on the workspace, with the extension as users install it: packed, with the sidecar inside. */
+export function openWindow(sandbox, options = {}) {
+  const env = { ...sandbox.env, MCP_SIDECAR_BINARY: undefined };
+  return openVSCode({ workspace: sandbox.workspace, vsix: required("MCP_SIDECAR_VSIX"), env, ...options });
 }
 
-/** Waits until no process is left, and says which ones were in the way. */
+/** Waits until no process is left, and fails with those that are. */
 export async function gone(processes, limitMs = 20_000) {
   const until = Date.now() + limitMs;
   for (let left = processes(); left.length > 0; left = processes()) {
@@ -103,7 +103,7 @@ function processesWith(mark) {
       const mine = environment.split("\0").includes(mark);
       return mine ? [`${id} ${fs.readFileSync(`/proc/${id}/cmdline`, "utf8").replaceAll("\0", " ")}`] : [];
     } catch {
-      return []; // Ended while it was looked at, or somebody else's.
+      return []; // It has just ended, or belongs to another user.
     }
   });
 }
@@ -121,7 +121,7 @@ class Agent {
       const lines = (rest + data).split("\n");
       rest = lines.pop() ?? "";
       for (const line of lines.filter(Boolean)) {
-        this.#take(JSON.parse(line));
+        this.#receive(JSON.parse(line));
       }
     });
     this.#child.once("exit", code => {
@@ -131,7 +131,7 @@ class Agent {
     });
   }
 
-  async greet(name) {
+  async initialize(name) {
     const clientInfo = { name, version: "1.0.0" };
     await this.request("initialize", { protocolVersion: "2025-11-25", capabilities: {}, clientInfo });
     this.#send({ method: "notifications/initialized" });
@@ -157,7 +157,7 @@ class Agent {
     this.#child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
   }
 
-  #take({ id, result, error }) {
+  #receive({ id, result, error }) {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     if (error) {

@@ -1,54 +1,63 @@
-/** Fields asked for by VS Code's own quick inputs: first what is required, then everything on one page to look over. */
+/** A form made of VS Code's quick inputs: first each required field, then one list to review everything and send it. */
 
 import { QuickInputButtons, type QuickPickItem, QuickPickItemKind, window } from "vscode";
 import type { Schema } from "../protocol";
 import { type Field, fields, initial, missing, parse, show, type Values } from "./schema";
 
-export interface Wish {
+export interface FormRequest {
   title: string;
   schema: Schema;
   given?: Values;
-  /** What the last step does, such as `Run echo`. */
+  /** What the last step does, such as ``Run `echo` ``. */
   verb: string;
-  /** What the sidecar said about the values that were sent last. */
+  /**
+   * The first line of the review, for what must not happen by pressing Enter once too often: Enter then chooses this line,
+   * which only explains.
+   */
+  caution?: { label: string; detail: string; explain: () => unknown };
+  /** What was wrong with the values that were sent last. */
   problem?: string;
 }
 
 const UNSET = Symbol("unset");
 
-/** All values, after the user has seen them; nothing when he gave up. */
-export async function fill(wish: Wish): Promise<Values | undefined> {
-  const all = fields(wish.schema);
-  const values = initial(all, wish.given);
+/** All values, after the user has reviewed them; `undefined` if the user cancelled. */
+export async function showForm(request: FormRequest): Promise<Values | undefined> {
+  const all = fields(request.schema);
+  const values = initial(all, request.given);
   const open = missing(all, values);
   for (const [place, field] of open.entries()) {
-    const answer = await askField(field, undefined, `${wish.title} (${place + 1} of ${open.length})`);
+    const answer = await askField(field, undefined, `${request.title} (${place + 1} of ${open.length})`);
     if (answer === undefined) {
       return undefined;
     }
     values[field.name] = answer;
   }
-  // One secret and nothing else has been seen when it was typed.
-  if (all.every(field => field.kind === "secret")) {
+  // A form that is one secret needs no review.
+  if (all.length > 0 && all.every(field => field.kind === "secret")) {
     return values;
   }
-  return review(wish, all, values);
+  return review(request, all, values);
 }
 
 interface Line extends QuickPickItem {
-  run?: "send" | "json";
+  run?: "send" | "json" | "explain";
   field?: Field;
 }
 
-async function review(wish: Wish, all: readonly Field[], values: Values): Promise<Values | undefined> {
-  for (let problem = wish.problem; ; problem = undefined) {
-    const chosen = await window.showQuickPick(lines(wish, all, values, problem), {
-      title: wish.title,
-      placeHolder: "Enter sends it; choose a field to change it",
+async function review(request: FormRequest, all: readonly Field[], values: Values): Promise<Values | undefined> {
+  for (let problem = request.problem; ; problem = undefined) {
+    const chosen = await window.showQuickPick(lines(request, all, values, problem), {
+      title: request.title,
+      placeHolder: `Choose “${request.verb}”${all.length > 0 ? ", or a field to change it" : ""}`,
       ignoreFocusOut: true,
       matchOnDescription: true,
     });
     if (!chosen) {
+      return undefined;
+    }
+    if (chosen.run === "explain") {
+      await request.caution?.explain();
       return undefined;
     }
     if (chosen.run === "send") {
@@ -56,20 +65,22 @@ async function review(wish: Wish, all: readonly Field[], values: Values): Promis
       if (!open) {
         return values;
       }
-      await change(open, values, wish.title);
+      await change(open, values, request.title);
     } else if (chosen.run === "json") {
-      values = (await askJson(values, wish.title)) ?? values;
+      values = (await askJson(values, request.title)) ?? values;
     } else if (chosen.field) {
-      await change(chosen.field, values, wish.title);
+      await change(chosen.field, values, request.title);
     }
   }
 }
 
-function lines(wish: Wish, all: readonly Field[], values: Values, problem: string | undefined): Line[] {
+function lines(request: FormRequest, all: readonly Field[], values: Values, problem: string | undefined): Line[] {
   const names = new Set(all.map(field => field.name));
   const extra = Object.keys(values).filter(name => !names.has(name));
+  const { caution } = request;
   const head: Line[] = [
-    { label: `$(play) ${wish.verb}`, run: "send", ...(problem && { detail: `$(error) ${problem}` }) },
+    ...(caution ? [{ label: `$(warning) ${caution.label}`, detail: caution.detail, run: "explain" as const }] : []),
+    { label: `$(play) ${request.verb}`, run: "send", ...(problem && { detail: `$(error) ${problem}` }) },
   ];
   const line = (field: Field): Line => {
     const value = values[field.name];
@@ -90,8 +101,7 @@ function lines(wish: Wish, all: readonly Field[], values: Values, problem: strin
     { label: "Arguments", kind: QuickPickItemKind.Separator },
     ...all.map(line),
     ...extra.map(name => ({ label: `$(edit) ${name}`, description: oneLine(show(values[name])) })),
-    { label: "", kind: QuickPickItemKind.Separator },
-    { label: "$(json) Edit all of it as JSON…", run: "json" },
+    ...(all.length > 0 ? [{ label: "$(json) Edit as JSON…", run: "json" as const }] : []),
   ];
 }
 
@@ -108,7 +118,7 @@ async function change(field: Field, values: Values, title: string): Promise<void
   }
 }
 
-/** One value; `UNSET` when the user wants none, nothing when he gave up. */
+/** One value; `UNSET` to leave it out, `undefined` if the user cancelled. */
 async function askField(field: Field, current: unknown, title: string): Promise<unknown> {
   if (field.kind === "boolean" || field.kind === "choice") {
     return choose(field, current, title);
@@ -141,7 +151,7 @@ async function askField(field: Field, current: unknown, title: string): Promise<
 }
 
 function prompt(field: Field): string {
-  const need = field.required ? "required" : "optional, empty leaves it out";
+  const need = field.required ? "required" : "optional, leave empty to omit it";
   return `${field.label}: ${[field.description, field.rule, need].filter(Boolean).join(" · ")}`;
 }
 
@@ -154,10 +164,10 @@ async function choose(field: Field, current: unknown, title: string): Promise<un
   const items: (QuickPickItem & { value: unknown })[] = choices.map(({ value, label }) => ({
     label,
     value,
-    ...(value === current && { description: "now" }),
+    ...(value === current && { description: "current" }),
   }));
   if (!field.required) {
-    items.push({ label: "$(circle-slash) leave it out", value: UNSET });
+    items.push({ label: "$(circle-slash) omit it", value: UNSET });
   }
   const options = { title, placeHolder: prompt(field), ignoreFocusOut: true };
   return (await window.showQuickPick(items, options))?.value;
@@ -192,10 +202,10 @@ function askJson(values: Values, title: string): Promise<Values | undefined> {
         const value: unknown = JSON.parse(box.value);
         const fits = typeof value === "object" && value !== null && !Array.isArray(value);
         result = fits ? (value as Values) : undefined;
-        box.validationMessage = fits ? undefined : "an object, please";
+        box.validationMessage = fits ? undefined : "Enter a JSON object.";
       } catch (error) {
         result = undefined;
-        box.validationMessage = `not JSON: ${error instanceof Error ? error.message : error}`;
+        box.validationMessage = `Not valid JSON: ${error instanceof Error ? error.message : error}`;
       }
     };
     let accepted = false;

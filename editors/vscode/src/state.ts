@@ -1,9 +1,9 @@
-/** The last picture of the workspace that the sidecar sent: replaced piece by piece, never worked out here. */
+/** The state of the workspace as the sidecar last sent it. Nothing is computed here. */
 
 import { EventEmitter } from "vscode";
 import type { Approval, Call, LogLine, Reload, ServerStatus } from "./protocol";
 
-export class Picture {
+export class WorkspaceState {
   private readonly known = new Map<string, ServerStatus>();
   private waiting: readonly Approval[] = [];
 
@@ -14,16 +14,16 @@ export class Picture {
   private readonly resourceEmitter = new EventEmitter<{ server: string; uri: string }>();
   private readonly logEmitter = new EventEmitter<LogLine & { server: string }>();
 
-  /** A server, its tools included, is not what it was; without a name: all of them. */
+  /** A server or its tools have changed; without a name, all servers. */
   readonly onServers = this.serversEmitter.event;
-  /** The list of questions is another one. Carries the list as it was before. */
+  /** The list of questions has changed. Carries the previous list. */
   readonly onApprovals = this.approvalsEmitter.event;
   readonly onCall = this.callEmitter.event;
   readonly onReload = this.reloadEmitter.event;
   readonly onResource = this.resourceEmitter.event;
   readonly onLog = this.logEmitter.event;
 
-  /** By name. */
+  /** Sorted by name. */
   get servers(): ServerStatus[] {
     return [...this.known.values()].sort((one, other) => one.name.localeCompare(other.name));
   }
@@ -41,7 +41,7 @@ export class Picture {
     return this.waiting.find(approval => approval.id === id);
   }
 
-  /** What each notification does to the picture. */
+  /** How each notification changes the state. */
   readonly handlers: Record<string, (params: never) => void> = {
     "mcp/serverChanged": ({ server }: { server: ServerStatus }) => {
       this.known.set(server.name, server);
@@ -56,7 +56,7 @@ export class Picture {
     "mcp/callFinished": (call: Call) => this.callEmitter.fire(call),
     "mcp/configReloaded": (reload: Reload) => {
       this.reloadEmitter.fire(reload);
-      // Levels may be others although no server is.
+      // Levels may have changed even if no server has.
       this.serversEmitter.fire(undefined);
     },
     "mcp/resourceUpdated": (changed: { server: string; uri: string }) => this.resourceEmitter.fire(changed),
@@ -77,13 +77,13 @@ export class Picture {
     this.approvalsEmitter.fire(before);
   }
 
-  /** Nothing is known: there is no sidecar. */
+  /** Without a sidecar there is no state. */
   clear(): void {
     this.setServers([]);
     this.setApprovals([]);
   }
 
-  /** Something changed that the sidecar does not tell by itself, such as a level. */
+  /** Reports a change that the sidecar sends no notification for, such as a level. */
   touch(server?: string): void {
     this.serversEmitter.fire(server);
   }

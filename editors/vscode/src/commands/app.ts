@@ -1,26 +1,27 @@
-/** What all commands share: how they are registered, and how they find out which server, tool or call is meant. */
+/** What all commands share: the parts of the extension, how a command is registered, and how it finds its server or tool. */
 
 import { commands, type ExtensionContext, ProgressLocation, window } from "vscode";
-import type { Desk } from "../approvals/desk";
+import type { ApprovalPanel } from "../approvals/panel";
+import { showError } from "../errors";
 import type { Approval, Call, Grant, ServerStatus, ToolInfo } from "../protocol";
 import type { Results } from "../results/panel";
-import { complain } from "../say";
 import type { Sidecar } from "../sidecar";
+import { quoted } from "../text";
 import type { ListView } from "../views/list";
 import { serverRow } from "../views/serverRows";
 import type { ServersView } from "../views/servers";
 
-/** As `mcp.calls` takes it. */
+/** The filter of `mcp.calls`. */
 export interface CallFilter {
   server?: string;
   failed?: boolean;
   since?: string;
 }
 
-export interface Kit {
+export interface App {
   context: ExtensionContext;
   sidecar: Sidecar;
-  desk: Desk;
+  approvalPanel: ApprovalPanel;
   results: Results;
   servers: ServersView;
   approvals: ListView<Approval>;
@@ -30,37 +31,36 @@ export interface Kit {
   grants: ListView<Grant>;
 }
 
-/** Registers a command that tells its failures to the user. */
-export function register(kit: Kit, name: string, run: (...args: never[]) => unknown): void {
+/** Registers a command whose errors are shown to the user. */
+export function register(app: App, name: string, run: (...args: never[]) => unknown): void {
   const safely = async (...args: unknown[]) => {
     try {
       return await (run as (...args: unknown[]) => unknown)(...args);
     } catch (error) {
-      return complain(error, kit.sidecar);
+      return showError(error, app.sidecar);
     }
   };
-  kit.context.subscriptions.push(commands.registerCommand(name, safely));
+  app.context.subscriptions.push(commands.registerCommand(name, safely));
 }
 
-/** What a menu, a lens or another extension may name a server by. */
-export type ServerArgument = { server?: string; selected?: boolean } | string | undefined;
+/** How a menu, a lens or another extension names a server. */
+export type ServerArgument = { server?: string } | string | undefined;
 
-/** The server that is meant: named, selected in the view when a key was pressed, or picked from a list. */
+/** The server that was named, or else one that the user picks. Never the selection of a view, see `ListView`. */
 export async function serverOf(
-  kit: Kit,
+  app: App,
   given: ServerArgument,
   question: string,
   fits: (server: ServerStatus) => boolean = () => true,
 ): Promise<string | undefined> {
-  const selected = typeof given === "object" && given.selected ? kit.servers.selection?.server : undefined;
-  const named = typeof given === "string" ? given : (given?.server ?? selected);
+  const named = typeof given === "string" ? given : given?.server;
   if (named) {
     return named;
   }
-  await kit.sidecar.start();
-  const servers = kit.sidecar.picture.servers.filter(fits);
+  await app.sidecar.start();
+  const servers = app.sidecar.state.servers.filter(fits);
   if (servers.length === 0) {
-    window.showInformationMessage("There is no such server.");
+    window.showInformationMessage("There is no server to choose from.");
     return undefined;
   }
   const items = servers.map(server => {
@@ -70,21 +70,17 @@ export async function serverOf(
   return (await window.showQuickPick(items, { placeHolder: question, matchOnDescription: true }))?.name;
 }
 
-/** The tool that is meant, named or picked. */
-export async function toolOf(kit: Kit, given: ToolArgument, question: string): Promise<ToolInfo | undefined> {
-  if (typeof given === "object" && typeof given.tool === "object") {
-    return given.tool;
+/** The tool that was named, or else one that the user picks. */
+export async function toolOf(app: App, given: ToolArgument, question: string): Promise<ToolInfo | undefined> {
+  const named = typeof given === "object" ? given.tool : given;
+  if (typeof named === "object") {
+    return named;
   }
-  const node = typeof given === "object" && given.selected ? kit.servers.selection : undefined;
-  if (node?.kind === "tool") {
-    return node.tool;
-  }
-  const name = typeof given === "string" ? given : given?.tool;
-  const { tools } = await kit.sidecar.command<{ tools: ToolInfo[] }>("mcp.tools", { all: name !== undefined });
-  if (name !== undefined) {
-    const found = tools.find(tool => tool.name === name);
+  const { tools } = await app.sidecar.command<{ tools: ToolInfo[] }>("mcp.tools", { all: named !== undefined });
+  if (named !== undefined) {
+    const found = tools.find(tool => tool.name === named);
     if (!found) {
-      throw new Error(`no tool named ${name}; is its server connected?`);
+      throw new Error(`no tool named ${quoted(named)}; is its server connected?`);
     }
     return found;
   }
@@ -103,12 +99,9 @@ export async function toolOf(kit: Kit, given: ToolArgument, question: string): P
 }
 
 /** A node of the tree, the name on the wire, or nothing. */
-export type ToolArgument =
-  | { tool?: ToolInfo | string; arguments?: Record<string, unknown>; selected?: boolean }
-  | string
-  | undefined;
+export type ToolArgument = { tool?: ToolInfo | string; arguments?: Record<string, unknown> } | string | undefined;
 
-/** Runs something that takes a while, with a way to take it back. */
+/** Runs something that takes a while, with progress and a way to cancel it. */
 export function busy<T>(title: string, work: Parameters<typeof window.withProgress<T>>[1]): Thenable<T> {
   return window.withProgress({ location: ProgressLocation.Notification, title, cancellable: true }, work);
 }
