@@ -22,7 +22,7 @@ use crate::engine::edit::OnDisk;
 use crate::engine::turns::Turn;
 use crate::model::Result;
 use crate::paths::Paths;
-use crate::protocol::{self, commands::Command};
+use crate::protocol::{self, commands::AnyCommand};
 use crate::secrets::{Keyring, keyring_name};
 use crate::server::transport::net::is_loopback;
 use crate::server::{guardian, process};
@@ -192,7 +192,7 @@ impl Scene {
 
     /// A command of the protocol, as every front says it.
     async fn run(&self, name: &str, params: Value) -> Result<Value> {
-        let command = Command::parse(name, vec![params])?;
+        let command = AnyCommand::parse(name, vec![params])?;
         let answer = protocol::run::run(&self.engine, &OnDisk, command, None, Turn::default()).await?;
         serde_json::from_str(answer.get()).map_err(|error| crate::model::Error::Io(error.to_string()))
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::Engine;
 use super::consent::Granted;
@@ -27,7 +27,7 @@ pub struct TestReport {
     pub success: bool,
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub server_info: Option<Value>,
+    pub server_info: Option<(String, String)>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<String>,
     pub tools: Vec<Value>,
@@ -209,7 +209,7 @@ impl Engine {
                 ),
                 _ => state.status.reason().unwrap_or_else(|| state.status.as_str().to_owned()),
             },
-            server_info: state.peer.as_ref().map(|peer| json!({ "name": peer.name, "version": peer.version })),
+            server_info: state.peer.as_ref().map(|peer| (peer.name.clone(), peer.version.clone())),
             protocol_version: state.peer.as_ref().map(|peer| peer.protocol_version.clone()),
             tools: raw(state.tools.iter().map(|tool| &*tool.raw).collect()),
             resources: raw(state.resources.iter().map(|resource| &*resource.raw).collect()),

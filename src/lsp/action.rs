@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tower_lsp::lsp_types::request::ShowMessageRequest;
@@ -191,7 +192,7 @@ async fn choose(seat: &Seat) -> Result<(ToolId, String)> {
 }
 
 /// All texts of a result, made safe; what is no text is named.
-fn text_of(result: &ToolResult<'_>) -> String {
+fn text_of(result: &ToolResult<&RawValue>) -> String {
     let blocks: Vec<Value> = serde_json::from_str(result.content.get()).unwrap_or_default();
     let part = |content: &Value| {
         let field = |pointer: &str| content.pointer(pointer).and_then(Value::as_str);

@@ -11,7 +11,7 @@ use super::seat::Seat;
 use super::{action, convert, edits, told};
 use crate::engine::turns::Turn;
 use crate::protocol;
-use crate::protocol::commands::Command;
+use crate::protocol::commands::AnyCommand;
 use crate::server::connection::Progress;
 
 /// How much progress of one call may wait for the editor to read it.
@@ -23,7 +23,7 @@ pub async fn run(seat: Arc<Seat>, params: Value, turn: impl Future<Output = Turn
     let turn = turn.await;
     let name = params.get("command").and_then(Value::as_str).unwrap_or_default();
     let arguments = params.get("arguments").and_then(Value::as_array).cloned().unwrap_or_default();
-    let command = Command::parse(name, arguments).map_err(|error| convert::error(&error))?;
+    let command = AnyCommand::parse(name, arguments).map_err(|error| convert::error(&error))?;
     let reports = params.get("workDoneToken").filter(|token| !token.is_null()).map(|token| {
         let (sender, receiver) = mpsc::channel(REPORTS);
         let title = arguments_title(&params).unwrap_or(name).to_owned();
@@ -32,10 +32,10 @@ pub async fn run(seat: Arc<Seat>, params: Value, turn: impl Future<Output = Turn
     });
     let (progress, reporting) = reports.unzip();
     let answer = match command {
-        Command::ActionRun(params) => action::run(&seat, params, progress, turn).await,
-        Command::EditApply(params) => edits::apply(&seat, params).await,
-        Command::SecretKeep(params) => edits::keep(&seat, params).await,
-        Command::TemplateInsert(params) => edits::insert(&seat, params).await,
+        AnyCommand::ActionRun(params) => action::run(&seat, params, progress, turn).await,
+        AnyCommand::EditApply(params) => edits::apply(&seat, params).await,
+        AnyCommand::SecretKeep(params) => edits::keep(&seat, params).await,
+        AnyCommand::TemplateInsert(params) => edits::insert(&seat, params).await,
         command => protocol::run::run(&seat.engine, &*seat, command, progress, turn).await,
     };
     if let Some(reporting) = reporting {

@@ -20,7 +20,7 @@ use crate::ide::folding::{Fold, FoldKind};
 use crate::ide::links::{Link, Target};
 use crate::ide::symbols::{Kind, Symbol};
 use crate::model::Error;
-use crate::protocol;
+use crate::protocol::errors::ErrorData;
 use crate::text::lines::{self, Encoding, LineIndex};
 
 pub use offers::{Shown, menu};
@@ -206,6 +206,7 @@ fn severity(severity: Severity) -> DiagnosticSeverity {
 
 /// An error of the engine as the wire has it.
 pub fn error(error: &Error) -> jsonrpc::Error {
-    let (code, data) = protocol::errors::wire(error);
-    jsonrpc::Error { code: code.into(), message: error.to_string().into(), data: Some(data) }
+    let data = ErrorData::from(error);
+    let code = data.kind.code().into();
+    jsonrpc::Error { code, message: error.to_string().into(), data: serde_json::to_value(data).ok() }
 }

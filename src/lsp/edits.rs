@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use serde_json::json;
 use tower_lsp::lsp_types::request::ShowMessageRequest;
 use tower_lsp::lsp_types::{MessageActionItem, MessageType, Range, ShowMessageRequestParams, TextEdit, Url};
 
@@ -15,8 +14,9 @@ use crate::config::edit;
 use crate::config::templates::{Template, templates};
 use crate::ide::fixes;
 use crate::model::{Error, Result};
+use crate::protocol::answers::{Done, InsertedServer, KeptSecret};
 use crate::protocol::commands::{EditApply, SecretKeep, TemplateInsert};
-use crate::protocol::run::{Answer, wire};
+use crate::protocol::run::{Answer, answer};
 use crate::text::one_line;
 
 /// `mcp.edit.apply`: the edits of a quick fix, for an editor that can take a command but no edit from a menu.
@@ -31,7 +31,7 @@ pub async fn apply(seat: &Seat, params: EditApply) -> Result<Answer> {
         ));
     }
     put(seat, &document, edits, params.label.as_deref().unwrap_or("Change the text")).await?;
-    wire(&json!({}))
+    answer::<EditApply>(Done {})
 }
 
 /// `mcp.secret.keep`: a secret that stands in a config file goes into the keyring, and its name takes its place. First
@@ -52,7 +52,7 @@ pub async fn keep(seat: &Seat, params: SecretKeep) -> Result<Answer> {
     seat.engine.keep_secret(&kept.name, &kept.value).await?;
     let edit = TextEdit { range: sheet.places.range(&kept.edit.span), new_text: kept.edit.text };
     put(seat, &sheet.document, vec![edit], "Move a secret into the keyring").await?;
-    wire(&json!({ "name": kept.name }))
+    answer::<SecretKeep>(KeptSecret { name: kept.name })
 }
 
 /// `mcp.template.insert`: a ready-made server in an open config file. Without its id, the user is asked which.
@@ -75,7 +75,7 @@ pub async fn insert(seat: &Seat, params: TemplateInsert) -> Result<Answer> {
         let edit = TextEdit { range: sheet.places.range(&change.span), new_text: change.text };
         put(seat, &sheet.document, vec![edit], "Add a server").await?;
     }
-    wire(&json!({ "server": name }))
+    answer::<TemplateInsert>(InsertedServer { server: name })
 }
 
 async fn choose(seat: &Seat) -> Option<&'static Template> {

@@ -3,13 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::editor::Editor;
 use crate::engine::snapshot::{Offered, ServerView, Snapshot};
 use crate::engine::{Engine, Notice};
-use crate::model::ServerName;
+use crate::model::{CallRecord, LogLine, ServerName};
+use crate::protocol::events::{
+    ApprovalsChanged, CallFinished, ConfigReloaded, LogMessage, Notification, ResourceUpdated, ServerChanged,
+    ServerRemoved, ToolsChanged,
+};
 use crate::protocol::types::ServerStatus;
 
 /// Runs until the editor has gone.
@@ -33,7 +37,8 @@ pub async fn publish(engine: Engine, editor: Editor) {
             }
             Ok(()) = approvals.changed() => {
                 let waiting = approvals.borrow_and_update().clone();
-                editor.tell("mcp/approvalsChanged", &json!({ "approvals": *waiting })).await;
+                let approvals = waiting.iter().map(Into::into).collect();
+                notify(&editor, &ApprovalsChanged { approvals }).await;
             }
             notice = notices.recv() => match notice {
                 Ok(notice) => tell(&editor, notice).await,
@@ -46,16 +51,26 @@ pub async fn publish(engine: Engine, editor: Editor) {
     }
 }
 
+async fn notify<N: Notification>(editor: &Editor, notification: &N) {
+    editor.tell(N::METHOD, notification).await;
+}
+
+fn message<N: Notification>(notification: &N) -> (&'static str, Value) {
+    (N::METHOD, serde_json::to_value(notification).unwrap_or_default())
+}
+
 async fn tell(editor: &Editor, notice: Notice) {
     match notice {
         Notice::Log { server, line } => {
-            let params = json!({ "server": server, "level": line.level, "text": line.text, "time": line.time });
-            editor.tell("mcp/log", &params).await;
+            let LogLine { level, text, time, .. } = line;
+            notify(editor, &LogMessage { server, level, text, time }).await;
         }
-        Notice::Reloaded(reload) => editor.tell("mcp/configReloaded", &*reload).await,
-        Notice::CallFinished(record) => editor.tell("mcp/callFinished", &*record).await,
+        Notice::Reloaded(reload) => notify(editor, &ConfigReloaded((&*reload).into())).await,
+        Notice::CallFinished(record) => {
+            notify(editor, &CallFinished(CallRecord::clone(&record).into())).await;
+        }
         Notice::ResourceUpdated { server, uri } => {
-            editor.tell("mcp/resourceUpdated", &json!({ "server": server, "uri": uri })).await;
+            notify(editor, &ResourceUpdated { server, uri }).await;
         }
     }
 }
@@ -65,7 +80,7 @@ type Tools = BTreeMap<Arc<str>, Arc<Offered>>;
 /// What the editor knows already.
 #[derive(Default)]
 struct Told {
-    servers: BTreeMap<ServerName, (Arc<ServerView>, Value)>,
+    servers: BTreeMap<ServerName, (Arc<ServerView>, ServerStatus)>,
 }
 
 impl Told {
@@ -74,7 +89,7 @@ impl Told {
         self.servers.retain(|name, _| {
             let stays = picture.servers.contains_key(name);
             if !stays {
-                news.push(("mcp/serverRemoved", json!({ "name": name })));
+                news.push(message(&ServerRemoved { name: name.clone() }));
             }
             stays
         });
@@ -83,12 +98,11 @@ impl Told {
             if before.is_some_and(|(before, _)| same(before, view)) {
                 continue;
             }
-            let status = serde_json::to_value(ServerStatus::from(&**view)).unwrap_or_default();
-            let mut worth_telling = status.clone();
-            // Changes with every call; whoever looks gets it with the next change that matters.
-            worth_telling.as_object_mut().map(|fields| fields.shift_remove("latencyMs"));
+            let server = ServerStatus::from(&**view);
+            // The latency changes with every call. It is sent with the next change that matters.
+            let worth_telling = ServerStatus { latency_ms: None, ..server.clone() };
             if before.is_none_or(|(_, told)| *told != worth_telling) {
-                news.push(("mcp/serverChanged", json!({ "server": status })));
+                news.push(message(&ServerChanged { server }));
             }
             let tools_before = before.map(|(before, _)| (before.tools.clone(), before.switched_on));
             let other_tools = match tools_before {
@@ -99,7 +113,7 @@ impl Told {
                 None => !view.tools.is_empty(),
             };
             if other_tools {
-                news.push(("mcp/toolsChanged", json!({ "server": name, "tools": view.shown_tools().count() })));
+                news.push(message(&ToolsChanged { server: name.clone(), tools: view.shown_tools().count() }));
             }
             self.servers.insert(name.clone(), (view.clone(), worth_telling));
         }

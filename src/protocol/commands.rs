@@ -1,83 +1,111 @@
-//! The commands of `workspace/executeCommand`: their names, and what each takes.
+//! The commands of `workspace/executeCommand`: each is a type that holds its params and names its answer.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::answers::{
+    ApprovalList, CallList, CheckList, Completion, ConfigFiles, Done, EditedFiles, EditedServer, EditedTools, Exported,
+    GrantList, Imported, InsertedServer, KeptSecret, LogLines, MetricsList, OneServer, PolicyList, Prompt, PromptList,
+    ReadResource, ResourceList, Revoked, ServerList, SessionChange, TemplateList, TestReport, ToolList,
+};
+use super::types::{Reload, ToolResult};
 use crate::config::interop::Dialect;
 use crate::model::{Decision, Error, Level, Requester, Result, Scope, ServerName};
 use crate::text::one_line;
 
-/// Declares the commands once: name on the wire, variant, what it takes.
+/// A command. Its name on the wire is `NAME`, its params are the type itself.
+pub trait Command: Serialize + DeserializeOwned + JsonSchema {
+    const NAME: &'static str;
+    type Answer: Serialize + DeserializeOwned + JsonSchema;
+}
+
+/// Declares every command once: its name on the wire, its params, its answer.
 macro_rules! commands {
-    ($($name:literal => $variant:ident($params:ty),)*) => {
+    ($($name:literal => $command:ident -> $answer:ty,)*) => {
         /// Every command, as listed in `executeCommandProvider.commands`.
         pub const NAMES: &[&str] = &[$($name),*];
 
-        /// A command with its parameters, read and checked.
-        #[derive(Debug, Clone)]
-        pub enum Command { $($variant($params)),* }
+        $(impl Command for $command {
+            const NAME: &'static str = $name;
+            type Answer = $answer;
+        })*
 
-        impl Command {
-            /// Reads a command as it comes from the wire: one object, or nothing, as the only argument.
+        /// A command as it comes from the wire, parsed and checked.
+        #[derive(Debug, Clone)]
+        pub enum AnyCommand { $($command($command)),* }
+
+        impl AnyCommand {
+            /// Parses a command with its arguments: one object, or nothing.
             pub fn parse(name: &str, arguments: Vec<Value>) -> Result<Self> {
                 let params = object(name, arguments)?;
                 match name {
-                    $($name => read(name, params).map(Self::$variant),)*
+                    $($name => read(name, params).map(Self::$command),)*
                     _ => Err(Error::NotFound(format!("no command named `{name}`"))),
                 }
             }
         }
+
+        /// Calls a visitor with every command.
+        pub fn visit(visitor: &mut impl Visitor) {
+            $(visitor.command::<$command>();)*
+        }
     };
 }
 
-commands! {
-    "mcp.servers" => Servers(MaybeServer),
-    "mcp.server.add" => ServerAdd(ServerConfig),
-    "mcp.server.update" => ServerUpdate(ServerConfig),
-    "mcp.server.remove" => ServerRemove(ServerInScope),
-    "mcp.server.move" => ServerMove(ServerMove),
-    "mcp.server.enable" => ServerEnable(ServerEnabled),
-    "mcp.server.test" => ServerTest(ServerTest),
-    "mcp.server.start" => ServerStart(ServerOrAll),
-    "mcp.server.stop" => ServerStop(ServerOrAll),
-    "mcp.server.restart" => ServerRestart(ServerOrAll),
-    "mcp.server.toggle" => ServerToggle(ServerEnabled),
-    "mcp.server.trust" => ServerTrust(ServerTrust),
-    "mcp.server.auth" => ServerAuth(ServerAuth),
-    "mcp.server.logs" => ServerLogs(ServerLogs),
-    "mcp.servers.set" => ServersSet(ServersSet),
-    "mcp.tools" => Tools(Tools),
-    "mcp.tool.call" => ToolCall(ToolCall),
-    "mcp.tool.policy" => ToolPolicy(ToolPolicy),
-    "mcp.policies" => Policies(Policies),
-    "mcp.resources" => Resources(MaybeServer),
-    "mcp.resource.read" => ResourceRead(ResourceRead),
-    "mcp.prompts" => Prompts(MaybeServer),
-    "mcp.prompt.get" => PromptGet(PromptGet),
-    "mcp.complete" => Complete(Complete),
-    "mcp.approvals" => Approvals(Nothing),
-    "mcp.approval.resolve" => ApprovalResolve(ApprovalResolve),
-    "mcp.grants" => Grants(Nothing),
-    "mcp.grant.revoke" => GrantRevoke(GrantRevoke),
-    "mcp.config" => Config(Nothing),
-    "mcp.config.reload" => ConfigReload(Nothing),
-    "mcp.config.import" => ConfigImport(ConfigImport),
-    "mcp.config.export" => ConfigExport(ConfigExport),
-    "mcp.templates" => Templates(Nothing),
-    "mcp.calls" => Calls(Calls),
-    "mcp.metrics" => Metrics(MaybeServer),
-    "mcp.doctor" => Doctor(Nothing),
-    "mcp.action.run" => ActionRun(ActionRun),
-    "mcp.edit.apply" => EditApply(EditApply),
-    "mcp.secret.keep" => SecretKeep(SecretKeep),
-    "mcp.template.insert" => TemplateInsert(TemplateInsert),
+/// Sees every command as a type; see [`visit`].
+pub trait Visitor {
+    fn command<C: Command>(&mut self);
 }
 
-impl Command {
+commands! {
+    "mcp.servers" => Servers -> ServerList,
+    "mcp.server.add" => ServerAdd -> EditedServer,
+    "mcp.server.update" => ServerUpdate -> EditedServer,
+    "mcp.server.remove" => ServerRemove -> EditedFiles,
+    "mcp.server.move" => ServerMove -> EditedServer,
+    "mcp.server.enable" => ServerEnable -> EditedServer,
+    "mcp.server.test" => ServerTest -> TestReport,
+    "mcp.server.start" => ServerStart -> ServerList,
+    "mcp.server.stop" => ServerStop -> ServerList,
+    "mcp.server.restart" => ServerRestart -> ServerList,
+    "mcp.server.toggle" => ServerToggle -> OneServer,
+    "mcp.server.trust" => ServerTrust -> OneServer,
+    "mcp.server.auth" => ServerAuth -> OneServer,
+    "mcp.server.logs" => ServerLogs -> LogLines,
+    "mcp.servers.set" => ServersSet -> SessionChange,
+    "mcp.tools" => Tools -> ToolList,
+    "mcp.tool.call" => ToolCall -> ToolResult,
+    "mcp.tool.policy" => ToolPolicy -> EditedTools,
+    "mcp.policies" => Policies -> PolicyList,
+    "mcp.resources" => Resources -> ResourceList,
+    "mcp.resource.read" => ResourceRead -> ReadResource,
+    "mcp.prompts" => Prompts -> PromptList,
+    "mcp.prompt.get" => PromptGet -> Prompt,
+    "mcp.complete" => Complete -> Completion,
+    "mcp.approvals" => Approvals -> ApprovalList,
+    "mcp.approval.resolve" => ApprovalResolve -> Done,
+    "mcp.grants" => Grants -> GrantList,
+    "mcp.grant.revoke" => GrantRevoke -> Revoked,
+    "mcp.config" => Config -> ConfigFiles,
+    "mcp.config.reload" => ConfigReload -> Reload,
+    "mcp.config.import" => ConfigImport -> Imported,
+    "mcp.config.export" => ConfigExport -> Exported,
+    "mcp.templates" => Templates -> TemplateList,
+    "mcp.calls" => Calls -> CallList,
+    "mcp.metrics" => Metrics -> MetricsList,
+    "mcp.doctor" => Doctor -> CheckList,
+    "mcp.action.run" => ActionRun -> ToolResult,
+    "mcp.edit.apply" => EditApply -> Done,
+    "mcp.secret.keep" => SecretKeep -> KeptSecret,
+    "mcp.template.insert" => TemplateInsert -> InsertedServer,
+}
+
+impl AnyCommand {
     /// Whether it changes nothing, so that later commands need not wait for it.
     pub fn only_reads(&self) -> bool {
         matches!(
@@ -103,57 +131,101 @@ impl Command {
     }
 }
 
-#[derive(Debug, Clone, Deserialize)]
-pub struct Nothing {}
-
-#[derive(Debug, Clone, Deserialize)]
-pub struct MaybeServer {
+/// Lists all servers, or one.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Servers {
     pub server: Option<ServerName>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
-pub struct ServerOrAll {
-    pub server: Option<ServerName>,
-    #[serde(default, deserialize_with = "absent_when_null")]
-    pub all: bool,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub struct ServerEnabled {
-    pub server: ServerName,
-    pub enabled: bool,
-    pub scope: Option<Scope>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-pub struct ServerConfig {
+/// Adds a server to the file of a scope.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ServerAdd {
     pub server: ServerName,
     pub config: Value,
     pub scope: Scope,
-    /// Entries of `inputs` that the definition refers to. Only when it is added.
+    /// Entries of `inputs` that the definition refers to.
     pub inputs: Option<Vec<Value>>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
-pub struct ServerInScope {
+/// Replaces a definition.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ServerUpdate {
+    pub server: ServerName,
+    pub config: Value,
+    pub scope: Scope,
+}
+
+/// Removes a server from the file of a scope.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ServerRemove {
     pub server: ServerName,
     pub scope: Scope,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// Moves a server from one scope to another.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ServerMove {
     pub server: ServerName,
     pub from: Scope,
     pub to: Scope,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// Enables or disables a server in its file.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ServerEnable {
+    pub server: ServerName,
+    pub enabled: bool,
+    /// Without it, the definition that is in effect.
+    pub scope: Option<Scope>,
+}
+
+/// Starts a server, or a definition, lists what it offers, and stops it again.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ServerTest {
+    pub server: Option<ServerName>,
+    pub config: Option<Value>,
+}
+
+/// Starts one server or all of them.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ServerStart {
+    pub server: Option<ServerName>,
+    #[serde(default, deserialize_with = "absent_when_null")]
+    pub all: bool,
+}
+
+/// Stops one server or all of them.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ServerStop {
+    pub server: Option<ServerName>,
+    #[serde(default, deserialize_with = "absent_when_null")]
+    pub all: bool,
+}
+
+/// Restarts one server or all of them.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ServerRestart {
+    pub server: Option<ServerName>,
+    #[serde(default, deserialize_with = "absent_when_null")]
+    pub all: bool,
+}
+
+/// Hides or shows the tools of a server. The connection stays.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ServerToggle {
+    pub server: ServerName,
+    pub enabled: bool,
+}
+
+/// Trusts a definition, or withdraws that trust.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ServerTrust {
     pub server: ServerName,
     pub trusted: bool,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// Signs in to a server, or out.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerAuth {
     pub server: ServerName,
@@ -161,71 +233,91 @@ pub struct ServerAuth {
     pub sign_out: bool,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// Reads the newest lines of the log of a server.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ServerLogs {
     pub server: ServerName,
     pub limit: Option<usize>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
-pub struct ServerTest {
-    pub server: Option<ServerName>,
-    pub config: Option<Value>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
+/// Replaces all servers of the session scope.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ServersSet {
     pub servers: BTreeMap<String, Value>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// Lists the tools of all servers, or of one.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Tools {
     pub server: Option<ServerName>,
+    /// Include disabled tools.
     #[serde(default, deserialize_with = "absent_when_null")]
     pub all: bool,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// Calls a tool.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
+    /// The whole name: `mcp__server__tool`.
     pub tool: String,
     pub arguments: Option<Map<String, Value>>,
+    /// The answer of a user who has just seen these arguments in a form of the editor.
     pub decision: Option<Decision>,
     pub requester: Option<Requester>,
     pub workflow: Option<String>,
     pub timeout_ms: Option<u64>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// Sets the level of a tool, or of all that match a glob.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ToolPolicy {
     pub server: ServerName,
     pub tool: String,
+    /// `null` removes the level.
     pub level: Option<Level>,
     pub scope: Scope,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// Explains the levels of tools. Nothing is called.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Policies {
     pub server: Option<ServerName>,
     pub tool: Option<String>,
     pub arguments: Option<Map<String, Value>>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// Lists resources and resource templates.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Resources {
+    pub server: Option<ServerName>,
+}
+
+/// Reads a resource.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceRead {
     pub server: ServerName,
     pub uri: String,
+    /// Send `mcp/resourceUpdated` when it changes.
     pub subscribe: Option<bool>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// Lists prompts.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Prompts {
+    pub server: Option<ServerName>,
+}
+
+/// Gets a prompt with its arguments filled in.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct PromptGet {
     pub server: ServerName,
     pub name: String,
     pub arguments: Option<Map<String, Value>>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// Completes an argument, as MCP's `completion/complete` does.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Complete {
     pub server: ServerName,
     #[serde(rename = "ref")]
@@ -234,22 +326,42 @@ pub struct Complete {
     pub context: Option<Value>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// Lists the questions that wait for the user.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Approvals {}
+
+/// Answers a question. The first answer counts.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalResolve {
     pub id: String,
     pub decision: String,
     pub note: Option<String>,
+    /// What was filled in.
     pub content: Option<Value>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// Lists the answers of the user that still apply.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Grants {}
+
+/// Revokes one grant or all of them.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct GrantRevoke {
     pub id: Option<String>,
     #[serde(default, deserialize_with = "absent_when_null")]
     pub all: bool,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// Lists the config files.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Config {}
+
+/// Reads all config files again.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigReload {}
+
+/// Imports servers from the files of another program.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigImport {
     pub from: Dialect,
@@ -259,15 +371,22 @@ pub struct ConfigImport {
     pub dry_run: bool,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// Writes servers in the format of another program.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigExport {
     pub to: Dialect,
+    /// Without it, all servers.
     #[serde(default, deserialize_with = "names")]
     pub servers: Option<Vec<ServerName>>,
     pub path: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+/// Lists definitions to start from.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Templates {}
+
+/// Lists calls, newest first.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Calls {
     pub server: Option<ServerName>,
     pub tool: Option<String>,
@@ -278,43 +397,53 @@ pub struct Calls {
     pub limit: Option<usize>,
 }
 
-/// An entry of `actions` by its title, chosen at a place of an open file. Without one, the user is asked which tool
-/// gets the selection.
-#[derive(Debug, Clone, Deserialize)]
+/// Reports figures of servers and tools.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Metrics {
+    pub server: Option<ServerName>,
+}
+
+/// Checks this machine and the configuration.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Doctor {}
+
+/// Runs an entry of `actions`. Without `action`, the user is asked which tool gets the selection.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ActionRun {
+    /// The title of the entry.
     pub action: Option<String>,
     pub uri: String,
-    /// As LSP has it.
+    /// A range of LSP.
     pub range: Value,
 }
 
-/// Edits of an open text, as a menu offered them.
-#[derive(Debug, Clone, Deserialize)]
+/// Applies edits that a code action or a lens offered.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct EditApply {
     pub uri: String,
-    /// Of the text that they are for.
+    /// The version of the text that they are for.
     pub version: Option<i32>,
-    /// As LSP has them.
+    /// Text edits of LSP.
     pub edits: Value,
     pub label: Option<String>,
 }
 
-/// A secret that stands at a place of an open config file.
-#[derive(Debug, Clone, Deserialize)]
+/// Moves a secret from an open config file to the keyring.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SecretKeep {
     pub uri: String,
-    /// As LSP has it.
+    /// A range of LSP.
     pub range: Value,
 }
 
-/// A template for an open config file. Without one, the user is asked which.
-#[derive(Debug, Clone, Deserialize)]
+/// Inserts a template into an open config file. Without `template`, the user is asked which.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct TemplateInsert {
     pub uri: String,
     pub template: Option<String>,
 }
 
-/// The one object of `arguments`. Lua writes an empty object as `[]`, so that counts as one, too.
+/// The one object of `arguments`. Lua writes an empty object as `[]`, so that counts as one.
 fn object(name: &str, arguments: Vec<Value>) -> Result<Value> {
     let mut arguments = arguments.into_iter();
     match (arguments.next(), arguments.next()) {
@@ -336,7 +465,7 @@ fn read<T: DeserializeOwned>(name: &str, params: Value) -> Result<T> {
     })
 }
 
-/// Fields that hold an object may come as `[]` for the same reason.
+/// Fields that hold an object may arrive as `[]` for the same reason.
 fn lua_objects(mut params: Value) -> Value {
     if let Value::Object(fields) = &mut params {
         for key in ["arguments", "servers", "config"] {
@@ -350,7 +479,7 @@ fn lua_objects(mut params: Value) -> Value {
     params
 }
 
-/// A list of names. An empty one, which Lua cannot tell from an empty object, chooses nobody.
+/// A list of names. An empty one selects none; Lua writes it as an empty object.
 fn names<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Option<Vec<ServerName>>, D::Error> {
     match Option::<Value>::deserialize(deserializer)? {
         None => Ok(None),
@@ -377,17 +506,17 @@ mod tests {
     fn nothing_an_empty_list_and_null_fields_all_mean_absent() {
         for arguments in [vec![], vec![json!(null)], vec![json!([])], vec![json!({})], vec![json!({ "server": null })]]
         {
-            let Ok(Command::Servers(MaybeServer { server: None })) = Command::parse("mcp.servers", arguments) else {
+            let Ok(AnyCommand::Servers(Servers { server: None })) = AnyCommand::parse("mcp.servers", arguments) else {
                 panic!("should have been read as no server at all");
             };
         }
-        let command = Command::parse("mcp.server.start", vec![json!({ "server": "a", "all": null })]).unwrap();
-        assert!(matches!(command, Command::ServerStart(ServerOrAll { all: false, .. })));
+        let command = AnyCommand::parse("mcp.server.start", vec![json!({ "server": "a", "all": null })]).unwrap();
+        assert!(matches!(command, AnyCommand::ServerStart(ServerStart { all: false, .. })));
     }
 
     #[test]
     fn what_does_not_fit_is_named() {
-        let told = |name: &str, arguments| Command::parse(name, arguments).unwrap_err().to_string();
+        let told = |name: &str, arguments| AnyCommand::parse(name, arguments).unwrap_err().to_string();
         assert_eq!(told("mcp.nope", vec![]), "no command named `mcp.nope`");
         assert!(told("mcp.tool.call", vec![json!({})]).contains("missing field `tool`"));
         assert!(told("mcp.servers", vec![json!(1)]).contains("one object"));
@@ -402,8 +531,8 @@ mod tests {
 
     #[test]
     fn an_empty_list_of_servers_is_none_of_them_and_no_list_is_all() {
-        let servers = |params| match Command::parse("mcp.config.export", vec![params]) {
-            Ok(Command::ConfigExport(export)) => export.servers.map(|servers| servers.len()),
+        let servers = |params| match AnyCommand::parse("mcp.config.export", vec![params]) {
+            Ok(AnyCommand::ConfigExport(export)) => export.servers.map(|servers| servers.len()),
             other => panic!("{other:?}"),
         };
         assert_eq!(servers(json!({ "to": "zed" })), None);

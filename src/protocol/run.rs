@@ -3,17 +3,21 @@
 //! tools or a megabyte of result would cost several times as much by way of a tree of values.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::commands::{self, Command};
-use super::types::{ConfigFile, ServerStatus, ToolInfo, ToolResult};
+use super::answers::{
+    ApprovalList, CallList, CheckList, Completion, ConfigFiles, Done, EditedFiles, EditedServer, EditedTools,
+    GrantList, LogLines, MetricsList, OneServer, PolicyList, PromptList, ResourceList, Revoked, ServerList,
+    TemplateList, ToolList,
+};
+use super::commands::{self, AnyCommand, Command};
+use super::types::{Object, PromptInfo, ResourceInfo, ServerStatus, ToolInfo, ToolResult};
 use crate::config::interop::ImportWish;
 use crate::engine::edit::{Edited, Pages};
 use crate::engine::gate::Wish;
@@ -37,7 +41,7 @@ pub type Answer = Box<RawValue>;
 pub async fn run(
     engine: &Engine,
     pages: &dyn Pages,
-    command: Command,
+    command: AnyCommand,
     progress: Option<mpsc::Sender<Progress>>,
     turn: Turn,
 ) -> Result<Answer> {
@@ -45,74 +49,100 @@ pub async fn run(
     // made; one that takes long gives it back as soon as its order is settled.
     let turn = if command.only_reads() { Turn::default() } else { turn };
     match command {
-        Command::ServerAdd(params) => {
+        AnyCommand::ServerAdd(params) => {
             let inputs = params.inputs.unwrap_or_default();
-            saved(engine.add_server(pages, params.server, params.config, inputs, params.scope).await?)
+            saved::<commands::ServerAdd>(
+                engine.add_server(pages, params.server, params.config, inputs, params.scope).await?,
+            )
         }
-        Command::ServerUpdate(params) => {
-            saved(engine.update_server(pages, params.server, params.config, params.scope).await?)
-        }
-        Command::ServerRemove(params) => {
+        AnyCommand::ServerUpdate(params) => saved::<commands::ServerUpdate>(
+            engine.update_server(pages, params.server, params.config, params.scope).await?,
+        ),
+        AnyCommand::ServerRemove(params) => {
             let edited = engine.remove_server(pages, &params.server, params.scope).await?;
-            with_unsaved(json!({}), &edited.unsaved)
+            answer::<commands::ServerRemove>(EditedFiles { unsaved: edited.unsaved })
         }
-        Command::ServerMove(params) => saved(engine.move_server(pages, params.server, params.from, params.to).await?),
-        Command::ServerEnable(params) => {
-            saved(engine.enable_server(pages, params.server, params.enabled, params.scope).await?)
+        AnyCommand::ServerMove(params) => {
+            saved::<commands::ServerMove>(engine.move_server(pages, params.server, params.from, params.to).await?)
         }
-        Command::ToolPolicy(params) => policy(engine, pages, params).await,
-        Command::ActionRun(_) | Command::EditApply(_) | Command::SecretKeep(_) | Command::TemplateInsert(_) => {
+        AnyCommand::ServerEnable(params) => saved::<commands::ServerEnable>(
+            engine.enable_server(pages, params.server, params.enabled, params.scope).await?,
+        ),
+        AnyCommand::ToolPolicy(params) => policy(engine, pages, params).await,
+        AnyCommand::ActionRun(_)
+        | AnyCommand::EditApply(_)
+        | AnyCommand::SecretKeep(_)
+        | AnyCommand::TemplateInsert(_) => {
             Err(Error::InvalidParams("this command works on a text in an editor; there is none here".to_owned()))
         }
-        Command::Servers(params) => {
+        AnyCommand::Servers(params) => {
             let snapshot = engine.now();
-            wire_one("servers", statuses(snapshot.select(params.server.as_ref())?))
+            answer::<commands::Servers>(statuses(snapshot.select(params.server.as_ref())?))
         }
-        Command::ServerStart(params) => act(engine, Action::Start, params, turn).await,
-        Command::ServerStop(params) => act(engine, Action::Stop, params, turn).await,
-        Command::ServerRestart(params) => act(engine, Action::Restart, params, turn).await,
-        Command::ServerToggle(params) => one(engine.toggle(params.server, params.enabled).await?),
-        Command::ServerTrust(params) => one(engine.trust(params.server, params.trusted).await?),
-        Command::ServerAuth(params) if params.sign_out => one(engine.sign_out(params.server, turn).await?),
-        Command::ServerAuth(params) => one(engine.sign_in(params.server, turn).await?),
-        Command::ServerLogs(params) => wire_one("lines", engine.logs(&params.server, params.limit.unwrap_or(LINES))?),
-        Command::ServerTest(params) => test(engine, params).await,
-        Command::ServersSet(params) => wire(&engine.set_session(params.servers).await?),
-        Command::Tools(params) => tools(engine, &params).await,
-        Command::ToolCall(params) => call(engine, params, progress, turn).await,
-        Command::Policies(params) => policies(engine, params).await,
-        Command::Resources(params) => resources(engine, params.server.as_ref()),
-        Command::ResourceRead(params) => read_resource(engine, params).await,
-        Command::Prompts(params) => prompts(engine, params.server.as_ref()),
-        Command::PromptGet(params) => {
+        AnyCommand::ServerStart(params) => act(engine, Action::Start, params.server, params.all, turn).await,
+        AnyCommand::ServerStop(params) => act(engine, Action::Stop, params.server, params.all, turn).await,
+        AnyCommand::ServerRestart(params) => act(engine, Action::Restart, params.server, params.all, turn).await,
+        AnyCommand::ServerToggle(params) => {
+            one::<commands::ServerToggle>(engine.toggle(params.server, params.enabled).await?)
+        }
+        AnyCommand::ServerTrust(params) => {
+            one::<commands::ServerTrust>(engine.trust(params.server, params.trusted).await?)
+        }
+        AnyCommand::ServerAuth(params) if params.sign_out => {
+            one::<commands::ServerAuth>(engine.sign_out(params.server, turn).await?)
+        }
+        AnyCommand::ServerAuth(params) => one::<commands::ServerAuth>(engine.sign_in(params.server, turn).await?),
+        AnyCommand::ServerLogs(params) => {
+            let lines = engine.logs(&params.server, params.limit.unwrap_or(LINES))?;
+            answer::<commands::ServerLogs>(LogLines { lines: lines.into_iter().map(Into::into).collect() })
+        }
+        AnyCommand::ServerTest(params) => test(engine, params).await,
+        AnyCommand::ServersSet(params) => {
+            answer::<commands::ServersSet>(engine.set_session(params.servers).await?.into())
+        }
+        AnyCommand::Tools(params) => tools(engine, &params).await,
+        AnyCommand::ToolCall(params) => call(engine, params, progress, turn).await,
+        AnyCommand::Policies(params) => policies(engine, params).await,
+        AnyCommand::Resources(params) => resources(engine, params.server.as_ref()),
+        AnyCommand::ResourceRead(params) => read_resource(engine, params).await,
+        AnyCommand::Prompts(params) => prompts(engine, params.server.as_ref()),
+        AnyCommand::PromptGet(params) => {
             bare(engine.get_prompt(&USER, &params.server, params.name, params.arguments.unwrap_or_default()).await?)
         }
-        Command::Complete(params) => {
+        AnyCommand::Complete(params) => {
             let answer =
                 engine.complete(&USER, &params.server, params.reference, params.argument, params.context).await?;
             completion(&parsed(&answer)?)
         }
-        Command::Approvals(_) => wire_one("approvals", engine.approvals().list()),
-        Command::ApprovalResolve(params) => {
+        AnyCommand::Approvals(_) => answer::<commands::Approvals>(approvals(engine)),
+        AnyCommand::ApprovalResolve(params) => {
             engine.resolve(&params.id, &params.decision, params.note, params.content)?;
-            wire(&json!({}))
+            answer::<commands::ApprovalResolve>(Done {})
         }
-        Command::Grants(_) => wire_one("grants", engine.grants().await),
-        Command::GrantRevoke(params) => {
+        AnyCommand::Grants(_) => {
+            let grants = engine.grants().await.into_iter().map(Into::into).collect();
+            answer::<commands::Grants>(GrantList { grants })
+        }
+        AnyCommand::GrantRevoke(params) => {
             if params.id.is_none() && !params.all {
                 return Err(Error::InvalidParams("`mcp.grant.revoke` takes an `id` or `all: true`".to_owned()));
             }
-            wire_one("revoked", engine.revoke(params.id.as_deref()).await?)
+            answer::<commands::GrantRevoke>(Revoked { revoked: engine.revoke(params.id.as_deref()).await? })
         }
-        Command::Config(_) => wire_one("files", files(engine)),
-        Command::ConfigReload(_) => wire(&*engine.reload().await?),
-        Command::ConfigImport(params) => {
+        AnyCommand::Config(_) => answer::<commands::Config>(files(engine)),
+        AnyCommand::ConfigReload(_) => answer::<commands::ConfigReload>((&*engine.reload().await?).into()),
+        AnyCommand::ConfigImport(params) => {
             let commands::ConfigImport { from, path, scope, dry_run } = params;
-            wire(&engine.import(ImportWish { from, path, scope, dry_run }).await?)
+            answer::<commands::ConfigImport>(engine.import(ImportWish { from, path, scope, dry_run }).await?.into())
         }
-        Command::ConfigExport(params) => wire(&engine.export(params.to, params.servers, params.path).await?),
-        Command::Templates(_) => wire_one("templates", crate::config::templates::templates()),
-        Command::Calls(params) => {
+        AnyCommand::ConfigExport(params) => {
+            answer::<commands::ConfigExport>(engine.export(params.to, params.servers, params.path).await?.into())
+        }
+        AnyCommand::Templates(_) => {
+            let templates = crate::config::templates::templates().iter().map(Into::into).collect();
+            answer::<commands::Templates>(TemplateList { templates })
+        }
+        AnyCommand::Calls(params) => {
             let (server, tool) = one_tool(engine, params.server, params.tool);
             let query = CallQuery {
                 server: server.map(String::from),
@@ -128,10 +158,16 @@ pub async fn run(
                 call.result.get_or_insert(Value::Null);
                 call.arguments.get_or_insert(Value::Null);
             }
-            wire_one("calls", calls)
+            answer::<commands::Calls>(CallList { calls: calls.into_iter().map(Into::into).collect() })
         }
-        Command::Metrics(params) => wire_one("servers", engine.metrics(params.server.as_ref()).await?),
-        Command::Doctor(_) => wire_one("checks", engine.doctor().await),
+        AnyCommand::Metrics(params) => {
+            let servers = engine.metrics(params.server.as_ref()).await?.into_iter().map(Into::into).collect();
+            answer::<commands::Metrics>(MetricsList { servers })
+        }
+        AnyCommand::Doctor(_) => {
+            let checks = engine.doctor().await.into_iter().map(Into::into).collect();
+            answer::<commands::Doctor>(CheckList { checks })
+        }
     }
 }
 
@@ -140,27 +176,20 @@ async fn policy(engine: &Engine, pages: &dyn Pages, params: commands::ToolPolicy
     let granted = engine.granted().await;
     let info = |(view, offered): &(Arc<ServerView>, Arc<Offered>)| ToolInfo::new(offered, &granted.find(view, offered));
     let tools: Vec<ToolInfo> = edited.answer.iter().map(info).collect();
-    with_unsaved(json!({ "tools": tools }), &edited.unsaved)
+    answer::<commands::ToolPolicy>(EditedTools { tools, unsaved: edited.unsaved })
 }
 
-fn saved(edited: Edited<Arc<ServerView>>) -> Result<Answer> {
-    with_unsaved(json!({ "server": ServerStatus::from(&*edited.answer) }), &edited.unsaved)
+fn saved<C: Command<Answer = EditedServer>>(edited: Edited<Arc<ServerView>>) -> Result<Answer> {
+    answer::<C>(EditedServer { server: ServerStatus::from(&*edited.answer), unsaved: edited.unsaved })
 }
 
-/// Names the files that count only when they are saved in the editor.
-fn with_unsaved(mut answer: Value, files: &[PathBuf]) -> Result<Answer> {
-    if let Some(fields) = answer.as_object_mut().filter(|_| !files.is_empty()) {
-        fields.insert("unsaved".to_owned(), files.iter().map(|file| file.display().to_string()).collect());
-    }
-    wire(&answer)
-}
-
-async fn act(engine: &Engine, action: Action, params: commands::ServerOrAll, turn: Turn) -> Result<Answer> {
-    if params.server.is_none() && !params.all {
+async fn act(engine: &Engine, action: Action, server: Option<ServerName>, all: bool, turn: Turn) -> Result<Answer> {
+    if server.is_none() && !all {
         return Err(Error::InvalidParams("name a `server`, or say `all: true`".to_owned()));
     }
-    let views = engine.act(action, params.server, turn).await?;
-    wire_one("servers", statuses(views.iter().collect()))
+    let views = engine.act(action, server, turn).await?;
+    // The same for all three.
+    answer::<commands::ServerStart>(statuses(views.iter().collect()))
 }
 
 async fn test(engine: &Engine, params: commands::ServerTest) -> Result<Answer> {
@@ -169,7 +198,7 @@ async fn test(engine: &Engine, params: commands::ServerTest) -> Result<Answer> {
         (None, Some(config)) => engine.test_config(config).await?,
         _ => return Err(Error::InvalidParams("`mcp.server.test` takes either a `server` or a `config`".to_owned())),
     };
-    wire(&report)
+    answer::<commands::ServerTest>(report.into())
 }
 
 async fn tools(engine: &Engine, params: &commands::Tools) -> Result<Answer> {
@@ -184,7 +213,7 @@ async fn tools(engine: &Engine, params: &commands::Tools) -> Result<Answer> {
             tools.extend(view.shown_tools().map(info));
         }
     }
-    wire_one("tools", tools)
+    answer::<commands::Tools>(ToolList { tools })
 }
 
 async fn call(
@@ -215,7 +244,7 @@ async fn call(
 async fn policies(engine: &Engine, params: commands::Policies) -> Result<Answer> {
     let (server, tool) = one_tool(engine, params.server, params.tool);
     let policies = engine.policies(server.as_ref(), tool.as_deref(), params.arguments.as_ref()).await?;
-    wire_one("policies", policies)
+    answer::<commands::Policies>(PolicyList { policies: policies.into_iter().map(Into::into).collect() })
 }
 
 /// A tool by its short name, or by its whole name, which says its server already.
@@ -229,46 +258,52 @@ fn one_tool(engine: &Engine, server: Option<ServerName>, tool: Option<String>) -
 fn resources(engine: &Engine, server: Option<&ServerName>) -> Result<Answer> {
     let snapshot = engine.now();
     let views = snapshot.select(server)?;
-    let resources: Vec<Value> =
-        views.iter().flat_map(|view| view.resources().iter().map(|each| owned(view, &each.raw))).collect();
-    let templates: Vec<Value> =
-        views.iter().flat_map(|view| view.templates().iter().map(|each| owned(view, &each.raw))).collect();
-    wire(&json!({ "resources": resources, "templates": templates }))
+    let info =
+        |view: &ServerView, raw: &Value| ResourceInfo { fields: object(raw), server: view.definition.name.clone() };
+    let resources = views.iter().flat_map(|view| view.resources().iter().map(|each| info(view, &each.raw))).collect();
+    let templates = views.iter().flat_map(|view| view.templates().iter().map(|each| info(view, &each.raw))).collect();
+    answer::<commands::Resources>(ResourceList { resources, templates })
 }
 
 fn prompts(engine: &Engine, server: Option<&ServerName>) -> Result<Answer> {
     let snapshot = engine.now();
     let views = snapshot.select(server)?;
-    let prompts: Vec<Value> =
-        views.iter().flat_map(|view| view.prompts().iter().map(|each| owned(view, &each.raw))).collect();
-    wire_one("prompts", prompts)
+    let info =
+        |view: &ServerView, raw: &Value| PromptInfo { fields: object(raw), server: view.definition.name.clone() };
+    let prompts = views.iter().flat_map(|view| view.prompts().iter().map(|each| info(view, &each.raw))).collect();
+    answer::<commands::Prompts>(PromptList { prompts })
 }
 
-fn files(engine: &Engine) -> Vec<ConfigFile> {
-    engine.loaded().borrow().files.iter().map(ConfigFile::from).collect()
+fn files(engine: &Engine) -> ConfigFiles {
+    ConfigFiles { files: engine.loaded().borrow().files.iter().map(Into::into).collect() }
 }
 
-/// What a server sent, with the server's name in it.
-fn owned(view: &ServerView, raw: &Value) -> Value {
+/// What a server sent, without a field that would take the place of one of ours.
+fn object(raw: &Value) -> Object {
     let mut fields = raw.as_object().cloned().unwrap_or_default();
-    fields.insert("server".to_owned(), json!(view.definition.name));
-    Value::Object(fields)
+    fields.shift_remove("server");
+    fields
 }
 
-fn completion(answer: &Value) -> Result<Answer> {
-    let completion = answer.get("completion").unwrap_or(answer);
-    wire(&json!({
-        "values": completion.get("values").cloned().unwrap_or_else(|| json!([])),
-        "hasMore": completion.get("hasMore").and_then(Value::as_bool).unwrap_or(false),
-    }))
+fn completion(raw: &Value) -> Result<Answer> {
+    let completion = raw.get("completion").unwrap_or(raw);
+    answer::<commands::Complete>(Completion {
+        values: completion.get("values").and_then(Value::as_array).cloned().unwrap_or_default(),
+        has_more: completion.get("hasMore").and_then(Value::as_bool).unwrap_or(false),
+    })
 }
 
-fn statuses(views: Vec<&Arc<ServerView>>) -> Vec<ServerStatus> {
-    views.into_iter().map(|view| ServerStatus::from(&**view)).collect()
+fn statuses(views: Vec<&Arc<ServerView>>) -> ServerList {
+    ServerList { servers: views.into_iter().map(|view| ServerStatus::from(&**view)).collect() }
 }
 
-fn one(view: Arc<ServerView>) -> Result<Answer> {
-    wire_one("server", ServerStatus::from(&*view))
+fn one<C: Command<Answer = OneServer>>(view: Arc<ServerView>) -> Result<Answer> {
+    answer::<C>(OneServer { server: ServerStatus::from(&*view) })
+}
+
+/// All questions that wait now.
+pub fn approvals(engine: &Engine) -> ApprovalList {
+    ApprovalList { approvals: engine.approvals().list().iter().map(Into::into).collect() }
 }
 
 /// An editor that shows a resource hears of its changes for as long as the server runs: there is no end to it, because
@@ -296,7 +331,7 @@ pub fn wire<T: Serialize + ?Sized>(answer: &T) -> Result<Answer> {
     to_raw_value(answer).map_err(|error| Error::Io(format!("the answer cannot be written: {error}")))
 }
 
-/// An answer of one field.
-fn wire_one<T: Serialize>(field: &'static str, value: T) -> Result<Answer> {
-    wire(&BTreeMap::from([(field, value)]))
+/// The answer of a command, as it goes on the wire.
+pub fn answer<C: Command>(answer: C::Answer) -> Result<Answer> {
+    wire(&answer)
 }

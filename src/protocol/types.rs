@@ -1,41 +1,88 @@
-//! What commands answer and notifications carry.
+//! The types that commands answer with and notifications carry. Each is written here once: the TypeScript and Lua types
+//! and the tables of `docs/protocol.md` are generated from them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::config::{File, Launch, layers};
-use crate::engine::gate::Outcome;
-use crate::engine::snapshot::{Offered, ServerView, Trust};
-use crate::model::{Annotations, CallId, Error, Result, ServerName, Timestamp, millis};
-use crate::policy::Found;
-use crate::text::{hides_something, visible};
+use crate::model::{CallId, Level, Requester, ServerName, Timestamp};
 
-/// What a server is doing, with all that a person may want to know about it.
-#[derive(Debug, Clone, Serialize)]
+/// A JSON object whose keys are not part of this contract.
+pub type Object = Map<String, Value>;
+
+/// What a server is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Status {
+    Pending,
+    Connected,
+    Failed,
+    NeedsAuth,
+    Disabled,
+    Stopped,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    Stdio,
+    Tcp,
+    Http,
+    Sse,
+    Sdk,
+    #[serde(rename = "claudeai-proxy")]
+    ClaudeAiProxy,
+}
+
+/// Where a definition comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "Scope")]
+pub enum ShownScope {
+    Managed,
+    Session,
+    Local,
+    Project,
+    User,
+    ClaudeAi,
+}
+
+/// A server: its definition, its state and what it offers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerStatus {
     pub name: ServerName,
-    pub status: &'static str,
+    pub status: Status,
+    /// Why a pending server is not connected yet: `starting`, `awaiting-trust`, `awaiting-input`, `retrying in 4 s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     pub enabled: bool,
-    pub transport: &'static str,
-    pub scope: &'static str,
+    pub transport: Transport,
+    pub scope: ShownScope,
+    /// The file that defines it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
+    /// The zero-based line of its key in that file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    pub hides: Vec<Hides>,
+    /// Definitions of the same name that this one overrides.
+    pub hides: Vec<HiddenDefinition>,
+    /// Why it failed, or what keeps it from starting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Whether the user has to trust the definition before it starts.
     pub needs_trust: bool,
+    /// What changed since the user last trusted the definition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_diff: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_info: Option<ServerInfo>,
+    /// The version of MCP that it speaks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -49,194 +96,395 @@ pub struct ServerStatus {
     pub pid: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
+    /// How long the last ping or call took at the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<f64>,
     pub restarts: u32,
     pub warnings: Vec<String>,
+    /// The entry as written in its file. Nothing is expanded, and values of `env` and `headers` are shown as `•••` unless
+    /// they are a plain `${…}`.
     pub config: Value,
 }
 
-#[derive(Debug, Clone, Serialize)]
-pub struct Hides {
-    pub scope: &'static str,
+/// A definition that another one overrides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HiddenDefinition {
+    pub scope: ShownScope,
     pub file: Option<String>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+/// The name and version that a server reports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerInfo {
     pub name: String,
     pub version: String,
 }
 
-#[derive(Debug, Clone, Serialize)]
+/// A tool in the status of its server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolSummary {
     pub name: String,
     pub description: String,
     pub annotations: Annotations,
 }
 
-impl From<&ServerView> for ServerStatus {
-    fn from(view: &ServerView) -> Self {
-        let definition = &view.definition;
-        let state = &view.state;
-        let peer = state.peer.as_deref();
-        Self {
-            name: definition.name.clone(),
-            status: state.status.as_str(),
-            reason: state.status.reason(),
-            enabled: definition.spec.enabled && view.switched_on,
-            transport: definition.spec.launch.transport(),
-            scope: match definition.spec.launch {
-                Launch::ClaudeAiProxy { .. } => "claudeai",
-                _ => definition.scope.as_str(),
-            },
-            file: definition.file.as_ref().map(|file| file.display().to_string()),
-            line: definition.file.as_ref().map(|_| definition.line),
-            hides: definition
-                .hides
-                .iter()
-                .map(|hidden| Hides {
-                    scope: hidden.scope.as_str(),
-                    file: hidden.file.as_ref().map(|file| file.display().to_string()),
-                })
-                .collect(),
-            error: state.error.clone(),
-            needs_trust: !matches!(view.trust, Trust::Given),
-            trust_diff: match &view.trust {
-                Trust::Needed { difference, .. } => difference.clone(),
-                Trust::Given => None,
-            },
-            server_info: peer.map(|peer| ServerInfo { name: shown(&peer.name), version: shown(&peer.version) }),
-            protocol_version: peer.map(|peer| peer.protocol_version.clone()),
-            instructions: peer.and_then(|peer| peer.instructions.as_deref().map(shown)),
-            capabilities: peer.map(|peer| peer.capabilities.clone()).unwrap_or_default(),
-            tool_count: view.shown_tools().count(),
-            resource_count: view.resources().len(),
-            prompt_count: view.prompts().len(),
-            tools: view
-                .shown_tools()
-                .map(|offered| ToolSummary {
-                    name: offered.tool.name.to_string(),
-                    description: shown(&offered.tool.description),
-                    annotations: offered.tool.annotations,
-                })
-                .collect(),
-            pid: state.pid,
-            started_at: state.started_at,
-            latency_ms: state.latency.map(millis),
-            restarts: state.restarts,
-            warnings: view.warnings(),
-            config: layers::shown(&definition.written),
-        }
-    }
+/// What a server claims about a tool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Annotations {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_only: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idempotent: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
 }
 
-/// A server's own words as an editor may show them: nothing in them acts on a terminal, and nothing is unseen.
-fn shown(words: &str) -> String {
-    if hides_something(words) { visible(words, usize::MAX) } else { words.to_owned() }
-}
-
-/// A tool with the level that holds for it now.
-#[derive(Debug, Clone, Serialize)]
+/// A tool with the level that applies to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolInfo {
+    /// The whole name: `mcp__server__tool`.
     pub name: String,
     pub server: ServerName,
     pub tool: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     pub description: String,
-    pub input_schema: Arc<Map<String, Value>>,
+    pub input_schema: Arc<Object>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub output_schema: Option<Arc<Map<String, Value>>>,
+    pub output_schema: Option<Arc<Object>>,
     pub annotations: Annotations,
-    pub level: crate::model::Level,
+    pub level: Level,
+    /// Where the level comes from.
     pub source: String,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    /// The tool has changed since the user allowed it, so the next call asks again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed: bool,
 }
 
-impl ToolInfo {
-    pub fn new(offered: &Offered, granted: &Found) -> Self {
-        let tool = &offered.tool;
-        let ruling = offered.ruling.clone().raised_by(granted);
-        Self {
-            name: offered.id.to_string(),
-            server: offered.id.server.clone(),
-            tool: tool.name.to_string(),
-            title: tool.title.as_deref().map(shown),
-            description: shown(&tool.description),
-            input_schema: tool.input_schema.clone(),
-            output_schema: tool.output_schema.clone(),
-            annotations: tool.annotations,
-            level: ruling.level,
-            source: ruling.source.to_string(),
-            changed: matches!(granted, Found::Suspended(_)),
-        }
-    }
-}
-
-/// What came of a call. Content is passed on as the server wrote it.
-#[derive(Debug, Clone, Serialize)]
+/// The outcome of a tool call. `Json` is how it holds JSON of the server: borrowed when it is sent, owned when it is read.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ToolResult<'a> {
+#[schemars(rename = "ToolResult")]
+pub struct ToolResult<Json = Box<RawValue>> {
     pub call_id: CallId,
-    pub content: &'a RawValue,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub structured_content: Option<&'a RawValue>,
+    /// As the server sent it.
+    #[schemars(with = "Vec<Content>")]
+    pub content: Json,
+    #[serde(skip_serializing_if = "Option::<Json>::is_none")]
+    #[schemars(with = "Option<Value>")]
+    pub structured_content: Option<Json>,
+    /// The tool itself reported an error.
     pub is_error: bool,
     pub duration_ms: f64,
-    pub decision: &'static str,
+    /// The level or answer that allowed the call.
+    pub decision: String,
     pub server: ServerName,
     pub tool: String,
 }
 
-impl<'a> ToolResult<'a> {
-    pub fn new(outcome: &'a Outcome) -> Result<Self> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Parts<'a> {
-            #[serde(borrow)]
-            content: &'a RawValue,
-            #[serde(borrow, default)]
-            structured_content: Option<&'a RawValue>,
-        }
-        // The connection has seen to it that there is a list of content, whatever the server sent.
-        let parts: Parts<'a> = serde_json::from_str(outcome.result.raw.get()).map_err(|error| Error::Protocol {
-            server: outcome.tool.server.clone(),
-            message: format!("its result is not an object with content: {error}"),
-        })?;
-        Ok(Self {
-            call_id: outcome.id.clone(),
-            content: parts.content,
-            structured_content: parts.structured_content,
-            is_error: outcome.result.is_error,
-            duration_ms: millis(outcome.duration),
-            decision: outcome.decision,
-            server: outcome.tool.server.clone(),
-            tool: outcome.tool.tool.to_string(),
-        })
-    }
+/// A content block of MCP. Servers may send other fields, too.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Content {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub text: Option<String>,
+    /// Base64.
+    pub data: Option<String>,
+    pub mime_type: Option<String>,
+    pub uri: Option<String>,
+    pub name: Option<String>,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    pub resource: Option<ResourceContents>,
 }
 
-/// One config file, as `mcp.config` lists it.
-#[derive(Debug, Clone, Serialize)]
+/// The content of a resource.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceContents {
+    pub uri: String,
+    pub mime_type: Option<String>,
+    pub text: Option<String>,
+    /// Base64.
+    pub blob: Option<String>,
+}
+
+/// A resource or a resource template, as its server sent it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResourceInfo {
+    #[serde(flatten)]
+    #[schemars(with = "KnownResourceFields")]
+    pub fields: Object,
+    pub server: ServerName,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its schema is used: a server may send anything")]
+struct KnownResourceFields {
+    /// A template has a `uriTemplate` instead.
+    uri: Option<String>,
+    uri_template: Option<String>,
+    name: String,
+    title: Option<String>,
+    description: Option<String>,
+    mime_type: Option<String>,
+}
+
+/// A prompt, as its server sent it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PromptInfo {
+    #[serde(flatten)]
+    #[schemars(with = "KnownPromptFields")]
+    pub fields: Object,
+    pub server: ServerName,
+}
+
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used: a server may send anything")]
+struct KnownPromptFields {
+    name: String,
+    title: Option<String>,
+    description: Option<String>,
+    arguments: Option<Vec<PromptArgument>>,
+}
+
+/// An argument of a prompt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PromptArgument {
+    pub name: String,
+    pub description: Option<String>,
+    pub required: Option<bool>,
+}
+
+/// A message of a prompt.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct PromptMessage {
+    pub role: String,
+    pub content: Content,
+}
+
+/// What kind of answer a question takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ApprovalKind {
+    Tool,
+    Trust,
+    Elicitation,
+    Input,
+}
+
+/// A question that waits for the user.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Approval {
+    pub id: String,
+    pub kind: ApprovalKind,
+    pub server: ServerName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// In full, as they will be sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    pub title: String,
+    pub detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<Annotations>,
+    pub requester: Requester,
+    /// The possible answers: decisions, or `accept`, `decline` and `cancel`.
+    pub options: Vec<String>,
+    /// What changed since the user last agreed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// What the call would change in a file of the workspace.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<FileChange>,
+    /// The form to fill in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Value>,
+    /// The page to open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+/// What a call would change in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileChange {
+    /// The absolute path.
+    pub file: String,
+    /// The path as the call names it.
+    pub path: String,
+    pub is_new: bool,
+    /// The text after the call.
+    pub after: String,
+    pub diff: String,
+}
+
+/// An answer of the user that still applies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Grant {
+    pub id: String,
+    pub server: ServerName,
+    pub tool: String,
+    pub level: Level,
+    /// `session`, `project` or `always`.
+    pub scope: String,
+    pub since: Timestamp,
+}
+
+/// An entry of the call log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Call {
+    pub call_id: CallId,
+    pub time: Timestamp,
+    pub server: ServerName,
+    pub tool: String,
+    pub requester: Requester,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+    /// The level or answer that allowed or refused the call.
+    pub decision: String,
+    /// Where the decision came from: a rule, a grant, `user`, `timeout`, ….
+    pub decided_by: String,
+    pub success: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    pub duration_ms: f64,
+    /// Masked and cut. Absent in notifications.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// Masked and cut. Absent in notifications.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+}
+
+/// What a reload of the config files changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Reload {
+    pub added: Vec<ServerName>,
+    pub removed: Vec<ServerName>,
+    /// Restarted, because their launch changed.
+    pub changed: Vec<ServerName>,
+    /// Only their levels changed; they keep running.
+    pub policy_only: Vec<ServerName>,
+    pub unchanged: usize,
+    /// File → its errors.
+    pub errors: BTreeMap<String, Vec<String>>,
+}
+
+/// A config file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigFile {
     pub path: String,
-    pub scope: &'static str,
+    pub scope: ShownScope,
     pub exists: bool,
+    /// Whether it can be parsed. If not, the last good version stays in force.
     pub valid: bool,
+    /// The names of the servers in it.
     pub servers: Vec<String>,
 }
 
-impl From<&File> for ConfigFile {
-    fn from(file: &File) -> Self {
-        Self {
-            path: file.source.path.display().to_string(),
-            scope: file.source.scope.as_str(),
-            exists: file.exists,
-            valid: file.valid,
-            servers: file.servers.clone(),
-        }
-    }
+/// Where a log line comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LogSource {
+    Stderr,
+    Server,
+    Sidecar,
+}
+
+/// A line of a server's log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LogLine {
+    pub time: Timestamp,
+    pub source: LogSource,
+    pub level: String,
+    pub text: String,
+}
+
+/// The level of a tool, where it comes from, and the rules that it overrides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Policy {
+    pub tool: String,
+    pub level: Level,
+    pub source: String,
+    pub hides: Vec<HiddenRule>,
+    /// Levels of agents, where they differ.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<AgentLevel>,
+}
+
+/// A rule that did not decide.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HiddenRule {
+    pub level: Level,
+    pub source: String,
+    /// Why it does not count. Absent if an earlier rule simply came first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// The level of a tool for one agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AgentLevel {
+    pub agent: String,
+    pub level: Level,
+    pub source: String,
+}
+
+/// A definition to start from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Template {
+    /// Also a good name for the server.
+    pub id: String,
+    pub title: String,
+    pub description: String,
+    pub config: Value,
+    /// Entries for `inputs` that the definition needs.
+    pub inputs: Vec<Value>,
+}
+
+/// Figures of a server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerMetrics {
+    pub server: ServerName,
+    pub start_ms: Option<f64>,
+    pub discover_ms: Option<f64>,
+    pub restarts: u32,
+    pub uptime_ms: Option<f64>,
+    pub tools: Vec<ToolMetrics>,
+}
+
+/// Figures of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolMetrics {
+    pub tool: String,
+    pub calls: u64,
+    pub errors: u64,
+    pub p50_ms: f64,
+    pub p95_ms: f64,
+    pub p99_ms: f64,
+}
+
+/// A check of `mcp.doctor`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Check {
+    pub name: String,
+    pub ok: bool,
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
 }

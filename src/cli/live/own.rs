@@ -13,7 +13,8 @@ use crate::engine::edit::OnDisk;
 use crate::engine::editors::{Abilities, Attachment, Editor};
 use crate::engine::turns::Turn;
 use crate::model::{Error, Result, ServerName};
-use crate::protocol::{self, commands::Command};
+use crate::protocol::errors::ErrorData;
+use crate::protocol::{self, commands::AnyCommand};
 use crate::server::connection::Progress;
 
 pub(super) async fn run(
@@ -22,7 +23,7 @@ pub(super) async fn run(
     params: Value,
     progress: Option<mpsc::Sender<Progress>>,
 ) -> Result<Value, Failure> {
-    let command = Command::parse(name, vec![params]).map_err(Failure::from)?;
+    let command = AnyCommand::parse(name, vec![params]).map_err(Failure::from)?;
     let answer =
         protocol::run::run(engine, &OnDisk, command, progress, Turn::default()).await.map_err(Failure::from)?;
     serde_json::from_str(answer.get()).map_err(|error| Error::Io(error.to_string()).into())
@@ -78,7 +79,7 @@ impl Editor for Person {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let (_, data) = protocol::errors::wire(&error);
+        let data = serde_json::to_value(ErrorData::from(&error)).unwrap_or_default();
         Self::told(&shell_words(&error.to_string()), &data)
     }
 }

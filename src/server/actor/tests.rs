@@ -267,7 +267,7 @@ async fn the_fallback_is_tried_when_the_first_way_fails() {
 
 #[tokio::test(start_paused = true)]
 async fn a_start_can_be_cut_short_by_stop_and_by_restart() {
-    let mut stage = stage([Meets::Silence, Meets::Silence, Meets::Server(Fake::default())]);
+    let stage = stage([Meets::Silence, Meets::Silence, Meets::Server(Fake::default())]);
     while stage.tried() < 1 {
         tokio::task::yield_now().await;
     }

@@ -1,0 +1,134 @@
+//! Notifications to and from the editor, and the requests of our own.
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::answers::Done;
+use super::types::{Approval, Call, Reload, ServerStatus};
+use crate::model::{ServerName, Timestamp};
+
+/// A message that is not answered. Its name on the wire is `METHOD`, its params are the type itself.
+pub trait Notification: Serialize + DeserializeOwned + JsonSchema {
+    const METHOD: &'static str;
+}
+
+/// A request of our own. Its name on the wire is `METHOD`, its params are the type itself.
+pub trait Request: Serialize + DeserializeOwned + JsonSchema {
+    const METHOD: &'static str;
+    type Answer: Serialize + DeserializeOwned + JsonSchema;
+}
+
+/// Declares messages by their method.
+macro_rules! messages {
+    ($($name:ident = $method:literal $(-> $answer:ty)?,)*) => {
+        $(messages!(@one $name, $method $(, $answer)?);)*
+    };
+    (@one $name:ident, $method:literal) => {
+        impl Notification for $name {
+            const METHOD: &'static str = $method;
+        }
+    };
+    (@one $name:ident, $method:literal, $answer:ty) => {
+        impl Request for $name {
+            const METHOD: &'static str = $method;
+            type Answer = $answer;
+        }
+    };
+}
+
+messages! {
+    ServerChanged = "mcp/serverChanged",
+    ServerRemoved = "mcp/serverRemoved",
+    ToolsChanged = "mcp/toolsChanged",
+    ApprovalsChanged = "mcp/approvalsChanged",
+    ConfigReloaded = "mcp/configReloaded",
+    CallFinished = "mcp/callFinished",
+    LogMessage = "mcp/log",
+    ResourceUpdated = "mcp/resourceUpdated",
+    WorkspaceTrust = "mcp/workspaceTrust",
+    SdkMessage = "mcp/sdk/message" -> Done,
+    SdkClose = "mcp/sdk/close" -> Done,
+    Sample = "mcp/sample" -> Value,
+}
+
+/// A server has changed, or is new.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ServerChanged {
+    pub server: ServerStatus,
+}
+
+/// A server is gone.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ServerRemoved {
+    pub name: ServerName,
+}
+
+/// The tools of a server, or their levels, have changed.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ToolsChanged {
+    pub server: ServerName,
+    /// How many there are now.
+    pub tools: usize,
+}
+
+/// All questions that wait for the user now.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ApprovalsChanged {
+    pub approvals: Vec<Approval>,
+}
+
+/// Config files were read again.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct ConfigReloaded(pub Reload);
+
+/// A call has ended. Without `arguments` and `result`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct CallFinished(pub Call);
+
+/// A line of a server's log.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct LogMessage {
+    pub server: ServerName,
+    pub level: String,
+    pub text: String,
+    pub time: Timestamp,
+}
+
+/// A resource has changed that the editor reads with `subscribe`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ResourceUpdated {
+    pub server: ServerName,
+    pub uri: String,
+}
+
+/// From the editor: whether it trusts the workspace.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct WorkspaceTrust {
+    pub trusted: bool,
+}
+
+/// In both directions: a message from or to a server inside the editor.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct SdkMessage {
+    pub server: String,
+    /// A JSON-RPC message of MCP.
+    pub message: Value,
+}
+
+/// From the editor: a server inside it has ended.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct SdkClose {
+    pub server: String,
+}
+
+/// To the editor: a server wants to use its model. The answer is the `CreateMessageResult` of MCP.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Sample {
+    pub server: ServerName,
+    /// The params of MCP's `sampling/createMessage`.
+    pub params: Value,
+}
