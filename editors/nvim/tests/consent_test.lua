@@ -385,6 +385,49 @@ return {
     end,
   },
   {
+    "the help of the prompt returns to it, `:q` hides it, and `:only` does not",
+    function(open)
+      local child = in_file(open, "one\ntwo\n")
+      child:ask_as_agent()
+      child:prompt()
+      child:command("only")
+      child:keys("j")
+      shows_in_frame(child, "to answer")
+      child:command("Mcp approve")
+      child:answer("?")
+      child:sees("allow this tool in this project")
+      child:keys("q")
+      child:wait("vim.api.nvim_get_current_win() == " .. approval .. ".window", "the prompt focused")
+      shows_in_frame(child, "y allow once")
+      child:command("q")
+      child:keys("k")
+      child:wait("vim.fn.line('.') == 1")
+      assert(child:lua(("return not (%s.window and vim.api.nvim_win_is_valid(%s.window))"):format(approval, approval)))
+      nothing_is_answered(child)
+    end,
+  },
+  {
+    "a question that changes under the same id gets no key for a moment",
+    function(open)
+      local child = in_file(open, "one\n")
+      child:ask_as_agent()
+      child:prompt()
+      child:command("Mcp approve")
+      child:answer("a")
+      child:wait(approval .. ".first ~= nil")
+      child:lua([[
+        local workspaces, client = require("mcp_sidecar.workspaces"), require("mcp_sidecar.client")
+        local changed = vim.tbl_extend("force", client.workspace().approvals[1], { arguments = { text = "other" } })
+        workspaces.handlers["mcp/approvalsChanged"](nil, { approvals = { changed } }, { client_id = client.current().id })
+      ]])
+      child:wait("table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, false)):find('other', 1, true)")
+      shows_in_frame(child, "next question")
+      child:keys("p")
+      assert(child:lua("return " .. approval .. ".first == nil"))
+      nothing_is_answered(child)
+    end,
+  },
+  {
     "in a tab page, too, an answer that lasts takes two keys",
     function(open)
       local child = in_file(open, "one\n")
@@ -431,6 +474,16 @@ return {
       local text = child:prompt()
       assert(text:find("Trust this definition of `everything`?", 1, true) and text:find("demo-server", 1, true), text)
       child:answer("y")
+      local changed = project:gsub('%["demo%-server"%]', '["demo-server"], "env": { "LEVEL": "9" }')
+      vim.fn.writefile({ changed }, child.workspace .. "/mcp.json")
+      child:wait(
+        "vim.inspect(require('mcp_sidecar.client').workspace().servers.everything.config):find('LEVEL', 1, true)"
+      )
+      child:answer("ap")
+      child:hears("not trusted: the definition of `everything` has changed")
+      child:wait(approval .. ".shown ~= 'trust-everything'")
+      child:keys(":Mcp trust everything<CR>")
+      child:wait("vim.api.nvim_get_current_win() == " .. approval .. ".window", "the prompt focused again")
       child:answer("ap")
       child:hears("trusted `everything` in this project; to undo: `:Mcp distrust`")
       child:connected("everything")

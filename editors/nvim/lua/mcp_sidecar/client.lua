@@ -187,11 +187,12 @@ end
 
 ---Calls back with a sidecar that is ready, started in the current workspace if none runs.
 ---@param ready fun(client?: vim.lsp.Client, problem?: string)
-function M.ensure(ready)
-  local client = M.current()
+---@param starting? integer a client that has just been started
+function M.ensure(ready, starting)
+  local client = not starting and M.current() or nil
   if client and workspaces.all[client.id] then return ready(client) end
   local _, problem = config.cmd()
-  local id = not problem and (client and client.id or M.start(config.root(0) or config.workspace_folder()))
+  local id = not problem and (starting or client and client.id or M.start(config.root(0) or config.workspace_folder()))
   if not id then return ready(nil, problem or "the sidecar could not be started; see `:checkhealth mcp_sidecar`") end
   local offs, settled = {}, false
   local function settle(trouble)
@@ -317,21 +318,21 @@ function M.restart(done)
   off = M.on("exit", function(ended)
     if ended.client_id ~= client.id then return end
     off()
-    M.start_again(ended.root or config.workspace_folder())
-    M.ensure(done)
+    M.ensure(done, M.start_again(ended.root or config.workspace_folder()))
   end)
   M.stop()
 end
 
 ---Starts a sidecar for a workspace and attaches the open files of it.
 ---@param root string
+---@return integer? client_id
 function M.start_again(root)
   local id ---@type integer?
   for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
     local is_file = vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].buftype == ""
     if is_file and config.root(buffer) == root then id = M.start(root, buffer) end
   end
-  if not id then M.start(root) end
+  return id or M.start(root)
 end
 
 local group = vim.api.nvim_create_augroup("mcp_sidecar_client", {})

@@ -60,4 +60,16 @@ function M.caused(approval)
   end)
 end
 
+---Whether the user is at rest in normal mode, in a window of their own.
+---@return boolean
+function M.is_at_rest()
+  local mode = vim.api.nvim_get_mode()
+  return mode.mode == "n"
+    and not mode.blocking
+    and vim.fn.getcmdwintype() == ""
+    and vim.fn.reg_recording() == ""
+    and vim.fn.reg_executing() == ""
+    and vim.api.nvim_win_get_config(0).relative == ""
+end
+
 return M

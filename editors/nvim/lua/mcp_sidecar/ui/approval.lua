@@ -7,10 +7,10 @@
 local client = require("mcp_sidecar.client")
 local config = require("mcp_sidecar.config")
 local frame = require("mcp_sidecar.ui.frame")
-local json = require("mcp_sidecar.json")
 local workspaces = require("mcp_sidecar.workspaces")
 local placement = require("mcp_sidecar.ui.placement")
 local question = require("mcp_sidecar.ui.question")
+local trust_question = require("mcp_sidecar.ui.trust_question")
 local user_actions = require("mcp_sidecar.user_actions")
 local windows = require("mcp_sidecar.ui.windows")
 
@@ -25,6 +25,7 @@ local prompt = {
   window = nil, ---@type integer?
   buffer = nil, ---@type integer?
   shown = nil, ---@type string? the id of the question
+  drawn = nil, ---@type mcp_sidecar.Approval?
   replaced = false, -- the question before it was shown to a user who had the focus here
   armed = 0, -- when the keys start to work
   first = nil, ---@type { id: string, key: string }? the first key of an answer that takes two
@@ -68,10 +69,16 @@ end
 ---@return boolean
 local function is_focused() return vim.api.nvim_get_current_win() == window() end
 
-local function close()
+local function close_window()
   local open = window()
+  prompt.window = nil
   if open then vim.api.nvim_win_close(open, true) end
-  prompt.window, prompt.shown, prompt.first = nil, nil, nil
+end
+
+local function close()
+  -- First, because closing the window triggers autocommands that draw what is shown.
+  prompt.shown, prompt.drawn, prompt.first = nil, nil, nil
+  close_window()
 end
 
 ---Makes the keys dead for a moment, and shows when they work again.
@@ -91,15 +98,13 @@ end
 local function send(approval, answer, extra, done)
   answered[approval.id] = true
   prompt.queue = prompt.queue and waiting_ids()
-  local command = "mcp.approval.resolve"
-  local params = vim.tbl_extend("force", { id = approval.id, decision = answer.decision }, extra or {})
   if approval == own then
     own = nil
     vim.schedule(refresh)
-    if answer.decision == "deny" then return end
-    command, params = "mcp.server.trust", { server = approval.server, trusted = true }
+    return trust_question.answer(approval, answer --[[@as mcp_sidecar.Answer]])
   end
-  client.command(command, params, function(err)
+  local params = vim.tbl_extend("force", { id = approval.id, decision = answer.decision }, extra or {})
+  client.command("mcp.approval.resolve", params, function(err)
     if err then answered[approval.id] = nil end
     if done then return done(err) end
     if err then return client.error(err) end
@@ -175,15 +180,8 @@ local function make_buffer(name, asked)
     windows.map(buffer, "n", key, "<Nop>", "nothing")
   end
   local function help()
-    local approval, lines = asked(), {}
-    for _, answer in ipairs(approval and question.choices(approval) or {}) do
-      table.insert(lines, ("`%-2s`  %s"):format(answer.keys, answer.help))
-    end
-    if approval and approval.schema then table.insert(lines, "`f `  fill in the form") end
-    windows.peek(
-      vim.list_extend(lines, { "`v `  open it in a tab page", "`q `  hide it: the question keeps waiting" }),
-      "answers"
-    )
+    local approval = asked()
+    if approval then windows.peek(question.help(approval), "answers") end
   end
   windows.map(buffer, "n", "?", help, "help")
   windows.map(buffer, "n", "g?", help, "help")
@@ -238,20 +236,17 @@ end
 ---@param approval mcp_sidecar.Approval
 ---@param enter boolean
 local function show(approval, enter)
-  local buffer, another, open = prompt_buffer(), prompt.shown ~= approval.id, window()
+  local buffer, another, open = prompt_buffer(), not vim.deep_equal(prompt.drawn, approval), window()
   local focused = enter or is_focused()
   if another then
     prompt.replaced = is_focused()
     windows.paint(buffer, question.draw(approval))
   end
-  prompt.shown = approval.id
+  prompt.shown, prompt.drawn = approval.id, approval
   if another or (enter and not is_focused()) then arm() end
   local height = windows.height(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), placement.width())
   local float, cut = placement.place(height, focused)
-  if not float then
-    if open then vim.api.nvim_win_close(open, true) end
-    return
-  end
+  if not float then return close_window() end
   local opts = { focused = focused, replaced = prompt.replaced, more = #waiting() - 1, cut = cut }
   opts.dead, opts.first = vim.uv.now() < prompt.armed, prompt.first and prompt.first.key
   float = vim.tbl_extend("error", float, frame.of(approval, opts, placement.width()))
@@ -270,23 +265,11 @@ end
 
 function redraw()
   local approval = find(prompt.shown)
-  if approval and window() then show(approval, false) end
+  if approval then show(approval, false) end
   for id in pairs(prompt.hidden) do
     local full, hidden = windows.window_of("mcp-approval://" .. id), find(id)
     if full and hidden then vim.wo[full].winbar = winbar(hidden) end
   end
-end
-
----Whether the user is at rest in normal mode, in a window of their own.
----@return boolean
-local function is_at_rest()
-  local mode = vim.api.nvim_get_mode()
-  return mode.mode == "n"
-    and not mode.blocking
-    and vim.fn.getcmdwintype() == ""
-    and vim.fn.reg_recording() == ""
-    and vim.fn.reg_executing() == ""
-    and vim.api.nvim_win_get_config(0).relative == ""
 end
 
 ---Marks all questions as seen.
@@ -320,7 +303,7 @@ function refresh()
     answered[id] = find(id) and true or nil
   end
   local expected = take_new()
-  if expected and config.get().auto_focus and is_at_rest() then
+  if expected and config.get().auto_focus and user_actions.is_at_rest() then
     prompt.queue = nil
     return show(expected, true)
   end
@@ -362,22 +345,9 @@ function M.trust(server, trusted)
     if approval.kind == "trust" and approval.server == server then return M.focus(approval.id) end
   end
   local moment = user_actions.now()
-  client.fetch("mcp.servers", { server = server }, function(result)
-    local status = result.servers[1]
-    if not status then return client.error(("no server named `%s`"):format(server)) end
-    own = {
-      id = "trust-" .. server,
-      kind = "trust",
-      server = server,
-      title = ("Trust this definition of `%s`?"):format(server),
-      detail = json.pretty(status.config),
-      diff = status.trustDiff,
-      requester = { kind = "user" },
-      options = { "allow-project", "deny" },
-      createdAt = "",
-      client_id = (client.current() or {}).id or -1,
-    }
-    prompt.seen[own.id], prompt.shown = nil, nil
+  trust_question.ask(server, function(approval)
+    own = approval
+    prompt.seen[own.id], prompt.shown, prompt.drawn = nil, nil, nil
     user_actions.add({ server = server, client_id = own.client_id }, moment)
     refresh()
   end)
@@ -387,7 +357,7 @@ client.on("approvals", vim.schedule_wrap(refresh))
 client.on("exit", refresh)
 
 vim.on_key(function(_, typed)
-  if typed == "" or (not is_focused() and vim.bo.filetype ~= "mcp-approval") then return end
+  if typed == "" or vim.bo.filetype ~= "mcp-approval" then return end
   if vim.uv.now() < prompt.armed then arm() end
   if prompt.first and not answer_keys[typed] then
     prompt.first = typed == vim.keycode("<Esc>") and prompt.first or nil
@@ -401,19 +371,24 @@ local function on(events, run) vim.api.nvim_create_autocmd(events, { group = gro
 -- A float belongs to one tab page: the question follows the user to the current one.
 on({ "VimResized", "TabEnter" }, function()
   local open = window()
-  if open and vim.api.nvim_win_get_tabpage(open) ~= vim.api.nvim_get_current_tabpage() then
-    vim.api.nvim_win_close(open, true)
-  end
+  if open and vim.api.nvim_win_get_tabpage(open) ~= vim.api.nvim_get_current_tabpage() then close_window() end
   if prompt.shown then refresh() end
 end)
+-- `:q` in the prompt hides it; after `:only` in another window it appears again.
+on("WinClosed", function(event)
+  if tonumber(event.match) == prompt.window and is_focused() then
+    prompt.hidden, prompt.shown = waiting_ids(), nil
+  end
+end)
 on({ "WinEnter", "WinLeave" }, function()
-  if not is_focused() then return end
+  if vim.bo.filetype ~= "mcp-approval" then return end
   arm()
   vim.schedule(redraw)
 end)
 on({ "CursorMoved", "CursorMovedI", "TextChangedT", "WinScrolled", "WinEnter" }, function()
   local open = window()
-  if open and not is_focused() and placement.covers_cursor(vim.api.nvim_win_get_config(open)) then redraw() end
+  if is_focused() or not prompt.shown then return end
+  if not open or placement.covers_cursor(vim.api.nvim_win_get_config(open)) then redraw() end
 end)
 
 ---For tests: what is on the screen.

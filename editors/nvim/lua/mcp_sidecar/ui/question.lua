@@ -215,4 +215,16 @@ function M.hints(approval, first)
   return vim.list_extend(vim.list_extend(keys, longer), { { "q", "later" }, { "?", "help" } })
 end
 
+---The answers and the other keys, for a popup.
+---@param approval mcp_sidecar.Approval
+---@return string[]
+function M.help(approval)
+  local lines = vim.tbl_map(
+    function(answer) return ("`%-2s`  %s"):format(answer.keys, answer.help) end,
+    M.choices(approval)
+  )
+  if approval.schema then table.insert(lines, "`f `  fill in the form") end
+  return vim.list_extend(lines, { "`v `  open it in a tab page", "`q `  hide it: the question keeps waiting" })
+end
+
 return M

@@ -256,6 +256,7 @@ end
 ---@param lines string[] each may contain line breaks
 ---@param title string
 function M.peek(lines, title)
+  local from = vim.api.nvim_get_current_win()
   lines = vim.split(table.concat(lines, "\n"), "\n")
   local width = vim
     .iter(lines)
@@ -276,8 +277,14 @@ function M.peek(lines, title)
   pcall(vim.treesitter.start, buffer, "markdown")
   vim.wo[window].conceallevel = 2
   vim.wo[window].concealcursor = "n"
-  M.map(buffer, "n", "<Esc>", M.close, "close")
-  M.map(buffer, "n", "<CR>", M.close, "close")
+  -- Neovim itself returns to no window that is not focusable, as the prompt then is.
+  local function close()
+    if vim.api.nvim_win_is_valid(from) then vim.api.nvim_set_current_win(from) end
+    pcall(vim.api.nvim_win_close, window, true)
+  end
+  for _, key in ipairs({ "q", "<Esc>", "<CR>" }) do
+    M.map(buffer, "n", key, close, "close")
+  end
   vim.api.nvim_create_autocmd("WinLeave", {
     buffer = buffer,
     once = true,
