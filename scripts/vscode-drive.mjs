@@ -1,4 +1,4 @@
-// Drives a real VS Code (put in place by ./get-code-server) for tests and pictures.
+// Drives a real VS Code (installed by ./get-code-server) for tests and pictures.
 //
 //   import { openVSCode, runExtensionTests } from '../../scripts/vscode-drive.mjs';
 //   const vs = await openVSCode({ workspace, extension: 'editors/vscode', files: ['mcp.json'] });
@@ -27,7 +27,7 @@ async function openPage(options, payload) {
   let server, context;
   const tidy = () => {
     if (options.keep) return;
-    try { fs.rmSync(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }); } catch { /* a temporary folder stays */ }
+    try { fs.rmSync(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }); } catch { /* leaves a temporary folder */ }
   };
   process.once('exit', tidy);
   const close = async () => {
@@ -85,7 +85,7 @@ export class Workbench {
     const box = this.page.locator('.quick-input-widget');
     const input = box.locator('input.input');
     const row = box.locator('.monaco-list-row', { has: this.page.getByText(label, { exact: true }) }).first();
-    // An extension's commands come a little after the workbench itself.
+    // Commands of an extension are registered a little after the workbench is up.
     for (const until = Date.now() + WAIT; ;) {
       await this.page.keyboard.press('F1');
       await input.waitFor({ state: 'visible' });
@@ -197,7 +197,7 @@ export class Workbench {
   async webviewWith(text) {
     for (const until = Date.now() + WAIT; Date.now() < until;) {
       for (const frame of this.page.frames()) {
-        // A frame may go while it is looked at.
+        // A frame may be removed meanwhile.
         const found = frame.parentFrame() && await frame.getByText(text).first().isVisible().catch(() => false);
         if (found) return frame;
       }
@@ -206,7 +206,7 @@ export class Workbench {
     throw new Error(`no webview shows "${text}" after ${WAIT} ms`);
   }
 
-  /** Text of the editor that has the focus, as far as it is in sight. */
+  /** The visible text of the active editor. */
   async editorText() {
     const lines = this.page.locator('.editor-group-container.active .view-lines').first();
     return (await lines.innerText()).replaceAll('\u00a0', ' ');
@@ -220,22 +220,22 @@ export class Workbench {
     return (await rows.allInnerTexts()).map((s) => s.replace(/\s+/g, ' ').trim());
   }
 
-  /** Goes to a complaint in the Problems view and opens the quick fixes for it; `fix` chooses one by its title. */
-  async quickFix(complaint, fix) {
+  /** Goes to a problem in the Problems view and opens its quick fixes; `fix` chooses one by its title. */
+  async quickFix(problem, fix) {
     const rows = this.page.locator('.action-widget .monaco-list-row');
     for (const until = Date.now() + WAIT; ;) {
-      await this.page.locator('.markers-panel .monaco-list-row', { hasText: complaint }).first().dblclick();
+      await this.page.locator('.markers-panel .monaco-list-row', { hasText: problem }).first().dblclick();
       await this.page.locator('.editor-group-container.active .monaco-editor.focused').first().waitFor();
       await this.page.keyboard.press('Control+.');
       try {
         await rows.first().waitFor({ timeout: 5000 });
         break;
-      } catch (e) { // asked before the editor knew of the complaint
+      } catch (e) { // the editor did not know the problem yet
         if (Date.now() > until) throw e;
       }
     }
     if (!fix) return;
-    // By keys, since older versions lay something over the list that takes the click.
+    // By keys, because something covers the list in older versions and takes the click.
     const focused = this.page.locator('.action-widget .monaco-list-row.focused', { hasText: fix });
     for (let left = await rows.count(); left > 0 && !(await focused.isVisible()); left--) {
       await this.page.keyboard.press('ArrowDown');
@@ -244,7 +244,7 @@ export class Workbench {
     await this.page.keyboard.press('Enter');
   }
 
-  /** Text of the Output view (what is scrolled into sight). */
+  /** The visible text of the Output view. */
   async output() {
     const lines = this.page.locator('.output-view .view-lines');
     await lines.waitFor();
@@ -261,8 +261,8 @@ export class Workbench {
 
 /**
  * Runs mocha test files inside the real extension host, with the `vscode` module.
- * `root` is the folder whose node_modules has mocha (default: the extension). `press` names the button that a dialog of
- * VS Code is answered with, should one come.
+ * `root` is the folder whose node_modules has mocha (default: the extension). `press` names the button to
+ * press if VS Code shows a dialog.
  * Returns { code, report, results, log, serverLog }; code 0 means all passed, and at least one ran.
  */
 export async function runExtensionTests(options) {
@@ -283,7 +283,7 @@ export async function runExtensionTests(options) {
     page.on('console', (m) => log.push(`${m.type()}: ${m.text()}`));
     if (options.press) {
       const button = page.locator('.monaco-dialog-box').getByRole('button', { name: options.press, exact: true });
-      button.click({ timeout: 0 }).catch(() => {}); // the page has gone: nobody asked
+      button.click({ timeout: 0 }).catch(() => {}); // the page is closed: there was no dialog
     }
     let code = await new Promise((ok, bad) => {
       const limit = options.limit ?? 300_000;

@@ -1,5 +1,5 @@
-// The VS Code server that get-code-server put in place: started on a free port, with a profile of its own, and ended with
-// everything that it started. vscode-drive.mjs opens windows on it.
+// Starts the VS Code server that get-code-server installed, on a free port and with a separate profile, and stops it with
+// every process that it started. vscode-drive.mjs opens windows on it.
 import { spawn, execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
@@ -58,8 +58,8 @@ export async function startServer({ home, profile, extension = [], vsix = [], tr
   fs.mkdirSync(path.join(profile, 'extensions'), { recursive: true });
   fs.writeFileSync(path.join(profile, 'user/User/settings.json'), JSON.stringify({ ...SETTINGS, ...(dark && { 'workbench.colorTheme': 'Dark Modern' }), ...settings }, null, 2));
   const local = [process.env.NO_PROXY || process.env.no_proxy, '127.0.0.1', 'localhost'].filter(Boolean).join(',');
-  // An empty gallery: no extension market is asked for anything. With VSCODE_CLI the extension host keeps the environment
-  // it gets, in place of the one that a login shell of the user would have.
+  // An empty gallery: no request goes to the extension market. With VSCODE_CLI the extension host keeps the environment
+  // it gets, instead of that of a login shell of the user.
   const fullEnv = { ...process.env, NO_PROXY: local, no_proxy: local, EXTENSIONS_GALLERY: '{}', VSCODE_CLI: '1', ...env };
   for (const file of [vsix].flat()) {
     try {
@@ -76,13 +76,13 @@ export async function startServer({ home, profile, extension = [], vsix = [], tr
     '--telemetry-level', 'off', '--disable-experiments', '--reconnection-grace-time', '1', ...dirs];
   if (trust) args.push('--disable-workspace-trust');
   // Development extensions and extension tests work in a built VS Code only with this;
-  // it also hides notification toasts, so a page that is to be looked at goes without.
+  // it also hides notification toasts, so window tests run without it.
   if (testMode) args.push('--enable-smoke-test-driver');
   const child = spawn(node, args, { env: fullEnv, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   const signal = (s) => { try { process.kill(-child.pid, s); } catch { /* gone already */ } };
   const atExit = () => signal('SIGKILL');
   process.once('exit', atExit);
-  for (const s of ['SIGINT', 'SIGTERM', 'SIGHUP']) { // so that an interrupted test run takes the server with it
+  for (const s of ['SIGINT', 'SIGTERM', 'SIGHUP']) { // an interrupted test run stops the server too
     if (!process.listenerCount(s)) process.once(s, () => process.exit(1));
   }
   const ended = new Promise((done) => child.once('exit', done));
@@ -120,7 +120,7 @@ export async function startServer({ home, profile, extension = [], vsix = [], tr
   return server;
 }
 
-/** Lists unpacked extensions in the profile's register, so that they load from where they are. */
+/** Registers unpacked extensions in the profile, so that they load from their folders. */
 function registerInPlace(register, folders) {
   if (!folders.length) return;
   const known = fs.existsSync(register) ? JSON.parse(fs.readFileSync(register, 'utf8')) : [];
