@@ -76,7 +76,7 @@ step("a denied call does not run, and the agent is told why", async () => {
 
 step("a page that opens by itself does not take the keys that are typed in the editor", async () => {
   await vs.command("View: Close All Editors");
-  await vs.openFile("notes.md");
+  await vs.openFile("mcp.json");
   await vs.page.keyboard.press("Control+End");
   const agent = await sandbox.agent("codex");
   const answer = agent.call("demo__take_note", { text: "unseen" });
