@@ -1,13 +1,13 @@
-// Drives a real VS Code (installed by ./get-code-server) for tests and screenshots.
+// Drives a real VS Code (installed by ./get-code-server) for tests and pictures.
 //
 //   import { openVSCode, runExtensionTests } from '../../scripts/vscode-drive.mjs';
 //   const vs = await openVSCode({ workspace, extension: 'editors/vscode', files: ['mcp.json'] });
 //   await vs.clickLens('Start'); await vs.notification('started'); await vs.shot('started.png');
 //   await vs.close();
 //
-// `extension` loads an unpacked folder in place; `vsix` installs a package as a user
-// would. Every run has its own empty profile, extensions folder and browser profile.
-// close() removes them unless `keep` is set.
+// `extension` loads an unpacked folder in place; `vsix` installs a packaged one as a
+// user would. Every run has its own empty profile, extensions folder and browser
+// profile, removed by close() unless `keep` is set.
 import { createRequire } from 'node:module';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -27,7 +27,7 @@ async function openPage(options, payload) {
   let server, context;
   const tidy = () => {
     if (options.keep) return;
-    try { fs.rmSync(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }); } catch { /* leave the temporary folder */ }
+    try { fs.rmSync(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }); } catch { /* leaves a temporary folder */ }
   };
   process.once('exit', tidy);
   const close = async () => {
@@ -57,7 +57,7 @@ async function openPage(options, payload) {
   }
 }
 
-/** Opens a workspace in a headless page and waits until the workbench is ready. */
+/** Opens a workspace in a headless page and waits until the workbench and its extension host are up. */
 export async function openVSCode(options) {
   const opened = await openPage(options, () => []);
   const { page, server } = opened;
@@ -85,7 +85,7 @@ export class Workbench {
     const box = this.page.locator('.quick-input-widget');
     const input = box.locator('input.input');
     const row = box.locator('.monaco-list-row', { has: this.page.getByText(label, { exact: true }) }).first();
-    // The commands of an extension appear shortly after the workbench.
+    // Commands of an extension are registered a little after the workbench is up.
     for (const until = Date.now() + WAIT; ;) {
       await this.page.keyboard.press('F1');
       await input.waitFor({ state: 'visible' });
@@ -151,7 +151,7 @@ export class Workbench {
     await toast.getByRole('button', { name: button, exact: true }).click();
   }
 
-  /** Presses a button of a modal dialog, such as the workspace trust dialog. Returns the dialog's text. */
+  /** Presses a button of a modal dialog, for instance the workspace trust question. */
   async dialog(button) {
     const box = this.page.locator('.monaco-dialog-box');
     await box.waitFor();
@@ -174,7 +174,7 @@ export class Workbench {
     return item;
   }
 
-  /** Opens a view container by its activity bar title and returns the side bar. */
+  /** Opens a view container by its activity bar title and returns the visible tree rows. */
   async view(title) {
     const action = this.page.locator('.activitybar .action-item', { has: this.page.locator(`a[aria-label^="${title}"]`) }).first();
     await action.waitFor();
@@ -188,16 +188,16 @@ export class Workbench {
     return this.page.locator('.sidebar .monaco-list-row', { hasText: text }).first();
   }
 
-  /** The frame of the only visible webview. */
+  /** Locator inside the (single, visible) webview. */
   webview() {
     return this.page.frameLocator('iframe.webview.ready').frameLocator('#active-frame');
   }
 
-  /** The frame of the webview that shows this text, if several webviews are open. */
+  /** The page of the webview that shows this text; there may be several side by side. */
   async webviewWith(text) {
     for (const until = Date.now() + WAIT; Date.now() < until;) {
       for (const frame of this.page.frames()) {
-        // A frame may disappear during the check.
+        // A frame may be removed meanwhile.
         const found = frame.parentFrame() && await frame.getByText(text).first().isVisible().catch(() => false);
         if (found) return frame;
       }
@@ -206,13 +206,13 @@ export class Workbench {
     throw new Error(`no webview shows "${text}" after ${WAIT} ms`);
   }
 
-  /** The visible text of the focused editor. */
+  /** The visible text of the active editor. */
   async editorText() {
     const lines = this.page.locator('.editor-group-container.active .view-lines').first();
     return (await lines.innerText()).replaceAll('\u00a0', ' ');
   }
 
-  /** The rows of the Problems view. */
+  /** Texts of the Problems view. */
   async problems() {
     await this.command('Problems: Focus on Problems View');
     const rows = this.page.locator('.markers-panel .monaco-list-row');
@@ -220,22 +220,22 @@ export class Workbench {
     return (await rows.allInnerTexts()).map((s) => s.replace(/\s+/g, ' ').trim());
   }
 
-  /** Goes to a diagnostic in the Problems view and opens its quick fixes; `fix` selects one by its title. */
-  async quickFix(complaint, fix) {
+  /** Goes to a problem in the Problems view and opens its quick fixes; `fix` chooses one by its title. */
+  async quickFix(problem, fix) {
     const rows = this.page.locator('.action-widget .monaco-list-row');
     for (const until = Date.now() + WAIT; ;) {
-      await this.page.locator('.markers-panel .monaco-list-row', { hasText: complaint }).first().dblclick();
+      await this.page.locator('.markers-panel .monaco-list-row', { hasText: problem }).first().dblclick();
       await this.page.locator('.editor-group-container.active .monaco-editor.focused').first().waitFor();
       await this.page.keyboard.press('Control+.');
       try {
         await rows.first().waitFor({ timeout: 5000 });
         break;
-      } catch (e) { // the editor did not have the diagnostic yet
+      } catch (e) { // the editor did not know the problem yet
         if (Date.now() > until) throw e;
       }
     }
     if (!fix) return;
-    // With the keyboard, because an overlay takes the click in older versions.
+    // By keys, because something covers the list in older versions and takes the click.
     const focused = this.page.locator('.action-widget .monaco-list-row.focused', { hasText: fix });
     for (let left = await rows.count(); left > 0 && !(await focused.isVisible()); left--) {
       await this.page.keyboard.press('ArrowDown');
@@ -252,7 +252,7 @@ export class Workbench {
   }
 
   async shot(file, { settle = 400 } = {}) {
-    await this.page.waitForTimeout(settle); // wait for toasts and list animations
+    await this.page.waitForTimeout(settle); // let toasts and list animations end
     fs.mkdirSync(path.dirname(path.resolve(file)), { recursive: true });
     await this.page.screenshot({ path: file });
     return file;
@@ -261,9 +261,9 @@ export class Workbench {
 
 /**
  * Runs mocha test files inside the real extension host, with the `vscode` module.
- * `root` is the folder whose node_modules contains mocha (default: the extension). `press` is the button to press if VS Code
- * shows a dialog.
- * Returns { code, report, results, log, serverLog }; code 0 means that at least one test ran and all passed.
+ * `root` is the folder whose node_modules has mocha (default: the extension). `press` names the button to
+ * press if VS Code shows a dialog.
+ * Returns { code, report, results, log, serverLog }; code 0 means all passed, and at least one ran.
  */
 export async function runExtensionTests(options) {
   const { extension, tests, root = [extension].flat()[0], ui = 'bdd', timeout = 30_000, grep } = options;
@@ -283,18 +283,18 @@ export async function runExtensionTests(options) {
     page.on('console', (m) => log.push(`${m.type()}: ${m.text()}`));
     if (options.press) {
       const button = page.locator('.monaco-dialog-box').getByRole('button', { name: options.press, exact: true });
-      button.click({ timeout: 0 }).catch(() => {}); // the page is closed: no dialog appeared
+      button.click({ timeout: 0 }).catch(() => {}); // the page is closed: there was no dialog
     }
     let code = await new Promise((ok, bad) => {
       const limit = options.limit ?? 300_000;
-      const timer = setTimeout(() => bad(new Error(`the tests did not finish within ${limit} ms:\n${read(report)}\n${log.slice(-20).join('\n')}`)), limit);
+      const timer = setTimeout(() => bad(new Error(`the tests did not end in ${limit} ms:\n${read(report)}\n${log.slice(-20).join('\n')}`)), limit);
       page.exposeFunction('codeAutomationLog', () => {})
         .then(() => page.exposeFunction('codeAutomationExit', (c) => { clearTimeout(timer); ok(c); }))
         .then(() => page.goto(opened.url, { waitUntil: 'commit' }))
         .catch((e) => { clearTimeout(timer); bad(e); });
     });
     const results = JSON.parse(read(`${report}.json`) || '[]');
-    if (code === 0 && !results.length) code = 1; // a run without tests is a failure
+    if (code === 0 && !results.length) code = 1; // a run without tests is not a pass
     return { code, report: read(report), results, log, serverLog: server.log };
   } finally {
     await opened?.close();

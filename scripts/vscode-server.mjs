@@ -1,5 +1,5 @@
 // Starts the VS Code server that get-code-server installed, on a free port and with a separate profile, and stops it with
-// all its child processes. vscode-drive.mjs opens windows on it.
+// every process that it started. vscode-drive.mjs opens windows on it.
 import { spawn, execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
@@ -8,7 +8,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-/** Timeout of every single wait. */
+/** The longest wait for any one thing. */
 export const WAIT = Number(process.env.VSCODE_DRIVE_TIMEOUT_MS || 120_000);
 
 const SETTINGS = {
@@ -16,8 +16,8 @@ const SETTINGS = {
   'workbench.secondarySideBar.defaultVisibility': 'hidden',
   'workbench.enableExperiments': false,
   'workbench.tips.enabled': false,
-  'security.workspace.trust.startupPrompt': 'never', // older versions show a dialog
-  'workbench.editor.useModal': 'off', // open settings, trust and similar pages as tabs
+  'security.workspace.trust.startupPrompt': 'never', // older versions would ask in a dialog
+  'workbench.editor.useModal': 'off', // settings, trust and the like as ordinary tabs
   'telemetry.telemetryLevel': 'off',
   'extensions.autoUpdate': false,
   'extensions.autoCheckUpdates': false,
@@ -58,8 +58,8 @@ export async function startServer({ home, profile, extension = [], vsix = [], tr
   fs.mkdirSync(path.join(profile, 'extensions'), { recursive: true });
   fs.writeFileSync(path.join(profile, 'user/User/settings.json'), JSON.stringify({ ...SETTINGS, ...(dark && { 'workbench.colorTheme': 'Dark Modern' }), ...settings }, null, 2));
   const local = [process.env.NO_PROXY || process.env.no_proxy, '127.0.0.1', 'localhost'].filter(Boolean).join(',');
-  // An empty gallery: no requests to an extension marketplace. With VSCODE_CLI the extension host keeps the environment that
-  // it gets, instead of reading one from the user's login shell.
+  // An empty gallery: no request goes to the extension market. With VSCODE_CLI the extension host keeps the environment
+  // it gets, instead of that of a login shell of the user.
   const fullEnv = { ...process.env, NO_PROXY: local, no_proxy: local, EXTENSIONS_GALLERY: '{}', VSCODE_CLI: '1', ...env };
   for (const file of [vsix].flat()) {
     try {
@@ -69,20 +69,20 @@ export async function startServer({ home, profile, extension = [], vsix = [], tr
       throw new Error(`could not install ${file}: ${e.stdout || ''}${e.stderr || e.message}`);
     }
   }
-  // Tests run in the first extension, which VS Code loads as an extension in development.
+  // Tests run on behalf of the first extension, which VS Code loads as one in development.
   registerInPlace(path.join(profile, 'extensions/extensions.json'), [extension].flat().slice(testMode ? 1 : 0));
   const token = randomBytes(16).toString('hex');
   const args = [main, '--host', '127.0.0.1', '--port', '0', '--connection-token', token, '--accept-server-license-terms',
     '--telemetry-level', 'off', '--disable-experiments', '--reconnection-grace-time', '1', ...dirs];
   if (trust) args.push('--disable-workspace-trust');
-  // A built VS Code needs this for development extensions and extension tests. It also hides
-  // notification toasts, so screenshots and window tests do not use it.
+  // Development extensions and extension tests work in a built VS Code only with this;
+  // it also hides notification toasts, so window tests run without it.
   if (testMode) args.push('--enable-smoke-test-driver');
   const child = spawn(node, args, { env: fullEnv, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
   const signal = (s) => { try { process.kill(-child.pid, s); } catch { /* gone already */ } };
   const atExit = () => signal('SIGKILL');
   process.once('exit', atExit);
-  for (const s of ['SIGINT', 'SIGTERM', 'SIGHUP']) { // stop the server if the test run is interrupted
+  for (const s of ['SIGINT', 'SIGTERM', 'SIGHUP']) { // an interrupted test run stops the server too
     if (!process.listenerCount(s)) process.once(s, () => process.exit(1));
   }
   const ended = new Promise((done) => child.once('exit', done));
@@ -91,7 +91,7 @@ export async function startServer({ home, profile, extension = [], vsix = [], tr
     async stop() {
       signal('SIGTERM');
       await Promise.race([ended, new Promise((r) => setTimeout(r, 5000).unref())]);
-      signal('SIGKILL'); // the rest of its process group: extension hosts, language servers
+      signal('SIGKILL'); // whatever is left of its group: extension hosts, language servers
       process.removeListener('exit', atExit);
     },
   };
@@ -120,7 +120,7 @@ export async function startServer({ home, profile, extension = [], vsix = [], tr
   return server;
 }
 
-/** Adds unpacked extensions to the profile's list, so that they load from their own folder. */
+/** Registers unpacked extensions in the profile, so that they load from their folders. */
 function registerInPlace(register, folders) {
   if (!folders.length) return;
   const known = fs.existsSync(register) ? JSON.parse(fs.readFileSync(register, 'utf8')) : [];

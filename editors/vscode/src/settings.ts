@@ -21,8 +21,8 @@ export const FORWARDED = [
 ] as const;
 
 /**
- * The object that the sidecar takes in `initialize` and in `workspace/didChangeConfiguration`. `null` takes back what
- * was said before; it is what a setting is that nobody set.
+ * The object that is sent to the sidecar in `initialize` and in `workspace/didChangeConfiguration`. `null` stands for a
+ * setting that is not set, and resets an earlier value.
  */
 export function forwarded(value: (name: string) => unknown): Record<string, unknown> {
   const settings: Record<string, unknown> = {};

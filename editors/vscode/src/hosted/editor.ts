@@ -1,5 +1,5 @@
 /**
- * What the MCP server `vscode` can tell: open editors, their text, the selection, symbols and problems. It only looks.
+ * The tools of the MCP server `vscode`: open editors, their text, the selection, symbols and problems. All are read-only.
  */
 import * as vscode from "vscode";
 import type { Tool } from "./server";

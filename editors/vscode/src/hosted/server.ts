@@ -1,11 +1,11 @@
 /**
- * An MCP server that lives inside the editor: speaks just enough MCP for tools written in TypeScript. Whole messages
- * come in and go out; how they travel is somebody else's affair.
+ * An MCP server inside the editor: just enough MCP for tools written in TypeScript. It handles whole messages; how they
+ * are sent is up to the caller.
  */
 
 export interface Tool {
   description: string;
-  /** What a JSON Schema of type `object` holds beside its type. */
+  /** The JSON Schema of the arguments, without its `type`, which is always `object`. */
   input?: { properties: Record<string, object>; required?: string[] };
   run(given: Record<string, unknown>): unknown;
 }

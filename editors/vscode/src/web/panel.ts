@@ -86,7 +86,8 @@ export class Panel implements Disposable {
   }
 
   private create(title: string, preserveFocus: boolean): WebviewPanel {
-    const place = { viewColumn: this.column, preserveFocus };
+    // In the same column it would cover the editor in which the user is typing.
+    const place = { viewColumn: preserveFocus ? ViewColumn.Beside : this.column, preserveFocus };
     const panel = window.createWebviewPanel(this.type, title, place, {
       enableScripts: true,
       enableFindWidget: true,

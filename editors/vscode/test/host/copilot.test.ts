@@ -44,7 +44,7 @@ describe("the endpoint for Copilot", () => {
     assert.deepEqual(
       sidecar.state.approvals.filter(approval => approval.kind === "tool"),
       [],
-      "nobody was asked a second time",
+      "the user was asked a second time",
     );
     const { calls } = await sidecar.command<{ calls: Call[] }>("mcp.calls", { ...level, limit: 1 });
     assert.deepEqual([calls[0]?.requester.kind, calls[0]?.requester.name], ["agent", "VS Code"]);

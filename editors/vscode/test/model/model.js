@@ -1,4 +1,4 @@
-// A language model for tests: it says how many messages it got, and the last of them backwards.
+// A language model for tests: it returns the number of messages and the last message reversed.
 const vscode = require("vscode");
 
 const models = ["small", "large"].map(id => ({

@@ -209,24 +209,6 @@ step("a question that is gone is replaced visibly, and the last one leaves a not
   agent = await sandbox.agent("codex");
 });
 
-step("a page that opens by itself does not take the keys that are typed in the editor", async () => {
-  await vs.command("View: Close All Editors");
-  fs.mkdirSync(sandbox.file(".vscode"), { recursive: true });
-  fs.writeFileSync(sandbox.file(".vscode/settings.json"), '{ "mcpSidecar.approvals.attention": "page" }');
-  await vs.openFile("notes.md");
-  await vs.page.keyboard.press("Control+End");
-  await vs.page.keyboard.type("before ");
-  const call = write("typed.txt");
-  const page = await vs.webviewWith("typed.txt");
-  await page.locator("body.live").waitFor();
-  await vs.page.keyboard.press("Control+Enter");
-  await vs.status("MCP 1 waiting");
-  assert.equal(exists("typed.txt"), false);
-  await press(page, "Deny");
-  assert.match(await call, /denied/);
-  fs.writeFileSync(sandbox.file(".vscode/settings.json"), "{}");
-});
-
 step("a lasting answer is confirmed with the way to take it back", async () => {
   const granted = write("granted.txt");
   await vs.status("MCP 1 waiting").then(item => item.click());

@@ -9,7 +9,10 @@ let vs;
 
 before(async () => {
   sandbox = makeSandbox();
-  vs = await openWindow(sandbox, { files: ["mcp.json"] });
+  vs = await openWindow(sandbox, {
+    files: ["mcp.json"],
+    settings: { "mcpSidecar.approvals.attention": "page" },
+  });
 });
 after(async () => {
   await vs?.close();
@@ -69,6 +72,23 @@ step("a denied call does not run, and the agent is told why", async () => {
   await page.getByPlaceholder("why not").fill("they are still needed");
   await press(page, "Deny");
   assert.match(JSON.stringify(await answer.catch(error => error.message)), /they are still needed/);
+});
+
+step("a page that opens by itself does not take the keys that are typed in the editor", async () => {
+  await vs.command("View: Close All Editors");
+  await vs.openFile("mcp.json");
+  await vs.page.keyboard.press("Control+End");
+  const agent = await sandbox.agent("codex");
+  const answer = agent.call("demo__take_note", { text: "unseen" });
+  const page = await vs.webviewWith("unseen");
+  await page.locator("body.live").waitFor();
+  await vs.page.keyboard.press("Control+Enter");
+  await vs.page.keyboard.type("still typing");
+  assert.match(await vs.editorText(), /still typing/);
+  await vs.status("MCP 1 waiting");
+  await press(page, "Deny");
+  assert.match(JSON.stringify(await answer.catch(error => error.message)), /denied/);
+  await vs.command("File: Revert File");
 });
 
 step("a server asks for values by a form, and the call continues with the answer", async () => {
