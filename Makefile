@@ -4,7 +4,7 @@
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mcp-sidecar
 BIN   := $(or $(CARGO_TARGET_DIR),target)/debug/mcp-sidecar
 
-.PHONY: help run nvim vscode conformance test test-nvim test-vscode test-vscode-oldest check check-vscode fmt bench servers
+.PHONY: generate help run nvim vscode conformance test test-nvim test-vscode test-vscode-oldest check check-vscode fmt bench servers
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -42,11 +42,14 @@ test-vscode-oldest: ## test the VS Code extension in the oldest supported VS Cod
 check: ## check formatting, lints and structure
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
-	cargo test --test tidy
+	cargo test --test tidy --test generated
 	@scripts/lint
 
 check-vscode: ## check types, lints and size of the VS Code extension
 	@scripts/check-vscode
+
+generate: ## write the files that are generated from the types of the wire contract
+	MCP_SIDECAR_GENERATE=1 cargo test --quiet --test generated
 
 fmt: ## format the code
 	cargo fmt

@@ -20,10 +20,27 @@ pub trait Request: Serialize + DeserializeOwned + JsonSchema {
     type Answer: Serialize + DeserializeOwned + JsonSchema;
 }
 
+/// Sees every notification and request as a type; see [`visit`].
+pub trait Visitor {
+    fn notification<N: Notification>(&mut self);
+    fn request<R: Request>(&mut self);
+}
+
 /// Declares messages by their method.
 macro_rules! messages {
     ($($name:ident = $method:literal $(-> $answer:ty)?,)*) => {
         $(messages!(@one $name, $method $(, $answer)?);)*
+
+        /// Calls a visitor with every notification and request.
+        pub fn visit(visitor: &mut impl Visitor) {
+            $(messages!(@visit visitor, $name $(, $answer)?);)*
+        }
+    };
+    (@visit $visitor:ident, $name:ident) => {
+        $visitor.notification::<$name>();
+    };
+    (@visit $visitor:ident, $name:ident, $answer:ty) => {
+        $visitor.request::<$name>();
     };
     (@one $name:ident, $method:literal) => {
         impl Notification for $name {

@@ -103,6 +103,7 @@ pub struct ServerStatus {
     pub warnings: Vec<String>,
     /// The entry as written in its file. Nothing is expanded, and values of `env` and `headers` are shown as `•••` unless
     /// they are a plain `${…}`.
+    #[schemars(with = "Object")]
     pub config: Value,
 }
 
@@ -153,8 +154,10 @@ pub struct ToolInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     pub description: String,
+    #[schemars(with = "Schema")]
     pub input_schema: Arc<Object>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Schema>")]
     pub output_schema: Option<Arc<Object>>,
     pub annotations: Annotations,
     pub level: Level,
@@ -163,6 +166,48 @@ pub struct ToolInfo {
     /// The tool has changed since the user allowed it, so the next call asks again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub changed: bool,
+}
+
+/// The part of JSON Schema that forms support. It comes from a server, so it may hold other keys, too.
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its schema is used: a server may send anything")]
+struct Schema {
+    #[serde(rename = "type")]
+    kind: Option<SchemaType>,
+    title: Option<String>,
+    description: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default: Option<Value>,
+    #[serde(rename = "enum")]
+    choices: Option<Vec<Value>>,
+    enum_names: Option<Vec<String>>,
+    #[serde(rename = "const", skip_serializing_if = "Option::is_none")]
+    constant: Option<Value>,
+    one_of: Option<Vec<Schema>>,
+    any_of: Option<Vec<Schema>>,
+    format: Option<String>,
+    pattern: Option<String>,
+    minimum: Option<f64>,
+    maximum: Option<f64>,
+    min_length: Option<u64>,
+    max_length: Option<u64>,
+    min_items: Option<u64>,
+    max_items: Option<u64>,
+    items: Option<Box<Schema>>,
+    properties: Option<BTreeMap<String, Schema>>,
+    required: Option<Vec<String>>,
+    /// The value is a secret: do not show it.
+    password: Option<bool>,
+}
+
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline)]
+#[expect(dead_code, reason = "only its schema is used: a server may send anything")]
+enum SchemaType {
+    One(String),
+    Several(Vec<String>),
 }
 
 /// The outcome of a tool call. `Json` is how it holds JSON of the server: borrowed when it is sent, owned when it is read.
@@ -290,6 +335,7 @@ pub struct Approval {
     pub tool: Option<String>,
     /// In full, as they will be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Object>")]
     pub arguments: Option<Value>,
     pub title: String,
     pub detail: String,
@@ -306,6 +352,7 @@ pub struct Approval {
     pub change: Option<FileChange>,
     /// The form to fill in.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Schema>")]
     pub schema: Option<Value>,
     /// The page to open.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -364,7 +411,19 @@ pub struct Call {
     pub arguments: Option<Value>,
     /// Masked and cut. Absent in notifications.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<RecordedResult>")]
     pub result: Option<Value>,
+}
+
+/// The result of a call, as the log keeps it.
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its schema is used: a server may send anything")]
+struct RecordedResult {
+    content: Option<Vec<Content>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    structured_content: Option<Value>,
+    is_error: Option<bool>,
 }
 
 /// What a reload of the config files changed.

@@ -1,13 +1,13 @@
 /** Shows the user what went wrong, with a button for what can be done about it. */
 
 import { commands, window } from "vscode";
-import type { FailureData } from "./protocol";
+import type { ErrorData } from "./protocol";
 import type { Sidecar } from "./sidecar";
 import { sentence } from "./text";
 
 interface Failure {
   message: string;
-  data: Partial<FailureData>;
+  data: Partial<ErrorData>;
   cancelled: boolean;
 }
 
@@ -15,7 +15,7 @@ interface Failure {
 const CANCELLED = -32800;
 
 export function failureOf(error: unknown): Failure {
-  const { message, data, code } = (error ?? {}) as { message?: string; data?: FailureData; code?: number };
+  const { message, data, code } = (error ?? {}) as { message?: string; data?: ErrorData; code?: number };
   return {
     message: message || String(error),
     data: typeof data === "object" && data !== null ? data : {},
@@ -44,7 +44,7 @@ interface Remedy {
 }
 
 /** What helps against a failure of this kind. */
-export function remedy({ kind, server }: Partial<FailureData>): Remedy | undefined {
+export function remedy({ kind, server }: Partial<ErrorData>): Remedy | undefined {
   const on = server ? [{ server }] : [];
   switch (kind) {
     case "needs-trust":

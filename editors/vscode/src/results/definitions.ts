@@ -28,7 +28,7 @@ function parameters({ properties = {}, required = [] }: Schema): Html {
     return html`<p class="soft">none</p>`;
   }
   const row = (name: string) => {
-    const field = properties[name] ?? {};
+    const field: Schema = properties[name] ?? {};
     const type = [field.type ?? "any"].flat().join(" or ");
     return html`<dt>${name}</dt><dd>${type}${required.includes(name) && ", required"}
 <span class="soft">${field.description}</span></dd>`;
