@@ -36,7 +36,7 @@
       main.replaceChildren(template.content);
       restore();
       goDead();
-      if (document.hasFocus() || data.focus) {
+      if (document.hasFocus()) {
         focusHeading();
       }
     }
@@ -44,7 +44,6 @@
       focusHeading();
     }
     count();
-    vscode.postMessage({ send: "drawn" });
   });
 
   /** The heading does nothing when Enter or Space is pressed on it. */

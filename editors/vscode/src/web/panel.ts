@@ -25,7 +25,7 @@ export interface Page {
 export class Panel implements Disposable {
   private panel: WebviewPanel | undefined;
   private page: Page | undefined;
-  /** The page should take the keyboard focus once it is there. */
+  /** The page should take the keyboard focus once, when it is drawn. */
   private focus = false;
   private readonly messages = new EventEmitter<Message>();
   readonly onMessage = this.messages.event;
@@ -50,19 +50,25 @@ export class Panel implements Disposable {
   show(page: Page, { focus = true }: { focus?: boolean } = {}): void {
     this.page = page;
     this.focus = focus;
-    if (this.panel) {
-      this.panel.reveal(undefined, !focus);
-    } else {
+    if (!this.panel) {
       this.panel = this.create(page.title, !focus);
+      return;
     }
-    this.send();
+    const { visible } = this.panel;
+    this.panel.reveal(undefined, !focus);
+    // A new webview, or one that was hidden, asks for its page once it is loaded.
+    if (visible) {
+      this.send();
+    }
   }
 
   /** Replaces the page if the panel is open. */
   update(page: Page): void {
     if (this.panel) {
       this.page = page;
-      this.send();
+      if (this.panel.visible) {
+        this.send();
+      }
     }
   }
 
@@ -80,8 +86,9 @@ export class Panel implements Disposable {
     if (this.panel && this.page) {
       const { key, title, body } = this.page;
       this.panel.title = title;
-      // Lost while the webview is hidden or loading; it asks again by `ready`.
       void this.panel.webview.postMessage({ key, html: body.text, focus: this.focus });
+      // Only once: the user may have moved on, for instance to the palette.
+      this.focus = false;
     }
   }
 
@@ -97,8 +104,6 @@ export class Panel implements Disposable {
     panel.webview.onDidReceiveMessage(message => {
       if (message?.send === "ready") {
         this.send();
-      } else if (message?.send === "drawn") {
-        this.focus = false;
       } else if (typeof message?.send === "string") {
         this.messages.fire(message);
       }

@@ -43,6 +43,8 @@ async function settled(call) {
 const exists = name => fs.existsSync(sandbox.file(name));
 const question = text =>
   vs.page.locator('[id="mcpSidecar.approvals"], .sidebar').locator(".monaco-list-row", { hasText: text });
+/** The window knows that nothing waits any more: only then does its status bar count new questions. */
+const allAnswered = () => vs.status("MCP 2/2");
 const heading = (page, text) => page.locator("h1", { hasText: text }).waitFor();
 
 let first;
@@ -130,6 +132,7 @@ step("a key answers the question on the page, and is dead while the next questio
   assert.equal(exists("next.txt"), false);
   await press(after, "Deny");
   assert.match(await next, /denied/);
+  await allAnswered();
 });
 
 step("a note that is half typed stays when another question arrives", async () => {
@@ -153,6 +156,7 @@ step("a note that is half typed stays when another question arrives", async () =
   assert.match(await noted, /it is still needed/);
   await press(await vs.webviewWith("other.txt"), "Deny");
   assert.match(await other, /denied/);
+  await allAnswered();
   assert.equal(exists("noted.txt") || exists("other.txt"), false);
 });
 
@@ -176,6 +180,7 @@ step("several questions are one notification, which offers to review them and no
   for (const call of calls) {
     assert.match(await call, /denied/);
   }
+  await allAnswered();
 });
 
 step("a double click on Allow once answers one question", async () => {
@@ -190,6 +195,7 @@ step("a double click on Allow once answers one question", async () => {
   assert.deepEqual([exists("one.txt"), exists("two.txt")].sort(), [false, true]);
   await press(next, "Deny");
   await Promise.all(calls);
+  await allAnswered();
 });
 
 step("a question that is gone is replaced visibly, and the last one leaves a note", async () => {
@@ -207,6 +213,7 @@ step("a question that is gone is replaced visibly, and the last one leaves a not
   await waiting;
   assert.equal(exists("waiting.txt"), false);
   agent = await sandbox.agent("codex");
+  await allAnswered();
 });
 
 step("a lasting answer is confirmed with the way to take it back", async () => {

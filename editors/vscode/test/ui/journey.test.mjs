@@ -72,6 +72,7 @@ step("a denied call does not run, and the agent is told why", async () => {
   await page.getByPlaceholder("why not").fill("they are still needed");
   await press(page, "Deny");
   assert.match(JSON.stringify(await answer.catch(error => error.message)), /they are still needed/);
+  await vs.status("MCP 1/1");
 });
 
 step("a page that opens by itself does not take the keys that are typed in the editor", async () => {
@@ -84,10 +85,11 @@ step("a page that opens by itself does not take the keys that are typed in the e
   await page.locator("body.live").waitFor();
   await vs.page.keyboard.press("Control+Enter");
   await vs.page.keyboard.type("still typing");
-  assert.match(await vs.editorText(), /still typing/);
+  await vs.page.locator(".editor-group-container.active .view-line", { hasText: /still.typing/ }).waitFor();
   await vs.status("MCP 1 waiting");
   await press(page, "Deny");
   assert.match(JSON.stringify(await answer.catch(error => error.message)), /denied/);
+  await vs.status("MCP 1/1");
   await vs.command("File: Revert File");
 });
 
