@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 
 use crate::config::{File, Launch, layers};
 use crate::engine::gate::Outcome;
-use crate::engine::snapshot::{Offered, ServerView, Trust};
+use crate::engine::snapshot::{OfferedTool, ServerView, Trust};
 use crate::model::{Annotations, CallId, Error, Result, ServerName, Timestamp, millis};
-use crate::policy::Found;
+use crate::policy::GrantMatch;
 use crate::text::{hides_something, visible};
 
 /// What a server is doing, with all that a person may want to know about it.
@@ -157,7 +157,7 @@ pub struct ToolInfo {
 }
 
 impl ToolInfo {
-    pub fn new(offered: &Offered, granted: &Found) -> Self {
+    pub fn new(offered: &OfferedTool, granted: &GrantMatch) -> Self {
         let tool = &offered.tool;
         let ruling = offered.ruling.clone().raised_by(granted);
         Self {
@@ -171,7 +171,7 @@ impl ToolInfo {
             annotations: tool.annotations,
             level: ruling.level,
             source: ruling.source.to_string(),
-            changed: matches!(granted, Found::Suspended(_)),
+            changed: matches!(granted, GrantMatch::Suspended(_)),
         }
     }
 }
