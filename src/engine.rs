@@ -1,7 +1,7 @@
-//! All servers, the one door to every tool, approvals: the only thing a front holds.
+//! The engine: all servers, the gate to every tool, and the approvals. Fronts hold nothing else.
 //!
-//! An [`Engine`] is a handle; what it does happens in the hub, in one actor for each server, and in one task for each
-//! call. Fronts look at its pictures (`loaded`, `snapshot`, `approvals`) and translate its answers.
+//! An [`Engine`] is a handle. The work happens in the hub, in one actor per server, and in one task per call. Fronts
+//! watch its state (`loaded`, `snapshot`, `approvals`) and translate its answers.
 
 pub mod approvals;
 mod arguments;
@@ -53,20 +53,21 @@ use crate::store::{Health, Options, Store};
 use crate::text::Secret;
 use approvals::Approvals;
 use editors::Editors;
-use hub::{Hub, Wish};
-use memory::LongMemory;
+use hub::{Hub, HubCommand};
+use memory::PersistentCache;
 use plan::Reload;
 use snapshot::Snapshot;
+use trust::TrustChecker;
 use vault::Vault;
 
-/// How many wishes and events may wait for the hub. It answers in microseconds; this is for bursts.
-const QUEUE: usize = 1_024;
-/// A front that falls further behind than this misses notices, and looks at the pictures instead.
-const NOTICES: usize = 4_096;
-/// The longest that leaving may take before the guardian is left to it.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// How many commands and events can be queued for the hub. It handles each in microseconds, so this is for bursts.
+const QUEUE_CAPACITY: usize = 1_024;
+/// A front that falls further behind than this misses notices and reads the snapshot instead.
+const NOTICE_CAPACITY: usize = 4_096;
+/// How long a shutdown may take. After that, the guardian ends the servers.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Something that happened once. State is never told this way: it is in the pictures.
+/// A one-time event. State is never sent this way: it is in the snapshot.
 #[derive(Debug, Clone)]
 pub enum Notice {
     Log { server: ServerName, line: LogLine },
@@ -81,79 +82,80 @@ pub struct Engine(Arc<Inner>);
 
 /// Where the settings come from.
 #[derive(Clone)]
-struct Said {
-    /// What `config.toml` says.
+struct SettingsSources {
+    /// The content of `config.toml`.
     file: Settings,
-    /// The editor's words on top of it.
+    /// The editor's settings, which override the file.
     editor: Value,
 }
 
-/// When servers start that their definition does not keep asleep.
+/// When servers start, unless their definition says that they start on demand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wake {
-    AtOnce,
+enum StartMode {
+    Immediate,
     OnDemand,
 }
 
 struct Inner {
     paths: Paths,
     settings: watch::Sender<Arc<Settings>>,
-    /// What the settings are made of. A `std` lock, private to this file and never held over an await.
-    said: Mutex<Said>,
+    /// The lock is private to this file and never held over an await.
+    sources: Mutex<SettingsSources>,
     folders: watch::Sender<Vec<Arc<Path>>>,
     claims: folders::Claims,
     watcher: Watcher,
-    wishes: mpsc::Sender<Wish>,
+    commands: mpsc::Sender<HubCommand>,
     snapshot: watch::Receiver<Arc<Snapshot>>,
     notices: broadcast::Sender<Notice>,
     approvals: Approvals,
     editors: Editors,
     askers: asking::Askers,
     store: Store,
-    once: consent::Once,
+    once: consent::OnceTracker,
     views: Views,
-    judge: Arc<trust::Judge>,
+    trust_checker: Arc<TrustChecker>,
     vault: Vault,
-    /// What servers of this engine share; tests of a definition start theirs with it as well.
+    /// Shared by all servers of this engine, and by test runs of a definition.
     context: Context,
 }
 
 impl Engine {
-    /// Starts an engine without workspace folders; the front says them when it knows.
+    /// Starts an engine without workspace folders. The front sets them later.
     pub fn start(paths: Paths, settings: Settings) -> Self {
         let keyring = Keyring::open(&paths);
-        Self::with(paths, settings, Wake::AtOnce, keyring)
+        Self::start_with(paths, settings, StartMode::Immediate, keyring)
     }
 
-    /// The same, but nothing goes into the user's keyring: for places that are gone when the engine is.
-    pub fn start_apart(paths: Paths, settings: Settings) -> Self {
+    /// The same, but does not use the user's keyring: for temporary workspaces.
+    pub fn start_isolated(paths: Paths, settings: Settings) -> Self {
         let keyring = Keyring::apart(&paths);
-        Self::with(paths, settings, Wake::AtOnce, keyring)
+        Self::start_with(paths, settings, StartMode::Immediate, keyring)
     }
 
-    /// The same, but each server starts at its first use: for a front that wants one of them, or only to look things up.
+    /// The same, but starts each server on first use: for a front that needs one server or only reads the config.
     pub fn start_on_demand(paths: Paths, settings: Settings) -> Self {
         let keyring = Keyring::open(&paths);
-        Self::with(paths, settings, Wake::OnDemand, keyring)
+        Self::start_with(paths, settings, StartMode::OnDemand, keyring)
     }
 
-    fn with(paths: Paths, settings: Settings, wake: Wake, keyring: Keyring) -> Self {
-        let (wishes, heard_wishes) = mpsc::channel(QUEUE);
-        let (events, heard_events) = mpsc::channel(QUEUE);
-        let (notices, _) = broadcast::channel(NOTICES);
+    fn start_with(paths: Paths, settings: Settings, start_mode: StartMode, keyring: Keyring) -> Self {
+        let (commands, command_receiver) = mpsc::channel(QUEUE_CAPACITY);
+        let (events, event_receiver) = mpsc::channel(QUEUE_CAPACITY);
+        let (notices, _) = broadcast::channel(NOTICE_CAPACITY);
         let (published, snapshot) = watch::channel(Arc::default());
         let shared_settings = watch::Sender::new(Arc::new(settings.clone()));
         let folders = watch::Sender::new(Vec::new());
         let watcher = Watcher::spawn(paths.clone(), shared_settings.subscribe());
-        let store = Store::begin(&paths.state_dir.join("state.db"), Options::new(Path::new(""), &settings));
+        let store =
+            Store::open_in_background(&paths.state_dir.join("state.db"), Options::new(Path::new(""), &settings));
         let approvals = Approvals::default();
         let editors = Editors::default();
         let askers = asking::Askers::default();
         let vault = Vault::new(keyring);
         vault.keyring().allow_file(settings.secrets.file);
-        let memory = Arc::new(LongMemory::new(store.clone()));
-        let judge =
-            Arc::new(trust::Judge::new(store.clone(), approvals.clone(), watcher.subscribe(), folders.subscribe()));
+        let memory = Arc::new(PersistentCache::new(store.clone()));
+        let trust_checker =
+            Arc::new(TrustChecker::new(store.clone(), approvals.clone(), watcher.subscribe(), folders.subscribe()));
         let host = host::EngineHost {
             paths: paths.clone(),
             approvals: approvals.clone(),
@@ -162,12 +164,12 @@ impl Engine {
             settings: shared_settings.subscribe(),
             folders: folders.subscribe(),
             vault: vault.clone(),
-            judge: judge.clone(),
-            wishes: wishes.clone(),
+            trust_checker: trust_checker.clone(),
+            commands: commands.clone(),
         };
         let context = Context {
             memory: memory.clone(),
-            on_demand: wake == Wake::OnDemand,
+            on_demand: start_mode == StartMode::OnDemand,
             ..Context::new(shared_settings.subscribe(), Arc::new(host), events)
         };
         let hub = Hub {
@@ -177,12 +179,12 @@ impl Engine {
             rules: Arc::new(Rules::new(&Config::default(), &SessionLevels::default(), None)),
             levels: SessionLevels::default(),
             generation: 0,
-            judge: judge.clone(),
+            trust_checker: trust_checker.clone(),
             memory,
             store: store.clone(),
-            waiting: Vec::new(),
+            pending_reloads: Vec::new(),
             context: context.clone(),
-            wishes: wishes.clone(),
+            commands: commands.clone(),
             published,
             notices: notices.clone(),
             tasks: JoinSet::new(),
@@ -191,28 +193,28 @@ impl Engine {
         arguments::warm_up();
         tokio::spawn(hub.run(
             watcher.subscribe(),
-            heard_events,
-            heard_wishes,
+            event_receiver,
+            command_receiver,
             editors.subscribe(),
             folders.subscribe(),
         ));
         let engine = Self(Arc::new(Inner {
             paths,
             settings: shared_settings,
-            said: Mutex::new(Said { file: settings, editor: Value::Null }),
+            sources: Mutex::new(SettingsSources { file: settings, editor: Value::Null }),
             folders,
             claims: folders::Claims::default(),
             watcher,
-            wishes,
+            commands,
             snapshot,
             notices,
             approvals,
             editors,
             askers,
             store,
-            once: consent::Once::default(),
+            once: consent::OnceTracker::default(),
             views,
-            judge,
+            trust_checker,
             vault,
             context,
         }));
@@ -220,7 +222,7 @@ impl Engine {
         engine
     }
 
-    /// Where this engine keeps its files.
+    /// The paths of this engine's files.
     pub fn paths(&self) -> &Paths {
         &self.0.paths
     }
@@ -233,7 +235,7 @@ impl Engine {
         self.0.snapshot.clone()
     }
 
-    /// The newest picture.
+    /// The current snapshot.
     pub fn now(&self) -> Arc<Snapshot> {
         self.0.snapshot.borrow().clone()
     }
@@ -246,7 +248,7 @@ impl Engine {
         self.0.notices.subscribe()
     }
 
-    /// Whether what is decided and called can be kept.
+    /// Whether decisions and calls can be saved.
     pub fn health(&self) -> watch::Receiver<Health> {
         self.0.store.health()
     }
@@ -259,33 +261,33 @@ impl Engine {
         &self.0.editors
     }
 
-    /// What somebody sees of all this, and how freely his calls may run at most.
+    /// What a requester can see, and the highest level its calls can have.
     pub fn view(&self, requester: &Requester) -> &Arc<View> {
         self.0.views.of(requester)
     }
 
-    /// The workspace folders whose config files count now.
+    /// The workspace folders whose config files are in effect.
     pub fn folders(&self) -> Vec<Arc<Path>> {
         self.0.folders.borrow().clone()
     }
 
-    /// The workspace folders; their config files count from now on.
+    /// Sets the workspace folders and applies their config files.
     pub async fn set_folders(&self, folders: Vec<PathBuf>) {
         let folders: Vec<Arc<Path>> = folders.into_iter().map(Arc::from).collect();
         self.0.folders.send_replace(folders.clone());
         self.configure_store();
         self.apply_disabled().await.ok();
         let loaded = self.0.watcher.set_folders(folders).await;
-        // Whoever asks next sees the servers of these folders.
-        self.wish(|done| Wish::Reloaded { loaded, done }).await.ok();
+        // The next request sees the servers of these folders.
+        self.send_command(|done| HubCommand::ApplyConfig { loaded, done }).await.ok();
     }
 
-    /// Puts what an editor says over what `config.toml` says; answers what was wrong with it.
-    pub fn overlay_settings(&self, words: &Value) -> Vec<String> {
-        self.change_settings(|said| said.editor = words.clone())
+    /// Overrides `config.toml` with the settings of an editor. Returns what is wrong with them.
+    pub fn overlay_settings(&self, settings: &Value) -> Vec<String> {
+        self.change_settings(|sources| sources.editor = settings.clone())
     }
 
-    /// Takes over what `config.toml` says whenever it is saved, until the engine has gone.
+    /// Applies `config.toml` whenever it is saved, until the engine is dropped.
     fn follow_settings(&self) {
         let engine = Arc::downgrade(&self.0);
         let mut file = self.0.watcher.settings_file();
@@ -293,7 +295,7 @@ impl Engine {
             let mut known = None;
             while file.changed().await.is_ok() {
                 let Some(content) = file.borrow_and_update().clone() else { continue };
-                // Without a file, what the engine was started with holds.
+                // Without a file, the settings that the engine was started with stay in effect.
                 if known.replace(content.clone()).is_none() && content == Content::Absent {
                     continue;
                 }
@@ -308,21 +310,21 @@ impl Engine {
         for problem in problems {
             tracing::warn!(problem = problem.message, "config.toml");
         }
-        let same = self.0.said.lock().unwrap_or_else(PoisonError::into_inner).file == settings;
+        let same = self.0.sources.lock().unwrap_or_else(PoisonError::into_inner).file == settings;
         if !same {
             tracing::info!("settings read");
-            self.change_settings(|said| said.file = settings);
+            self.change_settings(|sources| sources.file = settings);
         }
     }
 
-    fn change_settings(&self, change: impl FnOnce(&mut Said)) -> Vec<String> {
-        let said = {
-            let mut said = self.0.said.lock().unwrap_or_else(PoisonError::into_inner);
-            change(&mut said);
-            said.clone()
+    fn change_settings(&self, change: impl FnOnce(&mut SettingsSources)) -> Vec<String> {
+        let sources = {
+            let mut sources = self.0.sources.lock().unwrap_or_else(PoisonError::into_inner);
+            change(&mut sources);
+            sources.clone()
         };
-        let mut settings = said.file;
-        let problems = if said.editor.is_null() { Vec::new() } else { settings.overlay(&said.editor) };
+        let mut settings = sources.file;
+        let problems = if sources.editor.is_null() { Vec::new() } else { settings.overlay(&sources.editor) };
         self.0.vault.keyring().allow_file(settings.secrets.file);
         self.0.settings.send_replace(Arc::new(settings));
         self.configure_store();
@@ -335,14 +337,14 @@ impl Engine {
         self.0.store.configure(Options::new(project, &self.0.settings.borrow()));
     }
 
-    /// Keeps a value for `${keyring:name}`. One that is kept under this name already is not replaced by another.
-    pub async fn keep_secret(&self, name: &str, value: &Secret) -> Result<()> {
+    /// Stores a value for `${keyring:name}`. Never replaces a different value.
+    pub async fn store_secret(&self, name: &str, value: &Secret) -> Result<()> {
         let keyring = self.0.vault.keyring();
         let entry = crate::secrets::keyring_name(name);
         match keyring.get(&entry).await? {
             Some(known) if known == *value => Ok(()),
             Some(_) => Err(Error::Conflict(format!(
-                "the keyring holds another value as `{name}`; `mcp-sidecar secret remove {name}` takes it away"
+                "the keyring already holds another value for `{name}`; run `mcp-sidecar secret remove {name}` first"
             ))),
             None => keyring.set(&entry, value).await,
         }
@@ -353,48 +355,48 @@ impl Engine {
         self.0.watcher.preview(buffers)
     }
 
-    /// Which of these definitions the user would have to be asked about, if the config were this one.
+    /// Which of these definitions would require a trust question if `loaded` were in effect.
     pub async fn would_ask(&self, definitions: Vec<Arc<Definition>>, loaded: Arc<Loaded>) -> BTreeSet<ServerName> {
-        let judged = definitions.into_iter().map(|definition| async {
+        let checked = definitions.into_iter().map(|definition| async {
             let name = definition.name.clone();
-            self.0.judge.would_ask(definition, loaded.clone()).await.then_some(name)
+            self.0.trust_checker.would_ask(definition, loaded.clone()).await.then_some(name)
         });
-        futures::future::join_all(judged).await.into_iter().flatten().collect()
+        futures::future::join_all(checked).await.into_iter().flatten().collect()
     }
 
-    /// Reads all config files now; what that changed.
+    /// Reads all config files now. Returns what changed.
     pub async fn reload(&self) -> Result<Arc<Reload>> {
         let before = self.loaded().borrow().clone();
         let loaded = self.0.watcher.reload().await;
         if Arc::ptr_eq(&before, &loaded) {
             return Ok(Arc::new(plan::reload(&[], &loaded)));
         }
-        self.wish(|done| Wish::Reloaded { loaded, done }).await
+        self.send_command(|done| HubCommand::ApplyConfig { loaded, done }).await
     }
 
-    /// Stops every server and writes what is still to be written. The process may exit afterwards.
+    /// Stops every server and flushes the store. The process can exit afterwards.
     pub async fn shutdown(&self) {
-        let ended = self.wish(|done| Wish::Shutdown { done });
-        if tokio::time::timeout(FAREWELL, ended).await.is_err() {
-            tracing::warn!("servers did not leave in time; the guardian ends them");
+        let ended = self.send_command(|done| HubCommand::Shutdown { done });
+        if tokio::time::timeout(SHUTDOWN_TIMEOUT, ended).await.is_err() {
+            tracing::warn!("servers did not stop in time; the guardian kills them");
         }
         crate::server::process::end_strays().await;
         self.0.store.flush().await;
     }
 
-    /// Sends the hub a wish and waits for its answer.
-    async fn wish<T: Send + 'static>(&self, wish: impl FnOnce(oneshot::Sender<T>) -> Wish) -> Result<T> {
-        self.begin_wish(wish).await?.await
+    /// Sends a command to the hub and waits for its answer.
+    async fn send_command<T: Send + 'static>(&self, new: impl FnOnce(oneshot::Sender<T>) -> HubCommand) -> Result<T> {
+        self.queue_command(new).await?.await
     }
 
-    /// The same in two steps: it is queued when the first is done.
-    async fn begin_wish<T: Send + 'static>(
+    /// The same in two steps: the command is queued when the first step is done.
+    async fn queue_command<T: Send + 'static>(
         &self,
-        wish: impl FnOnce(oneshot::Sender<T>) -> Wish,
+        new: impl FnOnce(oneshot::Sender<T>) -> HubCommand,
     ) -> Result<BoxFuture<'static, Result<T>>> {
-        let gone = || Error::Io("the engine is leaving".to_owned());
+        let gone = || Error::Io("the engine is shutting down".to_owned());
         let (done, answer) = oneshot::channel();
-        self.0.wishes.send(wish(done)).await.map_err(|_| gone())?;
+        self.0.commands.send(new(done)).await.map_err(|_| gone())?;
         Ok(async move { answer.await.map_err(|_| gone()) }.boxed())
     }
 }

@@ -1,17 +1,16 @@
-//! The state database: the user's decisions, the call log, and what is remembered about servers.
+//! The state database: the user's decisions, the call log, and facts about servers.
 //!
-//! One thread owns the connection; everybody else holds a [`Store`] and sends it work. Decisions are also kept as a
-//! picture in memory, so that looking one up costs no trip to that thread. Several engines may share the file: a small
-//! file beside it grows with every decision, and an engine that sees it grown reads the decisions anew.
-//! When the file cannot be written, decisions are kept in memory, [`Store::health`] says so, and they are written as
-//! soon as that works again. What lives only as long as the session never enters the file.
+//! One thread owns the connection; a [`Store`] sends it work. Decisions are also cached in memory, so that a lookup
+//! does not involve that thread. Several engines may share the file: a small file beside it grows with every decision,
+//! and an engine that notices that reads the decisions again. If the file cannot be written, decisions are kept in
+//! memory, [`Store::health`] reports it, and they are written as soon as possible. Session decisions are never written.
 
 mod calls;
 mod database;
 mod decisions;
 mod file;
+mod launch_facts;
 mod owner;
-mod remembered;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,33 +26,33 @@ pub use calls::{CallQuery, ToolMetrics};
 pub use decisions::Decisions;
 
 use crate::model::{CallRecord, Error, Result};
-use crate::policy::grants::{self, Asked, Found, Grant, GrantScope};
+use crate::policy::grants::{self, Grant, GrantMatch, GrantQuery, GrantScope};
 use crate::policy::trust::{Fingerprint, TrustKey};
 use crate::settings::Settings;
 use decisions::Change;
 use file::Files;
 use owner::{Job, Owner};
 
-/// Call records waiting to be written. Beyond that, a finished call waits for the database a moment.
-const WAITING_RECORDS: usize = 8_192;
-const WAITING_JOBS: usize = 1_024;
-/// How long a finished call waits for room before its record is given up and counted as lost.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How many call records can wait to be written. After that, a finished call waits for the database.
+const MAX_QUEUED_RECORDS: usize = 8_192;
+const MAX_QUEUED_JOBS: usize = 1_024;
+/// How long a finished call waits before its record is counted as lost.
+const PUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The handle on the state database. Cheap to clone; the thread ends, after writing what is left, with the last one.
+/// A handle to the state database. Cheap to clone. With the last one, the thread writes what is left and ends.
 #[derive(Clone)]
 pub struct Store {
     jobs: mpsc::Sender<Job>,
     shared: Arc<Shared>,
 }
 
-/// What the handles and the owner look at together. The locks are private to the store, held for a copy or a push,
-/// and never over an await.
+/// Shared by the handles and the owner. The locks are private to the store, held for a copy or a push, and never over
+/// an await.
 struct Shared {
     files: Files,
-    /// May change while the engine runs: an editor names the workspace after the store is open.
+    /// Can change at run time: an editor sets the workspace after the store is open.
     options: RwLock<Arc<Options>>,
-    /// Set when the file has been opened, or cannot be.
+    /// Set when the file has been opened, or opening it has failed.
     opened: CancellationToken,
     decisions: RwLock<Arc<Decisions>>,
     /// Length of the growing file when the decisions were last read.
@@ -64,10 +63,10 @@ struct Shared {
     health: watch::Sender<Health>,
 }
 
-/// How the store is run.
+/// How the store works.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The real path of the workspace; calls and project grants belong to it.
+    /// The canonical path of the workspace. Calls and project grants belong to it.
     pub project: PathBuf,
     pub strict: bool,
     pub keep_days: u32,
@@ -85,14 +84,14 @@ impl Options {
     }
 }
 
-/// Whether the database works, in words for people.
+/// Whether the database works.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Why nothing can be written now; decisions hold until the process ends.
+    /// Why nothing can be written now. Decisions are kept in memory.
     pub problem: Option<String>,
-    /// Something that happened once and stays worth knowing: a broken file was set aside.
+    /// A one-time event: an unusable file was moved.
     pub notice: Option<String>,
-    /// Call records that could not be kept.
+    /// Call records that could not be saved.
     pub lost: u64,
 }
 
@@ -102,7 +101,7 @@ impl Health {
     }
 }
 
-/// Whether a decision survives the end of the process.
+/// Whether a decision is saved on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Saved {
     ToDisk,
@@ -110,7 +109,7 @@ pub enum Saved {
     InMemory(String),
 }
 
-/// A call on its way into the log. Masking and cutting happen on the store's thread, off the path of the call.
+/// A call for the log. It is masked and truncated on the store's thread, so the call does not wait for that.
 #[derive(Debug, Clone)]
 pub struct FinishedCall {
     /// Without `arguments` and `result`.
@@ -119,23 +118,22 @@ pub struct FinishedCall {
     pub result: Option<Arc<RawValue>>,
 }
 
-/// The row that a strict log wrote before the call; nothing otherwise.
+/// The row that a strict log wrote before the call; `None` otherwise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[must_use = "the row stays without an outcome until the call is finished"]
-pub struct Begun(Option<i64>);
+pub struct StartedRecord(Option<i64>);
 
 impl Store {
-    /// Opens the database at `path`, or makes it, and waits until that is done.
+    /// Opens or creates the database at `path` and waits until that is done.
     pub async fn open(path: &Path, options: Options) -> Self {
-        let store = Self::begin(path, options);
+        let store = Self::open_in_background(path, options);
         store.shared.opened.cancelled().await;
         store
     }
 
-    /// Opens the database without waiting for it; whoever needs it first waits. Never fails: what is wrong stands in
-    /// [`Store::health`].
-    pub fn begin(path: &Path, options: Options) -> Self {
-        let (jobs, receiver) = mpsc::channel(WAITING_JOBS);
+    /// Opens the database without waiting; the first use waits. Never fails: [`Store::health`] reports problems.
+    pub fn open_in_background(path: &Path, options: Options) -> Self {
+        let (jobs, receiver) = mpsc::channel(MAX_QUEUED_JOBS);
         let shared = Arc::new(Shared {
             files: Files::new(path),
             options: RwLock::new(Arc::new(options)),
@@ -156,7 +154,7 @@ impl Store {
             owner.run(receiver);
         });
         if let Err(error) = started {
-            let problem = format!("the state database has no thread: {error}");
+            let problem = format!("cannot start the thread of the state database: {error}");
             store.shared.health.send_modify(|health| health.problem = Some(problem));
             store.shared.opened.cancel();
         }
@@ -171,44 +169,44 @@ impl Store {
         self.shared.options().strict
     }
 
-    /// Other options from now on.
+    /// Changes the options.
     pub fn configure(&self, options: Options) {
         if let Ok(mut current) = self.shared.options.write() {
             *current = Arc::new(options);
         }
     }
 
-    /// All decisions that are kept, those of other engines included.
+    /// All saved decisions, including those of other engines.
     pub async fn decisions(&self) -> Arc<Decisions> {
         self.shared.opened.cancelled().await;
         if self.shared.files.version() != self.shared.seen.load(Ordering::Acquire) {
             self.run(Owner::reload).await.ok();
         }
-        self.shared.picture()
+        self.shared.cached_decisions()
     }
 
     pub async fn trust(&self, key: TrustKey, fingerprint: Arc<Fingerprint>) -> Saved {
         self.save(Change::Trust(key, fingerprint)).await
     }
 
-    /// Remembers a no to exactly this definition.
+    /// Saves that the user denied exactly this definition.
     pub async fn distrust(&self, key: TrustKey, fingerprint: &Fingerprint) -> Saved {
         self.save(Change::Distrust(key, fingerprint.digest.clone())).await
     }
 
-    /// Takes back whatever was said about a server of a project: it is asked about again.
+    /// Deletes all decisions about a server of a project. The user is asked again.
     pub async fn forget_trust(&self, key: TrustKey) -> Saved {
         self.save(Change::Forget(key)).await
     }
 
-    /// Looks for an earlier answer that covers a call.
-    pub async fn find_grant(&self, asked: &Asked<'_>) -> Found {
+    /// Finds an earlier answer that covers a call.
+    pub async fn find_grant(&self, query: &GrantQuery<'_>) -> GrantMatch {
         let kept = self.decisions().await;
         let session = self.shared.session();
-        grants::find(session.iter().chain(&kept.grants), asked)
+        grants::find(session.iter().chain(&kept.grants), query)
     }
 
-    /// Keeps an answer; one of session scope in memory only.
+    /// Saves an answer. One for the session stays in memory.
     pub async fn add_grant(&self, grant: Grant) -> Saved {
         let grant = Arc::new(grant);
         if grant.scope != GrantScope::Session {
@@ -221,7 +219,7 @@ impl Store {
         Saved::ToDisk
     }
 
-    /// The grants that count in this workspace, oldest first.
+    /// The grants that apply in this workspace, oldest first.
     pub async fn grants(&self) -> Vec<Arc<Grant>> {
         let kept = self.decisions().await;
         let options = self.shared.options();
@@ -232,7 +230,7 @@ impl Store {
         grants
     }
 
-    /// Takes one grant back. `false` when there is none of that id.
+    /// Revokes one grant. `false` if it does not exist.
     pub async fn revoke_grant(&self, id: &str) -> bool {
         let known = self.grants().await.iter().any(|grant| grant.id == id);
         if known {
@@ -241,7 +239,7 @@ impl Store {
         known
     }
 
-    /// Takes all grants back that count in this workspace, and says how many there were.
+    /// Revokes all grants that apply in this workspace. Returns how many.
     pub async fn revoke_grants(&self) -> usize {
         let ids: Vec<String> = self.grants().await.iter().map(|grant| grant.id.clone()).collect();
         let count = ids.len();
@@ -256,63 +254,63 @@ impl Store {
         self.save(Change::Revoke(ids)).await;
     }
 
-    /// In a strict log, writes the row of a call before the call is sent; otherwise does nothing.
-    pub async fn begin_call(&self, call: FinishedCall) -> Result<Begun> {
+    /// In a strict log, writes the row of a call before it is sent. Otherwise does nothing.
+    pub async fn begin_call(&self, call: FinishedCall) -> Result<StartedRecord> {
         if !self.is_strict() {
-            return Ok(Begun(None));
+            return Ok(StartedRecord(None));
         }
         let row = self.run(move |owner| owner.begin(&call)).await.and_then(|row| row);
-        row.map(|row| Begun(Some(row))).map_err(|why| Error::Io(format!("audit log cannot be written: {why}")))
+        row.map(|row| StartedRecord(Some(row))).map_err(|why| Error::Io(format!("cannot write the audit log: {why}")))
     }
 
-    /// Writes what came of a call: at once in a strict log, with the next batch otherwise.
-    pub async fn finish_call(&self, begun: Begun, call: FinishedCall) {
-        match begun.0 {
+    /// Writes the outcome of a call: at once in a strict log, otherwise with the next batch.
+    pub async fn finish_call(&self, started: StartedRecord, call: FinishedCall) {
+        match started.0 {
             Some(row) => {
                 let written = self.run(move |owner| owner.finish(row, &call)).await.and_then(|done| done);
                 if let Err(why) = written {
                     tracing::error!(%why, "the outcome of a call could not be written to the audit log");
-                    self.shared.lose(1);
+                    self.shared.count_lost(1);
                 }
             }
             None => self.push(call).await,
         }
     }
 
-    /// Puts a record into the next batch, waiting for room where there is none.
+    /// Adds a record to the next batch, or waits until there is room.
     async fn push(&self, call: FinishedCall) {
         let mut call = Some(call);
-        let waited = tokio::time::timeout(PATIENCE, async {
+        let waited = tokio::time::timeout(PUSH_TIMEOUT, async {
             loop {
                 let room = self.shared.room.notified();
                 match self.shared.push(&mut call) {
-                    Pushed::First => return self.jobs.try_send(Job::Records).unwrap_or_default(),
-                    Pushed::Behind => return,
-                    Pushed::Full => room.await,
+                    PushResult::First => return self.jobs.try_send(Job::Records).unwrap_or_default(),
+                    PushResult::Queued => return,
+                    PushResult::Full => room.await,
                 }
             }
         });
         if waited.await.is_err() {
-            self.shared.lose(1);
+            self.shared.count_lost(1);
         }
     }
 
-    /// Waits until everything that was recorded so far is written.
+    /// Waits until all records so far are written.
     pub async fn flush(&self) {
         self.run(|_| ()).await.ok();
     }
 
     /// Calls of this workspace, newest first.
     pub async fn calls(&self, query: CallQuery) -> Result<Vec<CallRecord>> {
-        self.run(move |owner| owner.calls(&query)).await.and_then(|rows| rows).map_err(unreadable)
+        self.run(move |owner| owner.calls(&query)).await.and_then(|rows| rows).map_err(read_error)
     }
 
     /// Counts and percentiles of the calls of this workspace, by server and tool.
     pub async fn metrics(&self, server: Option<String>) -> Result<Vec<ToolMetrics>> {
-        self.run(move |owner| owner.metrics(server.as_deref())).await.and_then(|rows| rows).map_err(unreadable)
+        self.run(move |owner| owner.metrics(server.as_deref())).await.and_then(|rows| rows).map_err(read_error)
     }
 
-    /// Keeps a fact about a launch (by [`Fingerprint::launch`]): the protocol era it speaks, the tools it had.
+    /// Saves a fact about a launch (by [`Fingerprint::launch`]): its MCP version, its tools.
     pub async fn remember(&self, launch: &str, what: &'static str, value: String) {
         let launch = launch.to_owned();
         let kept = self.run(move |owner| owner.remember(&launch, what, &value)).await.and_then(|kept| kept);
@@ -326,7 +324,7 @@ impl Store {
         self.run(move |owner| owner.recall(&launch, what)).await.ok().flatten()
     }
 
-    /// Whether the user still has to be told that their own servers run in private folders now. Asking marks it as told.
+    /// Whether the user must still be notified that their servers now run in private folders. True only once.
     pub async fn take_private_folders_notice(&self) -> bool {
         let taken = self.run(|owner| {
             owner.write("NORMAL", |transaction| {
@@ -343,7 +341,7 @@ impl Store {
         }
     }
 
-    /// Has the owner do something and waits for the answer.
+    /// Runs something on the owner's thread and waits for the result.
     async fn run<T: Send + 'static>(&self, work: impl FnOnce(&mut Owner) -> T + Send + 'static) -> Result<T, String> {
         let (sender, answer) = oneshot::channel();
         let job = Job::Run(Box::new(move |owner| {
@@ -355,14 +353,14 @@ impl Store {
     }
 }
 
-fn unreadable(why: String) -> Error {
-    Error::Io(format!("the state database cannot be read: {why}"))
+fn read_error(why: String) -> Error {
+    Error::Io(format!("cannot read the state database: {why}"))
 }
 
-enum Pushed {
-    /// The owner has to be woken.
+enum PushResult {
+    /// The owner must be woken.
     First,
-    Behind,
+    Queued,
     Full,
 }
 
@@ -371,13 +369,13 @@ impl Shared {
         self.options.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn picture(&self) -> Arc<Decisions> {
-        self.decisions.read().map(|picture| picture.clone()).unwrap_or_default()
+    fn cached_decisions(&self) -> Arc<Decisions> {
+        self.decisions.read().map(|cached_decisions| cached_decisions.clone()).unwrap_or_default()
     }
 
     fn publish(&self, decisions: Decisions) {
-        if let Ok(mut picture) = self.decisions.write() {
-            *picture = Arc::new(decisions);
+        if let Ok(mut cached_decisions) = self.decisions.write() {
+            *cached_decisions = Arc::new(decisions);
         }
     }
 
@@ -391,14 +389,14 @@ impl Shared {
         }
     }
 
-    fn push(&self, call: &mut Option<FinishedCall>) -> Pushed {
-        let Ok(mut records) = self.records.lock() else { return Pushed::Full };
-        if records.len() >= WAITING_RECORDS {
-            return Pushed::Full;
+    fn push(&self, call: &mut Option<FinishedCall>) -> PushResult {
+        let Ok(mut records) = self.records.lock() else { return PushResult::Full };
+        if records.len() >= MAX_QUEUED_RECORDS {
+            return PushResult::Full;
         }
         let first = records.is_empty();
         records.extend(call.take());
-        if first { Pushed::First } else { Pushed::Behind }
+        if first { PushResult::First } else { PushResult::Queued }
     }
 
     fn take_records(&self) -> Vec<FinishedCall> {
@@ -407,7 +405,7 @@ impl Shared {
         records
     }
 
-    fn lose(&self, count: u64) {
+    fn count_lost(&self, count: u64) {
         self.health.send_modify(|health| health.lost += count);
     }
 }

@@ -67,7 +67,7 @@ fn the_demo_plays_to_its_end_and_leaves_nothing_behind() {
         "demo: pending (awaiting-trust)",
         "demo: connected, 9 tools",
         "42",
-        "your-agent wants to run take_note",
+        "`your-agent` wants to run `take_note`",
         "kept as note 1",
         "restarted: none; only rules changed: demo",
         "refused: `mcp__demo__forget_notes`",

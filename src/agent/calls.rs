@@ -26,7 +26,7 @@ use super::session::Sight;
 use super::{answer, notices, search};
 use crate::engine::Notice;
 use crate::engine::asking::Asker;
-use crate::engine::gate::{Outcome, Wish};
+use crate::engine::gate::{CallRequest, Outcome};
 use crate::engine::snapshot::ServerView;
 use crate::engine::turns::Turn;
 use crate::model::{CallId, Decision, Error, Result, ServerName, ToolId};
@@ -206,7 +206,7 @@ impl Handler {
         let server = tool.server.clone();
         let logs =
             (is_stateless(context) && context.meta.log_level().is_some()).then(|| self.endpoint().engine.notices());
-        let wish = Wish {
+        let wish = CallRequest {
             arguments,
             decision: self.asked(&tool).then_some(Decision::AllowOnce),
             tool,

@@ -14,7 +14,7 @@ use super::session::Sight;
 use super::{names, search};
 use crate::config::Launch;
 use crate::engine::snapshot::{ServerView, Snapshot};
-use crate::model::{Level, ServerName, Status, ToolId, Waiting};
+use crate::model::{Level, PendingReason, ServerName, Status, ToolId};
 use crate::policy::{Ruling, View};
 use crate::text::{clean_words, cleaned};
 
@@ -155,7 +155,7 @@ impl Catalog {
 
 /// Whether a server may have something to offer soon that it has not yet.
 pub fn is_coming(view: &ServerView, sight: &View) -> bool {
-    let starting = view.state.status == Status::Pending(Waiting::Starting);
+    let starting = view.state.status == Status::Pending(PendingReason::Starting);
     starting && view.switched_on && sight.shows_server(&view.definition.name) && !is_ourselves(view)
 }
 

@@ -52,14 +52,14 @@ impl Session {
 
     /// Whether its host is an editor of ours, which asks its user before calls that are more than a look.
     pub fn host_asks(&self) -> bool {
-        self.ticket.as_deref().is_some_and(|ticket| self.endpoint.engine.editors().gave(ticket))
+        self.ticket.as_deref().is_some_and(|ticket| self.endpoint.engine.editors().issued(ticket))
     }
 
     /// What an agent sees that calls itself this. What its user calls it comes first.
     pub fn sight(&self, own_name: Option<String>) -> Sight {
         let name = one_line(&self.label.clone().or(own_name).unwrap_or_default(), 80);
         let who = Requester { kind: RequesterKind::Agent, name };
-        let view = View::less(self.endpoint.engine.view(&who), &self.without);
+        let view = View::excluding(self.endpoint.engine.view(&who), &self.without);
         Sight { search: self.search || view.search, who, view }
     }
 

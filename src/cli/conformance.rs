@@ -18,7 +18,7 @@ use url::Url;
 use super::Status;
 use super::context::Context;
 use crate::engine::Engine;
-use crate::engine::edit::OnDisk;
+use crate::engine::edit::NoBuffers;
 use crate::engine::turns::Turn;
 use crate::model::Result;
 use crate::paths::Paths;
@@ -100,7 +100,7 @@ async fn play(script: &Script) -> anyhow::Result<()> {
         keyring.allow_file(true);
         keyring.set(&keyring_name(CLIENT_SECRET), &Secret::new(secret)).await?;
     }
-    let scene = Scene { engine: Engine::start_apart(paths, settings) };
+    let scene = Scene { engine: Engine::start_isolated(paths, settings) };
     let _person = Person::attend(&scene.engine);
     let played = tokio::time::timeout(PATIENCE, scene.play(script)).await;
     scene.engine.shutdown().await;
@@ -193,7 +193,7 @@ impl Scene {
     /// A command of the protocol, as every front says it.
     async fn run(&self, name: &str, params: Value) -> Result<Value> {
         let command = AnyCommand::parse(name, vec![params])?;
-        let answer = protocol::run::run(&self.engine, &OnDisk, command, None, Turn::default()).await?;
+        let answer = protocol::run::run(&self.engine, &NoBuffers, command, None, Turn::default()).await?;
         serde_json::from_str(answer.get()).map_err(|error| crate::model::Error::Io(error.to_string()))
     }
 }

@@ -1,7 +1,7 @@
-//! Questions that wait for the user. Any number may wait at once; each is answered once, by whoever comes first.
+//! Questions that are waiting for the user. Any number can be pending; the first answer to each wins.
 //!
-//! The list is behind a `std` lock that is private to this file and never held over an await: a question is put in,
-//! taken out or read in microseconds, and a channel in front of it would only add a queue.
+//! The list is behind a `std` lock that is private to this file and never held over an await. Each access takes
+//! microseconds, so a channel would only add a queue.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use super::arguments::Checker;
 use super::change::Change;
 use crate::model::{Annotations, Decision, Error, Requester, Result, ServerName, Timestamp};
 
-/// What kind of answer is wanted.
+/// What kind of answer is expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -34,7 +34,7 @@ pub struct Approval {
     pub server: ServerName,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// In full, as they will be sent.
+    /// Complete, as they will be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
     pub title: String,
@@ -42,11 +42,11 @@ pub struct Approval {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     pub requester: Requester,
-    /// What may be answered: decisions, or `accept`, `decline`, `cancel`.
+    /// The valid answers: decisions, or `accept`, `decline`, `cancel`.
     pub options: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
-    /// What the call would make of a file of the workspace.
+    /// How the call would change a file in the workspace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ pub struct Approval {
     pub expires_at: Timestamp,
 }
 
-/// What the user said.
+/// The user's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     Decision { decision: Decision, note: Option<String> },
@@ -68,48 +68,50 @@ pub enum Answer {
 
 /// Why a question got no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Silence {
-    /// Nobody answered in this time.
+pub enum NoAnswer {
+    /// No answer within this time.
     Expired(Duration),
-    /// Taken back, with the reason: the editor left, the policy changed, the tool changed.
+    /// Withdrawn, with the reason: the editor was closed, or the policy or the tool changed.
     Withdrawn(String),
-    /// So many wait already.
+    /// This many approvals are already pending.
     Full(usize),
-    /// There is nobody to ask.
-    Nobody,
+    /// There is no editor, and the caller cannot ask either.
+    NobodyToAsk,
 }
 
-/// The questions that wait now. Cheap to clone; all clones share the list.
+/// The pending questions. Cheap to clone; all clones share the list.
 #[derive(Clone)]
 pub struct Approvals {
-    waiting: Arc<Mutex<BTreeMap<u64, Waiting>>>,
+    pending: Arc<Mutex<BTreeMap<u64, PendingApproval>>>,
     published: Arc<watch::Sender<Arc<Vec<Approval>>>>,
 }
 
-struct Waiting {
+struct PendingApproval {
     approval: Approval,
-    answer: oneshot::Sender<Result<Answer, Silence>>,
+    answer: oneshot::Sender<Result<Answer, NoAnswer>>,
 }
 
 impl Default for Approvals {
     fn default() -> Self {
-        Self { waiting: Arc::default(), published: Arc::new(watch::Sender::new(Arc::default())) }
+        Self { pending: Arc::default(), published: Arc::new(watch::Sender::new(Arc::default())) }
     }
 }
 
-impl std::fmt::Display for Silence {
+impl std::fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Expired(limit) => write!(f, "approval timed out: nobody answered within {} s", limit.as_secs_f64()),
+            Self::Expired(limit) => write!(f, "the approval timed out after {} s", limit.as_secs_f64()),
             Self::Withdrawn(reason) => f.write_str(reason),
-            Self::Nobody => f.write_str("there is no editor to ask"),
-            Self::Full(most) => write!(f, "{most} approvals wait already (`limits.approvals` sets this limit)"),
+            Self::NobodyToAsk => f.write_str("there is no editor to ask"),
+            Self::Full(most) => {
+                write!(f, "too many approvals are pending: the limit is {most} (`limits.approvals`)")
+            }
         }
     }
 }
 
 impl Approvals {
-    /// All that wait now, oldest first; whole each time it changes.
+    /// All pending questions, oldest first. The whole list is sent whenever it changes.
     pub fn subscribe(&self) -> watch::Receiver<Arc<Vec<Approval>>> {
         self.published.subscribe()
     }
@@ -118,85 +120,85 @@ impl Approvals {
         self.published.borrow().clone()
     }
 
-    /// Puts the question and waits. Dropping the future takes the question back.
-    pub async fn ask(&self, mut approval: Approval, limit: Duration, most: usize) -> Result<Answer, Silence> {
+    /// Asks the question and waits for the answer. Dropping the future withdraws the question.
+    pub async fn ask(&self, mut approval: Approval, limit: Duration, most: usize) -> Result<Answer, NoAnswer> {
         approval.created_at = Timestamp::now();
         approval.expires_at = approval.created_at.plus(limit);
         let (answer, answered) = oneshot::channel();
         let key = {
-            let mut waiting = self.lock();
-            if waiting.len() >= most {
-                return Err(Silence::Full(most));
+            let mut pending = self.lock();
+            if pending.len() >= most {
+                return Err(NoAnswer::Full(most));
             }
-            let key = waiting.last_key_value().map_or(0, |(last, _)| last + 1);
-            waiting.insert(key, Waiting { approval, answer });
-            self.publish(&waiting);
+            let key = pending.last_key_value().map_or(0, |(last, _)| last + 1);
+            pending.insert(key, PendingApproval { approval, answer });
+            self.publish(&pending);
             key
         };
-        let _removal = Removal { approvals: self, key };
+        let _remove = RemoveOnDrop { approvals: self, key };
         match tokio::time::timeout(limit, answered).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(Silence::Withdrawn("the engine is leaving".to_owned())),
-            Err(_) => Err(Silence::Expired(limit)),
+            Ok(Err(_)) => Err(NoAnswer::Withdrawn("the engine is shutting down".to_owned())),
+            Err(_) => Err(NoAnswer::Expired(limit)),
         }
     }
 
-    /// Gives the answer of the user. The first one counts; a later one finds nothing.
+    /// Answers a question for the user. The first answer wins; for a later one the question is unknown.
     pub fn resolve(&self, id: &str, decision: &str, note: Option<String>, content: Option<Value>) -> Result<()> {
         let unknown = || Error::NotFound(format!("unknown approval `{id}`: already answered, expired or withdrawn"));
         let asked = self.lock().values().map(|entry| &entry.approval).find(|approval| approval.id == id).cloned();
-        // Looked at without the lock: checking a form takes a while.
-        let answer = read_answer(&asked.ok_or_else(unknown)?, decision, note, content)?;
-        let mut waiting = self.lock();
-        let key = waiting.iter().find(|(_, entry)| entry.approval.id == id).map(|(key, _)| *key);
-        let entry = key.and_then(|key| waiting.remove(&key)).ok_or_else(unknown)?;
+        // Parsed without the lock: validating a form takes a while.
+        let answer = parse_answer(&asked.ok_or_else(unknown)?, decision, note, content)?;
+        let mut pending = self.lock();
+        let key = pending.iter().find(|(_, entry)| entry.approval.id == id).map(|(key, _)| *key);
+        let entry = key.and_then(|key| pending.remove(&key)).ok_or_else(unknown)?;
         entry.answer.send(Ok(answer)).ok();
-        self.publish(&waiting);
+        self.publish(&pending);
         Ok(())
     }
 
-    /// Takes back every question that `concerns`, which counts as no.
+    /// Withdraws every question for which `concerns` is true. That counts as a denial.
     pub fn withdraw(&self, reason: &str, concerns: impl Fn(&Approval) -> bool) {
-        let mut waiting = self.lock();
+        let mut pending = self.lock();
         let gone: Vec<u64> =
-            waiting.iter().filter(|(_, entry)| concerns(&entry.approval)).map(|(key, _)| *key).collect();
+            pending.iter().filter(|(_, entry)| concerns(&entry.approval)).map(|(key, _)| *key).collect();
         for key in &gone {
-            if let Some(entry) = waiting.remove(key) {
-                entry.answer.send(Err(Silence::Withdrawn(reason.to_owned()))).ok();
+            if let Some(entry) = pending.remove(key) {
+                entry.answer.send(Err(NoAnswer::Withdrawn(reason.to_owned()))).ok();
             }
         }
         if !gone.is_empty() {
-            self.publish(&waiting);
+            self.publish(&pending);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Waiting>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, PendingApproval>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn publish(&self, waiting: &BTreeMap<u64, Waiting>) {
-        let list = waiting.values().map(|entry| entry.approval.clone()).collect();
+    fn publish(&self, pending: &BTreeMap<u64, PendingApproval>) {
+        let list = pending.values().map(|entry| entry.approval.clone()).collect();
         self.published.send_replace(Arc::new(list));
     }
 }
 
-/// Takes the question off the list when nobody waits for its answer any more.
-struct Removal<'a> {
+/// Removes the question from the list when its answer is no longer awaited.
+struct RemoveOnDrop<'a> {
     approvals: &'a Approvals,
     key: u64,
 }
 
-impl Drop for Removal<'_> {
+impl Drop for RemoveOnDrop<'_> {
     fn drop(&mut self) {
-        let mut waiting = self.approvals.lock();
-        if waiting.remove(&self.key).is_some() {
-            self.approvals.publish(&waiting);
+        let mut pending = self.approvals.lock();
+        if pending.remove(&self.key).is_some() {
+            self.approvals.publish(&pending);
         }
     }
 }
 
-/// What a server asked for in a form must have the form's shape: it may act on it without another look.
-fn fitting(approval: &Approval, content: Value) -> Result<Value> {
+/// The answer to a form must match its schema, because the server may use it without checking it again.
+fn validate_content(approval: &Approval, content: Value) -> Result<Value> {
     let Some(schema) =
         approval.schema.as_ref().and_then(Value::as_object).filter(|_| approval.kind == Kind::Elicitation)
     else {
@@ -209,16 +211,16 @@ fn fitting(approval: &Approval, content: Value) -> Result<Value> {
         Some(first) => {
             let place = first.path.trim_start_matches('/').replace('/', ".");
             let place = if place.is_empty() { "content".to_owned() } else { format!("content.{place}") };
-            Err(Error::InvalidParams(format!("`{place}` does not fit what was asked for: {}", first.message)))
+            Err(Error::InvalidParams(format!("`{place}` does not match the form: {}", first.message)))
         }
     }
 }
 
-fn read_answer(approval: &Approval, decision: &str, note: Option<String>, content: Option<Value>) -> Result<Answer> {
+fn parse_answer(approval: &Approval, decision: &str, note: Option<String>, content: Option<Value>) -> Result<Answer> {
     let unknown = || {
-        Error::InvalidParams(format!("`{decision}` is no answer here; possible are: {}", approval.options.join(", ")))
+        Error::InvalidParams(format!("`{decision}` is not an answer; expected one of: {}", approval.options.join(", ")))
     };
-    // Trust knows only yes, yes for now, and no; an editor may say each of these in the words it uses for tools.
+    // Trust has three answers: yes, yes for this session, and no. An editor may send any decision instead.
     let known = match approval.kind {
         Kind::Trust => Decision::parse(decision).is_some(),
         _ => approval.options.contains(&decision),
@@ -227,7 +229,7 @@ fn read_answer(approval: &Approval, decision: &str, note: Option<String>, conten
         return Err(unknown());
     }
     match decision {
-        "accept" => fitting(approval, content.unwrap_or_default()).map(Answer::Accept),
+        "accept" => validate_content(approval, content.unwrap_or_default()).map(Answer::Accept),
         "decline" => Ok(Answer::Decline),
         "cancel" => Ok(Answer::Cancel),
         other => {

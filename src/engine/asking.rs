@@ -1,6 +1,6 @@
-//! Whom to ask when there is no editor: whoever wished the call, where he can put a question to the user himself.
+//! Who is asked when there is no editor: the front that requested the call, if it can ask the user itself.
 //!
-//! The question is an elicitation of MCP, whether it is an approval of ours or a question of a server.
+//! The question is an MCP elicitation, whether it is our approval or a server's question.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,44 +9,45 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::Engine;
-use super::approvals::{Answer, Approval, Silence};
-use super::snapshot::{Offered, ServerView};
+use super::approvals::{Answer, Approval, NoAnswer};
+use super::snapshot::{OfferedTool, ServerView};
 use crate::model::{CallId, Decision};
 use crate::text::visible;
 
-/// What may be answered by way of an agent: nothing that outlives the session.
+/// The decisions that an agent can pass on. None of them outlives the session.
 const DECISIONS: [(Decision, &str); 3] =
     [(Decision::AllowOnce, "Allow once"), (Decision::AllowSession, "Allow for this session"), (Decision::Deny, "Deny")];
 
-/// Somebody who can put a question to the user.
+/// A front that can ask the user.
 pub trait Asker: Send + Sync + 'static {
-    /// MCP's `elicitation/create` params in, its result out; `None` when the question could not be put.
+    /// Takes the params of MCP's `elicitation/create` and returns its result. `None` if the question could not be
+    /// asked.
     fn elicit(&self, params: Value) -> BoxFuture<'static, Option<Value>>;
 
-    /// Tells one agent from another: the same for all calls of one.
+    /// Identifies the agent: the same for all its calls.
     fn session(&self) -> u64;
 }
 
-/// The askers of the calls that run now. Behind a `std` lock that is private to this file and held for a look-up.
+/// The askers of all running calls. The `std` lock is private to this file and held only for a lookup.
 #[derive(Clone, Default)]
-pub struct Askers(Arc<Mutex<Attended>>);
+pub struct Askers(Arc<Mutex<AskersByCall>>);
 
-type Attended = BTreeMap<CallId, Arc<dyn Asker>>;
+type AskersByCall = BTreeMap<CallId, Arc<dyn Asker>>;
 
-/// A call runs at a server; over when dropped.
-pub struct Attending {
+/// Registers the asker of a running call until it is dropped.
+pub struct AskerGuard {
     askers: Askers,
     call: CallId,
 }
 
 impl Askers {
-    pub fn attend(&self, call: &CallId, asker: &Arc<dyn Asker>) -> Attending {
+    pub fn register(&self, call: &CallId, asker: &Arc<dyn Asker>) -> AskerGuard {
         self.lock().insert(call.clone(), asker.clone());
-        Attending { askers: self.clone(), call: call.clone() }
+        AskerGuard { askers: self.clone(), call: call.clone() }
     }
 
-    /// Whoever wished the call that a question belongs to. Where it may belong to several, somebody is asked only if all
-    /// of them are of one agent: no agent hears what another's call brought up.
+    /// The asker of the call that a question belongs to. If it can belong to several calls, they must all be from one
+    /// agent: no agent sees a question that another agent's call caused.
     pub fn of(&self, calls: &[CallId]) -> Option<Arc<dyn Asker>> {
         let askers = self.lock();
         let found = calls.iter().map(|call| askers.get(call)).collect::<Option<Vec<_>>>()?;
@@ -54,21 +55,25 @@ impl Askers {
         others.iter().all(|other| other.session() == first.session()).then(|| (*first).clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Attended> {
+    fn lock(&self) -> MutexGuard<'_, AskersByCall> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Attending {
+impl Drop for AskerGuard {
     fn drop(&mut self) {
         self.askers.lock().remove(&self.call);
     }
 }
 
 impl Engine {
-    /// Puts a question to whoever can answer it: to the editors, and where there is none to the one who wished the
-    /// call. An editor that comes meanwhile sees it as well; the first answer counts.
-    pub(super) async fn put(&self, approval: Approval, asker: Option<&Arc<dyn Asker>>) -> Result<Answer, Silence> {
+    /// Asks the editors. If there are none, asks the front that requested the call. An editor that connects meanwhile
+    /// shows the question as well; the first answer wins.
+    pub(super) async fn ask_user(
+        &self,
+        approval: Approval,
+        asker: Option<&Arc<dyn Asker>>,
+    ) -> Result<Answer, NoAnswer> {
         let mut editors = self.0.editors.subscribe();
         let (limit, most) = {
             let settings = self.0.settings.borrow();
@@ -77,41 +82,41 @@ impl Engine {
         if *editors.borrow() > 0 {
             return tokio::select! {
                 answer = self.0.approvals.ask(approval, limit, most) => answer,
-                // The last editor has left: nobody will ever answer.
+                // The last editor was closed, so an answer can no longer come.
                 _ = editors.wait_for(|editors| *editors == 0) => {
-                    Err(Silence::Withdrawn("the editor has gone".to_owned()))
+                    Err(NoAnswer::Withdrawn("the editor was closed".to_owned()))
                 }
             };
         }
         let Some(asker) = asker else {
-            return Err(Silence::Nobody);
+            return Err(NoAnswer::NobodyToAsk);
         };
         let asked = asker.elicit(as_elicitation(&approval));
         tokio::select! {
             answer = self.0.approvals.ask(approval.clone(), limit, most) => answer,
             answer = asked => answer
-                .map(|answer| read(&answer, offered(&approval)))
-                .ok_or(Silence::Nobody),
+                .map(|answer| parse_answer(&answer, offered(&approval)))
+                .ok_or(NoAnswer::NobodyToAsk),
         }
     }
 
-    /// How a user lets this tool run, for one who could not be asked.
-    pub(super) fn how_to_allow(&self, view: &ServerView, offered: &Offered) -> String {
+    /// Tells a user who could not be asked how to allow this tool.
+    pub(super) fn how_to_allow(&self, view: &ServerView, offered: &OfferedTool) -> String {
         let file = match &view.definition.file {
             Some(file) => file.display().to_string(),
             None => "mcp.json".to_owned(),
         };
         let tool = visible(&offered.tool.name, 200);
         format!(
-            "it needs the user's approval, and there is no editor to ask. To allow it, open this workspace in an editor \
-             with mcp-sidecar and call again, or write \"tools\": {{ \"{tool}\": \"allow-session\" }} into the \
+            "it requires the user's approval, and there is no editor to ask. To allow it, open this workspace in an \
+             editor with mcp-sidecar and call again, or add \"tools\": {{ \"{tool}\": \"allow-session\" }} to the \
              definition of `{}` in {file}",
             view.definition.name
         )
     }
 }
 
-/// An approval as a form: everything that an editor would show is in its message.
+/// An approval as a form. Its message contains everything that an editor would show.
 fn as_elicitation(approval: &Approval) -> Value {
     let mut message = approval.title.clone();
     let arguments = approval.arguments.as_ref().and_then(|arguments| serde_json::to_string_pretty(arguments).ok());
@@ -128,16 +133,16 @@ fn as_elicitation(approval: &Approval) -> Value {
     json!({ "mode": "form", "message": message, "requestedSchema": schema })
 }
 
-/// What this question may be answered by way of an agent.
+/// The answers to this question that an agent can pass on.
 fn offered(approval: &Approval) -> impl Iterator<Item = (Decision, &'static str)> {
     DECISIONS.into_iter().filter(|(decision, _)| approval.options.contains(&decision.as_str()))
 }
 
-/// Anything but a clear yes is a no.
-fn read(answer: &Value, mut offered: impl Iterator<Item = (Decision, &'static str)>) -> Answer {
+/// Anything but a clear yes is a denial.
+fn parse_answer(answer: &Value, mut offered: impl Iterator<Item = (Decision, &'static str)>) -> Answer {
     let accepted = answer.get("action").and_then(Value::as_str) == Some("accept");
-    let said = answer.pointer("/content/decision").and_then(Value::as_str).filter(|_| accepted);
-    let known = offered.find(|(decision, _)| Some(decision.as_str()) == said);
+    let chosen = answer.pointer("/content/decision").and_then(Value::as_str).filter(|_| accepted);
+    let known = offered.find(|(decision, _)| Some(decision.as_str()) == chosen);
     Answer::Decision { decision: known.map_or(Decision::Deny, |(decision, _)| decision), note: None }
 }
 
@@ -145,9 +150,9 @@ fn read(answer: &Value, mut offered: impl Iterator<Item = (Decision, &'static st
 mod tests {
     use super::*;
 
-    struct Somebody(u64);
+    struct TestAsker(u64);
 
-    impl Asker for Somebody {
+    impl Asker for TestAsker {
         fn elicit(&self, _params: Value) -> BoxFuture<'static, Option<Value>> {
             Box::pin(std::future::ready(None))
         }
@@ -158,15 +163,16 @@ mod tests {
     }
 
     #[test]
-    fn a_question_goes_to_the_one_whose_call_it_belongs_to_and_to_nobody_where_that_is_open() {
+    fn a_question_goes_to_the_caller_or_to_no_one_if_the_caller_is_ambiguous() {
         let askers = Askers::default();
         let call = |name: &str| CallId(name.into());
-        let attend = |name: &str, session| askers.attend(&call(name), &(Arc::new(Somebody(session)) as Arc<dyn Asker>));
+        let asker = |session| -> Arc<dyn Asker> { Arc::new(TestAsker(session)) };
+        let register = |name: &str, session| askers.register(&call(name), &asker(session));
         let asked = |names: &[&str]| {
             let calls: Vec<CallId> = names.iter().map(|name| call(name)).collect();
             askers.of(&calls).map(|asker| asker.session())
         };
-        let (_a, _b, c) = (attend("a", 1), attend("b", 2), attend("c", 1));
+        let (_a, _b, c) = (register("a", 1), register("b", 2), register("c", 1));
         assert_eq!((asked(&["a"]), asked(&["b"])), (Some(1), Some(2)));
         assert_eq!(asked(&["a", "c"]), Some(1), "both are of one agent");
         assert_eq!(asked(&["a", "b"]), None);
@@ -177,8 +183,8 @@ mod tests {
     }
 
     #[test]
-    fn anything_but_a_clear_yes_is_a_no() {
-        let decided = |answer: Value| match read(&answer, DECISIONS.into_iter()) {
+    fn anything_but_a_clear_yes_is_a_denial() {
+        let decided = |answer: Value| match parse_answer(&answer, DECISIONS.into_iter()) {
             Answer::Decision { decision, .. } => decision,
             other => panic!("{other:?}"),
         };

@@ -1,5 +1,5 @@
-//! Signing in at a server and out again. The flow is the server module's; which address, and where tokens are kept, is
-//! said here.
+//! Signing in to a server and out again. The server module implements the flow; this decides the URL and where tokens
+//! are stored.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use crate::server::oauth::{self, Hints};
 use crate::text::Secret;
 
 impl Engine {
-    /// Runs the whole flow in the user's browser, then starts the server anew.
+    /// Runs the sign-in in the user's browser, then restarts the server.
     pub async fn sign_in(&self, server: ServerName, turn: Turn) -> Result<Arc<ServerView>> {
         let view = self.now().server(&server)?.clone();
-        // An address of a project is not even looked up before the user has trusted it.
+        // A project's URL is not even resolved before the user trusts it.
         view.usable().or_else(|error| match error {
             Error::NeedsAuth(_) => view.server.as_ref().ok_or(Error::NeedsTrust(server.clone())),
             error => Err(error),
         })?;
-        // The user may take minutes in the browser. A stop that comes meanwhile holds.
+        // The user may take minutes in the browser. If they stop the server meanwhile, it stays stopped.
         drop(turn);
         let (url, oauth, values) = self.address(&view)?;
         let hints = self.hints(&view, oauth.unwrap_or_default(), values).await?;
@@ -33,7 +33,7 @@ impl Engine {
         self.now().server(&server).cloned()
     }
 
-    /// Forgets the token, and the connection that was made with it.
+    /// Deletes the token and closes the connection that uses it.
     pub async fn sign_out(&self, server: ServerName, turn: Turn) -> Result<Arc<ServerView>> {
         let view = self.now().server(&server)?.clone();
         let (url, ..) = self.address(&view)?;
@@ -44,16 +44,18 @@ impl Engine {
         self.now().server(&server).cloned()
     }
 
-    /// Where a server is, and what its definition says about signing in there.
+    /// The URL of a server and the sign-in options in its definition.
     fn address(&self, view: &ServerView) -> Result<(Secret, Option<OAuth>, Values)> {
         let definition = &view.definition;
-        let local = || Error::InvalidParams(format!("`{}` is no server that one signs in at", definition.name));
+        let local = || {
+            Error::InvalidParams(format!("`{}` is not a remote server, so you cannot sign in to it", definition.name))
+        };
         let (Launch::Http(remote) | Launch::Sse(remote) | Launch::ClaudeAiProxy { remote, .. }) =
             &definition.spec.launch
         else {
             return Err(local());
         };
-        // Headers may refer to what only a start asks for; the address alone is needed here.
+        // Headers may need values that are only requested at a start. Here only the URL is needed.
         let mut bare = remote.clone();
         bare.headers.clear();
         let roots = self.0.context.host.roots();
@@ -64,7 +66,7 @@ impl Engine {
         Ok((endpoint.url, endpoint.oauth, values))
     }
 
-    /// What the definition knows about signing in. Its secret is looked up only now: a start does not need it.
+    /// The sign-in options of the definition. The client secret is resolved here because a start does not need it.
     async fn hints(&self, view: &ServerView, oauth: OAuth, mut values: Values) -> Result<Hints> {
         let Some(written) = oauth.client_secret.clone() else { return Ok(Hints::new(oauth, None)) };
         let host = &self.0.context.host;

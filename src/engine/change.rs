@@ -1,5 +1,5 @@
-//! What a call would make of a file of the workspace, as far as its arguments tell. Only for looking: the arguments are
-//! always shown beside it, and they are what is allowed.
+//! How a call would change a file in the workspace, as far as its arguments show. This is only a preview: the user
+//! always sees the arguments as well, and approves those.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use crate::paths::read_file;
 use crate::text::visible;
 
-/// A file larger than this, or one that would become so, is not compared.
-const LARGEST: usize = 256 << 10;
+/// No diff if the file is larger than this, before or after the call.
+const MAX_FILE_SIZE: usize = 256 << 10;
 
-/// How the tools of many servers name a file, its new text, and a piece of it before and after.
+/// Common argument names for a file, its new text, and a text to replace.
 const PATHS: &[&str] = &["path", "file_path", "filePath", "filepath", "file", "filename", "relative_path", "uri"];
 const TEXTS: &[&str] = &["content", "contents", "text", "file_text", "new_content", "newContent"];
 const BEFORE: &[&str] = &["oldText", "old_text", "old_string", "oldString", "old_str", "search"];
@@ -23,24 +23,24 @@ const AFTER: &[&str] = &["newText", "new_text", "new_string", "newString", "new_
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
-    /// Where it really is.
+    /// The canonical path.
     pub file: String,
-    /// As seen from its workspace folder.
+    /// Relative to the workspace folder.
     pub path: String,
-    /// There is no such file yet.
+    /// The file does not exist yet.
     pub is_new: bool,
     /// Its whole text after the call.
     pub after: String,
-    /// The difference, as `diff -U2` tells it.
+    /// The difference in the format of `diff -U2`.
     pub diff: String,
 }
 
-/// Reads the file, so not on a thread that answers requests.
+/// Reads the file, so call it on a blocking thread.
 pub fn of(arguments: &Map<String, Value>, folders: &[Arc<Path>]) -> Option<Change> {
-    let (file, path) = place(word(arguments, PATHS)?, folders)?;
-    let present = read_file(&file, LARGEST).ok()?;
+    let (file, path) = locate(string_field(arguments, PATHS)?, folders)?;
+    let present = read_file(&file, MAX_FILE_SIZE).ok()?;
     let before = String::from_utf8(present.clone().unwrap_or_default()).ok().filter(|text| !text.contains('\0'))?;
-    let after = after(&before, arguments).filter(|after| *after != before && after.len() <= LARGEST)?;
+    let after = after(&before, arguments).filter(|after| *after != before && after.len() <= MAX_FILE_SIZE)?;
     let difference = similar::TextDiff::from_lines(&before, &after).unified_diff().context_radius(2).to_string();
     Some(Change {
         file: file.display().to_string(),
@@ -51,9 +51,9 @@ pub fn of(arguments: &Map<String, Value>, folders: &[Arc<Path>]) -> Option<Chang
     })
 }
 
-/// Where a file really is, so that `..` and links do not make one of elsewhere look like one of here; and how the
-/// workspace calls it.
-fn place(named: &str, folders: &[Arc<Path>]) -> Option<(PathBuf, String)> {
+/// The canonical path of a file, so that `..` and links cannot make an outside file look like one in the workspace; and
+/// its path relative to the workspace folder.
+fn locate(named: &str, folders: &[Arc<Path>]) -> Option<(PathBuf, String)> {
     let named = match url::Url::parse(named) {
         Ok(uri) if uri.scheme() == "file" => uri.to_file_path().ok()?,
         _ => PathBuf::from(named),
@@ -66,29 +66,29 @@ fn place(named: &str, folders: &[Arc<Path>]) -> Option<(PathBuf, String)> {
     })
 }
 
-/// The same for a file that need not be there yet.
+/// The canonical path of a file that may not exist yet.
 fn real(path: &Path) -> Option<PathBuf> {
     let made = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
     path.canonicalize().ok().or_else(made)
 }
 
-/// What the file would hold; nothing where the arguments do not tell.
+/// The new content of the file; `None` if the arguments do not show it.
 fn after(before: &str, arguments: &Map<String, Value>) -> Option<String> {
     let edits: Vec<&Map<String, Value>> = match arguments.get("edits") {
         Some(Value::Array(edits)) => edits.iter().filter_map(Value::as_object).collect(),
         _ => vec![arguments],
     };
-    if edits.first().is_none_or(|edit| word(edit, BEFORE).is_none()) {
-        return word(arguments, TEXTS).map(str::to_owned);
+    if edits.first().is_none_or(|edit| string_field(edit, BEFORE).is_none()) {
+        return string_field(arguments, TEXTS).map(str::to_owned);
     }
     edits.into_iter().try_fold(before.to_owned(), |text, edit| {
-        let (old, new) = (word(edit, BEFORE).filter(|old| !old.is_empty())?, word(edit, AFTER)?);
+        let (old, new) = (string_field(edit, BEFORE).filter(|old| !old.is_empty())?, string_field(edit, AFTER)?);
         text.contains(old).then(|| text.replacen(old, new, 1))
     })
 }
 
-/// The first of these that holds text.
-fn word<'a>(arguments: &'a Map<String, Value>, names: &[&str]) -> Option<&'a str> {
+/// The first of these fields that is a string.
+fn string_field<'a>(arguments: &'a Map<String, Value>, names: &[&str]) -> Option<&'a str> {
     names.iter().find_map(|name| arguments.get(*name)?.as_str())
 }
 
@@ -98,8 +98,8 @@ mod tests {
 
     use super::*;
 
-    /// A workspace with one file; what a call with these arguments would change in it.
-    fn told(arguments: Value) -> Option<Change> {
+    /// How a call with these arguments would change a workspace with one file.
+    fn change_for(arguments: Value) -> Option<Change> {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("work");
         std::fs::create_dir(&folder).unwrap();
@@ -111,8 +111,8 @@ mod tests {
     }
 
     #[test]
-    fn a_new_text_and_replaced_pieces_are_told_as_a_difference() {
-        let whole = told(json!({ "path": "notes.md", "content": "milk\nbutter\n" })).unwrap();
+    fn new_content_and_replacements_are_shown_as_a_diff() {
+        let whole = change_for(json!({ "path": "notes.md", "content": "milk\nbutter\n" })).unwrap();
         assert_eq!((whole.path.as_str(), whole.is_new), ("notes.md", false));
         insta::assert_snapshot!(whole.diff, @r"
         @@ -1,2 +1,2 @@
@@ -122,13 +122,16 @@ mod tests {
         ");
         let pieces =
             json!([{ "oldText": "bread", "newText": "$& and butter" }, { "oldText": "milk", "newText": "tea" }]);
-        assert_eq!(told(json!({ "file_path": "notes.md", "edits": pieces })).unwrap().after, "tea\n$& and butter\n");
-        let new = told(json!({ "path": "new.md", "content": "x" })).unwrap();
+        assert_eq!(
+            change_for(json!({ "file_path": "notes.md", "edits": pieces })).unwrap().after,
+            "tea\n$& and butter\n"
+        );
+        let new = change_for(json!({ "path": "new.md", "content": "x" })).unwrap();
         assert_eq!((new.is_new, new.diff.as_str()), (true, "@@ -0,0 +1 @@\n+x\n\\ No newline at end of file"));
     }
 
     #[test]
-    fn nothing_is_claimed_about_files_outside_or_changes_that_cannot_be_told() {
+    fn files_outside_and_unknown_changes_have_no_diff() {
         for arguments in [
             json!({ "path": "../elsewhere.md", "content": "x" }),
             json!({ "path": "link.md", "content": "y" }),
@@ -137,11 +140,11 @@ mod tests {
             json!({ "path": "notes.md", "edits": [{ "oldText": "not there", "newText": "x" }] }),
             json!({ "path": "notes.md", "edits": [{ "oldText": "", "newText": "x" }] }),
             json!({ "path": "notes.md", "content": "milk\nbread\n" }),
-            json!({ "path": "notes.md", "content": "x".repeat(LARGEST + 1) }),
+            json!({ "path": "notes.md", "content": "x".repeat(MAX_FILE_SIZE + 1) }),
             json!({ "path": 5, "content": "x" }),
             json!({}),
         ] {
-            assert_eq!(told(arguments.clone()), None, "{arguments}");
+            assert_eq!(change_for(arguments.clone()), None, "{arguments}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What is missing on this machine for the servers of this workspace, and what to do about it.
+//! Checks what the servers of this workspace need on this machine, and says how to fix it.
 //!
-//! A check fails only when something is affected: a program that no server needs may be missing. Nothing is started
-//! and no value is looked at; of a variable, only whether it is set.
+//! A check fails only if something is affected: a program that no server uses may be missing. Starts nothing and reads
+//! no values; for a variable, only whether it is set.
 
 mod machine;
 mod plugins;
@@ -21,12 +21,12 @@ use crate::server::process;
 use crate::settings::Settings;
 use crate::text::one_line;
 
-/// A locked keyring waits for a password; the doctor does not.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// Programs that most servers are started with.
-const USUAL: [&str; 3] = ["npx", "uvx", "docker"];
+/// A locked keyring waits for a password. The doctor does not.
+const KEYRING_TIMEOUT: Duration = Duration::from_secs(3);
+/// Programs that start most servers.
+const COMMON_PROGRAMS: [&str; 3] = ["npx", "uvx", "docker"];
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     pub name: String,
@@ -45,7 +45,7 @@ impl Check {
         Self { name: name.into(), ok: false, message: message.into(), fix: Some(fix.into()) }
     }
 
-    /// From a complaint that says after a semicolon what to do.
+    /// From an error message that says after a semicolon how to fix it.
     fn complaint(name: impl Into<String>, complaint: &str, otherwise: &str) -> Self {
         let (message, fix) = complaint.split_once("; ").unwrap_or((complaint, otherwise));
         Self::bad(name, message, fix)
@@ -53,18 +53,18 @@ impl Check {
 }
 
 impl Engine {
-    /// Looks at everything that servers and fronts depend on.
+    /// Checks everything that servers and fronts depend on.
     pub async fn doctor(&self) -> Vec<Check> {
         let inner = &self.0;
         let loaded = self.loaded().borrow().clone();
         let paths = inner.paths.clone();
         let folder = inner.folders.borrow().first().cloned();
         let needed = needs_keyring(&loaded);
-        let keyring = keyring(tokio::time::timeout(PATIENCE, inner.vault.keyring().place()).await.ok(), needed);
+        let keyring = keyring(tokio::time::timeout(KEYRING_TIMEOUT, inner.vault.keyring().place()).await.ok(), needed);
         inner.store.flush().await;
         let health = inner.store.health().borrow().clone();
-        // Looking at files may take its time on a slow disk.
-        let looked = tokio::task::spawn_blocking(move || {
+        // Reading files may be slow.
+        let checks = tokio::task::spawn_blocking(move || {
             let environment = expand::snapshot();
             let mut checks = programs(&loaded, &environment, folder.as_deref());
             checks.extend(files(&loaded, folder.as_deref()));
@@ -75,35 +75,35 @@ impl Engine {
             checks.push(machine::sockets(&paths));
             checks.push(machine::database(&paths, &health));
             checks.push(machine::logs(&paths));
-            checks.extend(plugins::look(environment.get("HOME").map(Path::new)));
+            checks.extend(plugins::check(environment.get("HOME").map(Path::new)));
             checks
         });
-        looked.await.unwrap_or_else(|error| vec![Check::bad("doctor", error.to_string(), "see the log")])
+        checks.await.unwrap_or_else(|error| vec![Check::bad("doctor", error.to_string(), "see the log of mcp-sidecar")])
     }
 }
 
-/// The usual programs, then the one of each server that starts one.
+/// The common programs, then the program of each server.
 fn programs(loaded: &Loaded, environment: &BTreeMap<String, String>, folder: Option<&Path>) -> Vec<Check> {
     let path = environment.get("PATH").map(String::as_str);
     let here = folder.unwrap_or(Path::new("/"));
     let started =
         || enabled(loaded).flat_map(|definition| launches(definition).map(move |launch| (definition, launch)));
     let mut checks = Vec::new();
-    for program in USUAL {
+    for program in COMMON_PROGRAMS {
         let needed = started().any(|(_, launch)| matches!(launch, Launch::Stdio(stdio) if stdio.command == program));
         checks.push(match process::find(program, path, here) {
             Ok(found) => Check::good(program, found.display().to_string()),
             Err(complaint) if needed => Check::complaint(program, &complaint, "install it"),
-            Err(_) => Check::good(program, "not on the PATH; no server here needs it"),
+            Err(_) => Check::good(program, "not found on the PATH, but no server needs it"),
         });
     }
     for (definition, launch) in started() {
         let Launch::Stdio(stdio) = launch else { continue };
-        // What refers to variables is looked up when it starts, and by then it is trusted.
+        // A command with variables is resolved at the start, when the server is trusted.
         if stdio.command.contains("${") {
             continue;
         }
-        let name = format!("program of {}", definition.name);
+        let name = format!("program of `{}`", definition.name);
         let here = definition.folder.as_deref().unwrap_or(here);
         checks.push(match process::find(&stdio.command, path, here) {
             Ok(found) => Check::good(name, found.display().to_string()),
@@ -125,9 +125,11 @@ fn files(loaded: &Loaded, folder: Option<&Path>) -> Vec<Check> {
         checks.push(match (count(Severity::Error), count(Severity::Warning)) {
             (0, 0) => Check::good(name, about),
             (0, warnings) => Check::good(name, format!("{about}, {}", several(warnings, "warning"))),
-            (errors, _) => {
-                Check::bad(name, format!("{about}, {}", several(errors, "error")), "`mcp-sidecar check` shows them")
-            }
+            (errors, _) => Check::bad(
+                name,
+                format!("{about}, {}", several(errors, "error")),
+                "run `mcp-sidecar check` to see them",
+            ),
         });
     }
     if checks.is_empty() {
@@ -140,15 +142,17 @@ fn settings(paths: &Paths) -> Check {
     let file = Settings::from_file(paths);
     let path = paths.settings_file().display().to_string();
     match (file.exists, file.problems.len()) {
-        (false, _) => Check::good("settings", "the defaults; there is no config.toml"),
+        (false, _) => Check::good("settings", "defaults (there is no config.toml)"),
         (true, 0) => Check::good("settings", path),
-        (true, count) => {
-            Check::bad("settings", format!("{path}: {}", several(count, "error")), "`mcp-sidecar check` shows them")
-        }
+        (true, count) => Check::bad(
+            "settings",
+            format!("{path}: {}", several(count, "error")),
+            "run `mcp-sidecar check` to see them",
+        ),
     }
 }
 
-/// For each server that refers to variables: whether all of them are set.
+/// For each server that uses variables: whether all of them are set.
 fn variables(loaded: &Loaded, environment: &BTreeMap<String, String>) -> Vec<Check> {
     let mut checks = Vec::new();
     for definition in enabled(loaded) {
@@ -158,13 +162,13 @@ fn variables(loaded: &Loaded, environment: &BTreeMap<String, String>) -> Vec<Che
             _ => None,
         });
         let (set, unset): (Vec<&str>, Vec<&str>) = names.partition(|name| environment.contains_key(*name));
-        let name = format!("variables of {}", definition.name);
+        let name = format!("variables of `{}`", definition.name);
         match (set.as_slice(), unset.as_slice()) {
             ([], []) => {}
             (set, []) => checks.push(Check::good(name, format!("set: {}", set.join(", ")))),
             (_, unset) => {
                 let first = unset.first().copied().unwrap_or("NAME");
-                let fix = format!("set it where the editor is started from, or write ${{{first}:-default}}");
+                let fix = format!("set it in the environment of the editor, or write ${{{first}:-default}}");
                 let unset = unset.join(", ");
                 checks.push(Check::bad(name, format!("not set: {unset}"), fix));
             }
@@ -183,14 +187,14 @@ fn needs_keyring(loaded: &Loaded) -> bool {
 
 fn keyring(answer: Option<crate::model::Result<String>>, needed: bool) -> Check {
     match answer {
-        Some(Ok(place)) => Check::good("keyring", format!("values are kept in {place}")),
+        Some(Ok(place)) => Check::good("keyring", format!("values are stored in {place}")),
         Some(Err(error)) if needed => Check::complaint("keyring", &error.to_string(), "unlock it"),
         Some(Err(error)) => {
             let complaint = error.to_string();
             let why = complaint.split("; ").next().unwrap_or_default();
-            Check::good("keyring", format!("{why}; no server here needs one"))
+            Check::good("keyring", format!("{why}, but no server needs it"))
         }
-        None => Check::bad("keyring", "it does not answer", "is it waiting to be unlocked?"),
+        None => Check::bad("keyring", "it does not respond", "check whether it is waiting to be unlocked"),
     }
 }
 
@@ -202,7 +206,7 @@ fn launches(definition: &Definition) -> impl Iterator<Item = &Launch> {
     std::iter::once(&definition.spec.launch).chain(&definition.spec.fallback)
 }
 
-fn several(count: usize, word: &str) -> String {
+pub(super) fn several(count: usize, word: &str) -> String {
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -219,7 +223,7 @@ mod tests {
         config::load(&[(source, Content::Text(text.into()))], &Default::default(), &limits)
     }
 
-    fn told(checks: &[Check]) -> String {
+    fn lines(checks: &[Check]) -> String {
         let line = |check: &Check| {
             let fix = check.fix.as_ref().map(|fix| format!(" -> {fix}")).unwrap_or_default();
             format!("{} {}: {}{fix}\n", if check.ok { "ok" } else { "no" }, check.name, check.message)
@@ -228,39 +232,39 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_missed_only_by_a_server_that_needs_it() {
+    fn a_missing_program_fails_only_if_a_server_needs_it() {
         let nowhere = BTreeMap::from([("PATH".to_owned(), "/nowhere".to_owned())]);
         let text = r#"{ "servers": { "a": { "command": "npx" }, "b": { "command": "mine" },
             "c": { "command": "${X}" }, "off": { "command": "gone", "enabled": false } } }"#;
-        insta::assert_snapshot!(told(&programs(&loaded(text), &nowhere, Some(Path::new("/")))), @"
+        insta::assert_snapshot!(lines(&programs(&loaded(text), &nowhere, Some(Path::new("/")))), @"
         no npx: `npx` was not found on the PATH -> install Node.js, or give the full path
-        ok uvx: not on the PATH; no server here needs it
-        ok docker: not on the PATH; no server here needs it
-        no program of a: `npx` was not found on the PATH -> install Node.js, or give the full path
-        no program of b: `mine` was not found on the PATH -> install it, or give the full path
+        ok uvx: not found on the PATH, but no server needs it
+        ok docker: not found on the PATH, but no server needs it
+        no program of `a`: `npx` was not found on the PATH -> install Node.js, or give the full path
+        no program of `b`: `mine` was not found on the PATH -> install it, or give the full path
         ");
     }
 
     #[test]
-    fn a_variable_is_told_by_its_name_and_never_by_its_value() {
+    fn variables_are_reported_by_name_and_never_by_value() {
         let environment = BTreeMap::from([("SET".to_owned(), "the-value".to_owned())]);
         let text = r#"{ "servers": { "a": { "command": "x", "env": { "A": "${SET}", "B": "${UNSET}", "C": "${D:-d}" } },
             "b": { "command": "x", "args": ["${env:SET}"] }, "c": { "command": "x" } } }"#;
-        insta::assert_snapshot!(told(&variables(&loaded(text), &environment)), @"
-        no variables of a: not set: UNSET -> set it where the editor is started from, or write ${UNSET:-default}
-        ok variables of b: set: SET
+        insta::assert_snapshot!(lines(&variables(&loaded(text), &environment)), @"
+        no variables of `a`: not set: UNSET -> set it in the environment of the editor, or write ${UNSET:-default}
+        ok variables of `b`: set: SET
         ");
     }
 
     #[test]
-    fn a_broken_file_fails_and_a_warning_is_mentioned() {
-        insta::assert_snapshot!(told(&files(&loaded("{ \"servers\": {"), Some(Path::new("/w")))), @"no user config: mcp.json: 0 servers, 1 error -> `mcp-sidecar check` shows them");
+    fn a_file_with_errors_fails_and_warnings_are_mentioned() {
+        insta::assert_snapshot!(lines(&files(&loaded("{ \"servers\": {"), Some(Path::new("/w")))), @"no user config: mcp.json: 0 servers, 1 error -> run `mcp-sidecar check` to see them");
         let text = r#"{ "servers": { "a": { "command": "sh", "colour": "red" } } }"#;
-        insta::assert_snapshot!(told(&files(&loaded(text), Some(Path::new("/w")))), @"ok user config: mcp.json: 1 server, 1 warning");
+        insta::assert_snapshot!(lines(&files(&loaded(text), Some(Path::new("/w")))), @"ok user config: mcp.json: 1 server, 1 warning");
     }
 
     #[test]
-    fn a_keyring_is_missed_only_where_something_is_kept_in_it() {
+    fn a_missing_keyring_fails_only_if_a_server_needs_it() {
         let none = || Some(Err(crate::model::Error::Io("no keyring is running; set `secrets`".to_owned())));
         assert!(keyring(none(), false).ok);
         let needed = keyring(none(), true);

@@ -1,6 +1,6 @@
-//! The editors that are attached to the engine: what each can do, and who may be asked for it.
+//! The editors that are attached to the engine, and what each can do.
 //!
-//! The list is behind a `std` lock, private to this file and never held over an await.
+//! The list is behind a `std` lock that is private to this file and never held over an await.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,31 +13,31 @@ use crate::model::{Result, ServerName};
 use crate::policy::hex;
 use crate::server::host::Tunnel;
 
-/// What an editor says about itself in `capabilities.experimental.mcpSidecar`; a plain LSP client says nothing.
+/// What an editor declares in `capabilities.experimental.mcpSidecar`. A plain LSP client declares nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Abilities {
-    /// It knows the `mcp/…` notifications.
+    /// Supports the `mcp/…` notifications.
     pub plugin: bool,
-    /// It shows approvals by itself; any other editor is asked by a message with buttons.
+    /// Shows approvals itself. Any other editor shows a message with buttons.
     pub approvals: bool,
     pub elicitation: bool,
     pub sampling: bool,
-    /// Names of the MCP servers that live inside it.
+    /// The MCP servers that run inside it.
     pub sdk_servers: Vec<String>,
 }
 
-/// What the engine may ask of an editor.
+/// What the engine can ask an editor to do.
 pub trait Editor: Send + Sync + 'static {
     fn abilities(&self) -> &Abilities;
-    /// MCP's `sampling/createMessage` params in, its result out.
+    /// Takes the params of MCP's `sampling/createMessage` and returns its result.
     fn sample(&self, server: ServerName, params: Value) -> BoxFuture<'static, Result<Value>>;
     /// Opens a page in the user's browser.
     fn open_url(&self, url: String) -> BoxFuture<'static, bool>;
-    /// Hands a message to a server that lives inside the editor; false when it could not be delivered.
+    /// Sends a message to a server inside the editor. False if it could not be delivered.
     fn to_sdk(&self, server: String, message: Value) -> BoxFuture<'static, bool>;
 }
 
-/// How many messages of an editor-hosted server may wait on their way, in each direction.
+/// How many messages of an editor-hosted server can be queued in each direction.
 const TUNNEL: usize = 256;
 
 /// All attached editors. Cheap to clone; all clones share the list.
@@ -45,17 +45,17 @@ const TUNNEL: usize = 256;
 pub struct Editors {
     attached: Arc<Mutex<BTreeMap<u64, Attached>>>,
     changed: Arc<watch::Sender<usize>>,
-    /// What an editor may hand to an agent that it runs itself; nobody else can know it.
+    /// A secret that an editor can pass to an agent that it runs itself.
     ticket: Arc<str>,
 }
 
 struct Attached {
     editor: Arc<dyn Editor>,
-    /// Ways into the live tunnels of this editor, by the server's name inside it.
+    /// Senders into the open tunnels of this editor, by server name.
     tunnels: BTreeMap<String, mpsc::Sender<Value>>,
 }
 
-/// An editor's place in the list; leaving it is dropping this.
+/// An attached editor. Dropping this detaches it.
 pub struct Attachment {
     editors: Editors,
     id: u64,
@@ -64,7 +64,7 @@ pub struct Attachment {
 impl Default for Editors {
     fn default() -> Self {
         let mut bits = [0u8; 32];
-        // Without the system's randomness there is none that holds.
+        // Without a random source, no ticket is valid.
         let ticket = getrandom::fill(&mut bits).map(|()| hex(&bits));
         Self {
             attached: Arc::default(),
@@ -83,17 +83,17 @@ impl Editors {
         Attachment { editors: self.clone(), id }
     }
 
-    /// An agent that shows it was started by an attached editor, which asks its user before calls by itself.
+    /// Proves that an agent was started by an attached editor, which asks its user before calls itself.
     pub fn ticket(&self) -> &str {
         &self.ticket
     }
 
-    /// Whether an editor gave this out, and one is still there to ask.
-    pub fn gave(&self, ticket: &str) -> bool {
+    /// Whether this is the ticket of an editor, and one is still attached.
+    pub fn issued(&self, ticket: &str) -> bool {
         !ticket.is_empty() && *ticket == *self.ticket && !self.lock().is_empty()
     }
 
-    /// The number of editors, whenever one comes or goes.
+    /// The number of editors, sent whenever it changes.
     pub fn subscribe(&self) -> watch::Receiver<usize> {
         self.changed.subscribe()
     }
@@ -113,7 +113,7 @@ impl Editors {
         hosting.tunnels.insert(name.to_owned(), incoming);
         let (editor, name) = (hosting.editor.clone(), name.to_owned());
         tokio::spawn(async move {
-            // One after another: MCP messages keep their order. Ends when the connection lets go of its side.
+            // One after another, because MCP messages keep their order. Ends when the connection is dropped.
             while let Some(message) = outgoing.recv().await {
                 if !editor.to_sdk(name.clone(), message).await {
                     break;
@@ -129,14 +129,14 @@ impl Editors {
 }
 
 impl Attachment {
-    /// A message from a server inside this editor; false when nobody listens to it, or far too slowly.
+    /// Passes on a message from a server inside this editor. False if the receiver is gone or too slow.
     pub fn from_sdk(&self, server: &str, message: Value) -> bool {
         let attached = self.editors.lock();
         let way = attached.get(&self.id).and_then(|attached| attached.tunnels.get(server));
         way.is_some_and(|way| way.try_send(message).is_ok())
     }
 
-    /// The editor ended one of its servers.
+    /// Closes the tunnel of a server that the editor has stopped.
     pub fn close_sdk(&self, server: &str) {
         if let Some(attached) = self.editors.lock().get_mut(&self.id) {
             attached.tunnels.remove(server);

@@ -1,4 +1,4 @@
-//! Servers from and for other programs: the config's own work, with what follows for the engine.
+//! Imports servers from other programs and exports servers to them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,18 +9,19 @@ use crate::config::interop::{self, Dialect, Exported, Homes, ImportWish, Importe
 use crate::model::{Error, Result, ServerName};
 
 impl Engine {
-    /// Imports servers; answered when what was written is in force.
-    pub async fn import(&self, wish: ImportWish) -> Result<Imported> {
-        let dry_run = wish.dry_run;
-        let imported =
-            self.beside(move |loaded| interop::import_from(&wish, &loaded, Homes::discover().as_ref())).await?;
+    /// Imports servers. Returns when they have been applied.
+    pub async fn import(&self, command: ImportWish) -> Result<Imported> {
+        let dry_run = command.dry_run;
+        let imported = self
+            .run_blocking(move |loaded| interop::import_from(&command, &loaded, Homes::discover().as_ref()))
+            .await?;
         if !dry_run && !imported.imported.is_empty() {
             self.reload().await?;
         }
         Ok(imported)
     }
 
-    /// Writes servers for another program: `None` = all of them.
+    /// Exports servers to another program. `None` means all of them.
     pub async fn export(
         &self,
         to: Dialect,
@@ -30,16 +31,16 @@ impl Engine {
         let export = move |loaded: Arc<Loaded>| {
             interop::export_to(to, servers.as_deref(), path.as_deref(), &loaded, Homes::discover().as_ref())
         };
-        self.beside(export).await
+        self.run_blocking(export).await
     }
 
-    /// Files are read and written on a thread that may wait for them.
-    async fn beside<T: Send + 'static>(
+    /// Runs work that reads and writes files on a blocking thread.
+    async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(Arc<Loaded>) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let loaded = self.loaded().borrow().clone();
         let work = tokio::task::spawn_blocking(move || work(loaded));
-        work.await.map_err(|_| Error::Io("the exchange broke off".to_owned()))?
+        work.await.map_err(|_| Error::Io("internal error; see the log of mcp-sidecar".to_owned()))?
     }
 }

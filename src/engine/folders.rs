@@ -1,5 +1,5 @@
-//! Which workspace folders count: those of all attached editors together; while there is no editor, those of the
-//! agents. When the last front has gone, everything stays as it is until the engine leaves, too.
+//! Which workspace folders are in effect: those of all attached editors, or without an editor those of the agents. When
+//! the last front disconnects, the folders stay until the engine exits.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,19 +8,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::Engine;
 use crate::policy::trust::real;
 
-/// Whose folders they are.
+/// The kind of front that opened the folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claimant {
     Editor,
     Agent,
 }
 
-/// What each front says about its folders. Behind a `std` lock that is private to this file and never held over an
-/// await.
+/// The folders of each front. The `std` lock is private to this file and never held over an await.
 #[derive(Default)]
 pub struct Claims(Mutex<BTreeMap<u64, (Claimant, Vec<PathBuf>)>>);
 
-/// One front's claim; dropping it takes the folders back.
+/// The folders of one front. Dropping it removes them.
 pub struct Claim {
     engine: Engine,
     id: u64,
@@ -28,7 +27,7 @@ pub struct Claim {
 }
 
 impl Claims {
-    /// The folders of all claims together, each once however it is spelled; `None` without a claim.
+    /// The folders of all claims without duplicates, compared by canonical path. `None` if there are no claims.
     fn union(&self) -> Option<Vec<PathBuf>> {
         let claims = self.lock();
         if claims.is_empty() {
@@ -57,7 +56,7 @@ impl Claims {
 }
 
 impl Engine {
-    /// A front's place among those whose folders count.
+    /// Registers a front, with no folders yet.
     pub fn claim(&self, claimant: Claimant) -> Claim {
         let mut claims = self.0.claims.lock();
         let id = claims.last_key_value().map_or(0, |(last, _)| last + 1);
@@ -65,7 +64,7 @@ impl Engine {
         Claim { engine: self.clone(), id, claimant }
     }
 
-    /// Makes the folders those that are claimed. Claims may change meanwhile; whoever comes last sees the last ones.
+    /// Applies the claimed folders. If the claims change meanwhile, applies them again.
     async fn settle_folders(&self) {
         while let Some(wanted) = self.0.claims.union() {
             self.set_folders(wanted.clone()).await;
@@ -77,7 +76,7 @@ impl Engine {
 }
 
 impl Claim {
-    /// These are the front's folders now; answered when the engine knows their servers.
+    /// Sets the front's folders. Returns when the engine knows their servers.
     pub async fn set(&self, folders: Vec<PathBuf>) {
         self.engine.0.claims.lock().insert(self.id, (self.claimant, folders));
         self.engine.settle_folders().await;
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn editors_add_up_and_agents_count_only_without_them() {
+    fn editors_are_merged_and_agents_count_only_without_them() {
         use Claimant::{Agent, Editor};
         assert_eq!(union(&[]), None);
         assert_eq!(union(&[(Agent, &["/a"]), (Agent, &["/a"])]).unwrap(), ["/a"]);

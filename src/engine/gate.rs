@@ -1,5 +1,5 @@
-//! The one door to every tool. Whoever asks, a call takes the same straight path:
-//! find → check the arguments → rule → ask → call → record.
+//! The gate to every tool. Every call takes the same path, whoever requests it: find → validate the arguments → rule →
+//! ask → call → record.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,91 +9,93 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Engine;
-use super::approvals::{Answer, Approval, Silence};
+use super::approvals::{Answer, Approval, NoAnswer};
 use super::asking::Asker;
 use super::change::{self, Change};
 use super::consent::OnceClaim;
 use super::record::Recording;
-use super::snapshot::{Offered, ServerView, Snapshot};
+use super::snapshot::{OfferedTool, ServerView, Snapshot};
 use super::turns::Turn;
-use crate::model::{CallId, CallResult, Decision, Error, Level, Requester, Result, Status, ToolCall, ToolId, Waiting};
+use crate::model::{
+    CallId, CallResult, Decision, Error, Level, PendingReason, Requester, Result, Status, ToolCall, ToolId,
+};
 use crate::policy::permit::{Consent, OnceUsed, Permitted, Refusal, permit};
-use crate::policy::{Found, Pin, Ruling, View};
+use crate::policy::{GrantMatch, Pin, Ruling, View};
 use crate::server::connection::{CallOptions, Progress};
 
-/// How often a question is put anew because the tool or its rule changed while it waited.
-const PATIENCE: u32 = 5;
+/// How often a question is asked again because the tool or its rule changed meanwhile.
+const MAX_QUESTIONS: u32 = 5;
 
-/// A wish to run a tool, as a front brings it.
-pub struct Wish {
+/// A request to run a tool.
+pub struct CallRequest {
     pub tool: ToolId,
     pub arguments: Map<String, Value>,
-    /// The answer of a user who has just seen these very arguments.
+    /// The decision of a user who has just seen these arguments.
     pub decision: Option<Decision>,
     pub requester: Requester,
     pub workflow: Option<String>,
     pub timeout: Option<Duration>,
     pub progress: Option<mpsc::Sender<Progress>>,
-    /// Held until the call is ruled on, or has to wait for something else.
+    /// Held until the call is permitted or denied, or has to wait.
     pub turn: Turn,
 }
 
-/// What came of a call that was let through and answered.
+/// The outcome of a call that was permitted and got a result.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub id: CallId,
     pub tool: ToolId,
     pub result: CallResult,
-    /// The level or decision that let it pass.
+    /// The level or decision that permitted it.
     pub decision: &'static str,
     pub duration: Duration,
 }
 
 impl Engine {
-    /// Runs a tool. The call has a task of its own, which outlives a caller that goes away just long enough to cancel
-    /// at the server and to write its record.
-    pub async fn call(&self, wish: Wish) -> Result<Outcome> {
-        self.call_for(wish, None).await
+    /// Runs a tool. The call has its own task, which outlives a cancelled caller just long enough to cancel the call at
+    /// the server and record it.
+    pub async fn call(&self, request: CallRequest) -> Result<Outcome> {
+        self.call_for(request, None).await
     }
 
-    /// The same for one who can put questions to the user himself, should there be no editor.
-    pub async fn call_for(&self, wish: Wish, asker: Option<Arc<dyn Asker>>) -> Result<Outcome> {
+    /// The same for a caller that can ask the user itself if there is no editor.
+    pub async fn call_for(&self, request: CallRequest, asker: Option<Arc<dyn Asker>>) -> Result<Outcome> {
         let gone = CancellationToken::new();
-        let passage = Passage {
+        let task = CallTask {
             engine: self.clone(),
-            view: self.view(&wish.requester).clone(),
+            view: self.view(&request.requester).clone(),
             call: ToolCall {
                 id: CallId::random(),
-                tool: self.now().meant(wish.tool),
-                arguments: Arc::new(wish.arguments),
-                requester: wish.requester,
-                workflow: wish.workflow,
-                timeout: wish.timeout,
+                tool: self.now().resolve_tool(request.tool),
+                arguments: Arc::new(request.arguments),
+                requester: request.requester,
+                workflow: request.workflow,
+                timeout: request.timeout,
             },
-            decision: wish.decision,
-            progress: wish.progress,
+            decision: request.decision,
+            progress: request.progress,
             asker,
             gone: gone.clone(),
         };
-        // Dropped with this future: the caller has gone.
+        // Dropped with this future, which cancels the call.
         let _caller = gone.drop_guard();
-        match tokio::spawn(passage.through(wish.turn)).await {
+        match tokio::spawn(task.run(request.turn)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(Error::Io("the call ended by a fault of the sidecar; its log tells more".to_owned())),
+            Err(_) => Err(Error::Io("the call failed with an internal error; see the log of mcp-sidecar".to_owned())),
         }
     }
 
-    /// What the rules say about a call. For `allow-once` that includes the claim on its one call: without a claim, the
-    /// user is asked.
+    /// The ruling for a call. For `allow-once` this also claims its one call; if that fails, the user is asked.
     fn rule(
         &self,
         view: &ServerView,
-        offered: &Offered,
+        offered: &OfferedTool,
         arguments: &Map<String, Value>,
         narrow: impl FnOnce(Ruling) -> Ruling,
     ) -> (Ruling, Option<OnceClaim>) {
         let snapshot = self.now();
-        let ruling = narrow(snapshot.rules.rule(&offered.id.server, &offered.tool, Some(arguments), view.standing()));
+        let ruling =
+            narrow(snapshot.rules.rule(&offered.id.server, &offered.tool, Some(arguments), view.trust_state()));
         if ruling.level != Level::AllowOnce {
             return (ruling, None);
         }
@@ -104,10 +106,10 @@ impl Engine {
     }
 }
 
-/// One call on its way through the door.
-struct Passage {
+/// A call on its way through the gate.
+struct CallTask {
     engine: Engine,
-    /// What the one who wishes it may see and do at most.
+    /// What the requester can see, and its highest level.
     view: Arc<View>,
     call: ToolCall,
     decision: Option<Decision>,
@@ -116,13 +118,13 @@ struct Passage {
     gone: CancellationToken,
 }
 
-impl Passage {
-    async fn through(self, turn: Turn) -> Result<Outcome> {
-        let begun = Instant::now();
+impl CallTask {
+    async fn run(self, turn: Turn) -> Result<Outcome> {
+        let started = Instant::now();
         let mut recording = Recording::new(&self.engine, &self.call);
         let gone = self.gone.clone();
         let outcome = tokio::select! {
-            outcome = self.walk(&mut recording, Some(turn)) => outcome,
+            outcome = self.execute(&mut recording, Some(turn)) => outcome,
             () = gone.cancelled() => Err(Error::Cancelled),
         };
         let outcome = outcome.map(|(result, decision)| Outcome {
@@ -130,32 +132,32 @@ impl Passage {
             tool: self.call.tool.clone(),
             result,
             decision,
-            duration: begun.elapsed(),
+            duration: started.elapsed(),
         });
-        recording.finish(&outcome, begun.elapsed()).await;
+        recording.finish(&outcome, started.elapsed()).await;
         outcome
     }
 
-    async fn walk(&self, recording: &mut Recording, mut turn: Option<Turn>) -> Result<(CallResult, &'static str)> {
+    async fn execute(&self, recording: &mut Recording, mut turn: Option<Turn>) -> Result<(CallResult, &'static str)> {
         let mut decision = self.decision;
-        let mut shown: Option<Arc<Offered>> = None;
-        for _ in 0..PATIENCE {
+        let mut shown: Option<Arc<OfferedTool>> = None;
+        for _ in 0..MAX_QUESTIONS {
             let (view, offered) = self.find(&mut turn).await?;
             self.check(&offered)?;
             let (ruling, once) =
                 self.engine.rule(&view, &offered, &self.call.arguments, |ruling| self.view.narrow(ruling));
-            let earlier = match ruling.level {
+            let grant_match = match ruling.level {
                 Level::RequireApproval => self.engine.grant_for(&view, &offered).await,
-                _ => Found::Nothing,
+                _ => GrantMatch::None,
             };
-            let earlier = match earlier {
-                // What the user allowed does not lift this agent over its ceiling.
-                Found::Live(grant) if !self.view.takes(grant.level()) => Found::Nothing,
-                earlier => earlier,
+            let grant_match = match grant_match {
+                // A grant never raises an agent above its ceiling.
+                GrantMatch::Active(grant) if !self.view.accepts(grant.level()) => GrantMatch::None,
+                grant_match => grant_match,
             };
-            let consent = match (&decision, &earlier) {
+            let consent = match (&decision, &grant_match) {
                 (Some(decision), _) => Consent::Answer(*decision),
-                (None, Found::Live(grant)) => Consent::Grant(grant),
+                (None, GrantMatch::Active(grant)) => Consent::Grant(grant),
                 (None, _) => Consent::None,
             };
             match permit(self.call.clone(), &ruling, consent) {
@@ -164,7 +166,7 @@ impl Passage {
                         self.engine.remember(&view, &offered, decision).await?;
                     }
                     turn.take();
-                    recording.let_pass(&permitted);
+                    recording.permitted(&permitted);
                     return self.send(&view, permitted, once, recording).await;
                 }
                 Err(Refusal::Denied { decision, decided_by, error, .. }) => {
@@ -175,77 +177,77 @@ impl Passage {
             }
             turn.take();
             let before = shown.as_ref().map(|shown| shown.pin());
-            match self.ask(&view, &offered, &earlier, before).await {
-                Asked::Answered(Answer::Decision { decision: answer, note }) => {
+            match self.ask(&view, &offered, &grant_match, before).await {
+                QuestionOutcome::Answered(Answer::Decision { decision: answer, note }) => {
                     if !answer.allows() {
                         recording.refused(answer.as_str(), "user");
                         self.engine.remember(&view, &offered, answer).await?;
                         return Err(self.denied(
-                            note.map_or("the user said no".to_owned(), |note| format!("the user said no: {note}")),
+                            note.map_or("the user denied it".to_owned(), |note| format!("the user denied it: {note}")),
                         ));
                     }
                     decision = Some(answer);
                 }
-                Asked::Answered(_) => return Err(self.denied("the answer was no decision".to_owned())),
-                Asked::Silent(silence) => {
-                    recording.refused("deny", &silence.to_string());
-                    return Err(self.denied(match silence {
-                        Silence::Nobody => self.engine.how_to_allow(&view, &offered),
-                        silence => silence.to_string(),
+                QuestionOutcome::Answered(_) => return Err(self.denied("the answer was not a decision".to_owned())),
+                QuestionOutcome::NoAnswer(no_answer) => {
+                    recording.refused("deny", &no_answer.to_string());
+                    return Err(self.denied(match no_answer {
+                        NoAnswer::NobodyToAsk => self.engine.how_to_allow(&view, &offered),
+                        no_answer => no_answer.to_string(),
                     }));
                 }
-                // What was shown is no longer what would run: look again, and ask again where that is needed.
-                Asked::Changed => {
+                // The tool or its rule is not what the user saw: start over.
+                QuestionOutcome::Changed => {
                     decision = None;
                     shown = Some(offered);
                 }
             }
         }
-        let reason = "the tool or its rules kept changing while the question waited".to_owned();
+        let reason = "the tool or its rules kept changing while the approval was pending".to_owned();
         recording.refused("deny", &reason);
         Err(self.denied(reason))
     }
 
-    /// The server and the tool. A server that is just starting gets its time, a lazy one is started.
-    async fn find(&self, turn: &mut Option<Turn>) -> Result<(Arc<ServerView>, Arc<Offered>)> {
+    /// Finds the server and the tool. Waits for a server that is starting, and starts one that starts on demand.
+    async fn find(&self, turn: &mut Option<Turn>) -> Result<(Arc<ServerView>, Arc<OfferedTool>)> {
         let ToolId { server, tool } = &self.call.tool;
         if !self.view.shows(&self.call.tool) {
             return Err(Error::NoTool { server: server.clone(), tool: tool.to_string() });
         }
-        let mut pictures = self.engine.snapshot();
-        let mut woken = false;
+        let mut snapshots = self.engine.snapshot();
+        let mut started_server = false;
         loop {
-            let snapshot = pictures.borrow_and_update().clone();
+            let snapshot = snapshots.borrow_and_update().clone();
             let view = snapshot.server(server)?.clone();
             let status = view.state.status;
             let handle = view.usable();
             if let Some(offered) = view.tools.get(tool).filter(|_| handle.is_ok()) {
-                if view.judged {
+                if view.trust_checked {
                     return Ok((view.clone(), offered.clone()));
                 }
-                // What its file allows has just changed; the verdict is a matter of milliseconds, and always comes.
-                pictures.changed().await.map_err(|_| Error::Cancelled)?;
+                // The definition has just changed. Its trust check takes milliseconds and always completes.
+                snapshots.changed().await.map_err(|_| Error::Cancelled)?;
                 continue;
             }
             match status {
-                Status::Pending(Waiting::Starting) => {
+                Status::Pending(PendingReason::Starting) => {
                     turn.take();
-                    // Bounded by the start's own limit: it ends in another status.
-                    pictures.changed().await.map_err(|_| Error::Cancelled)?;
+                    // The start has its own timeout, which ends in another status.
+                    snapshots.changed().await.map_err(|_| Error::Cancelled)?;
                 }
-                // One that somebody has stopped stays so: only who may start servers may start it again.
-                Status::Stopped if !woken && handle.as_ref().is_ok_and(|server| server.is_asleep()) => {
+                // A server that the user stopped stays stopped: only they can start it again.
+                Status::Stopped if !started_server && handle.as_ref().is_ok_and(|server| server.is_asleep()) => {
                     turn.take();
                     handle?.start().await?;
                     self.engine.refresh().await?;
-                    woken = true;
+                    started_server = true;
                 }
                 Status::Connected => {
                     handle?;
                     return Err(Error::NoTool { server: server.clone(), tool: tool.to_string() });
                 }
                 _ => {
-                    // Its own words and its own kind: a process that died is no connection that failed.
+                    // The server's own error, so that its kind is kept: a dead process is not a failed connection.
                     if let Some(error) = handle?.trouble() {
                         return Err(error);
                     }
@@ -256,7 +258,7 @@ impl Passage {
         }
     }
 
-    fn check(&self, offered: &Offered) -> Result<()> {
+    fn check(&self, offered: &OfferedTool) -> Result<()> {
         let violations = offered.checker().check(&self.call.arguments);
         if violations.is_empty() {
             return Ok(());
@@ -264,32 +266,38 @@ impl Passage {
         Err(Error::InvalidArguments { tool: self.call.tool.clone(), violations })
     }
 
-    /// Puts the question to the user, and takes it back when what was shown changes.
-    async fn ask(&self, view: &ServerView, offered: &Arc<Offered>, earlier: &Found, before: Option<&Pin>) -> Asked {
-        let approval = super::prompt::tool(&self.call, view, offered, earlier, before, &self.view);
+    /// Asks the user. Withdraws the question if the tool or its rule changes.
+    async fn ask(
+        &self,
+        view: &ServerView,
+        offered: &Arc<OfferedTool>,
+        grant_match: &GrantMatch,
+        before: Option<&Pin>,
+    ) -> QuestionOutcome {
+        let approval = super::prompt::tool(&self.call, view, offered, grant_match, before, &self.view);
         let approval = Approval { change: self.change(offered).await, ..approval };
-        let mut pictures = self.engine.snapshot();
+        let mut snapshots = self.engine.snapshot();
         let server = &self.call.tool.server;
         let changed = async {
             let other = |snapshot: &Arc<Snapshot>| {
                 let now = snapshot.servers.get(server).and_then(|view| view.tools.get(&offered.tool.name));
                 now.is_none_or(|now| now.tool.raw != offered.tool.raw || now.ruling != offered.ruling)
             };
-            if pictures.wait_for(other).await.is_err() {
+            if snapshots.wait_for(other).await.is_err() {
                 std::future::pending::<()>().await;
             }
         };
         tokio::select! {
-            answer = self.engine.put(approval, self.asker.as_ref()) => match answer {
-                Ok(answer) => Asked::Answered(answer),
-                Err(silence) => Asked::Silent(silence),
+            answer = self.engine.ask_user(approval, self.asker.as_ref()) => match answer {
+                Ok(answer) => QuestionOutcome::Answered(answer),
+                Err(no_answer) => QuestionOutcome::NoAnswer(no_answer),
             },
-            () = changed => Asked::Changed,
+            () = changed => QuestionOutcome::Changed,
         }
     }
 
-    /// What the call would make of a file, for the user to look at.
-    async fn change(&self, offered: &Offered) -> Option<Change> {
+    /// How the call would change a file, for the prompt.
+    async fn change(&self, offered: &OfferedTool) -> Option<Change> {
         if offered.tool.annotations.read_only == Some(true) {
             return None;
         }
@@ -306,7 +314,7 @@ impl Passage {
     ) -> Result<(CallResult, &'static str)> {
         recording.before_sending().await?;
         let decision = permitted.decision();
-        let _attending = self.asker.as_ref().map(|asker| self.engine.0.askers.attend(&self.call.id, asker));
+        let _asker_guard = self.asker.as_ref().map(|asker| self.engine.0.askers.register(&self.call.id, asker));
         let options = CallOptions {
             timeout: self.engine.time_limit(view, self.call.timeout),
             max_timeout: self.engine.0.settings.borrow().servers.max_timeout,
@@ -322,8 +330,8 @@ impl Passage {
     }
 }
 
-enum Asked {
+enum QuestionOutcome {
     Answered(Answer),
-    Silent(Silence),
+    NoAnswer(NoAnswer),
     Changed,
 }

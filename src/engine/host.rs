@@ -1,4 +1,4 @@
-//! What servers may ask of the engine: roots, questions to the user, sampling, secrets, a browser.
+//! What servers can request from the engine: roots, questions to the user, sampling, secrets, a browser.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use super::approvals::{Answer, Approval, Approvals, Kind};
 use super::asking::Askers;
 use super::editors::Editors;
-use super::hub::Wish;
-use super::trust::{Judge, Verdict};
+use super::hub::HubCommand;
+use super::trust::{TrustChecker, Verdict};
 use super::vault::Vault;
 use crate::config::Definition;
 use crate::config::shape::secrets::is_named;
@@ -25,8 +25,9 @@ use crate::server::oauth::TokenStore;
 use crate::settings::Settings;
 use crate::text::{Secret, one_line, visible};
 
-/// How much of a server's words a prompt shows; the rest is counted, not hidden.
-const WORDS: usize = 8_000;
+/// How much of a server's text the prompt shows. It says how much is left out.
+const MAX_MESSAGE: usize = 8_000;
+const FORM_ANSWERS: [&str; 3] = ["accept", "decline", "cancel"];
 
 #[derive(Clone)]
 pub struct EngineHost {
@@ -37,8 +38,8 @@ pub struct EngineHost {
     pub settings: watch::Receiver<Arc<Settings>>,
     pub folders: watch::Receiver<Vec<Arc<Path>>>,
     pub vault: Vault,
-    pub judge: Arc<Judge>,
-    pub wishes: mpsc::Sender<Wish>,
+    pub trust_checker: Arc<TrustChecker>,
+    pub commands: mpsc::Sender<HubCommand>,
 }
 
 impl Host for EngineHost {
@@ -56,13 +57,13 @@ impl Host for EngineHost {
     }
 
     fn can_elicit(&self) -> bool {
-        // Always declared: editors come and go while a server runs, and a question nobody can answer is declined.
+        // Always declared: editors connect and disconnect while a server runs. Without one, the question is declined.
         true
     }
 
     fn elicit(&self, server: ServerName, calls: Vec<CallId>, params: Value) -> BoxFuture<'static, Result<Value>> {
         let host = self.clone();
-        async move { host.put_to_user(server, &calls, params).await }.boxed()
+        async move { host.ask_user(server, &calls, params).await }.boxed()
     }
 
     fn sample(&self, server: ServerName, params: Value) -> BoxFuture<'static, Result<Value>> {
@@ -72,7 +73,7 @@ impl Host for EngineHost {
 
     fn input(&self, server: ServerName, input: Input) -> BoxFuture<'static, Option<Secret>> {
         let host = self.clone();
-        async move { host.known_or_asked(server, input).await }.boxed()
+        async move { host.stored_or_asked(server, input).await }.boxed()
     }
 
     fn keyring(&self, name: String) -> BoxFuture<'static, Option<Secret>> {
@@ -85,14 +86,14 @@ impl Host for EngineHost {
     }
 
     fn may_start(&self, definition: Arc<Definition>) -> BoxFuture<'static, bool> {
-        let (judge, wishes) = (self.judge.clone(), self.wishes.clone());
+        let (trust_checker, commands) = (self.trust_checker.clone(), self.commands.clone());
         async move {
             let server = definition.name.clone();
-            let may = matches!(judge.judge(definition).await, Verdict::May(_));
+            let may = matches!(trust_checker.check(definition).await, Verdict::Trusted(_));
             if !may {
-                // The hub asks the user; nobody waits for it here.
+                // The hub asks the user; this does not wait for the answer.
                 let (done, _) = oneshot::channel();
-                wishes.try_send(Wish::Consider { server, done }).ok();
+                commands.try_send(HubCommand::CheckTrust { server, done }).ok();
             }
             may
         }
@@ -112,31 +113,31 @@ impl Host for EngineHost {
 }
 
 impl EngineHost {
-    async fn put_to_user(&self, server: ServerName, calls: &[CallId], params: Value) -> Result<Value> {
+    async fn ask_user(&self, server: ServerName, calls: &[CallId], params: Value) -> Result<Value> {
         if self.editors.any(|abilities| abilities.elicitation).is_none() {
-            // Its user may sit at the agent that wished the call.
+            // The agent that requested the call may be able to ask its user.
             let limit = self.settings.borrow().approvals.timeout;
             let asked = match self.askers.of(calls) {
-                // As for a question in the editor: no answer is none.
+                // The same timeout as for a question in an editor.
                 Some(asker) => tokio::time::timeout(limit, asker.elicit(params)).await.ok().flatten(),
                 None => None,
             };
             return Ok(asked.unwrap_or_else(|| {
-                tracing::info!(%server, "declined an elicitation: nobody who can ask");
+                tracing::info!(%server, "declined an elicitation: there is no one to ask");
                 json!({ "action": "decline" })
             }));
         }
-        let words = |key: &str| params.get(key).and_then(Value::as_str);
-        let url = words("url").map(str::to_owned);
-        let mut detail = visible(words("message").unwrap_or_default(), WORDS);
+        let text = |key: &str| params.get(key).and_then(Value::as_str);
+        let url = text("url").map(str::to_owned);
+        let mut detail = visible(text("message").unwrap_or_default(), MAX_MESSAGE);
         for field in secret_fields(params.get("requestedSchema")) {
-            detail.push_str(&format!("\nBeware: `{field}` looks like a secret, and {server} will see what you type."));
+            detail.push_str(&format!("\nWarning: `{field}` looks like a secret. The server will see what you enter."));
         }
         let approval = Approval {
             detail,
             schema: params.get("requestedSchema").cloned(),
             url: url.clone(),
-            ..question(&server, Kind::Elicitation, format!("{server} asks you"), &["accept", "decline", "cancel"])
+            ..question(&server, Kind::Elicitation, format!("The server `{server}` asks you"), &FORM_ANSWERS)
         };
         match self.ask(approval).await {
             Some(Answer::Accept(content)) => {
@@ -153,12 +154,13 @@ impl EngineHost {
 
     async fn sample_after_approval(&self, server: ServerName, params: Value) -> Result<Value> {
         let Some(editor) = self.editors.any(|abilities| abilities.sampling) else {
-            return Err(Error::NotFound("no editor that offers sampling".to_owned()));
+            return Err(Error::NotFound("no editor supports sampling".to_owned()));
         };
+        let title = format!("The server `{server}` wants to use your model");
         let approval = Approval {
             arguments: Some(params.clone()),
-            detail: "it will see the answer of your model to the messages shown".to_owned(),
-            ..question(&server, Kind::Elicitation, format!("{server} wants to use your model"), &["accept", "decline"])
+            detail: "The server will see your model's answer to these messages.".to_owned(),
+            ..question(&server, Kind::Elicitation, title, &["accept", "decline"])
         };
         match self.ask(approval).await {
             Some(Answer::Accept(_)) => editor.sample(server, params).await,
@@ -166,7 +168,7 @@ impl EngineHost {
         }
     }
 
-    async fn known_or_asked(&self, server: ServerName, input: Input) -> Option<Secret> {
+    async fn stored_or_asked(&self, server: ServerName, input: Input) -> Option<Secret> {
         let name = input_name(&input);
         if let Some(known) = self.vault.get(&name).await {
             return Some(known);
@@ -180,19 +182,15 @@ impl EngineHost {
         if let (Some(default), Some(fields)) = (&input.default, property.as_object_mut()) {
             fields.insert("default".to_owned(), json!(default));
         }
+        let title = format!("The server `{server}` needs `{}`", one_line(&input.id, 100));
         let approval = Approval {
-            detail: visible(&input.description, WORDS),
+            detail: visible(&input.description, MAX_MESSAGE),
             schema: Some(json!({ "type": "object", "required": ["value"], "properties": { "value": property },
                 "password": input.password })),
-            ..question(
-                &server,
-                Kind::Input,
-                format!("{server} needs {}", one_line(&input.id, 100)),
-                &["accept", "decline", "cancel"],
-            )
+            ..question(&server, Kind::Input, title, &FORM_ANSWERS)
         };
         let Some(Answer::Accept(content)) = self.ask(approval).await else { return None };
-        // A form answers an object, a plain prompt a string.
+        // A form returns an object, a plain prompt a string.
         let value = content.get("value").or_else(|| content.get(&input.id)).unwrap_or(&content).as_str()?.to_owned();
         let secret = Secret::new(value);
         self.vault.set(&name, &secret).await;
@@ -208,7 +206,7 @@ impl EngineHost {
     }
 }
 
-/// A question with everything left empty that not every kind has.
+/// A question whose optional fields are empty.
 pub fn question(server: &ServerName, kind: Kind, title: String, options: &[&'static str]) -> Approval {
     Approval {
         id: CallId::random().0.to_string(),
@@ -230,7 +228,7 @@ pub fn question(server: &ServerName, kind: Kind, title: String, options: &[&'sta
     }
 }
 
-/// The fields of a form that ask for a password or the like, which MCP forbids.
+/// The fields of a form that ask for a password or another secret, which MCP forbids.
 fn secret_fields(schema: Option<&Value>) -> Vec<String> {
     let fields = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
     let secret = |(name, field): &(&String, &Value)| {
@@ -240,7 +238,7 @@ fn secret_fields(schema: Option<&Value>) -> Vec<String> {
     fields.into_iter().flatten().filter(secret).map(|(name, _)| one_line(name, 80)).collect()
 }
 
-/// Only pages are opened: `javascript:`, `file:` and the like are somebody's attack.
+/// Only web pages are opened: `javascript:`, `file:` and the like could be an attack.
 fn is_web(url: &str) -> bool {
     url::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
 }

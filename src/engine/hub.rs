@@ -1,7 +1,7 @@
-//! The owner of every server. It hears the config, the servers and the commands, and publishes the whole picture.
+//! The owner of all servers. It receives config changes, server events and commands, and publishes snapshots.
 //!
-//! Nothing here waits: starting, stopping and judging run beside it and report back, so that one slow server never
-//! holds up another.
+//! Nothing here waits: starts, stops and trust checks run in their own tasks and report back, so that a slow server
+//! never blocks another.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,22 +12,22 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
 use super::Notice;
-use super::memory::LongMemory;
+use super::memory::PersistentCache;
 use super::plan::{self, Reload, Step};
 use super::record;
 use super::slot::Slot;
 use super::snapshot::Snapshot;
-use super::trust::{Judge, Verdict};
+use super::trust::{TrustChecker, Verdict};
 use crate::config::{Config, Definition, Loaded};
 use crate::model::{Error, Level, Result, ServerName, ToolId};
 use crate::policy::{Rules, SessionLevels};
 use crate::server::{Action, Context, Event, Server};
 
-/// How long a restarted server may take to leave before its successor starts beside it.
+/// How long a restart waits for the old process before it starts the new one.
 const HANDOVER: Duration = Duration::from_millis(500);
 
-/// What others want of the hub.
-pub enum Wish {
+/// A command to the hub.
+pub enum HubCommand {
     Act {
         action: Action,
         server: Option<ServerName>,
@@ -38,35 +38,35 @@ pub enum Wish {
         on: bool,
         done: oneshot::Sender<Result<()>>,
     },
-    /// The folders are known, or the config was read again by hand; the answer is what that changed.
-    Reloaded {
+    /// Applies a new config. Answers with what it changed.
+    ApplyConfig {
         loaded: Arc<Loaded>,
         done: oneshot::Sender<Arc<Reload>>,
     },
-    /// A level for this session only; `None` takes it away.
-    Level {
+    /// Sets a level for this session. `None` removes it.
+    SetSessionLevel {
         server: ServerName,
         tool: String,
         level: Option<Level>,
         done: oneshot::Sender<()>,
     },
-    /// The tools that the user disabled in this project; the whole list.
-    Disabled {
+    /// Replaces the list of tools that the user disabled in this project.
+    SetDisabledTools {
         tools: Vec<ToolId>,
         done: oneshot::Sender<()>,
     },
-    /// Publish what the servers say now, then answer.
+    /// Publishes the current state of all servers, then answers.
     Refresh {
         done: oneshot::Sender<()>,
     },
-    /// The editor trusts the workspace now, or no longer.
-    ConsiderAll,
-    /// The user decided about trust, or a program changed on disk: judge this definition again.
-    Consider {
+    /// Checks all definitions again: the editor's trust in the workspace changed.
+    CheckAllTrust,
+    /// Checks one definition again: the user decided about trust, or a program changed on disk.
+    CheckTrust {
         server: ServerName,
         done: oneshot::Sender<()>,
     },
-    Judged {
+    TrustChecked {
         server: ServerName,
         generation: u64,
         round: u64,
@@ -85,16 +85,16 @@ pub struct Hub {
     pub rules: Arc<Rules>,
     pub levels: SessionLevels,
     pub generation: u64,
-    pub judge: Arc<Judge>,
-    pub memory: Arc<LongMemory>,
+    pub trust_checker: Arc<TrustChecker>,
+    pub memory: Arc<PersistentCache>,
     pub store: crate::store::Store,
-    /// Those who want to know what a reload changed, once every definition of it has been judged.
-    pub waiting: Vec<(Arc<Reload>, oneshot::Sender<Arc<Reload>>)>,
+    /// Callers to answer when all definitions of a reload have been checked.
+    pub pending_reloads: Vec<(Arc<Reload>, oneshot::Sender<Arc<Reload>>)>,
     pub context: Context,
-    pub wishes: mpsc::Sender<Wish>,
+    pub commands: mpsc::Sender<HubCommand>,
     pub published: watch::Sender<Arc<Snapshot>>,
     pub notices: broadcast::Sender<Notice>,
-    /// Work that runs beside the hub and ends with it.
+    /// Tasks of the hub. They are aborted with it.
     pub tasks: JoinSet<()>,
 }
 
@@ -103,13 +103,13 @@ impl Hub {
         mut self,
         mut loaded: watch::Receiver<Arc<Loaded>>,
         mut events: mpsc::Receiver<(ServerName, u64, Event)>,
-        mut wishes: mpsc::Receiver<Wish>,
+        mut commands: mpsc::Receiver<HubCommand>,
         mut editors: watch::Receiver<usize>,
         mut folders: watch::Receiver<Vec<Arc<Path>>>,
     ) {
-        // Nothing starts before a front has said its folders, be it that there are none: what `${workspaceFolder}` means
-        // and which roots there are is part of every start.
-        let mut begun = false;
+        // Nothing starts before a front has set its folders, even to none: every start depends on `${workspaceFolder}`
+        // and the roots.
+        let mut folders_known = false;
         let mut health = self.store.health();
         loop {
             tokio::select! {
@@ -118,31 +118,31 @@ impl Hub {
                         break;
                     }
                     let newest = loaded.borrow_and_update().clone();
-                    if begun {
+                    if folders_known {
                         self.apply(newest);
                     }
                 }
                 Some(first) = events.recv() => {
-                    self.hear(first);
-                    // A burst is one change to those who look.
+                    self.handle_event(first);
+                    // Publishes a burst of events as one change.
                     while let Ok(next) = events.try_recv() {
-                        self.hear(next);
+                        self.handle_event(next);
                     }
                 }
-                wish = wishes.recv() => match wish {
-                    Some(Wish::Shutdown { done }) => {
+                command = commands.recv() => match command {
+                    Some(HubCommand::Shutdown { done }) => {
                         self.shutdown().await;
                         done.send(()).ok();
                         return;
                     }
-                    Some(wish) => {
-                        begun |= matches!(wish, Wish::Reloaded { .. });
-                        self.grant(wish);
+                    Some(command) => {
+                        folders_known |= matches!(command, HubCommand::ApplyConfig { .. });
+                        self.handle(command);
                     }
                     None => break,
                 },
                 Ok(()) = editors.changed() => self.wake_editor_hosted(),
-                Ok(()) = folders.changed() => self.tell_roots(),
+                Ok(()) = folders.changed() => self.notify_roots_changed(),
                 Ok(()) = health.changed() => {}
                 Some(_) = self.tasks.join_next() => continue,
             }
@@ -151,7 +151,7 @@ impl Hub {
         self.shutdown().await;
     }
 
-    /// Carries the difference to a newly read config out. Servers that did not change are not touched.
+    /// Applies the difference to a new config. Servers that did not change are not touched.
     fn apply(&mut self, loaded: Arc<Loaded>) -> Arc<Reload> {
         if Arc::ptr_eq(&loaded, &self.applied) {
             return self.last_reload.clone();
@@ -162,20 +162,20 @@ impl Hub {
         for step in &steps {
             self.carry_out(step, &loaded.config);
         }
-        // A policy widens for the servers of its file as their own levels do: what was trusted may not cover it. It may
-        // also take a program away from everybody, and a folder that is gone takes its servers along.
+        // A policy can also allow tools of the servers in its file, so trust may no longer cover them. It can forbid
+        // programs, and a deleted folder takes its servers with it.
         let applied = self.applied.clone();
         let before = &applied.config;
-        let other_ground = before.policies != loaded.config.policies || before.gone != loaded.config.gone;
+        let policies_changed = before.policies != loaded.config.policies || before.gone != loaded.config.gone;
         let untouched = |name: &ServerName| !steps.iter().any(|step| step.server() == name);
-        for (name, definition) in loaded.config.servers.iter().filter(|(name, _)| other_ground && untouched(name)) {
-            self.reconsider(name, definition);
+        for (name, definition) in loaded.config.servers.iter().filter(|(name, _)| policies_changed && untouched(name)) {
+            self.recheck_trust(name, definition);
         }
-        // What failed for want of a program that is there now has no reason to wait for its next try, or for the user.
-        let come = |program: &String| before.missing.contains(program) && !loaded.config.missing.contains(program);
-        let wanting =
-            self.slots.values().filter(|slot| slot.has_failed_with(come)).filter_map(|slot| slot.server.clone());
-        for server in wanting.collect::<Vec<_>>() {
+        // A server that failed because its program was missing is restarted as soon as the program exists.
+        let now_found = |program: &String| before.missing.contains(program) && !loaded.config.missing.contains(program);
+        let recoverable =
+            self.slots.values().filter(|slot| slot.has_failed_with(now_found)).filter_map(|slot| slot.server.clone());
+        for server in recoverable.collect::<Vec<_>>() {
             self.tasks.spawn(async move { drop(server.restart().await) });
         }
         for (name, definition) in &loaded.config.servers {
@@ -198,47 +198,47 @@ impl Hub {
     fn carry_out(&mut self, step: &Step, config: &Config) {
         match step {
             Step::Stop(name) => {
-                self.judge.withdraw("the definition is gone", name);
+                self.trust_checker.withdraw("the server was removed from the config", name);
                 if let Some(slot) = self.slots.remove(name) {
-                    self.end(slot);
+                    self.stop_slot(slot);
                 }
             }
             Step::Start(name) | Step::Restart(name) => {
                 if let Some(definition) = config.servers.get(name) {
                     let before = self.slots.remove(name);
-                    self.begin(definition.clone(), before);
+                    self.add_slot(definition.clone(), before);
                 }
             }
             Step::Update(name) => {
                 if let Some(definition) = config.servers.get(name) {
-                    self.reconsider(name, definition);
+                    self.recheck_trust(name, definition);
                 }
             }
         }
     }
 
-    /// What a running definition may do has changed: nothing of it widens before it has been judged.
-    fn reconsider(&mut self, name: &ServerName, definition: &Arc<Definition>) {
+    /// A running definition changed what it may do: nothing more is allowed until its trust has been checked.
+    fn recheck_trust(&mut self, name: &ServerName, definition: &Arc<Definition>) {
         if let Some(slot) = self.slots.get_mut(name) {
             slot.definition = definition.clone();
-            slot.reconsider();
+            slot.recheck_trust();
             let generation = slot.generation;
-            self.consider(definition.clone(), generation, None, None);
+            self.check_trust(definition.clone(), generation, None, None);
         }
     }
 
-    /// A definition that is new or launches differently: judged first, then started.
-    fn begin(&mut self, definition: Arc<Definition>, before: Option<Slot>) {
+    /// Adds a new or relaunched definition: its trust is checked first, then it starts.
+    fn add_slot(&mut self, definition: Arc<Definition>, before: Option<Slot>) {
         self.generation += 1;
         let generation = self.generation;
         let leaving = before.as_ref().and_then(|slot| slot.server.clone());
         let switched_on = before.as_ref().is_none_or(|slot| slot.switched_on);
         self.slots.insert(definition.name.clone(), Slot::new(definition.clone(), generation, switched_on));
-        self.consider(definition, generation, leaving, None);
+        self.check_trust(definition, generation, leaving, None);
     }
 
-    /// Has a definition judged beside the hub; what it leaves behind gets a moment to go.
-    fn consider(
+    /// Checks the trust of a definition in a task, while its old process gets a moment to exit.
+    fn check_trust(
         &mut self,
         definition: Arc<Definition>,
         generation: u64,
@@ -246,7 +246,7 @@ impl Hub {
         done: Option<oneshot::Sender<()>>,
     ) {
         let round = self.slots.get_mut(&definition.name).map(Slot::next_round).unwrap_or_default();
-        let (judge, memory, wishes) = (self.judge.clone(), self.memory.clone(), self.wishes.clone());
+        let (checker, memory, commands) = (self.trust_checker.clone(), self.memory.clone(), self.commands.clone());
         self.tasks.spawn(async move {
             let server = definition.name.clone();
             let ended = async {
@@ -254,19 +254,19 @@ impl Hub {
                     tokio::time::timeout(HANDOVER, leaving.shutdown()).await.ok();
                 }
             };
-            let (verdict, (), ()) = tokio::join!(judge.judge(definition.clone()), memory.prepare(&definition), ended);
-            wishes.send(Wish::Judged { server, generation, round, verdict, done }).await.ok();
+            let (verdict, (), ()) = tokio::join!(checker.check(definition.clone()), memory.prepare(&definition), ended);
+            commands.send(HubCommand::TrustChecked { server, generation, round, verdict, done }).await.ok();
         });
     }
 
-    fn judged(&mut self, name: &ServerName, generation: u64, round: u64, verdict: Verdict) {
+    fn apply_verdict(&mut self, name: &ServerName, generation: u64, round: u64, verdict: Verdict) {
         let Some(slot) = self.slots.get_mut(name).filter(|slot| slot.awaits(generation, round)) else { return };
         let question = match verdict {
             Verdict::Ask(question) => {
                 slot.must_ask(&question);
                 Some(question)
             }
-            Verdict::May(trusted) => {
+            Verdict::Trusted(trusted) => {
                 let inputs = Arc::new(self.applied.config.inputs.clone());
                 slot.may_start(trusted, Context { inputs, ..self.context.clone() });
                 None
@@ -288,25 +288,25 @@ impl Hub {
         if let Some(leaving) = leaving {
             self.tasks.spawn(async move { leaving.shutdown().await });
         }
-        // The question before this one, if there is one, was about something else.
-        self.judge.withdraw("the definition has changed", name);
-        // What is switched off in its file will not start: there is nothing to ask about until it is switched on.
+        // An earlier question was about another version of the definition.
+        self.trust_checker.withdraw("the definition has changed", name);
+        // A disabled server does not start, so there is no question until it is enabled.
         if let Some(question) = question.filter(|_| definition.spec.enabled) {
-            let (judge, wishes) = (self.judge.clone(), self.wishes.clone());
+            let (checker, commands) = (self.trust_checker.clone(), self.commands.clone());
             self.tasks.spawn(async move {
                 let server = definition.name.clone();
-                if judge.ask(definition, question).await {
+                if checker.ask(definition, question).await {
                     let (done, _) = oneshot::channel();
-                    wishes.send(Wish::Consider { server, done }).await.ok();
+                    commands.send(HubCommand::CheckTrust { server, done }).await.ok();
                 }
             });
         }
     }
 
-    fn hear(&mut self, (name, generation, event): (ServerName, u64, Event)) {
+    fn handle_event(&mut self, (name, generation, event): (ServerName, u64, Event)) {
         let Some(slot) = self.slots.get_mut(&name).filter(|slot| slot.generation == generation) else { return };
         match event {
-            // What the server says now; the last words of one that had to leave are not its successor's.
+            // Reads the current state: the last event of an old process must not count for the new one.
             Event::State(_) => slot.refresh(),
             Event::Log(line) => {
                 self.notices.send(Notice::Log { server: name, line }).ok();
@@ -317,10 +317,10 @@ impl Hub {
         }
     }
 
-    fn grant(&mut self, wish: Wish) {
-        match wish {
-            Wish::Act { action, server, done } => self.act(action, server, done),
-            Wish::Toggle { server, on, done } => {
+    fn handle(&mut self, command: HubCommand) {
+        match command {
+            HubCommand::Act { action, server, done } => self.act(action, server, done),
+            HubCommand::Toggle { server, on, done } => {
                 let answer = match self.slots.get_mut(&server) {
                     Some(slot) => {
                         slot.switched_on = on;
@@ -331,55 +331,55 @@ impl Hub {
                 self.publish();
                 done.send(answer).ok();
             }
-            Wish::Reloaded { loaded, done } => {
+            HubCommand::ApplyConfig { loaded, done } => {
                 let reload = self.apply(loaded);
-                self.waiting.push((reload, done));
-                self.answer_waiting();
+                self.pending_reloads.push((reload, done));
+                self.answer_pending_reloads();
             }
-            Wish::Level { server, tool, level, done } => {
+            HubCommand::SetSessionLevel { server, tool, level, done } => {
                 self.levels.set(server, &tool, level);
                 self.rules = self.rules();
                 self.publish();
                 done.send(()).ok();
             }
-            Wish::Disabled { tools, done } => {
+            HubCommand::SetDisabledTools { tools, done } => {
                 self.levels.set_disabled(tools);
                 self.rules = self.rules();
                 self.publish();
                 done.send(()).ok();
             }
-            Wish::ConsiderAll => {
+            HubCommand::CheckAllTrust => {
                 let all: Vec<_> = self.slots.values().map(|slot| (slot.definition.clone(), slot.generation)).collect();
                 for (definition, generation) in all {
-                    self.consider(definition, generation, None, None);
+                    self.check_trust(definition, generation, None, None);
                 }
             }
-            Wish::Consider { server, done } => {
+            HubCommand::CheckTrust { server, done } => {
                 if let Some(slot) = self.slots.get(&server) {
                     let (definition, generation) = (slot.definition.clone(), slot.generation);
-                    self.consider(definition, generation, None, Some(done));
+                    self.check_trust(definition, generation, None, Some(done));
                 }
             }
-            Wish::Refresh { done } => {
+            HubCommand::Refresh { done } => {
                 for slot in self.slots.values_mut() {
                     slot.refresh();
                 }
                 self.publish();
                 done.send(()).ok();
             }
-            Wish::Judged { server, generation, round, verdict, done } => {
-                self.judged(&server, generation, round, verdict);
-                self.answer_waiting();
+            HubCommand::TrustChecked { server, generation, round, verdict, done } => {
+                self.apply_verdict(&server, generation, round, verdict);
+                self.answer_pending_reloads();
                 if let Some(done) = done {
                     done.send(()).ok();
                 }
             }
-            // Taken by `run` before it gets here.
-            Wish::Shutdown { done } => drop(done),
+            // Handled in `run`.
+            HubCommand::Shutdown { done } => drop(done),
         }
     }
 
-    /// Start, stop or restart one server or all of them; answered when each has settled.
+    /// Starts, stops or restarts one server or all of them. Answers when they have settled.
     fn act(&mut self, action: Action, server: Option<ServerName>, done: oneshot::Sender<Result<()>>) {
         let chosen: Vec<ServerName> = match server {
             Some(name) if !self.slots.contains_key(&name) => {
@@ -389,28 +389,28 @@ impl Hub {
             Some(name) => vec![name],
             None => self.slots.keys().cloned().collect(),
         };
-        // Queued here and not in the task below: a later command must not overtake an earlier one.
+        // Queued here and not in the task below, so that a later command cannot overtake an earlier one.
         let settling: Vec<_> = chosen
             .iter()
             .filter_map(|name| self.slots.get_mut(name).and_then(|slot| slot.begin_action(action)))
             .collect();
-        let wishes = self.wishes.clone();
+        let commands = self.commands.clone();
         self.tasks.spawn(async move {
             futures::future::join_all(settling).await;
             let (fresh, refreshed) = oneshot::channel();
-            wishes.send(Wish::Refresh { done: fresh }).await.ok();
+            commands.send(HubCommand::Refresh { done: fresh }).await.ok();
             refreshed.await.ok();
             done.send(Ok(())).ok();
         });
     }
 
-    fn tell_roots(&mut self) {
+    fn notify_roots_changed(&mut self) {
         for server in self.slots.values().filter_map(|slot| slot.server.clone()) {
             self.tasks.spawn(async move { server.roots_changed().await });
         }
     }
 
-    /// An editor has come: servers that live inside it can be reached now.
+    /// An editor connected: servers that it hosts can start now.
     fn wake_editor_hosted(&mut self) {
         for slot in self.slots.values().filter(|slot| slot.waits_for_editor()) {
             if let Some(server) = slot.server.clone() {
@@ -421,17 +421,17 @@ impl Hub {
         }
     }
 
-    /// Answers those who wait for a reload, as soon as the picture shows what became of every definition.
-    fn answer_waiting(&mut self) {
+    /// Answers callers that wait for a reload, once the snapshot shows the outcome of every definition.
+    fn answer_pending_reloads(&mut self) {
         self.publish();
-        if self.slots.values().all(Slot::is_judged) {
-            for (reload, done) in self.waiting.drain(..) {
+        if self.slots.values().all(Slot::is_trust_checked) {
+            for (reload, done) in self.pending_reloads.drain(..) {
                 done.send(reload).ok();
             }
         }
     }
 
-    fn end(&mut self, slot: Slot) {
+    fn stop_slot(&mut self, slot: Slot) {
         if let Some(server) = slot.server {
             self.tasks.spawn(async move { server.shutdown().await });
         }
@@ -440,13 +440,13 @@ impl Hub {
     fn publish(&mut self) {
         let rules = self.rules.clone();
         let names: Vec<ServerName> = self.slots.keys().cloned().collect();
-        let trouble = record::trouble(&self.store);
-        let view = |(name, slot): (&ServerName, &mut Slot)| (name.clone(), slot.view(&rules, &names, trouble.as_ref()));
+        let problem = record::blocking_problem(&self.store);
+        let view = |(name, slot): (&ServerName, &mut Slot)| (name.clone(), slot.view(&rules, &names, problem.as_ref()));
         let servers = self.slots.iter_mut().map(view).collect();
         self.published.send_replace(Arc::new(Snapshot { servers, rules }));
     }
 
-    /// Ends every server, all at once.
+    /// Stops all servers at once.
     async fn shutdown(&mut self) {
         let servers = std::mem::take(&mut self.slots).into_values().filter_map(|slot| slot.server);
         futures::future::join_all(servers.map(Server::shutdown)).await;

@@ -1,4 +1,4 @@
-//! Looking at what servers offer and did: resources, prompts, completion, a trial run, levels explained.
+//! Inspecting servers: resources, prompts, completion, test runs, policies, calls and metrics.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,8 +8,9 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::Engine;
-use super::consent::Granted;
-use super::snapshot::{Offered, ServerView};
+use super::consent::GrantLookup;
+use super::doctor::several;
+use super::snapshot::{OfferedTool, ServerView};
 use super::trust::Verdict;
 use crate::config::{Definition, Launch, layers};
 use crate::model::{CallRecord, Error, Level, Requester, Result, Scope, ServerName, Status, Timestamp, millis};
@@ -20,7 +21,7 @@ use crate::server::connection::Request;
 use crate::store::{CallQuery, ToolMetrics};
 use crate::text::one_line;
 
-/// What a trial run of a definition found. Nothing stays running.
+/// The result of a test run of a definition. The server does not stay running.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TestReport {
@@ -36,14 +37,14 @@ pub struct TestReport {
     pub latency_ms: f64,
 }
 
-/// The level of one tool and how it came about; what `mcp.policies` lists.
+/// The level of one tool and the reason for it, for `mcp.policies`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Explanation {
     pub tool: String,
     pub level: Level,
     pub source: Arc<str>,
     pub hides: Vec<HiddenRule>,
-    /// Agents for which it is another.
+    /// Agents for which the level is different.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<ForAgent>,
 }
@@ -56,7 +57,7 @@ pub struct ForAgent {
     pub source: Arc<str>,
 }
 
-/// What `mcp.metrics` tells about a server.
+/// The metrics of a server, for `mcp.metrics`.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerMetrics {
@@ -69,7 +70,7 @@ pub struct ServerMetrics {
 }
 
 impl ServerMetrics {
-    /// Takes the server's own rows out of `rows`.
+    /// Takes the server's rows out of `rows`.
     fn new(view: &ServerView, rows: &mut Vec<ToolMetrics>) -> Self {
         let server = view.definition.name.clone();
         let since = view.state.started_at.filter(|_| view.state.status == Status::Connected);
@@ -106,7 +107,7 @@ impl Engine {
         }
     }
 
-    /// Has a server tell, or tell no longer, when a resource changes.
+    /// Subscribes to changes of a resource, or unsubscribes.
     pub async fn subscribe(&self, who: &Requester, server: &ServerName, uri: String, on: bool) -> Result<()> {
         let request = if on { Request::Subscribe { uri } } else { Request::Unsubscribe { uri } };
         self.request(who, server, request).await.map(drop)
@@ -123,7 +124,7 @@ impl Engine {
         self.request(who, server, Request::Complete { r#ref: reference, argument, context }).await
     }
 
-    /// Asks a server on behalf of somebody; one who does not see it is told that there is none.
+    /// Sends a request for a requester. A server that they cannot see does not exist for them.
     async fn request(&self, who: &Requester, server: &ServerName, request: Request) -> Result<Arc<RawValue>> {
         if !self.view(who).shows_server(server) {
             return Err(Error::NoServer(server.to_string()));
@@ -133,26 +134,19 @@ impl Engine {
         view.usable()?.request(request, self.time_limit(view, None)).await
     }
 
-    /// How long this server may take for an answer: what the caller says, else its definition, else the settings.
+    /// The timeout for this server: from the caller, or its definition, or the settings.
     pub(super) fn time_limit(&self, view: &ServerView, wanted: Option<Duration>) -> Duration {
         let settings = self.0.settings.borrow();
         wanted.or(view.definition.spec.timeout).unwrap_or(settings.servers.timeout).min(settings.servers.max_timeout)
     }
 
-    /// Starts a second instance of a configured server, lists what it has, and ends it again.
+    /// Starts a second instance of a configured server, lists what it has, and stops it.
     pub async fn test_server(&self, server: ServerName) -> Result<TestReport> {
         let snapshot = self.now();
-        let definition = snapshot.server(&server)?.definition.clone();
-        match self.0.judge.judge(definition).await {
-            Verdict::May(trusted) => Ok(self.trial(trusted).await),
-            Verdict::Forbidden { reason } => Err(Error::Process { server, message: reason }),
-            Verdict::Ask(_) | Verdict::Refused | Verdict::Restricted => Err(Error::NeedsTrust(server)),
-        }
+        self.test_definition(snapshot.server(&server)?.definition.clone()).await
     }
 
-    /// The same for a definition that stands in no file. Whoever sends it has it before his eyes.
-    /// The servers that changed their working folder with this version, for the user to be told once. Empty when they
-    /// know, or when there is nothing to tell.
+    /// The servers that run in another folder since this version. Returns them once, so that the user is notified once.
     pub async fn moved_to_private_folders(&self) -> Vec<ServerName> {
         let moved = |definition: &&Arc<Definition>| {
             let launches = [Some(&definition.spec.launch), definition.spec.fallback.as_ref()];
@@ -161,18 +155,19 @@ impl Engine {
         };
         let loaded = self.loaded().borrow().clone();
         let servers: Vec<_> = loaded.config.servers.values().filter(moved).map(|server| server.name.clone()).collect();
-        let told = !servers.is_empty() && !self.0.store.take_private_folders_notice().await;
-        if told { Vec::new() } else { servers }
+        let notified = !servers.is_empty() && !self.0.store.take_private_folders_notice().await;
+        if notified { Vec::new() } else { servers }
     }
 
+    /// The same for a definition that is not in a config file. Its sender has just seen it.
     pub async fn test_config(&self, config: Value) -> Result<TestReport> {
         let (name, spec) = layers::session_entry("test", &config).map_err(|problems| {
-            let told: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
-            Error::InvalidParams(told.join("; "))
+            let messages: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
+            Error::InvalidParams(messages.join("; "))
         })?;
         let definition = Definition {
-            name: name.clone(),
             key: name.clone(),
+            name,
             scope: Scope::Session,
             file: None,
             folder: None,
@@ -183,18 +178,23 @@ impl Engine {
             written: Arc::new(config),
             hides: Vec::new(),
         };
-        match self.0.judge.judge(Arc::new(definition)).await {
-            Verdict::May(trusted) => Ok(self.trial(trusted).await),
-            Verdict::Forbidden { reason } => Err(Error::Process { server: name, message: reason }),
-            Verdict::Ask(_) | Verdict::Refused | Verdict::Restricted => Err(Error::NeedsTrust(name)),
+        self.test_definition(Arc::new(definition)).await
+    }
+
+    async fn test_definition(&self, definition: Arc<Definition>) -> Result<TestReport> {
+        let server = definition.name.clone();
+        match self.0.trust_checker.check(definition).await {
+            Verdict::Trusted(trusted) => Ok(self.trial(trusted).await),
+            Verdict::Forbidden { reason } => Err(Error::Process { server, message: reason }),
+            Verdict::Ask(_) | Verdict::Refused | Verdict::Restricted => Err(Error::NeedsTrust(server)),
         }
     }
 
     async fn trial(&self, trusted: Trusted) -> TestReport {
-        let begun = Instant::now();
+        let started = Instant::now();
         let state = Server::trial(trusted, self.0.context.clone()).await;
         let latency_ms =
-            millis(state.start_time.map_or(begun.elapsed(), |start| start + state.discover_time.unwrap_or_default()));
+            millis(state.start_time.map_or(started.elapsed(), |start| start + state.discover_time.unwrap_or_default()));
         let success = state.status == Status::Connected;
         let raw = |values: Vec<&Value>| values.into_iter().cloned().collect::<Vec<_>>();
         TestReport {
@@ -202,10 +202,10 @@ impl Engine {
             message: match &state.error {
                 Some(error) if !success => error.clone(),
                 _ if success => format!(
-                    "connected: {} tools, {} resources, {} prompts",
-                    state.tools.len(),
-                    state.resources.len(),
-                    state.prompts.len()
+                    "connected: {}, {}, {}",
+                    several(state.tools.len(), "tool"),
+                    several(state.resources.len(), "resource"),
+                    several(state.prompts.len(), "prompt")
                 ),
                 _ => state.status.reason().unwrap_or_else(|| state.status.as_str().to_owned()),
             },
@@ -218,7 +218,7 @@ impl Engine {
         }
     }
 
-    /// Why each tool has the level that it has; no call is made.
+    /// Explains the level of each tool. No tool is called.
     pub async fn policies(
         &self,
         server: Option<&ServerName>,
@@ -241,11 +241,11 @@ impl Engine {
     fn explain(
         &self,
         view: &ServerView,
-        offered: &Offered,
+        offered: &OfferedTool,
         arguments: Option<&Map<String, Value>>,
-        granted: &Granted,
+        granted: &GrantLookup,
     ) -> Explanation {
-        let explained = self.now().rules.explain(&offered.id.server, &offered.tool, arguments, view.standing());
+        let explained = self.now().rules.explain(&offered.id.server, &offered.tool, arguments, view.trust_state());
         let rule = explained.ruling.in_session(self.0.once.used(&offered.id));
         let ruling = rule.clone().raised_by(&granted.find(view, offered));
         let agents = self.for_agents(offered, &rule);
@@ -256,7 +256,7 @@ impl Engine {
         Explanation { tool: offered.id.to_string(), level: ruling.level, source: ruling.source, hides, agents }
     }
 
-    fn for_agents(&self, offered: &Offered, ruling: &Ruling) -> Vec<ForAgent> {
+    fn for_agents(&self, offered: &OfferedTool, ruling: &Ruling) -> Vec<ForAgent> {
         let other = self.0.views.named().filter_map(|view| {
             let held = view.hidden(&offered.id).unwrap_or_else(|| view.narrow(ruling.clone()));
             (held != *ruling).then(|| ForAgent { agent: view.agent.clone(), level: held.level, source: held.source })
@@ -269,7 +269,7 @@ impl Engine {
         self.0.store.calls(query).await
     }
 
-    /// How long servers took to start and tools to answer, and how often they failed.
+    /// Start times of servers, durations of calls, and error counts.
     pub async fn metrics(&self, server: Option<&ServerName>) -> Result<Vec<ServerMetrics>> {
         let snapshot = self.now();
         let views = snapshot.select(server)?;

@@ -1,4 +1,4 @@
-//! What a user does with servers: start, stop, switch, set for this session, look at their logs.
+//! Managing servers: start, stop, toggle, session servers, logs, trust.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::hub::Wish;
+use super::hub::HubCommand;
 use super::snapshot::ServerView;
 use super::turns::Turn;
 use super::{Action, Engine};
@@ -18,31 +18,31 @@ use crate::model::{LogLine, Result, ServerName, Status};
 pub struct SessionChange {
     pub added: Vec<String>,
     pub removed: Vec<String>,
-    /// Server → why its definition cannot be used.
+    /// Server → why its definition is invalid.
     pub errors: BTreeMap<String, String>,
 }
 
 impl Engine {
-    /// Starts, stops or restarts one server or all; answered when they have settled.
+    /// Starts, stops or restarts one server or all. Returns when they have settled.
     pub async fn act(&self, action: Action, server: Option<ServerName>, turn: Turn) -> Result<Vec<Arc<ServerView>>> {
         let chosen = server.clone();
-        let settled = self.begin_wish(|done| Wish::Act { action, server: chosen, done }).await?;
+        let settled = self.queue_command(|done| HubCommand::Act { action, server: chosen, done }).await?;
         drop(turn);
         settled.await??;
         for view in self.now().select(server.as_ref())? {
-            // It may have failed because what it starts is no longer what the user trusted: then it waits for that.
+            // It may have failed because its program is not the one that the user trusted. Then it waits for trust.
             if view.state.status == Status::Failed && view.definition.scope.needs_trust() {
                 let name = view.definition.name.clone();
-                self.wish(|done| Wish::Consider { server: name, done }).await.ok();
+                self.send_command(|done| HubCommand::CheckTrust { server: name, done }).await.ok();
             }
         }
         Ok(self.now().select(server.as_ref())?.into_iter().cloned().collect())
     }
 
-    /// Switches a server's tools on or off at run time; its connection stays.
+    /// Turns a server's tools on or off for this session. Its connection stays open.
     pub async fn toggle(&self, server: ServerName, on: bool) -> Result<Arc<ServerView>> {
         let chosen = server.clone();
-        self.wish(|done| Wish::Toggle { server: chosen, on, done }).await??;
+        self.send_command(|done| HubCommand::Toggle { server: chosen, on, done }).await??;
         self.now().server(&server).cloned()
     }
 
@@ -56,15 +56,15 @@ impl Engine {
                     good.insert(name, config);
                 }
                 Err(problems) => {
-                    let told: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
-                    errors.insert(name, told.join("; "));
+                    let messages: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
+                    errors.insert(name, messages.join("; "));
                 }
             }
         }
         let wanted: Vec<String> = good.keys().cloned().collect();
         let before = self.0.watcher.session_names();
         let loaded = self.0.watcher.set_session(good).await;
-        self.wish(|done| Wish::Reloaded { loaded, done }).await?;
+        self.send_command(|done| HubCommand::ApplyConfig { loaded, done }).await?;
         Ok(SessionChange {
             added: wanted.iter().filter(|name| !before.contains(name)).cloned().collect(),
             removed: before.into_iter().filter(|name| !wanted.contains(name)).collect(),
@@ -79,25 +79,25 @@ impl Engine {
         Ok(view.server.as_ref().map(|server| server.logs(limit)).unwrap_or_default())
     }
 
-    /// The user's word on a definition: it starts, or it is stopped and stays so until it changes.
+    /// The user's decision about a definition: it starts, or it stops until it changes.
     pub async fn trust(&self, server: ServerName, trusted: bool) -> Result<Arc<ServerView>> {
         let definition = self.now().server(&server)?.definition.clone();
-        self.0.judge.set(definition, trusted).await?;
+        self.0.trust_checker.set(definition, trusted).await?;
         let name = server.clone();
-        self.wish(|done| Wish::Consider { server: name, done }).await?;
+        self.send_command(|done| HubCommand::CheckTrust { server: name, done }).await?;
         self.now().server(&server).cloned()
     }
 
-    /// Has the hub publish what the servers say now.
+    /// Makes the hub publish the current state of all servers.
     pub(super) async fn refresh(&self) -> Result<()> {
-        self.wish(|done| Wish::Refresh { done }).await
+        self.send_command(|done| HubCommand::Refresh { done }).await
     }
 
-    /// The editor's own trust in the workspace: without it nothing of a project starts, whatever was trusted here.
+    /// The editor's trust in the workspace. Without it no project server starts, even if it is trusted here.
     pub fn trust_workspace(&self, trusted: bool) {
-        if self.0.judge.restrict(!trusted) {
-            let wishes = self.0.wishes.clone();
-            tokio::spawn(async move { wishes.send(Wish::ConsiderAll).await });
+        if self.0.trust_checker.restrict(!trusted) {
+            let commands = self.0.commands.clone();
+            tokio::spawn(async move { commands.send(HubCommand::CheckAllTrust).await });
         }
     }
 }

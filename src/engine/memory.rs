@@ -1,4 +1,5 @@
-//! What was learned about servers, kept across engines: the era of MCP each speaks, and the tools a lazy one had.
+//! What is known about servers across sessions: the MCP version each speaks, and the tools of servers that start on
+//! demand.
 
 use std::sync::Arc;
 
@@ -15,20 +16,20 @@ use crate::store::Store;
 const ERA: &str = "era";
 const TOOLS: &str = "tools";
 
-/// Answers from memory; the store is read once for each definition before its server starts, and written behind.
-pub struct LongMemory {
-    short: ShortMemory,
+/// Reads from memory. Loads each definition from the store once before its server starts, and writes in the background.
+pub struct PersistentCache {
+    cache: ShortMemory,
     store: Store,
 }
 
-impl LongMemory {
+impl PersistentCache {
     pub fn new(store: Store) -> Self {
-        Self { short: ShortMemory::default(), store }
+        Self { cache: ShortMemory::default(), store }
     }
 
-    /// Has what is kept about a definition ready.
+    /// Loads what is stored about a definition.
     pub async fn prepare(&self, definition: &Definition) {
-        let known = self.short.recall(definition);
+        let known = self.cache.recall(definition);
         if known.era.is_some() || !known.tools.is_empty() {
             return;
         }
@@ -40,18 +41,18 @@ impl LongMemory {
             _ => None,
         };
         let tools: Vec<Value> = tools.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        self.short.remember(definition, Remembered { era, tools: Arc::new(tools_from(tools)) });
+        self.cache.remember(definition, Remembered { era, tools: Arc::new(tools_from(tools)) });
     }
 }
 
-impl Memory for LongMemory {
+impl Memory for PersistentCache {
     fn recall(&self, definition: &Definition) -> Remembered {
-        self.short.recall(definition)
+        self.cache.recall(definition)
     }
 
     fn remember(&self, definition: &Definition, remembered: Remembered) {
-        let before = self.short.recall(definition);
-        self.short.remember(definition, remembered.clone());
+        let before = self.cache.recall(definition);
+        self.cache.remember(definition, remembered.clone());
         let (store, key) = (self.store.clone(), key(definition));
         tokio::spawn(async move {
             if let Some(era) = remembered.era.filter(|era| before.era != Some(*era)) {
@@ -73,7 +74,7 @@ fn text(tools: &[Arc<Tool>]) -> String {
     serde_json::to_string(&raw).unwrap_or_default()
 }
 
-/// What is launched another way is another server, wherever it stands; levels and words make none.
+/// Two definitions share an entry if they have the same launch. Levels and descriptions do not matter.
 fn key(definition: &Definition) -> String {
     let folder = definition.folder.as_deref().map(|folder| folder.display().to_string()).unwrap_or_default();
     let (launch, fallback) = (&definition.spec.launch, &definition.spec.fallback);

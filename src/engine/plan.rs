@@ -1,4 +1,4 @@
-//! The difference between what runs and what is wanted. Pure: the hub carries it out.
+//! The difference between the running servers and the config. Pure: the hub applies it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,13 +11,13 @@ use crate::model::ServerName;
 
 type Servers = BTreeMap<ServerName, Arc<Definition>>;
 
-/// What to do with one server so that it becomes what is wanted.
+/// A step that brings one server in line with the config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     Start(ServerName),
     Stop(ServerName),
     Restart(ServerName),
-    /// Levels, timeouts or words changed: the process and its calls go on.
+    /// Levels, timeouts or descriptions changed: the process and its calls continue.
     Update(ServerName),
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// What a save of the config files changed; what `mcp.config.reload` answers.
+/// What a new config changed. The answer of `mcp.config.reload`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reload {
@@ -49,11 +49,11 @@ pub struct Reload {
     pub changed: Vec<ServerName>,
     pub policy_only: Vec<ServerName>,
     pub unchanged: usize,
-    /// File → what is wrong with it.
+    /// File → its errors.
     pub errors: BTreeMap<String, Vec<String>>,
 }
 
-/// The steps from `running` to `wanted`; servers that stay as they are have none.
+/// The steps from `running` to `wanted`. Unchanged servers have none.
 pub fn plan(running: &Servers, wanted: &Servers) -> Vec<Step> {
     let mut steps: Vec<Step> =
         running.keys().filter(|name| !wanted.contains_key(*name)).map(|name| Step::Stop(name.clone())).collect();
@@ -68,7 +68,7 @@ pub fn plan(running: &Servers, wanted: &Servers) -> Vec<Step> {
     steps
 }
 
-/// Tells the steps in the words of the wire.
+/// Converts the steps to the wire format.
 pub fn reload(steps: &[Step], loaded: &Loaded) -> Reload {
     let mut reload = Reload { errors: errors(loaded), ..Reload::default() };
     for step in steps {
@@ -84,8 +84,8 @@ pub fn reload(steps: &[Step], loaded: &Loaded) -> Reload {
     reload
 }
 
-/// Whether a running process no longer is what the file asks for. Where a definition comes from counts as well: its
-/// folder is part of what `${workspaceFolder}` means, its scope of whether it needs trust.
+/// Whether a definition needs a new process. Its origin matters, too: its folder defines `${workspaceFolder}`, and its
+/// scope whether it needs trust.
 fn launches_differently(before: &Definition, after: &Definition) -> bool {
     let launch = |definition: &Definition| {
         let spec = &definition.spec;
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_argument_restarts_that_server_and_no_other() {
+    fn a_changed_argument_restarts_only_that_server() {
         insta::assert_snapshot!(steps(
             r#"{ "fs": { "command": "fs-mcp" }, "git": { "command": "git-mcp" } }"#,
             r#"{ "fs": { "command": "fs-mcp" }, "git": { "command": "git-mcp", "args": ["-v"] } }"#,
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_is_started_and_what_went_is_stopped() {
+    fn new_servers_are_started_and_removed_ones_stopped() {
         insta::assert_snapshot!(steps(
             r#"{ "a": { "command": "a" }, "b": { "command": "b" } }"#,
             r#"{ "b": { "command": "b" }, "c": { "command": "c" } }"#,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_timeouts_and_words_leave_the_process_alone() {
+    fn levels_timeouts_and_descriptions_do_not_restart() {
         insta::assert_snapshot!(steps(
             r#"{ "a": { "command": "a" }, "b": { "command": "b" }, "c": { "command": "c" } }"#,
             r#"{ "a": { "command": "a", "tools": { "x": "deny" } }, "b": { "command": "b", "timeout": 5 },
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn blanks_comments_and_the_order_of_keys_change_nothing() {
+    fn whitespace_comments_and_key_order_change_nothing() {
         assert_eq!(
             steps(
                 r#"{ "a": { "command": "a", "args": ["x"] }, "b": { "command": "b" } }"#,
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn switching_off_in_the_file_is_a_change_of_launch() {
+    fn disabling_in_the_file_restarts() {
         insta::assert_snapshot!(steps(
             r#"{ "a": { "command": "a" } }"#,
             r#"{ "a": { "command": "a", "enabled": false } }"#,

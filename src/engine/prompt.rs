@@ -1,47 +1,47 @@
-//! What the user is shown before a tool runs or a definition is trusted.
+//! The questions that the user sees before a tool runs or a definition is trusted.
 
 use serde_json::Value;
 
 use super::approvals::{Approval, Kind};
 use super::host::question;
-use super::snapshot::{Offered, ServerView};
+use super::snapshot::{OfferedTool, ServerView};
 use crate::config::Definition;
 use crate::model::{Decision, Requester, RequesterKind, ToolCall};
 use crate::policy::trust::Summary;
-use crate::policy::{Found, Pin, View};
-use crate::text::{one_line, shell_word, visible};
+use crate::policy::{GrantMatch, Pin, View};
+use crate::text::{one_line, visible};
 
-/// A prompt shows this much of a server's own words about a tool; the rest is counted.
-const WORDS: usize = 2_000;
+/// How much of a tool's description the prompt shows. It says how much is left out.
+const MAX_DESCRIPTION: usize = 2_000;
 
-/// `before` is the tool as an earlier question about this very call has shown it.
+/// `before` is the tool as an earlier question about the same call has shown it.
 pub fn tool(
     call: &ToolCall,
     view: &ServerView,
-    offered: &Offered,
-    earlier: &Found,
+    offered: &OfferedTool,
+    grant_match: &GrantMatch,
     before: Option<&Pin>,
-    sight: &View,
+    agent_view: &View,
 ) -> Approval {
     let tool = &offered.tool;
     let options: Vec<&'static str> =
-        Decision::ALL.into_iter().filter(|decision| sight.offers(*decision)).map(Decision::as_str).collect();
+        Decision::ALL.into_iter().filter(|decision| agent_view.offers(*decision)).map(Decision::as_str).collect();
     let name = one_line(&tool.name, 128);
-    let (known, since) = match earlier {
-        Found::Suspended(grant) => (Some(&grant.pin), "since you allowed it"),
-        Found::Live(_) | Found::Nothing => (before, "while you were asked"),
+    let (known, since) = match grant_match {
+        GrantMatch::Suspended(grant) => (Some(&grant.pin), "since you allowed it"),
+        GrantMatch::Active(_) | GrantMatch::None => (before, "while you were asked"),
     };
     let diff = known.and_then(|pin| pin.changed(tool)).map(|lines| lines.join("\n"));
     let title = match call.requester.kind {
-        RequesterKind::User => format!("Run {name} of {}?", call.tool.server),
-        _ => format!("{} wants to run {name} of {}", who(&call.requester), call.tool.server),
+        RequesterKind::User => format!("Run `{name}` on `{}`?", call.tool.server),
+        _ => format!("{} wants to run `{name}` on `{}`", describe_requester(&call.requester), call.tool.server),
     };
-    let mut detail = visible(&tool.description, WORDS);
+    let mut detail = visible(&tool.description, MAX_DESCRIPTION);
     if diff.is_some() {
-        detail.push_str(&format!("\nThis tool has changed {since}; the difference is below."));
+        detail.push_str(&format!("\nThis tool has changed {since}. The difference is shown below."));
     }
     if let Some(file) = &view.definition.file {
-        detail.push_str(&format!("\nThe server comes from {} ({}).", file.display(), view.definition.scope));
+        detail.push_str(&format!("\nThe server is defined in {} ({} scope).", file.display(), view.definition.scope));
     }
     Approval {
         tool: Some(tool.name.to_string()),
@@ -54,47 +54,20 @@ pub fn tool(
     }
 }
 
-/// A definition before it is trusted: everything that decides what will run, nothing cut.
+/// A definition before it is trusted: everything that decides what will run, never truncated.
 pub fn definition(definition: &Definition, summary: &Summary) -> String {
-    let mut lines = Vec::new();
-    if let Some(file) = &definition.file {
-        lines.push(format!("from      {}", file.display()));
-    }
-    describe(&mut lines, summary);
-    if let Some(fallback) = &summary.fallback {
-        lines.push("if that fails:".to_owned());
-        describe(&mut lines, fallback);
-    }
+    let mut lines: Vec<String> = definition.file.iter().map(|file| format!("from      {}", file.display())).collect();
+    lines.extend(summary.lines());
     lines.join("\n")
 }
 
-fn describe(lines: &mut Vec<String>, summary: &Summary) {
-    let mut say = |what: &str, value: Option<String>| {
-        if let Some(value) = value.filter(|value| !value.is_empty()) {
-            lines.push(format!("{what:<9} {value}"));
-        }
-    };
-    let quoted: Vec<String> = summary.command.iter().map(|word| shell_word(word)).collect();
-    say("runs", Some(quoted.join(" ")));
-    say("program", summary.program.clone());
-    say("in", summary.cwd.clone());
-    say("with", Some(summary.env.join(", ")));
-    say("env file", summary.env_file.clone());
-    say("connects", summary.url.clone());
-    say("sends", Some(summary.headers.join(", ")));
-    say("allows", Some(summary.levels.join("; ")));
-    for warning in &summary.warnings {
-        say("beware", Some(warning.clone()));
-    }
-}
-
-fn who(requester: &Requester) -> String {
+fn describe_requester(requester: &Requester) -> String {
     let name = one_line(&requester.name, 80);
     match (requester.kind, name.is_empty()) {
-        (RequesterKind::User, _) => "Somebody".to_owned(),
+        (RequesterKind::User, _) => "The user".to_owned(),
         (RequesterKind::Plugin, true) => "A plugin".to_owned(),
         (RequesterKind::Agent, true) => "An agent".to_owned(),
-        (RequesterKind::Plugin, false) => format!("The plugin {name}"),
-        (RequesterKind::Agent, false) => format!("The agent {name}"),
+        (RequesterKind::Plugin, false) => format!("The plugin `{name}`"),
+        (RequesterKind::Agent, false) => format!("The agent `{name}`"),
     }
 }

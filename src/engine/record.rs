@@ -1,4 +1,4 @@
-//! One row of the call log in the making. Every call leaves one, refused ones too.
+//! Records calls in the call log. Every call is recorded, also a denied one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use super::gate::Outcome;
 use super::{Engine, Notice};
 use crate::model::{CallId, CallRecord, Error, Requester, Result, ServerName, Timestamp, ToolCall, ToolId, millis};
 use crate::policy::permit::Permitted;
-use crate::store::{Begun, FinishedCall, Store};
+use crate::store::{FinishedCall, StartedRecord, Store};
 use crate::text::one_line;
 
 impl Engine {
-    /// Records that an agent asked for something that is not for agents, such as an answer to an approval.
+    /// Records that an agent sent a request that agents may not send, such as an answer to an approval.
     pub async fn refuse_method(&self, requester: Requester, method: &str) {
-        let Ok(server) = ServerName::new(OURSELVES) else { return };
+        let Ok(server) = ServerName::new(SIDECAR_NAME) else { return };
         let tool = ToolId::new(server, method);
-        let reason = "refused method: agents can list, read and call, and nothing else".to_owned();
+        let reason = "agents may only list, read and call".to_owned();
         let error = Error::Denied { tool: tool.clone(), reason };
         self.record_refusal(requester, tool, Arc::default(), "refused method", error).await;
     }
 
-    /// Records a call that a front could not bring to the door: its tool is not there, it makes no sense, or there are too
-    /// many. `name` is what the agent calls the tool.
+    /// Records a call that never reached the gate: its tool is unknown, its request is invalid, or there are too many.
+    /// `name` is the agent's name for the tool.
     pub async fn refuse_call(
         &self,
         requester: Requester,
@@ -34,9 +34,10 @@ impl Engine {
     ) {
         let known = |(server, tool): (&str, &str)| {
             let server = ServerName::new(server).ok().filter(|server| self.now().servers.contains_key(server))?;
-            Some(ToolId::new(server, &one_line(tool, LONGEST_NAME)))
+            Some(ToolId::new(server, &one_line(tool, MAX_NAME_LENGTH)))
         };
-        let own = || ServerName::new(OURSELVES).ok().map(|server| ToolId::new(server, &one_line(name, LONGEST_NAME)));
+        let own =
+            || ServerName::new(SIDECAR_NAME).ok().map(|server| ToolId::new(server, &one_line(name, MAX_NAME_LENGTH)));
         let Some(tool) = name.split_once("__").and_then(known).or_else(own) else { return };
         self.record_refusal(requester, tool, Arc::new(arguments), by, Error::InvalidParams(reason)).await;
     }
@@ -57,23 +58,23 @@ impl Engine {
     }
 }
 
-/// Where nothing may run without a record, a log that cannot be written is the trouble of every server.
-pub fn trouble(store: &Store) -> Option<String> {
+/// With a strict audit log, no tool can run while the log cannot be written.
+pub fn blocking_problem(store: &Store) -> Option<String> {
     let problem = store.health().borrow().problem.clone().filter(|_| store.is_strict())?;
-    Some(format!("no tool can be called, because calls are recorded first: {problem}"))
+    Some(format!("tools cannot be called because the audit log cannot be written: {problem}"))
 }
 
-/// How much is kept of a name that nobody has.
-const LONGEST_NAME: usize = 200;
+/// How much of an unknown tool name is stored.
+const MAX_NAME_LENGTH: usize = 200;
 
-/// Under which name stands what was asked of us and not of a server.
-const OURSELVES: &str = "mcp-sidecar";
+/// The server name for requests to the sidecar itself.
+const SIDECAR_NAME: &str = "mcp-sidecar";
 
 pub struct Recording {
     engine: Engine,
     row: CallRecord,
     arguments: Arc<Map<String, Value>>,
-    begun: Option<Begun>,
+    started: Option<StartedRecord>,
 }
 
 impl Recording {
@@ -87,7 +88,7 @@ impl Recording {
                 tool: call.tool.tool.to_string(),
                 requester: call.requester.clone(),
                 workflow: call.workflow.clone(),
-                // Until somebody decides; a call that ends before it gets that far was refused by what ended it.
+                // Until there is a decision. A call that ends before that was denied by the error that ended it.
                 decision: String::new(),
                 decided_by: String::new(),
                 success: false,
@@ -97,11 +98,11 @@ impl Recording {
                 result: None,
             },
             arguments: call.arguments.clone(),
-            begun: None,
+            started: None,
         }
     }
 
-    pub fn let_pass(&mut self, permitted: &Permitted) {
+    pub fn permitted(&mut self, permitted: &Permitted) {
         self.row.decision = permitted.decision().to_owned();
         self.row.decided_by = permitted.decided_by().to_string();
     }
@@ -111,10 +112,10 @@ impl Recording {
         self.row.decided_by = by.to_owned();
     }
 
-    /// In strict mode the row is on disk before the call is sent, or the call is not sent.
+    /// In strict mode, writes the row before the call is sent. If that fails, the call is not sent.
     pub async fn before_sending(&mut self) -> Result<()> {
         let call = FinishedCall { record: self.row.clone(), arguments: self.arguments.clone(), result: None };
-        self.begun = Some(self.engine.0.store.begin_call(call).await?);
+        self.started = Some(self.engine.0.store.begin_call(call).await?);
         Ok(())
     }
 
@@ -135,7 +136,7 @@ impl Recording {
         self.engine.0.notices.send(Notice::CallFinished(Arc::new(self.row.clone()))).ok();
         let result = outcome.as_ref().ok().map(|outcome| outcome.result.raw.clone());
         let call = FinishedCall { record: self.row, arguments: self.arguments, result };
-        self.engine.0.store.finish_call(self.begun.unwrap_or_default(), call).await;
+        self.engine.0.store.finish_call(self.started.unwrap_or_default(), call).await;
     }
 }
 
@@ -145,14 +146,14 @@ mod tests {
     use crate::store::Options;
 
     #[tokio::test]
-    async fn a_log_that_cannot_be_written_is_trouble_where_nothing_runs_without_it() {
+    async fn an_unwritable_log_blocks_tools_only_in_strict_mode() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("no-folder");
         std::fs::write(&file, "").unwrap();
         let options = |strict| Options { project: folder.path().into(), strict, keep_days: 30, record_bytes: 200 };
         let strict = Store::open(&file.join("state.db"), options(true)).await;
-        let told = trouble(&strict).unwrap_or_default();
-        assert!(told.starts_with("no tool can be called, because calls are recorded first: "), "{told}");
-        assert_eq!(trouble(&Store::open(&file.join("state.db"), options(false)).await), None);
+        let problem = blocking_problem(&strict).unwrap_or_default();
+        assert!(problem.starts_with("tools cannot be called because the audit log cannot be written: "), "{problem}");
+        assert_eq!(blocking_problem(&Store::open(&file.join("state.db"), options(false)).await), None);
     }
 }

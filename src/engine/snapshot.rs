@@ -1,4 +1,5 @@
-//! The published picture of all servers and tools. Complete each time: whoever missed one is right after the next.
+//! The published state of all servers and tools. Always complete: a reader that misses an update is correct again after
+//! the next one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -9,7 +10,7 @@ use crate::model::{
     Error, Level, Prompt, Resource, ResourceTemplate, Result, ServerName, ServerState, Status, Tool, ToolId,
 };
 use crate::policy::trust::Fingerprint;
-use crate::policy::{Pin, Rules, Ruling, SessionLevels, Standing};
+use crate::policy::{Pin, Rules, Ruling, SessionLevels, TrustState};
 use crate::server::Server;
 use crate::server::transport::remote;
 
@@ -20,25 +21,25 @@ pub struct Snapshot {
     pub rules: Arc<Rules>,
 }
 
-/// One server: what was asked for, what it is doing, what may be done with it.
+/// A server: its definition, its state, and what it may do.
 #[derive(Clone)]
 pub struct ServerView {
     pub definition: Arc<Definition>,
     pub state: Arc<ServerState>,
     pub trust: Trust,
-    /// `false` while it is found out whether `trust` still holds for what the files say now.
-    pub judged: bool,
-    /// Of the definition that runs, once it may run.
+    /// `false` while `trust` is being checked against a new config.
+    pub trust_checked: bool,
+    /// Of the running definition, once it may run.
     pub fingerprint: Option<Arc<Fingerprint>>,
-    /// `false` after `mcp.server.toggle`: the connection stays, its tools are not shown.
+    /// `false` after `mcp.server.toggle`: the server stays connected, but its tools are hidden.
     pub switched_on: bool,
-    /// Every tool of the server by its name, hidden ones included.
-    pub tools: Arc<BTreeMap<Arc<str>, Arc<Offered>>>,
-    /// Absent until the definition may be started.
+    /// All tools of the server by name, including hidden ones.
+    pub tools: Arc<BTreeMap<Arc<str>, Arc<OfferedTool>>>,
+    /// `None` until the definition may start.
     pub server: Option<Server>,
-    /// How many times the user has started, stopped or restarted it.
+    /// How often the user has started, stopped or restarted it.
     pub actions: u64,
-    /// What the engine itself has to remark about it.
+    /// Warnings of the engine about this server.
     pub remarks: Vec<String>,
 }
 
@@ -49,22 +50,22 @@ pub enum Trust {
     Needed {
         /// What changed since it was last trusted.
         difference: Option<String>,
-        /// The user said no to exactly this definition.
+        /// The user denied exactly this definition.
         refused: bool,
     },
 }
 
 impl Trust {
-    pub fn standing(&self) -> Standing {
+    pub fn trust_state(&self) -> TrustState {
         match self {
-            Self::Given => Standing::Trusted,
-            Self::Needed { .. } => Standing::Untrusted,
+            Self::Given => TrustState::Trusted,
+            Self::Needed { .. } => TrustState::Untrusted,
         }
     }
 }
 
-/// A tool with the level that holds for it whatever its arguments, and its schema ready to check them.
-pub struct Offered {
+/// A tool with its level, regardless of arguments, and its compiled schema.
+pub struct OfferedTool {
     pub id: ToolId,
     pub tool: Arc<Tool>,
     pub ruling: Ruling,
@@ -72,17 +73,17 @@ pub struct Offered {
     pin: OnceLock<Pin>,
 }
 
-impl Offered {
+impl OfferedTool {
     pub fn new(id: ToolId, tool: Arc<Tool>, ruling: Ruling) -> Self {
         Self { id, tool, ruling, checker: OnceLock::new(), pin: OnceLock::new() }
     }
 
-    /// The tool as it is now, for comparison with what the user agreed to.
+    /// The tool as it is now, to compare with what the user allowed.
     pub fn pin(&self) -> &Pin {
         self.pin.get_or_init(|| Pin::of(&self.tool))
     }
 
-    /// Compiled at the first use and kept as long as the definition stays the same.
+    /// Compiled on first use.
     pub fn checker(&self) -> &Checker {
         self.checker.get_or_init(|| Checker::compile(&self.tool.input_schema))
     }
@@ -93,15 +94,15 @@ impl Snapshot {
         self.servers.get(name).ok_or_else(|| Error::NoServer(name.to_string()))
     }
 
-    /// The tool that a whole name means here, of its two readings the one whose server there is.
-    pub fn meant(&self, id: ToolId) -> ToolId {
+    /// Resolves a full name that can be read in two ways: prefers the reading whose server exists.
+    pub fn resolve_tool(&self, id: ToolId) -> ToolId {
         match id.other() {
             Some(other) if !self.servers.contains_key(&id.server) && self.servers.contains_key(&other.server) => other,
             _ => id,
         }
     }
 
-    /// All servers, or the one asked for.
+    /// All servers, or the named one.
     pub fn select(&self, name: Option<&ServerName>) -> Result<Vec<&Arc<ServerView>>> {
         match name {
             Some(name) => Ok(vec![self.server(name)?]),
@@ -118,13 +119,13 @@ impl Default for Snapshot {
 }
 
 impl ServerView {
-    /// Whether what its file widens counts.
-    pub fn standing(&self) -> Standing {
-        if self.judged { self.trust.standing() } else { Standing::Untrusted }
+    /// Whether the definition's own allow-levels apply.
+    pub fn trust_state(&self) -> TrustState {
+        if self.trust_checked { self.trust.trust_state() } else { TrustState::Untrusted }
     }
 
-    /// The tools that lists show: none of a server that is switched off, and none whose level is `disable`.
-    pub fn shown_tools(&self) -> impl Iterator<Item = &Arc<Offered>> {
+    /// The tools to list: none if the server is turned off, and none with the level `disable`.
+    pub fn shown_tools(&self) -> impl Iterator<Item = &Arc<OfferedTool>> {
         let on = self.switched_on;
         self.tools.values().filter(move |offered| on && offered.ruling.level != Level::Disable)
     }
@@ -148,7 +149,7 @@ impl ServerView {
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = remote::remarks(&self.definition.spec.launch);
         for warning in self.state.warnings.iter().chain(&self.remarks) {
-            // What its address gives rise to is said again by a server that has connected.
+            // A connected server repeats the warnings about its URL.
             if !warnings.contains(warning) {
                 warnings.push(warning.clone());
             }
@@ -156,14 +157,14 @@ impl ServerView {
         warnings
     }
 
-    /// The handle through which something may be asked of this server now, or why not.
+    /// The handle for requests to this server, or why it cannot be used.
     pub fn usable(&self) -> Result<&Server> {
         let name = &self.definition.name;
         if !self.switched_on {
-            return Err(Error::Disabled { server: name.clone(), hint: "`mcp.server.toggle` switches it on again" });
+            return Err(Error::Disabled { server: name.clone(), hint: "turn it on again to use it" });
         }
         if self.state.status == Status::Disabled {
-            return Err(Error::Disabled { server: name.clone(), hint: "`mcp.server.enable` enables it in its file" });
+            return Err(Error::Disabled { server: name.clone(), hint: "enable it in its config file to use it" });
         }
         if self.server.is_none() && self.trust != Trust::Given {
             return Err(Error::NeedsTrust(name.clone()));
@@ -173,10 +174,10 @@ impl ServerView {
         }
         self.server.as_ref().ok_or_else(|| Error::Connection {
             server: name.clone(),
-            // One that may not start says why.
+            // A server that may not start has its reason here.
             message: match &self.state.error {
                 Some(error) => error.clone(),
-                None => "not started yet; `mcp.server.start` starts it".to_owned(),
+                None => "it is not running; start the server first".to_owned(),
             },
         })
     }

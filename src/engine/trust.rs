@@ -1,4 +1,4 @@
-//! Which definitions may start: judged against what the user said before, asked about where he said nothing yet.
+//! Decides which definitions may start, from the user's earlier answers. Asks the user if there is none.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,43 +14,43 @@ use super::prompt;
 use crate::config::spec::Launch;
 use crate::config::{Config, Definition, Loaded};
 use crate::model::{Decision, Error, Result};
-use crate::policy::trust::{self, Fingerprint, Question, Remembered, TrustKey, Trusted};
+use crate::policy::trust::{self, Fingerprint, Question, TrustKey, TrustRecord, Trusted};
 use crate::policy::{Rules, SessionLevels};
 use crate::store::{Saved, Store};
 
-/// A question of trust holds nobody up, so it may wait as long as a person leaves an editor open.
-const LIMIT: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// A trust question blocks nothing, so it can stay open as long as the editor does.
+const QUESTION_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// What becomes of a definition.
+/// Whether a definition may start.
 pub enum Verdict {
-    May(Trusted),
-    /// The user has to be asked; a running server may go on when only its levels are new.
+    Trusted(Trusted),
+    /// The user must be asked. A running server continues if only its levels are new.
     Ask(Box<Question>),
-    /// The user said no to exactly this.
+    /// The user denied exactly this definition.
     Refused,
-    /// The editor does not trust the workspace yet; it is not even asked about.
+    /// The editor does not trust the workspace yet, so the user is not asked.
     Restricted,
-    /// The policy does not let this program start, whatever the user trusts.
+    /// The policy forbids this program, even if the user trusts it.
     Forbidden {
         reason: String,
     },
 }
 
-pub struct Judge {
+pub struct TrustChecker {
     store: Store,
     approvals: Approvals,
     loaded: watch::Receiver<Arc<Loaded>>,
     folders: watch::Receiver<Vec<Arc<Path>>>,
-    /// The editor has the workspace in its own restricted mode: nothing of a project starts, whatever was trusted, and
-    /// no server of the user that touches the workspace.
+    /// The editor has the workspace in restricted mode: no project server starts, even if trusted, and no user server
+    /// that touches the workspace.
     restricted: AtomicBool,
-    /// Trusted for this session only. A `std` lock, private to this file and never held over an await.
+    /// Trusted for this session only. The lock is private to this file and never held over an await.
     session: Mutex<BTreeMap<TrustKey, Arc<Fingerprint>>>,
-    /// What trusted definitions are about to become by the user's own hand. A lock like the one above.
+    /// Changes that the user is about to make to trusted definitions. The lock is like the one above.
     expected: Mutex<BTreeMap<TrustKey, Arc<Fingerprint>>>,
 }
 
-impl Judge {
+impl TrustChecker {
     pub fn new(
         store: Store,
         approvals: Approvals,
@@ -68,37 +68,37 @@ impl Judge {
         }
     }
 
-    /// Follows the editor's own trust in the workspace; answers whether that is news.
+    /// Sets the editor's restricted mode. Returns whether it changed.
     pub fn restrict(&self, restricted: bool) -> bool {
         self.restricted.swap(restricted, Ordering::AcqRel) != restricted
     }
 
-    pub async fn judge(&self, definition: Arc<Definition>) -> Verdict {
+    pub async fn check(&self, definition: Arc<Definition>) -> Verdict {
         if self.restricted.load(Ordering::Acquire) {
             let folders = self.folders.borrow().clone();
-            let judged = definition.clone();
-            let touches = tokio::task::spawn_blocking(move || trust::touches(&judged, &folders));
+            let checked = definition.clone();
+            let touches = tokio::task::spawn_blocking(move || trust::touches(&checked, &folders));
             if definition.scope.needs_trust() || touches.await.unwrap_or(true) {
                 return Verdict::Restricted;
             }
         }
         let loaded = self.loaded.borrow().clone();
-        let verdict = self.judge_in(definition.clone(), loaded.clone()).await;
+        let verdict = self.check_in(definition.clone(), loaded.clone()).await;
         match verdict {
-            Verdict::Ask(question) if self.expects(&question) => {
+            Verdict::Ask(question) if self.is_expected(&question) => {
                 let kept =
                     self.store.decisions().await.trust.get(&question.key).is_some_and(|kept| kept.trusted.is_some());
                 let decision = if kept { Decision::AllowProject } else { Decision::AllowSession };
                 self.decide(&question.key, &question.fingerprint, decision).await;
-                self.judge_in(definition, loaded).await
+                self.check_in(definition, loaded).await
             }
             verdict => verdict,
         }
     }
 
-    /// The user himself is about to change the levels of a definition that he trusts: he need not be asked about his
-    /// own words. What it runs must stay the same, as that is not what he speaks of.
-    pub async fn expect(&self, definition: Arc<Definition>, loaded: Arc<Loaded>, trusted: &Fingerprint) {
+    /// The user is about to change the levels of a definition that they trust, so they need not be asked about that.
+    /// The launch must stay the same, because the change is only about levels.
+    pub async fn expect_change(&self, definition: Arc<Definition>, loaded: Arc<Loaded>, trusted: &Fingerprint) {
         let Some(key) = TrustKey::of(&definition) else { return };
         let made = tokio::task::spawn_blocking(move || Arc::new(Fingerprint::of(&definition, &loaded.config)));
         if let Ok(fingerprint) = made.await
@@ -108,44 +108,44 @@ impl Judge {
         }
     }
 
-    fn expects(&self, question: &Question) -> bool {
+    fn is_expected(&self, question: &Question) -> bool {
         let expected = self.expected.lock().unwrap_or_else(PoisonError::into_inner);
         expected.get(&question.key).is_some_and(|expected| expected.covers(&question.fingerprint))
     }
 
-    /// Whether the user would have to be asked about a definition, if the config were this one.
+    /// Whether a definition would require a question if `loaded` were in effect.
     pub async fn would_ask(&self, definition: Arc<Definition>, loaded: Arc<Loaded>) -> bool {
-        match self.judge_in(definition, loaded).await {
-            Verdict::Ask(question) => !self.expects(&question),
+        match self.check_in(definition, loaded).await {
+            Verdict::Ask(question) => !self.is_expected(&question),
             _ => false,
         }
     }
 
-    async fn judge_in(&self, definition: Arc<Definition>, loaded: Arc<Loaded>) -> Verdict {
-        let remembered = match TrustKey::of(&definition) {
-            Some(key) => self.remembered(&key).await,
+    async fn check_in(&self, definition: Arc<Definition>, loaded: Arc<Loaded>) -> Verdict {
+        let trust_record = match TrustKey::of(&definition) {
+            Some(key) => self.trust_record(&key).await,
             None => None,
         };
-        // Resolving programs and digesting scripts reads files.
-        let judged = tokio::task::spawn_blocking(move || {
+        // Reads files to resolve programs and hash scripts.
+        let verdict = tokio::task::spawn_blocking(move || {
             if let Err(reason) = may_start(&definition, &loaded) {
                 return Verdict::Forbidden { reason };
             }
-            match trust::judge(&definition, &loaded.config, |_| remembered) {
-                trust::Verdict::Trusted(trusted) => Verdict::May(trusted),
+            match trust::check(&definition, &loaded.config, |_| trust_record) {
+                trust::Verdict::Trusted(trusted) => Verdict::Trusted(trusted),
                 trust::Verdict::Ask(question) => Verdict::Ask(question),
                 trust::Verdict::Refused(_) => Verdict::Refused,
             }
         });
-        judged
-            .await
-            .unwrap_or_else(|_| Verdict::Forbidden { reason: "it could not be judged; the log tells more".to_owned() })
+        verdict.await.unwrap_or_else(|_| Verdict::Forbidden {
+            reason: "the trust check failed; see the log of mcp-sidecar".to_owned(),
+        })
     }
 
-    /// Puts the question and carries the answer out. Answers whether anything was decided.
+    /// Asks the user and stores the answer. Returns whether there was a decision.
     pub async fn ask(&self, definition: Arc<Definition>, question: Box<Question>) -> bool {
         let approval = self.prompt(&definition, &question);
-        let answer = self.approvals.ask(approval, LIMIT, usize::MAX).await;
+        let answer = self.approvals.ask(approval, QUESTION_TIMEOUT, usize::MAX).await;
         let Ok(Answer::Decision { decision, .. }) = answer else { return false };
         self.decide(&question.key, &question.fingerprint, decision).await;
         true
@@ -153,8 +153,8 @@ impl Judge {
 
     fn prompt(&self, definition: &Definition, asked: &Question) -> Approval {
         let title = match asked.difference {
-            Some(_) => format!("The definition of {} has changed. Trust it again?", definition.name),
-            None => format!("Trust {} of this project?", definition.name),
+            Some(_) => format!("The definition of the server `{}` has changed. Trust it again?", definition.name),
+            None => format!("Trust the server `{}`?", definition.name),
         };
         Approval {
             detail: prompt::definition(definition, &asked.summary),
@@ -163,7 +163,7 @@ impl Judge {
         }
     }
 
-    /// The answer by hand, without a question: `mcp.server.trust`.
+    /// Sets the answer without a question, for `mcp.server.trust`.
     pub async fn set(&self, definition: Arc<Definition>, trusted: bool) -> Result<()> {
         let Some(key) = TrustKey::of(&definition) else { return Ok(()) };
         let loaded = self.loaded.borrow().clone();
@@ -172,11 +172,11 @@ impl Judge {
         let fingerprint = made.await.map_err(|error| Error::Io(error.to_string()))?;
         let decision = if trusted { Decision::AllowProject } else { Decision::Deny };
         self.decide(&key, &fingerprint, decision).await;
-        self.withdraw("decided by hand", &server);
+        self.withdraw("the user has decided", &server);
         Ok(())
     }
 
-    /// Takes back a question that is no longer the right one.
+    /// Withdraws a question that is out of date.
     pub fn withdraw(&self, reason: &str, server: &crate::model::ServerName) {
         self.approvals.withdraw(reason, |approval| approval.kind == Kind::Trust && approval.server == *server);
     }
@@ -200,22 +200,22 @@ impl Judge {
         }
     }
 
-    async fn remembered(&self, key: &TrustKey) -> Option<Remembered> {
+    async fn trust_record(&self, key: &TrustKey) -> Option<TrustRecord> {
         let for_session = self.session.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
         match for_session {
-            Some(fingerprint) => Some(Remembered { trusted: Some(fingerprint), denied: None }),
+            Some(fingerprint) => Some(TrustRecord { trusted: Some(fingerprint), denied: None }),
             None => self.store.decisions().await.trust.get(key).cloned(),
         }
     }
 }
 
-/// Whether there is a project to run it in, and `policy.commands` of every file that has one lets its programs start.
+/// Whether the project folder exists and every `policy.commands` allows the program.
 fn may_start(definition: &Definition, loaded: &Loaded) -> Result<(), String> {
     if let Some(folder) = definition.folder.as_ref().filter(|folder| loaded.config.gone.contains(*folder)) {
-        return Err(format!("project gone: the folder {} is not there any more", folder.display()));
+        return Err(format!("project gone: the folder {} no longer exists", folder.display()));
     }
-    // Only what policies say about programs counts here. With the rules of every server's tools, judging all servers
-    // would take the square of their number.
+    // Only the policies on programs matter here. Compiling the tool rules of all servers for each server would be
+    // quadratic.
     let policies = Config { policies: loaded.config.policies.clone(), ..Config::default() };
     let rules = Rules::new(&policies, &SessionLevels::default(), definition.folder.as_deref());
     for launch in [Some(&definition.spec.launch), definition.spec.fallback.as_ref()].into_iter().flatten() {
@@ -223,7 +223,7 @@ fn may_start(definition: &Definition, loaded: &Loaded) -> Result<(), String> {
             let resolved = trust::program(stdio, definition.folder.as_deref());
             rules
                 .may_start(&stdio.command, resolved.as_deref())
-                .map_err(|list| format!("`{}` is not among the programs that {list} lets start", stdio.command))?;
+                .map_err(|list| format!("`{}` is not in the list of allowed programs ({list})", stdio.command))?;
         }
     }
     Ok(())

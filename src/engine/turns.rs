@@ -1,8 +1,8 @@
 //! The order in which the commands of one connection take effect.
 //!
-//! Every command runs in a task of its own, so nothing but this keeps a later one from overtaking an earlier one: a
-//! "deny" and the "allow" sent after it would race. A connection gives each command a turn in the order in which the
-//! commands arrive. A command holds its turn until its effect is decided, and may run on without it.
+//! Every command runs in its own task, so without this a later one could overtake an earlier one: a "deny" and a
+//! following "allow" would race. A connection gives each command a turn in the order of arrival. A command holds its
+//! turn until its effect is decided, and may continue without it.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -20,10 +20,10 @@ pub struct Turn {
 }
 
 impl Turns {
-    /// Queues for a turn at once, not when the future is first polled. Dropping the future gives the place up.
+    /// Queues for a turn now, not when the future is first polled. Dropping the future leaves the queue.
     pub fn queue(&self) -> impl Future<Output = Turn> + Send + use<> {
-        // Tokio's mutex serves in the order of the first poll. Unconstrained, because a task that has used up its budget
-        // would not be queued by that poll.
+        // Tokio's mutex serves in the order of the first poll. Unconstrained, because that poll would not queue a task
+        // that has used up its budget.
         let mut waiting = Box::pin(tokio::task::unconstrained(self.0.clone().lock_owned()));
         let first = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         async move {
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn turns_come_in_the_order_of_queueing_and_a_dropped_place_is_skipped() {
+    async fn turns_are_served_in_order_and_dropped_ones_are_skipped() {
         let turns = Turns::default();
         let (first, second, third) = (turns.queue(), turns.queue(), turns.queue());
         let mut third = Box::pin(third);

@@ -1,6 +1,6 @@
-//! The user's secrets as servers get at them: the keyring, and for this session whatever the keyring could not keep.
+//! The user's secrets for servers: from the keyring, and for this session also those that the keyring could not store.
 //!
-//! A machine without a keyring still asks each question once a session, and a sign-in holds until the engine ends.
+//! Without a keyring, each question is still asked only once per session, and a sign-in lasts until the engine exits.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use crate::secrets::Keyring;
 use crate::server::oauth::TokenStore;
 use crate::text::Secret;
 
-/// Cheap to clone; all clones share what is kept for the session. The lock is private and never held over an await.
+/// Cheap to clone; all clones share the session's secrets. The lock is private and never held over an await.
 #[derive(Clone)]
 pub struct Vault {
     keyring: Keyring,
@@ -56,7 +56,7 @@ impl Vault {
     }
 }
 
-/// Tokens lie where the user's other secrets do.
+/// Tokens are stored with the user's other secrets.
 impl TokenStore for Vault {
     fn load(&self, key: String) -> BoxFuture<'static, Option<Secret>> {
         let vault = self.clone();

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::page::Page;
 use crate::config::problem::TextEdit;
 use crate::config::{Content, Loaded, Source, load};
-use crate::engine::snapshot::{Offered, ServerView, Snapshot, Trust};
+use crate::engine::snapshot::{OfferedTool, ServerView, Snapshot, Trust};
 use crate::model::{Annotations, PeerInfo, Scope, ServerState, Status, Tool, ToolId};
-use crate::policy::{Rules, SessionLevels, Standing};
+use crate::policy::{Rules, SessionLevels, TrustState};
 
 pub struct Fixture {
     /// Without the mark.
@@ -99,15 +99,15 @@ impl Fixture {
                 state.error = Some(error.clone());
             }
             let offer = |tool: &Tool| {
-                let ruling = rules.rule(name, tool, None, Standing::Trusted);
+                let ruling = rules.rule(name, tool, None, TrustState::Trusted);
                 let id = ToolId::new(name.clone(), &tool.name);
-                (tool.name.clone(), Arc::new(Offered::new(id, Arc::new(tool.clone()), ruling)))
+                (tool.name.clone(), Arc::new(OfferedTool::new(id, Arc::new(tool.clone()), ruling)))
             };
             let view = ServerView {
                 definition: definition.clone(),
                 state: Arc::new(state),
                 trust: Trust::Given,
-                judged: true,
+                trust_checked: true,
                 fingerprint: None,
                 switched_on: true,
                 tools: Arc::new(tools.into_iter().flatten().map(offer).collect()),

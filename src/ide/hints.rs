@@ -6,7 +6,7 @@ use super::entry::Entry;
 use super::page::Page;
 use crate::config::tree::{Member, Node};
 use crate::config::{Launch, Span};
-use crate::engine::snapshot::{Offered, ServerView};
+use crate::engine::snapshot::{OfferedTool, ServerView};
 use crate::policy::{NameGlob, is_glob};
 use crate::text::one_line;
 
@@ -61,14 +61,14 @@ fn levels(page: &Page<'_>, entry: &Entry<'_>, hints: &mut Vec<Hint>) {
 }
 
 /// The words of a ruling end like this where this very rule decided.
-fn decides(offered: &Offered, pattern: &str) -> bool {
+fn decides(offered: &OfferedTool, pattern: &str) -> bool {
     offered.ruling.source.ends_with(&format!(" tools.{pattern}"))
 }
 
 fn of_tool(page: &Page<'_>, view: &ServerView, rule: &Member) -> Option<Hint> {
     let pattern = rule.key.text.as_str();
     let offered = view.tools.get(pattern).filter(|offered| !decides(offered, pattern))?;
-    let explained = page.snapshot.rules.explain(&offered.id.server, &offered.tool, None, view.standing());
+    let explained = page.snapshot.rules.explain(&offered.id.server, &offered.tool, None, view.trust_state());
     let own = explained.hides.iter().find(|hidden| hidden.source.ends_with(&format!(" tools.{pattern}")));
     Some(Hint {
         at: rule.value.span.end,
@@ -86,7 +86,7 @@ fn of_glob(view: &ServerView, rule: &Member) -> Option<Hint> {
         return None;
     }
     let count = if matched.len() == 1 { "1 tool".to_owned() } else { format!("{} tools", matched.len()) };
-    let line = |offered: &&&std::sync::Arc<Offered>| {
+    let line = |offered: &&&std::sync::Arc<OfferedTool>| {
         let name = one_line(&offered.tool.name, 64);
         format!("{name}: {} · {}", offered.ruling.level, offered.ruling.source)
     };

@@ -8,7 +8,7 @@ use crate::config::shape::similar::nearest;
 use crate::config::tree::Node;
 use crate::config::{Definition, Launch, Problem, Span};
 use crate::engine::snapshot::{ServerView, Snapshot, Trust};
-use crate::model::{Status, ToolId, Waiting};
+use crate::model::{PendingReason, Status, ToolId};
 use crate::policy::is_glob;
 use crate::text::one_line;
 
@@ -40,7 +40,7 @@ pub fn runs(entry: &Entry<'_>) -> bool {
 pub fn is_trusted(entry: &Entry<'_>) -> bool {
     let same = |view: &ServerView| {
         entry.definition.is_none_or(|definition| definition.spec == view.definition.spec)
-            && view.judged
+            && view.trust_checked
             && view.trust == Trust::Given
     };
     entry.view.is_some_and(same)
@@ -70,7 +70,7 @@ fn state(entry: &Entry<'_>, view: &ServerView) -> Option<Problem> {
             let message = format!("`{name}` is not started: you did not trust this definition");
             Some(Problem::information("not-trusted", key, message))
         }
-        (Trust::Needed { difference, .. }, Status::Pending(Waiting::Trust) | Status::Connected) => {
+        (Trust::Needed { difference, .. }, Status::Pending(PendingReason::Trust) | Status::Connected) => {
             let message = match difference {
                 Some(_) => format!("`{name}` has changed since you trusted it, and waits for you to trust it again"),
                 None => format!("`{name}` waits until you have looked at its definition and trust it"),
@@ -84,10 +84,10 @@ fn state(entry: &Entry<'_>, view: &ServerView) -> Option<Problem> {
         (_, Status::NeedsAuth) => {
             Some(Problem::warning("needs-sign-in", place(entry), format!("`{name}` wants you to sign in (401)")))
         }
-        (_, Status::Pending(Waiting::Input)) => {
+        (_, Status::Pending(PendingReason::Input)) => {
             Some(Problem::information("awaiting-input", key, format!("`{name}` waits for an input that it asks for")))
         }
-        (_, Status::Failed | Status::Pending(Waiting::Retry(_))) => failed(entry, view),
+        (_, Status::Failed | Status::Pending(PendingReason::Retry(_))) => failed(entry, view),
         _ => None,
     }
 }
@@ -192,7 +192,7 @@ fn same(one: &ServerView, other: &ServerView) -> bool {
     use std::sync::Arc;
     let status = |view: &ServerView| match view.state.status {
         // When the next try comes is told by nothing that is shown here.
-        Status::Pending(Waiting::Retry(_)) => None,
+        Status::Pending(PendingReason::Retry(_)) => None,
         status => Some(status),
     };
     Arc::ptr_eq(&one.definition, &other.definition)

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::actions::{Deed, Kind, Offer};
 use super::command::Command;
 use crate::config::spec::Action;
-use crate::engine::snapshot::{Offered, Snapshot};
+use crate::engine::snapshot::{OfferedTool, Snapshot};
 
 /// A place in an ordinary file, as an action's arguments may speak of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub fn word_at(text: &str, offset: usize) -> &str {
 }
 
 /// The tools that need one text and nothing else, each with the name of the argument that takes it.
-pub fn takers(snapshot: &Snapshot) -> Vec<(&Offered, &str)> {
+pub fn takers(snapshot: &Snapshot) -> Vec<(&OfferedTool, &str)> {
     let shown = snapshot.servers.values().flat_map(|view| view.shown_tools());
     shown.filter_map(|offered| Some((&**offered, only_text(&offered.tool.input_schema)?))).collect()
 }

@@ -8,7 +8,7 @@ use super::page::Page;
 use super::uses::{self, Named, Use};
 use crate::config::problem::TextEdit;
 use crate::model::{Scope, ServerName};
-use crate::policy::place;
+use crate::policy::location;
 
 /// What can be renamed at an offset: the name and where it stands.
 pub fn renamable(page: &Page<'_>, offset: usize) -> Option<Use> {
@@ -47,7 +47,7 @@ pub fn rename(page: &Page<'_>, offset: usize, new: &str) -> Result<Vec<Renamed>,
     for file in page.loaded.files.iter().filter(|file| &*file.source.path != page.path) {
         let uses = uses::uses(&file.text, &file.tree);
         if renamed != used.named && page.speaks_with(file) && defines(&uses, &renamed) {
-            let place = place(file.source.scope, Some(&file.source.path), None);
+            let place = location(file.source.scope, Some(&file.source.path), None);
             return Err(format!("`{new}` is taken in {place}; choose another name"));
         }
         // A file that defines the name itself speaks of its own.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::page::Page;
 use crate::config::{Content, Loaded, Problem, Source, load};
-use crate::engine::snapshot::{Offered, ServerView, Snapshot, Trust};
+use crate::engine::snapshot::{OfferedTool, ServerView, Snapshot, Trust};
 use crate::model::{Annotations, Scope, ServerName, ServerState, Status, Tool, ToolId};
 use crate::policy::{Rules, SessionLevels};
 use crate::settings::Settings;
@@ -47,7 +47,7 @@ impl Scene {
             definition: definition.clone(),
             state: Arc::new(ServerState::new(if definition.spec.enabled { Status::Stopped } else { Status::Disabled })),
             trust: Trust::Given,
-            judged: true,
+            trust_checked: true,
             fingerprint: None,
             switched_on: true,
             tools: Arc::default(),
@@ -98,7 +98,7 @@ impl Scene {
     }
 
     pub fn untrusted(self, server: &str) -> Self {
-        let scene = self.status(server, Status::Pending(crate::model::Waiting::Trust), None);
+        let scene = self.status(server, Status::Pending(crate::model::PendingReason::Trust), None);
         scene.change(server, |view| view.trust = Trust::Needed { difference: None, refused: false })
     }
 
@@ -115,9 +115,9 @@ impl Scene {
                     annotations: Annotations::default(),
                     raw: Arc::default(),
                 });
-                let ruling = rules.rule(&view.definition.name, &tool, None, view.standing());
+                let ruling = rules.rule(&view.definition.name, &tool, None, view.trust_state());
                 let id = ToolId::new(view.definition.name.clone(), name);
-                (tool.name.clone(), Arc::new(Offered::new(id, tool, ruling)))
+                (tool.name.clone(), Arc::new(OfferedTool::new(id, tool, ruling)))
             });
             view.tools = Arc::new(offered.collect());
         })

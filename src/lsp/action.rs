@@ -14,7 +14,7 @@ use super::documents::Document;
 use super::seat::Seat;
 use super::show;
 use crate::config::spec::{Action, ActionResult};
-use crate::engine::gate::Wish;
+use crate::engine::gate::CallRequest;
 use crate::engine::turns::Turn;
 use crate::ide::ordinary::{self, Surroundings};
 use crate::model::{Error, Requester, Result, ToolId};
@@ -55,7 +55,7 @@ pub async fn run(
     let tool = ToolId::parse(&tool).ok_or_else(|| Error::InvalidParams(format!("`{tool}` is no tool")))?;
     let outcome = seat
         .engine
-        .call(Wish {
+        .call(CallRequest {
             tool,
             arguments: arguments.as_object().cloned().unwrap_or_default(),
             decision: None,

@@ -49,7 +49,7 @@ pub async fn keep(seat: &Seat, params: SecretKeep) -> Result<Answer> {
             problems.iter().find_map(|problem| fixes::secret(&look.page(), problem).filter(|_| problem.span == span));
         found.ok_or_else(|| Error::NotFound("no secret stands there as plain text".to_owned()))?
     };
-    seat.engine.keep_secret(&kept.name, &kept.value).await?;
+    seat.engine.store_secret(&kept.name, &kept.value).await?;
     let edit = TextEdit { range: sheet.places.range(&kept.edit.span), new_text: kept.edit.text };
     put(seat, &sheet.document, vec![edit], "Move a secret into the keyring").await?;
     answer::<SecretKeep>(KeptSecret { name: kept.name })

@@ -17,12 +17,12 @@ use super::convert::Places;
 use super::documents::Document;
 use super::seat::Seat;
 use crate::config::edit;
-use crate::engine::edit::Pages;
+use crate::engine::edit::OpenBuffers;
 
 /// Putting a few characters in is a matter of milliseconds, but an editor may ask its user.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-impl Pages for Seat {
+impl OpenBuffers for Seat {
     fn open(&self, path: &Path) -> Option<Arc<str>> {
         let can = self.greeting().supports.apply_edit;
         self.document(path).filter(|_| can).map(|document| document.text)

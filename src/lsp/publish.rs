@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::editor::Editor;
-use crate::engine::snapshot::{Offered, ServerView, Snapshot};
+use crate::engine::snapshot::{OfferedTool, ServerView, Snapshot};
 use crate::engine::{Engine, Notice};
 use crate::model::{CallRecord, LogLine, ServerName};
 use crate::protocol::events::{
@@ -75,7 +75,7 @@ async fn tell(editor: &Editor, notice: Notice) {
     }
 }
 
-type Tools = BTreeMap<Arc<str>, Arc<Offered>>;
+type Tools = BTreeMap<Arc<str>, Arc<OfferedTool>>;
 
 /// What the editor knows already.
 #[derive(Default)]
@@ -123,7 +123,8 @@ impl Told {
 
 /// Whether everything that is shown of the tools is as it was; they are made anew whenever some rule has changed.
 fn same_tools(before: &Tools, after: &Tools) -> bool {
-    let same = |one: &Offered, other: &Offered| Arc::ptr_eq(&one.tool, &other.tool) && one.ruling == other.ruling;
+    let same =
+        |one: &OfferedTool, other: &OfferedTool| Arc::ptr_eq(&one.tool, &other.tool) && one.ruling == other.ruling;
     before.len() == after.len() && before.values().zip(after.values()).all(|(one, other)| same(one, other))
 }
 

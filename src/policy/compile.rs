@@ -1,5 +1,4 @@
-//! The rules of all files, made ready: globs and regular expressions are compiled and sorted by server once per
-//! load, so that ruling on a call looks at little and allocates less.
+//! The rules of all files, compiled and grouped by server once per load, so that ruling on a call is cheap.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
@@ -8,65 +7,66 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::condition::{Conditions, Ground, Reach};
+use super::condition::{Conditions, MatchMode, PathContext};
 use super::glob::{NameGlob, is_glob};
-use super::place::place;
-use super::{ANOTHER_FILE, NOT_TRUSTED, Ruling, Said, SessionLevels, Standing};
+use super::location::location;
+use super::{ANOTHER_FILE, NOT_TRUSTED, RuleMatch, Ruling, SessionLevels, TrustState};
 use crate::config::spec::{self, Config, Definition, LevelRule, Matcher, PolicyVoice, ToolRule};
 use crate::model::{Level, Scope, ServerName};
 
-/// Everything that the files and the session say about tools and programs.
+/// All rules of the config files and the session about tools and programs.
 pub struct Rules {
     pub(super) servers: BTreeMap<ServerName, ServerRules>,
-    commands: Vec<Commands>,
+    commands: Vec<CommandList>,
     built_in: Arc<str>,
     /// The source of a ruling on a disabled tool.
     pub(super) disabled_by_user: Arc<str>,
 }
 
-/// What is said about the tools of one server.
+/// The rules for the tools of one server.
 pub(super) struct ServerRules {
     pub managed: bool,
-    pub managed_denylist: Vec<Listed>,
-    pub denylist: Vec<Listed>,
-    /// Tools that the user disabled with an answer. Taking rights away comes first.
+    pub managed_denylist: Vec<ListEntry>,
+    pub denylist: Vec<ListEntry>,
+    /// Tools that the user disabled with an answer. They come first.
     pub disabled: BTreeSet<String>,
     pub session: ToolRules,
     pub tools: ToolRules,
-    pub allowlist: Vec<Listed>,
-    pub read_only: Vec<Voice>,
-    pub destructive: Vec<Voice>,
-    pub default: Vec<Voice>,
+    pub allowlist: Vec<ListEntry>,
+    pub read_only: Vec<PolicyEntry>,
+    pub destructive: Vec<PolicyEntry>,
+    pub default: Vec<PolicyEntry>,
 }
 
-/// One entry of a denylist or allowlist whose server part fits.
-pub(super) struct Listed {
+/// An entry of a denylist or allowlist whose server matches.
+pub(super) struct ListEntry {
     pub tool: NameGlob,
     pub source: Arc<str>,
-    pub counts: Counts,
+    pub applies: Applies,
 }
 
-/// One file's word where the narrowest of all counts.
-pub(super) struct Voice {
+/// A policy level of one file. The strictest of all files applies.
+pub(super) struct PolicyEntry {
     pub level: Level,
     pub source: Arc<str>,
-    pub counts: Counts,
+    pub applies: Applies,
 }
 
-/// Whether words count for a server.
+/// Whether a rule applies to a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counts {
+pub(super) enum Applies {
     Always,
-    /// They widen, and stand in the file that defines the server.
+    /// It allows, and is in the file that defines the server.
     OnceTrusted,
-    /// They widen, and stand in a project file that does not define the server.
+    /// It allows, and is in a project file that does not define the server.
     Never,
 }
 
-impl Counts {
-    /// Widening words of a project file count for the servers of that very file, once the user has trusted them.
-    fn of(level: Level, voice: (Scope, Option<&Path>), definition: &Definition) -> Self {
-        let (scope, file) = voice;
+impl Applies {
+    /// A rule that allows, in a project file, applies only to the servers of that file, and only once the user trusts
+    /// it.
+    fn of(level: Level, policy: (Scope, Option<&Path>), definition: &Definition) -> Self {
+        let (scope, file) = policy;
         match () {
             () if !scope.needs_trust() || !level.widens() => Self::Always,
             () if definition.scope == scope && definition.file.as_deref() == file => Self::OnceTrusted,
@@ -74,22 +74,22 @@ impl Counts {
         }
     }
 
-    pub fn refused(self, standing: Standing) -> Option<&'static str> {
-        match (self, standing) {
-            (Self::Always, _) | (Self::OnceTrusted, Standing::Trusted) => None,
-            (Self::OnceTrusted, Standing::Untrusted) => Some(NOT_TRUSTED),
+    pub fn ignored_reason(self, trust_state: TrustState) -> Option<&'static str> {
+        match (self, trust_state) {
+            (Self::Always, _) | (Self::OnceTrusted, TrustState::Trusted) => None,
+            (Self::OnceTrusted, TrustState::Untrusted) => Some(NOT_TRUSTED),
             (Self::Never, _) => Some(ANOTHER_FILE),
         }
     }
 }
 
-struct Commands {
+struct CommandList {
     programs: Vec<String>,
     source: Arc<str>,
 }
 
 impl Rules {
-    /// `workspace` is the folder that `${workspaceFolder}` means for servers that no project file defines.
+    /// `workspace` is `${workspaceFolder}` for servers that no project file defines.
     pub fn new(config: &Config, session: &SessionLevels, workspace: Option<&Path>) -> Self {
         let servers = config
             .servers
@@ -99,9 +99,9 @@ impl Rules {
         let commands = config
             .policies
             .iter()
-            .filter_map(|voice| {
-                let programs = voice.commands.clone()?;
-                Some(Commands { programs, source: voice_source(voice, None, "policy.commands") })
+            .filter_map(|policy| {
+                let programs = policy.commands.clone()?;
+                Some(CommandList { programs, source: policy_source(policy, None, "policy.commands") })
             })
             .collect();
         Self {
@@ -116,8 +116,8 @@ impl Rules {
         Ruling { level: Level::RequireApproval, source: self.built_in.clone() }
     }
 
-    /// Whether every file that limits programs has this one. A bare name in the list stands for the program that the
-    /// PATH gives, so `./npx` is not `npx`; a path stands for exactly that file. `Err` says which list lacks it.
+    /// Whether every list of programs contains this one. A bare name in the list means the program on the PATH, so
+    /// `./npx` is not `npx`; a path means exactly that file. `Err` names the list without it.
     pub fn may_start(&self, written: &str, resolved: Option<&Path>) -> Result<(), Arc<str>> {
         let listed = |program: &String| {
             program == written || (Path::new(program).is_absolute() && resolved == Some(Path::new(program)))
@@ -131,67 +131,67 @@ impl Rules {
 
 impl ServerRules {
     fn new(config: &Config, definition: &Definition, session: &SessionLevels, workspace: Option<&Path>) -> Self {
-        let managed = |voice: &&PolicyVoice| voice.scope == Scope::Managed;
+        let managed = |policy: &&PolicyVoice| policy.scope == Scope::Managed;
         let name = definition.name.as_str();
-        let ground = Ground::of(definition, workspace);
-        let denied = |voices: &mut dyn Iterator<Item = &PolicyVoice>| {
-            voices.flat_map(|voice| listed(voice, &voice.denylist, "denylist", Level::Deny, definition)).collect()
+        let context = PathContext::of(definition, workspace);
+        let denied = |policies: &mut dyn Iterator<Item = &PolicyVoice>| {
+            policies.flat_map(|policy| listed(policy, &policy.denylist, "denylist", Level::Deny, definition)).collect()
         };
-        let voices = |what: &str, level: &dyn Fn(&PolicyVoice) -> Option<Level>| {
-            let said = config.policies.iter().filter_map(|voice| {
-                let level = level(voice)?;
-                let counts = Counts::of(level, (voice.scope, voice.file.as_deref()), definition);
-                Some(Voice { level, source: voice_source(voice, None, what), counts })
+        let entries = |what: &str, level: &dyn Fn(&PolicyVoice) -> Option<Level>| {
+            let levels = config.policies.iter().filter_map(|policy| {
+                let level = level(policy)?;
+                let applies = Applies::of(level, (policy.scope, policy.file.as_deref()), definition);
+                Some(PolicyEntry { level, source: policy_source(policy, None, what), applies })
             });
-            said.collect()
+            levels.collect()
         };
         Self {
             managed: definition.scope == Scope::Managed,
             managed_denylist: denied(&mut config.policies.iter().filter(managed)),
-            denylist: denied(&mut config.policies.iter().filter(|voice| !managed(voice))),
+            denylist: denied(&mut config.policies.iter().filter(|policy| !managed(policy))),
             disabled: session.disabled_of(&definition.name),
-            session: ToolRules::new(session.of(&definition.name), Counts::Always, &ground, &|pattern| {
+            session: ToolRules::new(session.of(&definition.name), Applies::Always, &context, &|pattern| {
                 format!("session level {name}.{pattern}").into()
             }),
             tools: ToolRules::new(
                 &definition.spec.tools,
-                Counts::of(Level::AllowAlways, (definition.scope, definition.file.as_deref()), definition),
-                &ground,
+                Applies::of(Level::AllowAlways, (definition.scope, definition.file.as_deref()), definition),
+                &context,
                 &|pattern| {
                     let line = definition.rule_lines.get(pattern).copied().unwrap_or(definition.line);
-                    let place = place(definition.scope, definition.file.as_deref(), Some(line));
-                    format!("{place} tools.{pattern}").into()
+                    let location = location(definition.scope, definition.file.as_deref(), Some(line));
+                    format!("{location} tools.{pattern}").into()
                 },
             ),
             allowlist: config
                 .policies
                 .iter()
-                .flat_map(|voice| listed(voice, &voice.allowlist, "allowlist", Level::AllowAlways, definition))
+                .flat_map(|policy| listed(policy, &policy.allowlist, "allowlist", Level::AllowAlways, definition))
                 .collect(),
-            read_only: voices("policy.readOnly", &|voice| voice.read_only),
-            destructive: voices("policy.destructive", &|voice| voice.destructive),
-            default: voices("policy.default", &|voice| voice.default.map(default_level)),
+            read_only: entries("policy.readOnly", &|policy| policy.read_only),
+            destructive: entries("policy.destructive", &|policy| policy.destructive),
+            default: entries("policy.default", &|policy| policy.default.map(default_level)),
         }
     }
 }
 
 fn listed<'a>(
-    voice: &'a PolicyVoice,
+    policy: &'a PolicyVoice,
     list: &'a [Matcher],
     what: &'a str,
     level: Level,
     definition: &'a Definition,
-) -> impl Iterator<Item = Listed> + 'a {
-    let counts = Counts::of(level, (voice.scope, voice.file.as_deref()), definition);
+) -> impl Iterator<Item = ListEntry> + 'a {
+    let applies = Applies::of(level, (policy.scope, policy.file.as_deref()), definition);
     list.iter().filter(|matcher| NameGlob::new(&matcher.server).is_match(definition.name.as_str())).map(
-        move |matcher| Listed {
+        move |matcher| ListEntry {
             tool: NameGlob::new(&matcher.tool),
-            source: voice_source(
-                voice,
+            source: policy_source(
+                policy,
                 Some(matcher.line),
                 &format!("policy.{what} {}/{}", matcher.server, matcher.tool),
             ),
-            counts,
+            applies,
         },
     )
 }
@@ -204,32 +204,32 @@ pub(super) fn default_level(default: spec::Default) -> Level {
     }
 }
 
-fn voice_source(voice: &PolicyVoice, line: Option<u32>, what: &str) -> Arc<str> {
-    format!("{} {what}", place(voice.scope, voice.file.as_deref(), line)).into()
+fn policy_source(policy: &PolicyVoice, line: Option<u32>, what: &str) -> Arc<str> {
+    format!("{} {what}", location(policy.scope, policy.file.as_deref(), line)).into()
 }
 
-/// The `tools` of one definition: exact names first, then globs, the longest first.
+/// The `tools` of one definition: exact names first, then globs, longest first.
 pub(super) struct ToolRules {
     exact: HashMap<String, ToolLevel>,
     globs: Vec<(NameGlob, ToolLevel)>,
-    counts: Counts,
-    ground: Ground,
+    applies: Applies,
+    context: PathContext,
 }
 
 struct ToolLevel {
     cases: Vec<(Conditions, Level)>,
     rest: Level,
     source: Arc<str>,
-    /// Where a level depends on the arguments, the explanation says so.
+    /// The source if the level depends on the arguments.
     source_of_case: Arc<str>,
 }
 
 impl ToolRules {
-    fn new(rules: &[ToolRule], counts: Counts, ground: &Ground, source: &dyn Fn(&str) -> Arc<str>) -> Self {
+    fn new(rules: &[ToolRule], applies: Applies, context: &PathContext, source: &dyn Fn(&str) -> Arc<str>) -> Self {
         let compile = |pattern: &str, level: &LevelRule| {
             let source = source(pattern);
             ToolLevel {
-                cases: level.cases.iter().map(|case| (Conditions::new(&case.when, ground), case.level)).collect(),
+                cases: level.cases.iter().map(|case| (Conditions::new(&case.when, context), case.level)).collect(),
                 rest: level.rest,
                 source_of_case: format!("{source} (for these arguments)").into(),
                 source,
@@ -237,44 +237,45 @@ impl ToolRules {
         };
         let exact = rules.iter().map(|rule| (rule.pattern.clone(), compile(&rule.pattern, &rule.level))).collect();
         let mut sorted: Vec<&ToolRule> = rules.iter().filter(|rule| is_glob(&rule.pattern)).collect();
-        // A stable sort: of two globs of the same length, the one that stands first in the file.
+        // A stable sort: of two globs with the same length, the first in the file wins.
         sorted.sort_by_key(|rule| std::cmp::Reverse(rule.pattern.chars().count()));
         let globs = sorted
             .into_iter()
             .map(|rule| (NameGlob::new(&rule.pattern), compile(&rule.pattern, &rule.level)))
             .collect();
-        Self { exact, globs, counts, ground: ground.clone() }
+        Self { exact, globs, applies, context: context.clone() }
     }
 
     pub fn walk(
         &self,
         tool: &str,
         arguments: Option<&Map<String, Value>>,
-        standing: Standing,
-        visit: &mut dyn FnMut(Said<'_>) -> ControlFlow<()>,
+        trust_state: TrustState,
+        visit: &mut dyn FnMut(RuleMatch<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let globs = self.globs.iter().filter(|(glob, _)| glob.is_match(tool)).map(|(_, level)| level);
         let named = self.exact.get(tool);
         let globs = globs.filter(|level| named.is_none_or(|named| named.source != level.source));
         for level in named.into_iter().chain(globs) {
             for (conditions, case) in &level.cases {
-                let reach = if case.widens() { Reach::Certain } else { Reach::Possible };
-                if arguments.is_some_and(|arguments| conditions.hold(arguments, &self.ground, reach)) {
-                    let ignored = self.refused(*case, standing);
-                    visit(Said { level: *case, source: &level.source_of_case, ignored })?;
+                let mode = if case.widens() { MatchMode::EveryReading } else { MatchMode::AnyReading };
+                if arguments.is_some_and(|arguments| conditions.hold(arguments, &self.context, mode)) {
+                    let ignored = self.ignored_reason(*case, trust_state);
+                    visit(RuleMatch { level: *case, source: &level.source_of_case, ignored })?;
                 }
             }
-            visit(Said { level: level.rest, source: &level.source, ignored: self.refused(level.rest, standing) })?;
+            let ignored = self.ignored_reason(level.rest, trust_state);
+            visit(RuleMatch { level: level.rest, source: &level.source, ignored })?;
         }
         ControlFlow::Continue(())
     }
 
-    fn refused(&self, level: Level, standing: Standing) -> Option<&'static str> {
-        if level.widens() { self.counts.refused(standing) } else { None }
+    fn ignored_reason(&self, level: Level, trust_state: TrustState) -> Option<&'static str> {
+        if level.widens() { self.applies.ignored_reason(trust_state) } else { None }
     }
 }
 
-/// `dir` with `${workspaceFolder}` filled in; `None` when anything else would have to be expanded.
+/// `dir` with `${workspaceFolder}` expanded. `None` if it contains anything else to expand.
 pub(super) fn in_folder(dir: &str, folder: Option<&Path>) -> Option<PathBuf> {
     let filled = match folder {
         Some(folder) => dir.replace("${workspaceFolder}", folder.to_str()?),

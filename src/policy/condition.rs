@@ -1,4 +1,4 @@
-//! Conditions on the arguments of a call. What cannot be evaluated does not hold.
+//! Conditions on the arguments of a call. A condition that cannot be evaluated is false.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -10,25 +10,25 @@ use serde_json::{Map, Value};
 use super::compile::in_folder;
 use crate::config::spec::{Condition, Definition, Launch};
 
-/// Where relative paths of a server's arguments start.
+/// How relative paths in a server's arguments are resolved.
 #[derive(Debug, Clone)]
-pub struct Ground {
+pub struct PathContext {
     pub folder: Option<Arc<Path>>,
     base: Option<PathBuf>,
-    /// Whether relative paths start at `base` for sure. A server of the user runs in a folder of its own, and may
-    /// resolve paths against the workspace all the same.
+    /// Whether relative paths certainly start at `base`. A user's server runs in its own folder, but may still resolve
+    /// paths against the workspace.
     certain: bool,
 }
 
-/// A path may be read in more than one way (`link/..` by name, or by where the link leads). A level that widens must
-/// be right in every reading, one that narrows in any.
+/// A path can be read in more than one way (`link/..` by name, or by the target of the link). A level that allows must
+/// match in every reading, one that restricts in any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
-    Certain,
-    Possible,
+pub enum MatchMode {
+    EveryReading,
+    AnyReading,
 }
 
-/// All of them must hold.
+/// All of them must match.
 pub struct Conditions(Vec<(String, Check)>);
 
 enum Check {
@@ -37,15 +37,15 @@ enum Check {
     Matches(Regex),
     Inside(PathBuf),
     Max(f64),
-    /// A pattern that does not parse, a folder with a variable: never holds.
+    /// A pattern that does not parse or a folder with a variable: never matches.
     Broken,
 }
 
-/// Compiled patterns of a file from strangers may not take memory without end.
-const PATTERN_BYTES: usize = 1 << 20;
-const SYMLINKS: usize = 40;
+/// Limits the memory of patterns, because they may come from strangers.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
+const MAX_SYMLINKS: usize = 40;
 
-impl Ground {
+impl PathContext {
     pub fn of(definition: &Definition, workspace: Option<&Path>) -> Self {
         let folder = definition.folder.clone().or_else(|| workspace.map(Arc::from));
         let (base, certain) = match &definition.spec.launch {
@@ -60,32 +60,32 @@ impl Ground {
 }
 
 impl Conditions {
-    pub fn new(when: &[(String, Condition)], ground: &Ground) -> Self {
-        Self(when.iter().map(|(path, condition)| (path.clone(), Check::new(condition, ground))).collect())
+    pub fn new(when: &[(String, Condition)], context: &PathContext) -> Self {
+        Self(when.iter().map(|(path, condition)| (path.clone(), Check::new(condition, context))).collect())
     }
 
-    pub fn hold(&self, arguments: &Map<String, Value>, ground: &Ground, reach: Reach) -> bool {
-        // A case without conditions is a slip of the pen: it may narrow, but it does not open a door.
-        (reach == Reach::Possible || !self.0.is_empty())
+    pub fn hold(&self, arguments: &Map<String, Value>, context: &PathContext, mode: MatchMode) -> bool {
+        // A case without conditions is a mistake: it may restrict, but never allow.
+        (mode == MatchMode::AnyReading || !self.0.is_empty())
             && self.0.iter().all(|(path, check)| {
-                argument(arguments, path).is_some_and(|value| check.holds(value, ground, reach).unwrap_or(false))
+                argument(arguments, path).is_some_and(|value| check.holds(value, context, mode).unwrap_or(false))
             })
     }
 }
 
 impl Check {
-    fn new(condition: &Condition, ground: &Ground) -> Self {
+    fn new(condition: &Condition, context: &PathContext) -> Self {
         match condition {
             Condition::Glob(pattern) => match GlobBuilder::new(pattern).literal_separator(true).build() {
                 Ok(glob) => Self::Glob(glob.compile_matcher()),
                 Err(_) => Self::Broken,
             },
             Condition::In(values) => Self::In(values.clone()),
-            Condition::Matches(pattern) => match RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build() {
+            Condition::Matches(pattern) => match RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build() {
                 Ok(regex) => Self::Matches(regex),
                 Err(_) => Self::Broken,
             },
-            Condition::Inside(dir) => match in_folder(dir, ground.folder.as_deref()) {
+            Condition::Inside(dir) => match in_folder(dir, context.folder.as_deref()) {
                 Some(dir) => Self::Inside(dir),
                 None => Self::Broken,
             },
@@ -93,8 +93,8 @@ impl Check {
         }
     }
 
-    /// `None` when the value is of another kind than the condition speaks about.
-    fn holds(&self, value: &Value, ground: &Ground, reach: Reach) -> Option<bool> {
+    /// `None` if the value has another type than the condition expects.
+    fn holds(&self, value: &Value, context: &PathContext, mode: MatchMode) -> Option<bool> {
         Some(match self {
             Self::Glob(glob) => {
                 let text = value.as_str()?;
@@ -103,26 +103,27 @@ impl Check {
                 if !text.split(['/', '\\']).any(|part| part == "..") {
                     return Some(plain);
                 }
-                let straight = glob.is_match(without_dots(Path::new(text)));
-                match reach {
-                    Reach::Certain => plain && straight,
-                    Reach::Possible => plain || straight,
+                let normalized = glob.is_match(normalize(Path::new(text)));
+                match mode {
+                    MatchMode::EveryReading => plain && normalized,
+                    MatchMode::AnyReading => plain || normalized,
                 }
             }
-            Self::In(values) => values.iter().any(|wanted| same(wanted, value)),
+            Self::In(values) => values.iter().any(|wanted| is_equal(wanted, value)),
             Self::Matches(regex) => regex.is_match(value.as_str()?),
             Self::Inside(dir) => {
                 let dir = resolve(dir)?;
                 let text = value.as_str()?;
-                let path = argument_path(text, ground)?;
-                if reach == Reach::Certain && !ground.certain && Path::new(text).is_relative() && !is_uri(text) {
+                let path = argument_path(text, context)?;
+                if mode == MatchMode::EveryReading && !context.certain && Path::new(text).is_relative() && !is_uri(text)
+                {
                     return None;
                 }
-                let readings = [resolve(&path), resolve(&without_dots(&path))];
+                let readings = [resolve(&path), resolve(&normalize(&path))];
                 let mut inside = readings.into_iter().map(|path| path.is_some_and(|path| path.starts_with(&dir)));
-                match reach {
-                    Reach::Certain => inside.all(|inside| inside),
-                    Reach::Possible => inside.any(|inside| inside),
+                match mode {
+                    MatchMode::EveryReading => inside.all(|inside| inside),
+                    MatchMode::AnyReading => inside.any(|inside| inside),
                 }
             }
             Self::Max(max) => value.as_f64()? <= *max,
@@ -131,8 +132,8 @@ impl Check {
     }
 }
 
-/// The argument at a dotted path. Where a key with dots in it and a nested value could both be meant, neither is:
-/// nobody knows which of them the server will read.
+/// The argument at a dotted path. `None` if both a key with dots and a nested value match: it is unknown which one the
+/// server reads.
 fn argument<'a>(arguments: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
     let whole = arguments.get(path);
     let Some((first, rest)) = path.split_once('.') else { return whole };
@@ -148,16 +149,16 @@ fn argument<'a>(arguments: &'a Map<String, Value>, path: &str) -> Option<&'a Val
     }
 }
 
-fn same(wanted: &Value, value: &Value) -> bool {
+fn is_equal(wanted: &Value, value: &Value) -> bool {
     match (wanted, value) {
-        // `1` and `1.0` are the same number; two integers are compared as such, because floats run out of digits.
+        // `1` and `1.0` are equal. Two integers are compared as integers, because floats lose digits.
         (Value::Number(a), Value::Number(b)) if a.is_f64() || b.is_f64() => a.as_f64() == b.as_f64(),
         _ => wanted == value,
     }
 }
 
-/// The absolute path that an argument means. `~` would be filled in by the server, if at all: nobody knows.
-fn argument_path(text: &str, ground: &Ground) -> Option<PathBuf> {
+/// The absolute path of an argument. `None` for `~`, which only the server could expand.
+fn argument_path(text: &str, context: &PathContext) -> Option<PathBuf> {
     if text.is_empty() || text.starts_with('~') || text.contains('\0') {
         return None;
     }
@@ -165,30 +166,30 @@ fn argument_path(text: &str, ground: &Ground) -> Option<PathBuf> {
         return url::Url::parse(text).ok()?.to_file_path().ok();
     }
     let path = Path::new(text);
-    if path.is_absolute() { Some(path.to_path_buf()) } else { Some(ground.base.as_ref()?.join(path)) }
+    if path.is_absolute() { Some(path.to_path_buf()) } else { Some(context.base.as_ref()?.join(path)) }
 }
 
 fn is_uri(text: &str) -> bool {
     text.starts_with("file:")
 }
 
-/// `a/b/../c` as `a/c`, by name alone.
-fn without_dots(path: &Path) -> PathBuf {
-    let mut straight = PathBuf::new();
+/// `a/b/../c` as `a/c`, without resolving links.
+fn normalize(path: &Path) -> PathBuf {
+    let mut normalized = PathBuf::new();
     for part in path.components() {
         match part {
             Component::CurDir => {}
-            Component::ParentDir if matches!(straight.components().next_back(), Some(Component::Normal(_))) => {
-                straight.pop();
+            Component::ParentDir if matches!(normalized.components().next_back(), Some(Component::Normal(_))) => {
+                normalized.pop();
             }
-            part => straight.push(part),
+            part => normalized.push(part),
         }
     }
-    straight
+    normalized
 }
 
-/// Where a path really leads, also when it does not exist yet: links are followed as far as there are any, a link
-/// that leads nowhere included, because writing through it creates its target.
+/// Resolves all links in a path that may not exist yet. This includes dangling links, because writing through one
+/// creates its target.
 pub fn resolve(path: &Path) -> Option<PathBuf> {
     let mut ahead: Vec<std::ffi::OsString> = parts(path);
     let mut real = PathBuf::new();
@@ -206,7 +207,7 @@ pub fn resolve(path: &Path) -> Option<PathBuf> {
                 match std::fs::symlink_metadata(&real) {
                     Ok(found) if found.file_type().is_symlink() => {
                         links += 1;
-                        if links > SYMLINKS {
+                        if links > MAX_SYMLINKS {
                             return None;
                         }
                         let target = std::fs::read_link(&real).ok()?;
@@ -225,7 +226,7 @@ pub fn resolve(path: &Path) -> Option<PathBuf> {
     real.is_absolute().then_some(real)
 }
 
-/// The parts of a path, last first, so that the next one can be popped.
+/// The components of a path in reverse, so that the next one can be popped.
 fn parts(path: &Path) -> Vec<std::ffi::OsString> {
     let mut parts: Vec<_> = path.components().map(|part| part.as_os_str().to_owned()).collect();
     parts.reverse();

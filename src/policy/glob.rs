@@ -1,8 +1,8 @@
-//! Globs over the names of servers and tools.
+//! Globs for the names of servers and tools.
 
 use globset::{GlobBuilder, GlobMatcher};
 
-/// A pattern for names: `*` reaches over everything, also over `/` and `__`.
+/// A pattern for names. `*` matches everything, including `/` and `__`.
 #[derive(Debug, Clone)]
 pub enum NameGlob {
     Any,
@@ -11,7 +11,7 @@ pub enum NameGlob {
 }
 
 impl NameGlob {
-    /// A pattern that does not parse matches its own text and nothing else; the config module complains about it.
+    /// An invalid pattern matches only its own text. The config module reports it.
     pub fn new(pattern: &str) -> Self {
         if pattern == "*" {
             return Self::Any;
@@ -25,7 +25,7 @@ impl NameGlob {
         }
     }
 
-    /// Why a pattern does not parse.
+    /// Why a pattern is invalid.
     pub fn check(pattern: &str) -> Result<(), String> {
         GlobBuilder::new(pattern).literal_separator(false).build().map_err(|error| error.kind().to_string()).map(drop)
     }

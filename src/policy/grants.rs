@@ -1,4 +1,4 @@
-//! Earlier answers of the user that still count. Which of them are kept, and where, is left to the store.
+//! The user's earlier answers that are still valid. The store keeps them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,37 +8,37 @@ use serde::{Deserialize, Serialize};
 use super::Pin;
 use crate::model::{Decision, Level, ServerName, Timestamp, ToolId};
 
-/// An earlier answer that still counts: it lets a tool run without being asked about, or switches it off.
+/// An earlier answer that is still valid: it allows a tool without asking, or disables it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     pub id: String,
     pub server: ServerName,
     pub tool: String,
     pub scope: GrantScope,
-    /// The real path of the workspace, for a grant of project scope.
+    /// The canonical path of the workspace, for a grant with project scope.
     pub project: Option<PathBuf>,
-    /// For a server that a project defines, the fingerprint of the definition that the user trusted: another
-    /// definition of the same name never inherits the grant.
+    /// For a project server, the fingerprint of the trusted definition: another definition with the same name never
+    /// inherits the grant.
     pub fingerprint: Option<String>,
-    /// The tool as it was when the user agreed.
+    /// The tool as it was when the user allowed it.
     pub pin: Pin,
     pub since: Timestamp,
 }
 
-/// How far a grant reaches.
+/// The scope of a grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GrantScope {
     Session,
     Project,
     Always,
-    /// No grant at all: the user switched the tool off in this project. Kept with the grants, so that it is listed and
-    /// taken back like one.
+    /// Not a grant: the user disabled the tool in this project. Stored with the grants, so that it can be listed and
+    /// revoked like one.
     Disable,
 }
 
 impl GrantScope {
-    /// The grant that an answer gives; allowing once gives none.
+    /// The scope of the grant for a decision. `None` for `allow-once` and `deny`.
     pub fn of(decision: Decision) -> Option<Self> {
         match decision {
             Decision::AllowSession => Some(Self::Session),
@@ -63,40 +63,40 @@ impl GrantScope {
     }
 }
 
-/// A call for which a grant is looked for.
+/// What to look for in the grants.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'a> {
+pub struct GrantQuery<'a> {
     pub tool: &'a ToolId,
-    /// The real path of the workspace that the engine serves.
+    /// The canonical path of the workspace.
     pub project: &'a Path,
-    /// Of the running definition, when a project file defines it.
+    /// Of the running definition, if it is from a project file.
     pub fingerprint: Option<&'a str>,
-    /// Digest of the tool as the server describes it now.
+    /// Digest of the tool as it is now.
     pub pin: &'a str,
 }
 
-/// What the earlier answers say about a call.
+/// The grant that matches a call.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Found {
-    Nothing,
-    Live(Arc<Grant>),
+pub enum GrantMatch {
+    None,
+    Active(Arc<Grant>),
     /// The tool has changed since: the next call asks again and shows the difference.
     Suspended(Arc<Grant>),
 }
 
 impl Grant {
-    /// A new grant for what was asked, as the user answered it. `None` where the answer was for once only.
-    pub fn new(asked: &Asked<'_>, decision: Decision, pin: Pin) -> Option<Self> {
+    /// A new grant from the user's decision. `None` if it was for one call only.
+    pub fn new(query: &GrantQuery<'_>, decision: Decision, pin: Pin) -> Option<Self> {
         let scope = GrantScope::of(decision)?;
         let mut id = [0u8; 8];
         getrandom::fill(&mut id).ok()?;
         Some(Self {
             id: super::pin::hex(&id),
-            server: asked.tool.server.clone(),
-            tool: asked.tool.tool.to_string(),
+            server: query.tool.server.clone(),
+            tool: query.tool.tool.to_string(),
             scope,
-            project: matches!(scope, GrantScope::Project | GrantScope::Disable).then(|| asked.project.to_path_buf()),
-            fingerprint: asked.fingerprint.map(str::to_owned),
+            project: matches!(scope, GrantScope::Project | GrantScope::Disable).then(|| query.project.to_path_buf()),
+            fingerprint: query.fingerprint.map(str::to_owned),
             pin,
             since: Timestamp::now(),
         })
@@ -111,12 +111,12 @@ impl Grant {
         }
     }
 
-    /// How a record or an explanation names it.
+    /// How records and explanations refer to it.
     pub fn source(&self) -> Arc<str> {
         format!("grant {}", self.id).into()
     }
 
-    /// Whether both speak about the same tool in the same reach, so that the newer replaces the older.
+    /// Whether it has the same tool and scope, so that it replaces the older grant.
     pub fn replaces(&self, older: &Self) -> bool {
         self.server == older.server
             && self.tool == older.tool
@@ -125,31 +125,31 @@ impl Grant {
             && self.fingerprint == older.fingerprint
     }
 
-    /// Whether it speaks about this call, leaving aside whether the tool is still the same.
-    fn covers(&self, asked: &Asked<'_>) -> bool {
-        self.server == asked.tool.server
-            && *self.tool == *asked.tool.tool
-            && self.fingerprint.as_deref() == asked.fingerprint
-            && self.project.as_deref().is_none_or(|project| project == asked.project)
+    /// Whether it is about this call, ignoring changes of the tool.
+    fn covers(&self, query: &GrantQuery<'_>) -> bool {
+        self.server == query.tool.server
+            && *self.tool == *query.tool.tool
+            && self.fingerprint.as_deref() == query.fingerprint
+            && self.project.as_deref().is_none_or(|project| project == query.project)
     }
 }
 
-/// The widest live grant for a call; else a suspended one, so that the prompt can show what changed.
-pub fn find<'a>(grants: impl IntoIterator<Item = &'a Arc<Grant>>, asked: &Asked<'_>) -> Found {
-    let (mut live, mut suspended) = (None::<&Arc<Grant>>, None::<&Arc<Grant>>);
+/// The widest active grant for a call, or a suspended one, so that the prompt can show what changed.
+pub fn find<'a>(grants: impl IntoIterator<Item = &'a Arc<Grant>>, query: &GrantQuery<'_>) -> GrantMatch {
+    let (mut active, mut suspended) = (None::<&Arc<Grant>>, None::<&Arc<Grant>>);
     for grant in grants {
-        if grant.scope == GrantScope::Disable || !grant.covers(asked) {
+        if grant.scope == GrantScope::Disable || !grant.covers(query) {
             continue;
         }
-        let best = if grant.pin.digest == asked.pin { &mut live } else { &mut suspended };
+        let best = if grant.pin.digest == query.pin { &mut active } else { &mut suspended };
         if best.is_none_or(|best| best.scope < grant.scope) {
             *best = Some(grant);
         }
     }
-    match (live, suspended) {
-        (Some(grant), _) => Found::Live(grant.clone()),
-        (None, Some(grant)) => Found::Suspended(grant.clone()),
-        (None, None) => Found::Nothing,
+    match (active, suspended) {
+        (Some(grant), _) => GrantMatch::Active(grant.clone()),
+        (None, Some(grant)) => GrantMatch::Suspended(grant.clone()),
+        (None, None) => GrantMatch::None,
     }
 }
 
@@ -172,31 +172,31 @@ mod tests {
         }
     }
 
-    fn said(grants: &[Arc<Grant>], asked: &Asked<'_>) -> &'static str {
-        match find(grants, asked) {
-            Found::Nothing => "asks",
-            Found::Live(_) => "passes",
-            Found::Suspended(_) => "asks, showing the change",
+    fn outcome(grants: &[Arc<Grant>], query: &GrantQuery<'_>) -> &'static str {
+        match find(grants, query) {
+            GrantMatch::None => "asks",
+            GrantMatch::Active(_) => "passes",
+            GrantMatch::Suspended(_) => "asks, showing the change",
         }
     }
 
     #[test]
-    fn a_grant_counts_for_its_project_its_definition_and_its_tool_as_it_was() {
+    fn a_grant_is_bound_to_its_project_definition_and_tool() {
         let id = ToolId::new(ServerName::new("fs").unwrap(), "write");
         let pin = Pin::of(&tool("writes a file"));
-        let here = Asked { tool: &id, project: Path::new("/one"), fingerprint: Some("f"), pin: &pin.digest };
+        let here = GrantQuery { tool: &id, project: Path::new("/one"), fingerprint: Some("f"), pin: &pin.digest };
         let given = |decision| vec![Arc::new(Grant::new(&here, decision, pin.clone()).unwrap())];
-        let elsewhere = Asked { project: Path::new("/two"), ..here };
-        let redefined = Asked { fingerprint: Some("g"), ..here };
-        let users_own = Asked { fingerprint: None, ..here };
-        let changed = Asked { pin: "other", ..here };
+        let elsewhere = GrantQuery { project: Path::new("/two"), ..here };
+        let redefined = GrantQuery { fingerprint: Some("g"), ..here };
+        let users_own = GrantQuery { fingerprint: None, ..here };
+        let changed = GrantQuery { pin: "other", ..here };
         let other = ToolId::new(ServerName::new("fs").unwrap(), "write_all");
-        let other = Asked { tool: &other, ..here };
+        let other = GrantQuery { tool: &other, ..here };
 
         let mut table = String::new();
         for decision in [Decision::AllowSession, Decision::AllowProject, Decision::AllowAlways] {
             let grants = given(decision);
-            let all = [here, elsewhere, redefined, users_own, changed, other].map(|asked| said(&grants, &asked));
+            let all = [here, elsewhere, redefined, users_own, changed, other].map(|query| outcome(&grants, &query));
             table.push_str(&format!("{:13} {}\n", decision.as_str(), all.join(" · ")));
         }
         insta::assert_snapshot!(table, @"
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_description_is_shown_and_shuffled_keys_are_no_change() {
+    fn a_changed_description_is_shown_and_key_order_is_ignored() {
         let pin = Pin::of(&tool("writes a file"));
         assert_eq!(pin.changed(&tool("writes a file")), None);
         insta::assert_snapshot!(pin.changed(&tool("writes a file\nand mails it\u{202e}")).unwrap().join("\n"), @r#"

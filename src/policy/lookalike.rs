@@ -1,10 +1,9 @@
-//! Tools that dress up as another server's. They are routed under their own server's name only, so nothing is taken
-//! over; but a person or a model that reads the list may be misled, and deserves a word.
+//! Tools whose names imitate another server's. Calls are routed by server, so they cannot replace a tool; but a person
+//! or a model that reads the list could be misled, so there is a warning.
 
 use crate::model::ServerName;
 
-/// The other server whose tool this one's name pretends to be: `fs__write_file` or `mcp__fs__write_file` of a server
-/// that is not `fs`.
+/// The other server that a tool name imitates: `fs__write_file` or `mcp__fs__write_file` of a server other than `fs`.
 pub fn lookalike<'a>(
     server: &ServerName,
     tool: &str,
@@ -17,7 +16,7 @@ pub fn lookalike<'a>(
     })
 }
 
-/// The same as a warning for the server's status.
+/// The warning for the server's status.
 pub fn warning(tool: &str, other: &ServerName) -> String {
     format!("its tool `{}` looks like a tool of `{other}`", crate::text::one_line(tool, 128))
 }
@@ -27,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_that_carries_another_servers_name_is_noticed() {
+    fn a_tool_with_another_servers_name_is_detected() {
         let servers = ["fs", "fs-two", "evil"].map(|name| ServerName::new(name).unwrap());
         let evil = &servers[2];
         let found = |tool: &str| lookalike(evil, tool, &servers).map(|other| warning(tool, other));

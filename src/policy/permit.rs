@@ -1,12 +1,12 @@
-//! The proof that a call went through the rules, and the last word on whether it does.
+//! The proof that a call is permitted, and the decision about it.
 
 use std::sync::Arc;
 
-use super::{Found, Grant, Ruling};
+use super::{Grant, GrantMatch, Ruling};
 use crate::model::{Decision, Error, Level, ToolCall};
 
-/// A call that policy and, where needed, the user have let pass. Only this module makes one, and `Server::call` takes
-/// nothing else: a second way to a tool does not compile.
+/// A call that the rules and, if required, the user have permitted. Only this module creates one, and `Server::call`
+/// accepts nothing else: a call around the gate does not compile.
 #[derive(Debug, Clone)]
 pub struct Permitted {
     call: ToolCall,
@@ -19,56 +19,54 @@ impl Permitted {
         &self.call
     }
 
-    /// What let it pass, for the record: a level or the user's decision.
+    /// What permitted it: a level or the user's decision.
     pub fn decision(&self) -> &'static str {
         self.decision
     }
 
-    /// Where that came from: a rule's place, a grant, `user`.
+    /// Where that came from: the location of a rule, a grant, or `user`.
     pub fn decided_by(&self) -> &Arc<str> {
         &self.decided_by
     }
 
-    /// For the tests of those who take one.
+    /// For tests of functions that take one.
     #[cfg(test)]
     pub(crate) fn for_test(call: ToolCall) -> Self {
         Self { call, decision: "allow-always", decided_by: "a test".into() }
     }
 }
 
-/// What stands beside the ruling when a call wants to pass.
+/// The user's consent to a call, in addition to the ruling.
 #[derive(Debug, Clone)]
 pub enum Consent<'a> {
-    /// Nobody was asked yet.
+    /// The user has not been asked yet.
     None,
     /// The user allowed it earlier.
     Grant(&'a Grant),
-    /// The user has just seen these very arguments, and says this.
+    /// The decision of the user, who has just seen these arguments.
     Answer(Decision),
-    /// Asked, and got no answer: the reason says why.
-    Silence(&'a str),
 }
 
-/// Why a call may not pass.
+/// Why a call is not permitted.
 #[derive(Debug)]
 pub enum Refusal {
-    /// The user has to be asked first; here is the call again.
+    /// The user must be asked first. Returns the call.
     Ask(Box<ToolCall>),
-    /// No, by a rule or by the user.
+    /// Denied by a rule or by the user.
     Denied { call: Box<ToolCall>, decision: &'static str, decided_by: Arc<str>, error: Error },
 }
 
-/// Lets a call pass or not. Consent raises `require-approval`, and only that: nothing raises `deny` or `disable`, and
-/// what a rule allows needs none. A no of the user is a no, whatever the rules say.
+/// Permits or denies a call. Consent only overrides `require-approval`: it never overrides `deny` or `disable`, and a
+/// rule that allows needs none. A denial by the user always holds.
 pub fn permit(call: ToolCall, ruling: &Ruling, consent: Consent<'_>) -> Result<Permitted, Refusal> {
     let by_rule = ruling.source.clone();
     match ruling.level {
         Level::Disable => {
-            let reason = format!("the tool is switched off by {}", ruling.source);
+            let reason = format!("the tool is disabled by {}", ruling.source);
             Err(denied(call, Level::Disable, by_rule, reason))
         }
         Level::Deny => {
-            let reason = format!("{} denies it", ruling.source);
+            let reason = format!("denied by {}", ruling.source);
             Err(denied(call, Level::Deny, by_rule, reason))
         }
         Level::RequireApproval => with_consent(call, consent),
@@ -88,12 +86,11 @@ fn with_consent(call: ToolCall, consent: Consent<'_>) -> Result<Permitted, Refus
         }
         Consent::Answer(decision) => {
             let reason = match decision {
-                Decision::Disable => "you switched the tool off",
-                _ => "you said no",
+                Decision::Disable => "you disabled the tool",
+                _ => "you denied the call",
             };
             Err(denied(call, decision.level(), "user".into(), reason.to_owned()))
         }
-        Consent::Silence(why) => Err(denied(call, Level::Deny, why.into(), why.to_owned())),
     }
 }
 
@@ -102,7 +99,7 @@ fn denied(call: ToolCall, level: Level, decided_by: Arc<str>, reason: String) ->
     Refusal::Denied { call: Box::new(call), decision: level.as_str(), decided_by, error }
 }
 
-/// Whether the one call that `allow-once` in a file gives to each session has been made.
+/// Whether the one call per session of an `allow-once` rule has been made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnceUsed {
     Yes,
@@ -110,20 +107,23 @@ pub enum OnceUsed {
 }
 
 impl Ruling {
-    /// The ruling as it holds at this point of the session: `allow-once` asks after its one call.
+    /// The ruling at this point of the session: `allow-once` requires approval after its one call.
     pub fn in_session(self, used: OnceUsed) -> Self {
         match (self.level, used) {
-            (Level::AllowOnce, OnceUsed::Yes) => {
-                Self { level: Level::RequireApproval, source: format!("{} (used in this session)", self.source).into() }
-            }
+            (Level::AllowOnce, OnceUsed::Yes) => Self {
+                level: Level::RequireApproval,
+                source: format!("{} (already used in this session)", self.source).into(),
+            },
             _ => self,
         }
     }
 
-    /// The ruling with an earlier answer of the user taken in, which raises `require-approval` and nothing else.
-    pub fn raised_by(self, found: &Found) -> Self {
+    /// The ruling with an earlier grant applied, which only overrides `require-approval`.
+    pub fn raised_by(self, found: &GrantMatch) -> Self {
         match (self.level, found) {
-            (Level::RequireApproval, Found::Live(grant)) => Self { level: grant.level(), source: grant.source() },
+            (Level::RequireApproval, GrantMatch::Active(grant)) => {
+                Self { level: grant.level(), source: grant.source() }
+            }
             _ => self,
         }
     }

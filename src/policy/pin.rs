@@ -1,4 +1,4 @@
-//! What a tool looked like when the user agreed to it, and what has changed since.
+//! The definition of a tool when the user allowed it, and what has changed since.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -7,19 +7,19 @@ use sha2::{Digest, Sha256};
 use crate::model::Tool;
 use crate::text::{mask, visible};
 
-/// A tool's definition as it was shown: the digest decides, the text is for showing the difference.
+/// A tool's definition as it was shown. The digest is compared; the text is for the diff.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
     pub digest: String,
-    /// The definition in lines; cut when it is very long.
+    /// The definition in lines, truncated if it is very long.
     pub text: String,
 }
 
-/// Enough to show any sensible difference; the digest is over the whole.
+/// Enough for any useful diff. The digest covers everything.
 const LONGEST: usize = 128 << 10;
 
 impl Pin {
-    /// Name, title, description, both schemas and annotations: what the user and the model read.
+    /// Covers what the user and the model read: name, title, description, both schemas and annotations.
     pub fn of(tool: &Tool) -> Self {
         let definition = json!({
             "name": &*tool.name,
@@ -27,7 +27,7 @@ impl Pin {
             "description": tool.description,
             "inputSchema": sorted(&Value::Object((*tool.input_schema).clone())),
             "outputSchema": tool.output_schema.as_ref().map(|schema| sorted(&Value::Object((**schema).clone()))),
-            // The object as sent, so that a hint which we do not know yet counts as well.
+            // The object as sent, so that it includes hints that we do not know.
             "annotations": tool.raw.get("annotations").map(sorted),
         });
         let digest = hex(&Sha256::digest(definition.to_string()));
@@ -35,14 +35,14 @@ impl Pin {
         Self { digest, text: visible(&mask(&lines), LONGEST) }
     }
 
-    /// What differs between the pinned definition and the tool as it is now; `None` when nothing does.
+    /// The difference between the pinned definition and the tool as it is now. `None` if they are equal.
     pub fn changed(&self, tool: &Tool) -> Option<Vec<String>> {
         let now = Self::of(tool);
         (now.digest != self.digest).then(|| difference(&self.text, &now.text))
     }
 }
 
-/// Lines that went (`- `) and came (`+ `).
+/// Removed (`- `) and added (`+ `) lines.
 pub fn difference(old: &str, new: &str) -> Vec<String> {
     let difference = similar::TextDiff::from_lines(old, new);
     let mut lines = Vec::new();
@@ -55,12 +55,12 @@ pub fn difference(old: &str, new: &str) -> Vec<String> {
         lines.push(format!("{sign} {}", change.value().trim_end_matches('\n')));
     }
     if lines.is_empty() {
-        lines.push("  it differs only beyond the part that is kept for comparison".to_owned());
+        lines.push("  the difference is beyond the part that is stored for comparison".to_owned());
     }
     lines
 }
 
-/// The same value with the keys of every object in order: servers may shuffle them from one start to the next.
+/// The value with all object keys sorted, because servers may reorder them.
 pub fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! Levels that the user set in the editor: for this session with `mcp.tool.policy`, or with the answer "disable".
+//! Levels that the user set in the editor: for this session with `mcp.tool.policy`, or with the answer `disable`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ impl SessionLevels {
     /// Sets the level of a tool or glob; `None` removes the entry.
     pub fn set(&mut self, server: ServerName, pattern: &str, level: Option<Level>) {
         let rules = self.rules.entry(server).or_default();
-        // A glob also replaces the levels that were set for single tools before: `*` means all of them.
+        // A glob also replaces levels of single tools: `*` means all of them.
         let glob = NameGlob::new(pattern);
         rules.retain(|rule| rule.pattern != pattern && !glob.is_match(&rule.pattern));
         if let Some(level) = level {

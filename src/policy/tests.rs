@@ -30,9 +30,9 @@ pub(super) fn definition(scope: Scope, file: &str, tools: &[(&str, LevelRule)]) 
     }
 }
 
-/// Reads `deny drop_*; allow read_*; default allow; readOnly allow-session; destructive deny; commands npx uvx`.
-fn voice(scope: Scope, file: &str, words: &str) -> PolicyVoice {
-    let mut voice = PolicyVoice {
+/// Parses `deny drop_*; allow read_*; default allow; readOnly allow-session; destructive deny; commands npx uvx`.
+fn policy(scope: Scope, file: &str, text: &str) -> PolicyVoice {
+    let mut policy = PolicyVoice {
         scope,
         file: Some(Path::new(file).into()),
         default: None,
@@ -42,7 +42,7 @@ fn voice(scope: Scope, file: &str, words: &str) -> PolicyVoice {
         destructive: None,
         commands: None,
     };
-    for sentence in words.split(';') {
+    for sentence in text.split(';') {
         let mut words = sentence.split_whitespace();
         let (Some(key), rest) = (words.next(), words.collect::<Vec<_>>()) else { continue };
         let matchers = || {
@@ -50,27 +50,27 @@ fn voice(scope: Scope, file: &str, words: &str) -> PolicyVoice {
             rest.iter().map(matcher).collect::<Vec<_>>()
         };
         match key {
-            "deny" => voice.denylist = matchers(),
-            "allow" => voice.allowlist = matchers(),
+            "deny" => policy.denylist = matchers(),
+            "allow" => policy.allowlist = matchers(),
             "default" => {
-                voice.default = Some(match rest[0] {
+                policy.default = Some(match rest[0] {
                     "allow" => spec::Default::Allow,
                     "deny" => spec::Default::Deny,
                     _ => spec::Default::Confirm,
                 });
             }
-            "readOnly" => voice.read_only = Level::parse(rest[0]),
-            "destructive" => voice.destructive = Level::parse(rest[0]),
-            "commands" => voice.commands = Some(rest.iter().map(|word| (*word).to_owned()).collect()),
+            "readOnly" => policy.read_only = Level::parse(rest[0]),
+            "destructive" => policy.destructive = Level::parse(rest[0]),
+            "commands" => policy.commands = Some(rest.iter().map(|word| (*word).to_owned()).collect()),
             other => panic!("unknown word {other}"),
         }
     }
-    voice
+    policy
 }
 
-fn config(definition: Definition, voices: Vec<PolicyVoice>) -> Config {
+fn config(definition: Definition, policies: Vec<PolicyVoice>) -> Config {
     let servers = [(definition.name.clone(), Arc::new(definition))].into();
-    Config { servers, policies: voices, ..Config::default() }
+    Config { servers, policies, ..Config::default() }
 }
 
 fn rules(config: &Config) -> Rules {
@@ -92,9 +92,9 @@ fn tool(text: &str) -> Tool {
     }
 }
 
-fn explain(config: &Config, name: &str, standing: Standing) -> String {
-    let explanation = rules(config).explain(&ServerName::new("fs").unwrap(), &tool(name), None, standing);
-    let short = rules(config).rule(&ServerName::new("fs").unwrap(), &tool(name), None, standing);
+fn explain(config: &Config, name: &str, trust_state: TrustState) -> String {
+    let explanation = rules(config).explain(&ServerName::new("fs").unwrap(), &tool(name), None, trust_state);
+    let short = rules(config).rule(&ServerName::new("fs").unwrap(), &tool(name), None, trust_state);
     assert_eq!(short, explanation.ruling, "the quick way and the explanation agree");
     let mut text = format!("{} by {}", explanation.ruling.level, explanation.ruling.source);
     for hidden in explanation.hides {
@@ -109,7 +109,7 @@ const PROJECT: &str = "/work/mcp.json";
 const LOCAL: &str = "/work/mcp.local.json";
 
 #[test]
-fn the_first_word_in_the_order_counts_and_the_others_are_told() {
+fn the_first_rule_in_order_applies_and_the_others_are_explained() {
     let definition = definition(
         Scope::User,
         USER,
@@ -118,42 +118,42 @@ fn the_first_word_in_the_order_counts_and_the_others_are_told() {
     let all = config(
         definition,
         vec![
-            voice(Scope::Managed, "/etc/mcp.json", "deny purge_*"),
-            voice(Scope::Project, PROJECT, "deny drop_*; default deny"),
-            voice(
+            policy(Scope::Managed, "/etc/mcp.json", "deny purge_*"),
+            policy(Scope::Project, PROJECT, "deny drop_*; default deny"),
+            policy(
                 Scope::User,
                 USER,
                 "allow write_*; default allow; readOnly allow-session; destructive require-approval",
             ),
         ],
     );
-    insta::assert_snapshot!(explain(&all, "purge_all", Standing::Trusted), @"
+    insta::assert_snapshot!(explain(&all, "purge_all", TrustState::Trusted), @"
     deny by managed mcp.json:7 policy.denylist */purge_*
       hides allow-once by user mcp.json:3 tools.*
       hides deny by mcp.json policy.default
-      hides allow-always by user mcp.json policy.default (another file says it narrower)
+      hides allow-always by user mcp.json policy.default (another file is stricter)
     ");
-    insta::assert_snapshot!(explain(&all, "drop_table", Standing::Trusted), @"
+    insta::assert_snapshot!(explain(&all, "drop_table", TrustState::Trusted), @"
     deny by mcp.json:7 policy.denylist */drop_*
       hides allow-once by user mcp.json:3 tools.*
       hides deny by mcp.json policy.default
-      hides allow-always by user mcp.json policy.default (another file says it narrower)
+      hides allow-always by user mcp.json policy.default (another file is stricter)
     ");
-    insta::assert_snapshot!(explain(&all, "read_file+r", Standing::Trusted), @"
+    insta::assert_snapshot!(explain(&all, "read_file+r", TrustState::Trusted), @"
     allow-session by user mcp.json:3 tools.read_file
       hides deny by user mcp.json:3 tools.read_*
       hides allow-once by user mcp.json:3 tools.*
       hides allow-session by user mcp.json policy.readOnly
       hides deny by mcp.json policy.default
-      hides allow-always by user mcp.json policy.default (another file says it narrower)
+      hides allow-always by user mcp.json policy.default (another file is stricter)
     ");
-    insta::assert_snapshot!(explain(&all, "read_dir", Standing::Trusted).lines().next().unwrap(), @"deny by user mcp.json:3 tools.read_*");
-    insta::assert_snapshot!(explain(&all, "write_file", Standing::Trusted).lines().next().unwrap(), @"allow-once by user mcp.json:3 tools.*");
+    insta::assert_snapshot!(explain(&all, "read_dir", TrustState::Trusted).lines().next().unwrap(), @"deny by user mcp.json:3 tools.read_*");
+    insta::assert_snapshot!(explain(&all, "write_file", TrustState::Trusted).lines().next().unwrap(), @"allow-once by user mcp.json:3 tools.*");
 }
 
-/// One row for each thing that can be said, one column for who says it and whether the user trusted it.
+/// One row per rule, one column per scope and trust.
 #[test]
-fn a_project_narrows_at_once_and_widens_its_own_servers_only_once_trusted() {
+fn a_project_restricts_at_once_and_allows_its_own_servers_only_once_trusted() {
     let says = [
         ("tools", "allow-always"),
         ("tools", "allow-once"),
@@ -175,7 +175,7 @@ fn a_project_narrows_at_once_and_widens_its_own_servers_only_once_trusted() {
         "said", "user", "project untrusted", "project trusted", "for another file", "local for project"
     );
     for (key, value) in says {
-        let row = |definer: (Scope, &str), sayer: (Scope, &str), standing| {
+        let row = |definer: (Scope, &str), sayer: (Scope, &str), trust_state| {
             let tools: Vec<(&str, LevelRule)> =
                 if key == "tools" { vec![("t", Level::parse(value).unwrap().into())] } else { vec![] };
             // A `tools` entry is always part of the definition itself.
@@ -183,23 +183,23 @@ fn a_project_narrows_at_once_and_widens_its_own_servers_only_once_trusted() {
                 return "-".to_owned();
             }
             let words = if key == "tools" { String::new() } else { format!("{key} {value}") };
-            let config = config(definition(definer.0, definer.1, &tools), vec![voice(sayer.0, sayer.1, &words)]);
+            let config = config(definition(definer.0, definer.1, &tools), vec![policy(sayer.0, sayer.1, &words)]);
             let hints = match key {
                 "readOnly" => "t+r",
                 "destructive" => "t+d",
                 _ => "t",
             };
-            rules(&config).rule(&ServerName::new("fs").unwrap(), &tool(hints), None, standing).level.to_string()
+            rules(&config).rule(&ServerName::new("fs").unwrap(), &tool(hints), None, trust_state).level.to_string()
         };
         let (user, project, local) = ((Scope::User, USER), (Scope::Project, PROJECT), (Scope::Local, LOCAL));
         table.push_str(&format!(
             "{:27} {:17} {:17} {:17} {:17} {:17}\n",
             format!("{key} {value}"),
-            row(user, user, Standing::Trusted),
-            row(project, project, Standing::Untrusted),
-            row(project, project, Standing::Trusted),
-            row(user, project, Standing::Trusted),
-            row(project, local, Standing::Trusted),
+            row(user, user, TrustState::Trusted),
+            row(project, project, TrustState::Untrusted),
+            row(project, project, TrustState::Trusted),
+            row(user, project, TrustState::Trusted),
+            row(project, local, TrustState::Trusted),
         ));
     }
     let table = table.lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
@@ -223,68 +223,68 @@ fn a_project_narrows_at_once_and_widens_its_own_servers_only_once_trusted() {
 }
 
 #[test]
-fn an_ignored_word_is_told_with_its_reason() {
+fn an_ignored_rule_is_explained_with_its_reason() {
     let own = config(
         definition(Scope::Project, PROJECT, &[("*", Level::AllowAlways.into())]),
-        vec![voice(Scope::Project, PROJECT, "allow *; default allow")],
+        vec![policy(Scope::Project, PROJECT, "allow *; default allow")],
     );
-    insta::assert_snapshot!(explain(&own, "t", Standing::Untrusted), @"
+    insta::assert_snapshot!(explain(&own, "t", TrustState::Untrusted), @"
     require-approval by built-in default
-      hides allow-always by mcp.json:3 tools.* (a project file cannot widen before you have trusted exactly this)
-      hides allow-always by mcp.json:7 policy.allowlist */* (a project file cannot widen before you have trusted exactly this)
-      hides allow-always by mcp.json policy.default (a project file cannot widen before you have trusted exactly this)
+      hides allow-always by mcp.json:3 tools.* (a project file cannot allow tools before you trust the server)
+      hides allow-always by mcp.json:7 policy.allowlist */* (a project file cannot allow tools before you trust the server)
+      hides allow-always by mcp.json policy.default (a project file cannot allow tools before you trust the server)
     ");
     let other =
-        config(definition(Scope::User, USER, &[]), vec![voice(Scope::Project, PROJECT, "readOnly allow-always")]);
-    insta::assert_snapshot!(explain(&other, "t+r", Standing::Trusted), @"
+        config(definition(Scope::User, USER, &[]), vec![policy(Scope::Project, PROJECT, "readOnly allow-always")]);
+    insta::assert_snapshot!(explain(&other, "t+r", TrustState::Trusted), @"
     require-approval by built-in default
-      hides allow-always by mcp.json policy.readOnly (a project file cannot widen what another file defines)
+      hides allow-always by mcp.json policy.readOnly (a project file cannot allow tools of a server that another file defines)
     ");
 }
 
 #[test]
-fn of_two_annotations_the_narrower_counts() {
+fn of_two_annotations_the_stricter_one_applies() {
     let both = config(
         definition(Scope::User, USER, &[]),
-        vec![voice(Scope::User, USER, "readOnly allow-session; destructive require-approval; default allow")],
+        vec![policy(Scope::User, USER, "readOnly allow-session; destructive require-approval; default allow")],
     );
     assert_eq!(
-        explain(&both, "t+rd", Standing::Trusted).lines().next().unwrap(),
+        explain(&both, "t+rd", TrustState::Trusted).lines().next().unwrap(),
         "require-approval by user mcp.json policy.destructive"
     );
     assert_eq!(
-        explain(&both, "t+r", Standing::Trusted).lines().next().unwrap(),
+        explain(&both, "t+r", TrustState::Trusted).lines().next().unwrap(),
         "allow-session by user mcp.json policy.readOnly"
     );
     assert_eq!(
-        explain(&both, "t", Standing::Trusted).lines().next().unwrap(),
+        explain(&both, "t", TrustState::Trusted).lines().next().unwrap(),
         "allow-always by user mcp.json policy.default"
     );
 }
 
 #[test]
-fn managed_levels_come_before_every_other_word() {
+fn managed_levels_come_before_all_other_rules() {
     let managed = config(
         definition(Scope::Managed, "/etc/mcp.json", &[("t", Level::RequireApproval.into())]),
-        vec![voice(Scope::User, USER, "allow *; default allow")],
+        vec![policy(Scope::User, USER, "allow *; default allow")],
     );
     let mut session = SessionLevels::default();
     session.set(ServerName::new("fs").unwrap(), "*", Some(Level::AllowSession));
     let rules = Rules::new(&managed, &session, None);
-    let ruling = rules.rule(&ServerName::new("fs").unwrap(), &tool("t"), None, Standing::Trusted);
+    let ruling = rules.rule(&ServerName::new("fs").unwrap(), &tool("t"), None, TrustState::Trusted);
     assert_eq!((ruling.level, &*ruling.source), (Level::RequireApproval, "managed mcp.json:3 tools.t"));
 }
 
 #[test]
-fn the_session_overrides_the_file_but_no_denylist() {
+fn the_session_overrides_the_file_but_not_a_denylist() {
     let config = config(
         definition(Scope::User, USER, &[("read", Level::Deny.into()), ("drop", Level::Deny.into())]),
-        vec![voice(Scope::User, USER, "deny drop")],
+        vec![policy(Scope::User, USER, "deny drop")],
     );
     let fs = ServerName::new("fs").unwrap();
     let mut session = SessionLevels::default();
     let level = |session: &SessionLevels, name: &str| {
-        Rules::new(&config, session, None).rule(&fs, &tool(name), None, Standing::Trusted).level
+        Rules::new(&config, session, None).rule(&fs, &tool(name), None, TrustState::Trusted).level
     };
     session.set(fs.clone(), "read", Some(Level::AllowSession));
     session.set(fs.clone(), "drop", Some(Level::AllowSession));
@@ -296,12 +296,12 @@ fn the_session_overrides_the_file_but_no_denylist() {
 }
 
 #[test]
-fn programs_must_stand_in_every_list() {
+fn programs_must_be_in_every_list() {
     let config = config(
         definition(Scope::User, USER, &[]),
         vec![
-            voice(Scope::Project, PROJECT, "commands npx evil"),
-            voice(Scope::User, USER, "commands npx uvx /usr/bin/docker"),
+            policy(Scope::Project, PROJECT, "commands npx evil"),
+            policy(Scope::User, USER, "commands npx uvx /usr/bin/docker"),
         ],
     );
     let rules = rules(&config);
@@ -331,12 +331,12 @@ fn level_for(folder: &Path, condition: Condition, level: Level, arguments: Value
     let mut definition = definition(Scope::Project, PROJECT, &[("t", rule)]);
     definition.folder = Some(folder.into());
     let config = config(definition, vec![]);
-    rules(&config).rule(&ServerName::new("fs").unwrap(), &tool("t"), arguments.as_object(), Standing::Trusted).level
+    rules(&config).rule(&ServerName::new("fs").unwrap(), &tool("t"), arguments.as_object(), TrustState::Trusted).level
 }
 
 #[cfg(unix)]
 #[test]
-fn inside_follows_links_and_dots_to_where_they_really_lead() {
+fn inside_resolves_links_and_dots() {
     let (_keep, folder) = folder();
     std::os::unix::fs::symlink("/etc", folder.join("src/etc")).unwrap();
     std::os::unix::fs::symlink("/nowhere/at/all", folder.join("src/dangling")).unwrap();
@@ -389,7 +389,7 @@ fn inside_follows_links_and_dots_to_where_they_really_lead() {
 }
 
 #[test]
-fn what_cannot_be_evaluated_does_not_match() {
+fn conditions_that_cannot_be_evaluated_do_not_match() {
     let (_keep, folder) = folder();
     let cases = [
         (Condition::Glob("src/**".into()), json!({ "path": "src/a/b" })),
@@ -434,14 +434,16 @@ fn what_cannot_be_evaluated_does_not_match() {
 }
 
 #[test]
-fn a_dotted_path_reaches_into_the_arguments_and_an_ambiguous_one_does_not() {
+fn a_dotted_path_finds_nested_arguments_unless_it_is_ambiguous() {
     let rule = |path: &str| LevelRule {
         cases: vec![Case { when: vec![(path.into(), Condition::Glob("ok".into()))], level: Level::AllowAlways }],
         rest: Level::Deny,
     };
     let level = |path: &str, arguments: Value| {
         let config = config(definition(Scope::User, USER, &[("t", rule(path))]), vec![]);
-        rules(&config).rule(&ServerName::new("fs").unwrap(), &tool("t"), arguments.as_object(), Standing::Trusted).level
+        rules(&config)
+            .rule(&ServerName::new("fs").unwrap(), &tool("t"), arguments.as_object(), TrustState::Trusted)
+            .level
     };
     assert_eq!(level("a.b", json!({ "a": { "b": "ok" } })), Level::AllowAlways);
     assert_eq!(level("a.0.b", json!({ "a": [{ "b": "ok" }] })), Level::AllowAlways);
@@ -451,17 +453,17 @@ fn a_dotted_path_reaches_into_the_arguments_and_an_ambiguous_one_does_not() {
 }
 
 #[test]
-fn untrusted_cases_fall_away_and_the_narrow_rest_stays() {
+fn untrusted_cases_are_ignored_and_the_strict_default_stays() {
     let rule = LevelRule {
         cases: vec![Case { when: vec![("q".into(), Condition::Max(1.0))], level: Level::AllowAlways }],
         rest: Level::Deny,
     };
     let config = config(definition(Scope::Project, PROJECT, &[("t", rule)]), vec![]);
     let arguments = json!({ "q": 1 });
-    let level = |standing| {
-        rules(&config).rule(&ServerName::new("fs").unwrap(), &tool("t"), arguments.as_object(), standing).level
+    let level = |trust_state| {
+        rules(&config).rule(&ServerName::new("fs").unwrap(), &tool("t"), arguments.as_object(), trust_state).level
     };
-    assert_eq!((level(Standing::Trusted), level(Standing::Untrusted)), (Level::AllowAlways, Level::Deny));
+    assert_eq!((level(TrustState::Trusted), level(TrustState::Untrusted)), (Level::AllowAlways, Level::Deny));
 }
 
 mod passing {
@@ -479,11 +481,11 @@ mod passing {
         }
     }
 
-    /// Every level against everything that can stand beside it.
+    /// Every level with every consent.
     #[test]
-    fn consent_raises_require_approval_and_only_that() {
+    fn consent_overrides_only_require_approval() {
         let id = ToolId::new(ServerName::new("fs").unwrap(), "t");
-        let asked = Asked { tool: &id, project: Path::new("/work"), fingerprint: None, pin: "p" };
+        let asked = GrantQuery { tool: &id, project: Path::new("/work"), fingerprint: None, pin: "p" };
         let pin = Pin { digest: "p".into(), text: String::new() };
         let mut grant = Grant::new(&asked, Decision::AllowAlways, pin).unwrap();
         grant.id = "g1".into();
@@ -493,7 +495,6 @@ mod passing {
             Consent::Answer(Decision::AllowOnce),
             Consent::Answer(Decision::Deny),
             Consent::Answer(Decision::Disable),
-            Consent::Silence("approval timed out"),
         ];
         let mut table = String::new();
         for level in Level::ALL {
@@ -504,7 +505,6 @@ mod passing {
                     Consent::None => "nothing".to_owned(),
                     Consent::Grant(_) => "grant".to_owned(),
                     Consent::Answer(decision) => format!("answer {}", decision.as_str()),
-                    Consent::Silence(_) => "silence".to_owned(),
                 };
                 let outcome = match permit(call(), &ruling, consent.clone()) {
                     Ok(permitted) => format!("passes: {} by {}", permitted.decision(), permitted.decided_by()),
@@ -516,65 +516,58 @@ mod passing {
         }
         insta::assert_snapshot!(table, @"
         disable
-          nothing            `mcp__fs__t` was denied: the tool is switched off by mcp.json:3 tools.t [mcp.json:3 tools.t]
-          grant              `mcp__fs__t` was denied: the tool is switched off by mcp.json:3 tools.t [mcp.json:3 tools.t]
-          answer allow-once  `mcp__fs__t` was denied: the tool is switched off by mcp.json:3 tools.t [mcp.json:3 tools.t]
-          answer deny        `mcp__fs__t` was denied: the tool is switched off by mcp.json:3 tools.t [mcp.json:3 tools.t]
-          answer disable     `mcp__fs__t` was denied: the tool is switched off by mcp.json:3 tools.t [mcp.json:3 tools.t]
-          silence            `mcp__fs__t` was denied: the tool is switched off by mcp.json:3 tools.t [mcp.json:3 tools.t]
+          nothing            `mcp__fs__t` was denied: the tool is disabled by mcp.json:3 tools.t [mcp.json:3 tools.t]
+          grant              `mcp__fs__t` was denied: the tool is disabled by mcp.json:3 tools.t [mcp.json:3 tools.t]
+          answer allow-once  `mcp__fs__t` was denied: the tool is disabled by mcp.json:3 tools.t [mcp.json:3 tools.t]
+          answer deny        `mcp__fs__t` was denied: the tool is disabled by mcp.json:3 tools.t [mcp.json:3 tools.t]
+          answer disable     `mcp__fs__t` was denied: the tool is disabled by mcp.json:3 tools.t [mcp.json:3 tools.t]
         deny
-          nothing            `mcp__fs__t` was denied: mcp.json:3 tools.t denies it [mcp.json:3 tools.t]
-          grant              `mcp__fs__t` was denied: mcp.json:3 tools.t denies it [mcp.json:3 tools.t]
-          answer allow-once  `mcp__fs__t` was denied: mcp.json:3 tools.t denies it [mcp.json:3 tools.t]
-          answer deny        `mcp__fs__t` was denied: mcp.json:3 tools.t denies it [mcp.json:3 tools.t]
-          answer disable     `mcp__fs__t` was denied: mcp.json:3 tools.t denies it [mcp.json:3 tools.t]
-          silence            `mcp__fs__t` was denied: mcp.json:3 tools.t denies it [mcp.json:3 tools.t]
+          nothing            `mcp__fs__t` was denied: denied by mcp.json:3 tools.t [mcp.json:3 tools.t]
+          grant              `mcp__fs__t` was denied: denied by mcp.json:3 tools.t [mcp.json:3 tools.t]
+          answer allow-once  `mcp__fs__t` was denied: denied by mcp.json:3 tools.t [mcp.json:3 tools.t]
+          answer deny        `mcp__fs__t` was denied: denied by mcp.json:3 tools.t [mcp.json:3 tools.t]
+          answer disable     `mcp__fs__t` was denied: denied by mcp.json:3 tools.t [mcp.json:3 tools.t]
         require-approval
           nothing            asks
           grant              passes: allow-always by grant g1
           answer allow-once  passes: allow-once by user
-          answer deny        `mcp__fs__t` was denied: you said no [user]
-          answer disable     `mcp__fs__t` was denied: you switched the tool off [user]
-          silence            `mcp__fs__t` was denied: approval timed out [approval timed out]
+          answer deny        `mcp__fs__t` was denied: you denied the call [user]
+          answer disable     `mcp__fs__t` was denied: you disabled the tool [user]
         allow-once
           nothing            passes: allow-once by mcp.json:3 tools.t
           grant              passes: allow-once by mcp.json:3 tools.t
           answer allow-once  passes: allow-once by mcp.json:3 tools.t
-          answer deny        `mcp__fs__t` was denied: you said no [user]
-          answer disable     `mcp__fs__t` was denied: you switched the tool off [user]
-          silence            passes: allow-once by mcp.json:3 tools.t
+          answer deny        `mcp__fs__t` was denied: you denied the call [user]
+          answer disable     `mcp__fs__t` was denied: you disabled the tool [user]
         allow-session
           nothing            passes: allow-session by mcp.json:3 tools.t
           grant              passes: allow-session by mcp.json:3 tools.t
           answer allow-once  passes: allow-session by mcp.json:3 tools.t
-          answer deny        `mcp__fs__t` was denied: you said no [user]
-          answer disable     `mcp__fs__t` was denied: you switched the tool off [user]
-          silence            passes: allow-session by mcp.json:3 tools.t
+          answer deny        `mcp__fs__t` was denied: you denied the call [user]
+          answer disable     `mcp__fs__t` was denied: you disabled the tool [user]
         allow-project
           nothing            passes: allow-project by mcp.json:3 tools.t
           grant              passes: allow-project by mcp.json:3 tools.t
           answer allow-once  passes: allow-project by mcp.json:3 tools.t
-          answer deny        `mcp__fs__t` was denied: you said no [user]
-          answer disable     `mcp__fs__t` was denied: you switched the tool off [user]
-          silence            passes: allow-project by mcp.json:3 tools.t
+          answer deny        `mcp__fs__t` was denied: you denied the call [user]
+          answer disable     `mcp__fs__t` was denied: you disabled the tool [user]
         allow-always
           nothing            passes: allow-always by mcp.json:3 tools.t
           grant              passes: allow-always by mcp.json:3 tools.t
           answer allow-once  passes: allow-always by mcp.json:3 tools.t
-          answer deny        `mcp__fs__t` was denied: you said no [user]
-          answer disable     `mcp__fs__t` was denied: you switched the tool off [user]
-          silence            passes: allow-always by mcp.json:3 tools.t
+          answer deny        `mcp__fs__t` was denied: you denied the call [user]
+          answer disable     `mcp__fs__t` was denied: you disabled the tool [user]
         ");
     }
 
     #[test]
-    fn allow_once_lets_one_call_of_a_session_pass_and_then_asks() {
+    fn allow_once_permits_one_call_per_session_and_then_asks() {
         let ruling = Ruling { level: Level::AllowOnce, source: "mcp.json:3 tools.t".into() };
         assert_eq!(ruling.clone().in_session(permit::OnceUsed::No).level, Level::AllowOnce);
         let later = ruling.in_session(permit::OnceUsed::Yes);
         assert_eq!(
             (later.level, &*later.source),
-            (Level::RequireApproval, "mcp.json:3 tools.t (used in this session)")
+            (Level::RequireApproval, "mcp.json:3 tools.t (already used in this session)")
         );
     }
 }

@@ -1,9 +1,9 @@
 //! The proof that a definition may start, and what the user must see before it may.
 //!
-//! Project files arrive with `git clone`. A definition from one of them starts only when the user has trusted it
-//! exactly as it stands: the [`Fingerprint`] covers all that decides what will run and what it may do. Judging reads
-//! files (it resolves the program and digests scripts that lie in the project), so it belongs on a blocking thread.
-//! Keeping the answers is left to the store.
+//! Project files arrive with `git clone`. A definition in one of them starts only if the user trusts it exactly as it
+//! is: the [`Fingerprint`] covers everything that decides what runs and what it may do. A check reads files (it
+//! resolves the program and hashes scripts in the project), so run it on a blocking thread. The store keeps the
+//! answers.
 
 mod contents;
 mod fingerprint;
@@ -25,8 +25,8 @@ pub use fingerprint::Fingerprint;
 pub use summary::Summary;
 pub use workspace::touches;
 
-/// A definition that may be started: of the user's own scope, or trusted by the user exactly as it is. Only this
-/// module makes one, and `Server::spawn` takes nothing else.
+/// A definition that may start: one of the user's own, or one that the user trusts exactly as it is. Only this module
+/// creates one, and `Server::spawn` accepts nothing else.
 #[derive(Debug, Clone)]
 pub struct Trusted {
     definition: Arc<Definition>,
@@ -42,7 +42,7 @@ impl Trusted {
         &self.fingerprint
     }
 
-    /// For the tests of those who take one.
+    /// For tests of functions that take one.
     #[cfg(test)]
     pub(crate) fn for_test(definition: Arc<Definition>) -> Self {
         let fingerprint = Arc::new(Fingerprint::of(&definition, &Config::default()));
@@ -50,8 +50,8 @@ impl Trusted {
     }
 }
 
-/// What an answer about trust is kept under. The project is its real path and nothing else: no file inside of it,
-/// such as `.git`, can make it another.
+/// The key of a trust decision. A project is identified by its canonical path only, so no file in it, such as `.git`,
+/// can make it look like another project.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TrustKey {
     pub project: PathBuf,
@@ -68,11 +68,11 @@ impl TrustKey {
     }
 }
 
-/// The user's earlier answers about one server of one project.
+/// The user's decisions about one server of one project.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Remembered {
+pub struct TrustRecord {
     pub trusted: Option<Arc<Fingerprint>>,
-    /// Digest of the definition that the user refused last.
+    /// Digest of the definition that the user denied last.
     pub denied: Option<String>,
 }
 
@@ -80,37 +80,37 @@ pub struct Remembered {
 pub enum Verdict {
     Trusted(Trusted),
     Ask(Box<Question>),
-    /// The user said no to exactly this before.
+    /// The user denied exactly this definition.
     Refused(Arc<Fingerprint>),
 }
 
-/// What the user has to be asked before a definition may start.
+/// What to ask the user before a definition may start.
 #[derive(Debug)]
 pub struct Question {
     pub key: TrustKey,
     pub fingerprint: Arc<Fingerprint>,
-    /// Against what was trusted before; absent the first time.
+    /// The difference to the trusted definition. `None` the first time.
     pub difference: Option<Vec<String>>,
-    /// Only the levels changed, not what runs: a server that is running may go on, without the new levels.
+    /// Only the levels changed: a running server may continue without the new levels.
     pub same_launch: bool,
     pub summary: Summary,
 }
 
-/// Says whether a definition may start. `remembered` looks an earlier answer up.
-pub fn judge(
+/// Checks whether a definition may start. `record` looks up an earlier decision.
+pub fn check(
     definition: &Arc<Definition>,
     config: &Config,
-    remembered: impl FnOnce(&TrustKey) -> Option<Remembered>,
+    record: impl FnOnce(&TrustKey) -> Option<TrustRecord>,
 ) -> Verdict {
     let fingerprint = Arc::new(Fingerprint::of(definition, config));
     let Some(key) = TrustKey::of(definition) else {
         return Verdict::Trusted(Trusted { definition: definition.clone(), fingerprint });
     };
-    let remembered = remembered(&key).unwrap_or_default();
-    if remembered.denied.as_deref() == Some(&*fingerprint.digest) {
+    let record = record(&key).unwrap_or_default();
+    if record.denied.as_deref() == Some(&*fingerprint.digest) {
         return Verdict::Refused(fingerprint);
     }
-    match remembered.trusted {
+    match record.trusted {
         Some(trusted) if trusted.covers(&fingerprint) => {
             Verdict::Trusted(Trusted { definition: definition.clone(), fingerprint })
         }
@@ -124,13 +124,13 @@ pub fn judge(
     }
 }
 
-/// The program that a launch would run, where that can be told before it is trusted.
+/// The program of a launch, if it is known before the definition is trusted.
 pub fn program(stdio: &Stdio, folder: Option<&Path>) -> Option<PathBuf> {
     let cwd = fingerprint::cwd(stdio, folder);
     program::find(stdio, cwd.as_deref(), folder).path().map(Path::to_path_buf)
 }
 
-/// What changed, line by line: `- args.1: …` went, `+ args.1: …` came. Masked values stay masked.
+/// The changed lines: `- args.1: …` was removed, `+ args.1: …` was added. Masked values stay masked.
 fn difference(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Vec<String> {
     let mut lines = Vec::new();
     let keys: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
@@ -140,7 +140,7 @@ fn difference(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) ->
             (before, now) => {
                 let same_look = before.map(|value| shown(value)) == now.map(|value| shown(value));
                 lines.extend(before.map(|value| format!("- {key}: {}", shown(value))));
-                let note = if same_look { " (another value)" } else { "" };
+                let note = if same_look { " (value changed)" } else { "" };
                 lines.extend(now.map(|value| format!("+ {key}: {}{note}", shown(value))));
             }
         }
@@ -149,7 +149,7 @@ fn difference(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) ->
 }
 
 impl Fingerprint {
-    /// From what was trusted to what is there now.
+    /// The difference between a trusted definition and the current one.
     pub fn difference(&self, now: &Self) -> Vec<String> {
         let all = |fingerprint: &Self| {
             fingerprint.lines.iter().chain(&fingerprint.exceptions).map(|(k, v)| (k.clone(), v.clone())).collect()
@@ -158,7 +158,7 @@ impl Fingerprint {
     }
 }
 
-/// A line's value without the tag that tells masked values apart.
+/// The value of a line without the tag of a masked value.
 fn shown(value: &str) -> String {
     match value.find(MASK).map(|at| value.split_at(at + MASK.len())) {
         Some((masked, tag)) if tag.starts_with('#') => masked.to_owned(),
@@ -166,7 +166,7 @@ fn shown(value: &str) -> String {
     }
 }
 
-/// The real path of a folder; its own where it cannot be resolved.
+/// The canonical path, or the path itself if it cannot be resolved.
 pub fn real(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }

@@ -1,4 +1,4 @@
-//! What an agent sees of all that there is, and how freely its calls may run at most. A view only takes away.
+//! What an agent can see, and the highest level its calls can have. A view only restricts.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,25 +7,25 @@ use super::{NameGlob, Ruling, is_glob};
 use crate::model::{Decision, Level, Requester, RequesterKind, ServerName, ToolId};
 use crate::settings::Agent;
 
-/// The views of all agents that the settings name.
+/// The views of all agents in the settings.
 #[derive(Debug, Default)]
 pub struct Views {
-    /// In the order in which they are tried: plain names, then patterns, the longest first.
+    /// In order of precedence: plain names, then patterns, longest first.
     named: Vec<(NameGlob, Arc<View>)>,
     everything: Arc<View>,
 }
 
-/// What one agent sees. The default hides nothing.
+/// What one agent can see. The default hides nothing.
 #[derive(Debug, Clone, Default)]
 pub struct View {
-    /// As the settings name it; empty for the view that hides nothing.
+    /// Its name in the settings. Empty for the default view.
     pub agent: String,
     servers: Option<Patterns>,
     tools: Option<Patterns>,
     ceiling: Option<Level>,
-    /// Servers that the agent has from elsewhere, as it said when it came.
+    /// Servers that the agent gets elsewhere, as declared when it connected.
     without: Vec<String>,
-    /// Whether tools are searched in place of listed.
+    /// Whether the agent searches tools instead of listing them.
     pub search: bool,
 }
 
@@ -40,7 +40,7 @@ impl Views {
         Self { named: named.collect(), everything: Arc::default() }
     }
 
-    /// The view of whoever wishes something. Users and plugins see everything.
+    /// The view of a requester. Users and plugins see everything.
     pub fn of(&self, requester: &Requester) -> &Arc<View> {
         if requester.kind != RequesterKind::Agent {
             return &self.everything;
@@ -66,8 +66,8 @@ impl View {
         }
     }
 
-    /// The same view without servers that the agent has from elsewhere.
-    pub fn less(view: &Arc<Self>, without: &[String]) -> Arc<Self> {
+    /// The same view without servers that the agent gets elsewhere.
+    pub fn excluding(view: &Arc<Self>, without: &[String]) -> Arc<Self> {
         match without {
             [] => view.clone(),
             _ => Arc::new(Self { without: without.to_vec(), ..View::clone(view) }),
@@ -88,7 +88,7 @@ impl View {
         self.shows_server(&tool.server) && self.tools.as_ref().is_none_or(|tools| tools.admit(&whole()))
     }
 
-    /// The ruling as it holds for this agent.
+    /// The ruling for this agent.
     pub fn narrow(&self, ruling: Ruling) -> Ruling {
         match self.ceiling {
             Some(ceiling) if ruling.level > ceiling => {
@@ -111,15 +111,15 @@ impl View {
         Some(Ruling { level: Level::Disable, source: self.source(key).into() })
     }
 
-    /// Whether an earlier answer of the user counts for this agent.
-    pub fn takes(&self, earlier: Level) -> bool {
+    /// Whether an earlier grant with this level counts for this agent.
+    pub fn accepts(&self, earlier: Level) -> bool {
         self.ceiling.is_none_or(|ceiling| earlier <= ceiling)
     }
 
-    /// Whether this may be answered to a question of the agent: one call may always be let through, and more only up to
-    /// the ceiling.
+    /// Whether the user can give this answer for the agent: one call can always be allowed, more only up to the
+    /// ceiling.
     pub fn offers(&self, decision: Decision) -> bool {
-        !decision.allows() || decision == Decision::AllowOnce || self.takes(decision.level())
+        !decision.allows() || decision == Decision::AllowOnce || self.accepts(decision.level())
     }
 
     fn source(&self, key: &str) -> String {
@@ -127,8 +127,7 @@ impl View {
     }
 }
 
-/// Names that are meant, and names that are not: `!` stands in front of those. Where nothing else stands, all others
-/// are meant.
+/// Names to include, and names to exclude (with `!`). If there are only exclusions, everything else is included.
 #[derive(Debug, Clone)]
 struct Patterns {
     with: Vec<NameGlob>,
@@ -168,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plain_name_comes_before_the_longest_pattern_and_the_star_last() {
+    fn plain_names_come_before_patterns_and_the_star_last() {
         let views = views("[agents.'*']\n[agents.'cursor*']\n[agents.'cursor-v*']\n[agents.cursor-vscode]");
         let of = |name: &str| views.of(&agent(name)).agent.clone();
         assert_eq!(of("cursor-vscode"), "cursor-vscode");
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_view_shows_what_matches_and_nothing_that_is_taken_away() {
+    fn a_view_shows_what_matches_and_hides_exclusions() {
         let views = views(
             "[agents.a]\nservers = ['git*', '!gitlab']\n[agents.b]\ntools = ['!*__delete_*']\n[agents.c]\nservers = []",
         );
@@ -200,7 +199,7 @@ mod tests {
         assert_eq!(lowered.level, Level::RequireApproval);
         assert_eq!(&*lowered.source, "config.toml agents.a.ceiling (mcp.json:3 tools.x says allow-always)");
         assert_eq!(view.narrow(ruling(Level::Deny)), ruling(Level::Deny));
-        assert!(!view.takes(Level::AllowSession), "an earlier answer would let it pass unasked");
+        assert!(!view.accepts(Level::AllowSession), "an earlier answer would let it pass unasked");
         let offered: Vec<_> = Decision::ALL.into_iter().filter(|decision| view.offers(*decision)).collect();
         assert_eq!(offered, [Decision::AllowOnce, Decision::Deny, Decision::Disable]);
     }

@@ -11,10 +11,10 @@ use super::types::{
 };
 use crate::config::{Definition, File, Launch, interop, layers, templates};
 use crate::engine::gate::Outcome;
-use crate::engine::snapshot::{Offered, ServerView, Trust};
+use crate::engine::snapshot::{OfferedTool, ServerView, Trust};
 use crate::engine::{approvals, change, consent, doctor, inspect, manage, plan};
 use crate::model::{self, Error, Result, Scope, millis};
-use crate::policy::Found;
+use crate::policy::GrantMatch;
 use crate::store;
 use crate::text::{hides_something, visible};
 
@@ -129,7 +129,7 @@ impl From<model::Annotations> for Annotations {
 }
 
 impl ToolInfo {
-    pub fn new(offered: &Offered, granted: &Found) -> Self {
+    pub fn new(offered: &OfferedTool, granted: &GrantMatch) -> Self {
         let tool = &offered.tool;
         let ruling = offered.ruling.clone().raised_by(granted);
         Self {
@@ -143,7 +143,7 @@ impl ToolInfo {
             annotations: tool.annotations.into(),
             level: ruling.level,
             source: ruling.source.to_string(),
-            changed: matches!(granted, Found::Suspended(_)),
+            changed: matches!(granted, GrantMatch::Suspended(_)),
         }
     }
 }

@@ -19,9 +19,9 @@ use super::answers::{
 use super::commands::{self, AnyCommand, Command};
 use super::types::{Object, PromptInfo, ResourceInfo, ServerStatus, ToolInfo, ToolResult};
 use crate::config::interop::ImportWish;
-use crate::engine::edit::{Edited, Pages};
-use crate::engine::gate::Wish;
-use crate::engine::snapshot::{Offered, ServerView};
+use crate::engine::edit::{Edited, OpenBuffers};
+use crate::engine::gate::CallRequest;
+use crate::engine::snapshot::{OfferedTool, ServerView};
 use crate::engine::turns::Turn;
 use crate::engine::{Action, Engine};
 use crate::model::{Error, Requester, RequesterKind, Result, ServerName, ToolId};
@@ -40,7 +40,7 @@ pub type Answer = Box<RawValue>;
 /// and later commands of the same connection wait for `turn`.
 pub async fn run(
     engine: &Engine,
-    pages: &dyn Pages,
+    pages: &dyn OpenBuffers,
     command: AnyCommand,
     progress: Option<mpsc::Sender<Progress>>,
     turn: Turn,
@@ -171,10 +171,11 @@ pub async fn run(
     }
 }
 
-async fn policy(engine: &Engine, pages: &dyn Pages, params: commands::ToolPolicy) -> Result<Answer> {
+async fn policy(engine: &Engine, pages: &dyn OpenBuffers, params: commands::ToolPolicy) -> Result<Answer> {
     let edited = engine.set_level(pages, params.server, &params.tool, params.level, params.scope).await?;
     let granted = engine.granted().await;
-    let info = |(view, offered): &(Arc<ServerView>, Arc<Offered>)| ToolInfo::new(offered, &granted.find(view, offered));
+    let info =
+        |(view, offered): &(Arc<ServerView>, Arc<OfferedTool>)| ToolInfo::new(offered, &granted.find(view, offered));
     let tools: Vec<ToolInfo> = edited.answer.iter().map(info).collect();
     answer::<commands::ToolPolicy>(EditedTools { tools, unsaved: edited.unsaved })
 }
@@ -206,7 +207,7 @@ async fn tools(engine: &Engine, params: &commands::Tools) -> Result<Answer> {
     let snapshot = engine.now();
     let mut tools = Vec::new();
     for view in snapshot.select(params.server.as_ref())? {
-        let info = |offered: &Arc<Offered>| ToolInfo::new(offered, &granted.find(view, offered));
+        let info = |offered: &Arc<OfferedTool>| ToolInfo::new(offered, &granted.find(view, offered));
         if params.all {
             tools.extend(view.tools.values().map(info));
         } else {
@@ -226,7 +227,7 @@ async fn call(
         Error::InvalidParams(format!("`{}` is no tool; a tool is named mcp__server__tool", params.tool))
     })?;
     let outcome = engine
-        .call(Wish {
+        .call(CallRequest {
             tool: tool.clone(),
             arguments: params.arguments.unwrap_or_default(),
             decision: params.decision,
@@ -249,7 +250,7 @@ async fn policies(engine: &Engine, params: commands::Policies) -> Result<Answer>
 
 /// A tool by its short name, or by its whole name, which says its server already.
 fn one_tool(engine: &Engine, server: Option<ServerName>, tool: Option<String>) -> (Option<ServerName>, Option<String>) {
-    match tool.as_deref().and_then(ToolId::parse).map(|id| engine.now().meant(id)) {
+    match tool.as_deref().and_then(ToolId::parse).map(|id| engine.now().resolve_tool(id)) {
         Some(id) => (server.or(Some(id.server)), Some(id.tool.to_string())),
         None => (server, tool),
     }

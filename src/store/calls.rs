@@ -1,4 +1,4 @@
-//! The call log: rows in, masked and cut; rows and percentiles out.
+//! The call log: writes rows, masked and truncated; reads rows and percentiles.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::{FinishedCall, Options};
 use crate::model::{CallId, CallRecord, Requester, ServerName, Timestamp};
 use crate::text::{holds_secret, mask};
 
-/// Which calls to list; the newest come first.
+/// Which calls to list, newest first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallQuery {
     pub server: Option<String>,
@@ -25,7 +25,7 @@ pub struct CallQuery {
     pub limit: Option<usize>,
 }
 
-/// What became of the calls of one tool.
+/// Statistics about the calls of one tool.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolMetrics {
@@ -40,14 +40,14 @@ pub struct ToolMetrics {
 }
 
 const DEFAULT_LIMIT: usize = 100;
-const LARGEST_LIMIT: usize = 10_000;
-/// Percentiles are over the newest calls, so that a long history neither slows them nor hides today.
-const MEASURED: i64 = 100_000;
-/// Names, reasons and errors; far more than any of them needs.
-const LONGEST_WORDS: usize = 8 << 10;
-/// How much more than the kept part is looked at, so that a secret across the cut is still recognised.
+const MAX_LIMIT: usize = 10_000;
+/// Percentiles cover only the newest calls, so that a long history neither slows them down nor hides recent changes.
+const METRICS_LIMIT: i64 = 100_000;
+/// For names, reasons and errors; more than any of them needs.
+const MAX_TEXT: usize = 8 << 10;
+/// How much is read beyond the stored part, to recognize a secret across the cut.
 const MARGIN: usize = 64 << 10;
-const UNFINISHED: &str = "no outcome was recorded: the sidecar ended during the call";
+const UNFINISHED_ERROR: &str = "no outcome was recorded: mcp-sidecar exited during the call";
 
 impl Owner {
     pub(super) fn begin(&mut self, call: &FinishedCall) -> Result<i64, String> {
@@ -58,17 +58,17 @@ impl Owner {
     pub(super) fn finish(&mut self, row: i64, call: &FinishedCall) -> Result<(), String> {
         let record = &call.record;
         let limit = self.shared.options().record_bytes;
-        let result = call.result.as_ref().map(|result| kept_result(result.get(), limit));
+        let result = call.result.as_ref().map(|result| stored_result(result.get(), limit));
         self.write("NORMAL", |transaction| {
             transaction.execute(
                 "UPDATE calls SET finished = 1, decision = ?2, decided_by = ?3, success = ?4, error = ?5,
                     duration_us = ?6, result = ?7 WHERE id = ?1",
                 params![
                     row,
-                    words(&record.decision),
-                    words(&record.decided_by),
+                    masked(&record.decision),
+                    masked(&record.decided_by),
                     record.success,
-                    record.error.as_deref().map(words),
+                    record.error.as_deref().map(masked),
                     micros(record.duration_ms),
                     result
                 ],
@@ -90,14 +90,14 @@ impl Owner {
         let project = path_text(&self.shared.options().project);
         let mut tools: BTreeMap<(String, String), (u64, Vec<i64>)> = BTreeMap::new();
         self.connected(|connection| {
-            // What was refused never ran, and has no duration.
+            // A denied call never ran and has no duration.
             let mut statement = connection.prepare_cached(
                 "SELECT server, tool, success, duration_us FROM calls
                     WHERE project = ?1 AND (?2 IS NULL OR server = ?2) AND finished = 1
                         AND decision NOT IN ('deny', 'disable')
                     ORDER BY id DESC LIMIT ?3",
             )?;
-            let mut rows = statement.query(params![project, server, MEASURED])?;
+            let mut rows = statement.query(params![project, server, METRICS_LIMIT])?;
             while let Some(row) = rows.next()? {
                 let (errors, durations) = tools.entry((row.get(0)?, row.get(1)?)).or_default();
                 *errors += u64::from(!row.get::<_, bool>(2)?);
@@ -121,7 +121,7 @@ impl Owner {
     }
 }
 
-/// Writes one row and gives its id.
+/// Writes one row and returns its id.
 pub fn insert(
     connection: &Connection,
     options: &Options,
@@ -141,21 +141,21 @@ pub fn insert(
         path_text(&options.project),
         record.time.unix_millis(),
         record.server.as_str(),
-        words(&record.tool),
-        words(&requester),
-        record.workflow.as_deref().map(words),
-        words(&record.decision),
-        words(&record.decided_by),
+        masked(&record.tool),
+        masked(&requester),
+        record.workflow.as_deref().map(masked),
+        masked(&record.decision),
+        masked(&record.decided_by),
         finished,
         record.success,
-        record.error.as_deref().map(words),
+        record.error.as_deref().map(masked),
         micros(record.duration_ms),
-        kept(&arguments, options.record_bytes),
-        call.result.as_ref().map(|result| kept_result(result.get(), options.record_bytes)),
+        stored_json(&arguments, options.record_bytes),
+        call.result.as_ref().map(|result| stored_result(result.get(), options.record_bytes)),
     ])
 }
 
-/// The statement for a query. Only fixed text is put together; every value is bound.
+/// The statement for a query. Only constant text is concatenated; all values are bound.
 fn select(query: &CallQuery, project: &str) -> (String, Vec<Sql>) {
     let mut sql = "SELECT call_id, time, server, tool, requester, workflow, decision, decided_by, finished, success,
             error, duration_us, arguments, result FROM calls WHERE project = ?"
@@ -175,12 +175,12 @@ fn select(query: &CallQuery, project: &str) -> (String, Vec<Sql>) {
         }
     }
     sql.push_str(" ORDER BY id DESC LIMIT ?");
-    let limit = query.limit.unwrap_or(DEFAULT_LIMIT).min(LARGEST_LIMIT);
+    let limit = query.limit.unwrap_or(DEFAULT_LIMIT).min(MAX_LIMIT);
     values.push(Sql::from(i64::try_from(limit).unwrap_or(i64::MAX)));
     (sql, values)
 }
 
-/// `None` for a row that no version of ours wrote.
+/// `None` for an invalid row.
 fn read(row: &Row<'_>) -> rusqlite::Result<Option<CallRecord>> {
     let server: String = row.get(2)?;
     let requester: String = row.get(4)?;
@@ -196,28 +196,28 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Option<CallRecord>> {
         decision: row.get(6)?,
         decided_by: row.get(7)?,
         success: row.get(9)?,
-        error: if finished { row.get(10)? } else { Some(UNFINISHED.to_owned()) },
+        error: if finished { row.get(10)? } else { Some(UNFINISHED_ERROR.to_owned()) },
         duration_ms: row.get::<_, i64>(11)? as f64 / 1e3,
         arguments: row.get::<_, Option<String>>(12)?.map(parsed),
         result: row.get::<_, Option<String>>(13)?.map(parsed),
     }))
 }
 
-/// Masking can leave text that is no JSON any more, and servers send surrogates that never were: then it is shown as text.
+/// Masking may leave invalid JSON, and servers may send invalid surrogates. Such a value is shown as text.
 fn parsed(text: String) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
 
-fn words(text: &str) -> String {
-    let masked = mask(text);
-    match masked.char_indices().nth(LONGEST_WORDS) {
-        Some((end, _)) => format!("{}…", masked.get(..end).unwrap_or_default()),
-        None => masked.into_owned(),
+fn masked(text: &str) -> String {
+    let text = mask(text);
+    match text.char_indices().nth(MAX_TEXT) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.into_owned(),
     }
 }
 
-/// JSON as it is stored: masked, and beyond the limit only its beginning, with length and digest of the whole.
-fn kept(text: &str, limit: usize) -> String {
+/// JSON as stored: masked, and truncated at the limit, with the length and digest of the whole.
+fn stored_json(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return mask(text).into_owned();
     }
@@ -225,15 +225,15 @@ fn kept(text: &str, limit: usize) -> String {
     json!({ "cut": self::head(&head, limit), "length": text.len(), "sha256": digest(text) }).to_string()
 }
 
-/// A result that holds a secret is the agent's own affair: of it, only length and digest are stored.
-fn kept_result(text: &str, limit: usize) -> String {
+/// Of a result with a secret, only the length and digest are stored.
+fn stored_result(text: &str, limit: usize) -> String {
     if holds_secret(text) {
-        return json!({ "withheld": "it holds a secret", "length": text.len(), "sha256": digest(text) }).to_string();
+        return json!({ "withheld": "contains a secret", "length": text.len(), "sha256": digest(text) }).to_string();
     }
-    kept(text, limit)
+    stored_json(text, limit)
 }
 
-/// Over the masked text: the digest of a short secret would give it away to whoever can guess.
+/// Of the masked text: the digest of a short secret could be guessed.
 fn digest(text: &str) -> String {
     crate::policy::hex(&Sha256::digest(mask(text).as_bytes()))
 }

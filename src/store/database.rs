@@ -1,4 +1,4 @@
-//! Opening the database: its shape, its versions, and what is done with a file that is not ours.
+//! Opens the database: schema, migrations, and what to do with an unusable file.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,15 +7,15 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::file::Files;
 
-/// `mcps` as SQLite's application id: a file that says otherwise belongs to somebody else.
-const APPLICATION: i32 = 0x6d63_7073;
-/// How long another engine may hold the file before we give up waiting for it.
-const BUSY: Duration = Duration::from_secs(5);
-/// A larger file is not read through at every start; what is broken in it shows when it is met.
-const CHECKED_BYTES: u64 = 16 << 20;
+/// `mcps` as SQLite's application id. A file with another id belongs to another program.
+const APPLICATION_ID: i32 = 0x6d63_7073;
+/// How long to wait for another engine that has locked the file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// A larger file is not checked at the start. Damage shows when it is read.
+const MAX_CHECKED_BYTES: u64 = 16 << 20;
 
-/// Step n brings a file from version n to n + 1. Steps are only ever added.
-const STEPS: [&str; 2] = [
+/// Step n migrates from version n to n + 1. Steps are only added, never changed.
+const MIGRATIONS: [&str; 2] = [
     "
     CREATE TABLE trust (
         project TEXT NOT NULL, server TEXT NOT NULL, decision TEXT NOT NULL CHECK (decision IN ('trusted', 'denied')),
@@ -40,7 +40,7 @@ const STEPS: [&str; 2] = [
         PRIMARY KEY (launch, what)
     ) STRICT;
 ",
-    // A grant can disable a tool, too. Rows are checked when they are read, so that a new scope needs no new format.
+    // A grant can also disable a tool. Scopes are now checked when they are read, so that a new one needs no migration.
     "
     CREATE TABLE grants_2 (
         id TEXT PRIMARY KEY, server TEXT NOT NULL, tool TEXT NOT NULL, scope TEXT NOT NULL,
@@ -53,67 +53,67 @@ const STEPS: [&str; 2] = [
 ",
 ];
 
-/// What a user is told once after an upgrade: the last format that did not have it, and the name of the notice.
+/// Shown once after an upgrade: the last format without it, and the name of the notice.
 const NOTICES: [(usize, &str); 1] = [(1, PRIVATE_FOLDERS)];
 
-/// The servers of the user run in private folders now.
+/// The user's servers run in private folders now.
 pub const PRIVATE_FOLDERS: &str = "private-folders";
 
-/// An open database, and what had to be done for it.
+/// An open database.
 pub struct Opened {
     pub connection: Connection,
-    /// Where a file went that could not be used, and why it could not.
+    /// Where an unusable file was moved, and why.
     pub set_aside: Option<(PathBuf, String)>,
 }
 
 enum Failure {
-    /// The file is broken or not ours: it can be set aside.
+    /// The file is damaged or not ours: it can be moved.
     Unusable(String),
-    /// The place is at fault (no room, no permission): nothing is gained by another file.
-    Elsewhere(String),
+    /// Disk full, no permission and the like: another file would not help.
+    Unavailable(String),
 }
 
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
-        if is_broken(&error) { Self::Unusable(reason(&error)) } else { Self::Elsewhere(reason(&error)) }
+        if is_broken(&error) { Self::Unusable(reason(&error)) } else { Self::Unavailable(reason(&error)) }
     }
 }
 
 pub fn open(files: &Files) -> Result<Opened, String> {
-    // Held until the end: another engine opens only what this one has left in order.
+    // Held to the end, so that another engine opens the file only when it is in order.
     let _lock = files.prepare().map_err(|error| format!("{}: {error}", files.database.display()))?;
     let why = match connect(files) {
         Ok(connection) => return Ok(Opened { connection, set_aside: None }),
-        Err(Failure::Elsewhere(why)) => return Err(why),
+        Err(Failure::Unavailable(why)) => return Err(why),
         Err(Failure::Unusable(why)) => why,
     };
-    let aside = files.set_aside().map_err(|error| format!("{why}; it could not be set aside: {error}"))?;
+    let aside = files.set_aside().map_err(|error| format!("{why}; it could not be moved: {error}"))?;
     files.make_private().map_err(|error| format!("{}: {error}", files.database.display()))?;
     match connect(files) {
         Ok(connection) => Ok(Opened { connection, set_aside: Some((aside, why)) }),
-        Err(Failure::Elsewhere(why) | Failure::Unusable(why)) => Err(why),
+        Err(Failure::Unavailable(why) | Failure::Unusable(why)) => Err(why),
     }
 }
 
 fn connect(files: &Files) -> Result<Connection, Failure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(&files.database, flags)?;
-    connection.busy_timeout(BUSY)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    let ours = application == APPLICATION || (application == 0 && version == 0 && tables == 0);
+    let ours = application == APPLICATION_ID || (application == 0 && version == 0 && tables == 0);
     if !ours {
-        return Err(Failure::Unusable("it is the database of another program".to_owned()));
+        return Err(Failure::Unusable("it belongs to another program".to_owned()));
     }
     let done = usize::try_from(version).unwrap_or(usize::MAX);
-    if done > STEPS.len() {
-        // Its decisions still count for the newer version, which may run again any time.
-        return Err(Failure::Elsewhere(format!(
-            "it was written by a newer version of mcp-sidecar (format {version}); update this one to use it"
+    if done > MIGRATIONS.len() {
+        // Its decisions are still valid for the newer version, which may run again at any time.
+        return Err(Failure::Unavailable(format!(
+            "it was written by a newer version of mcp-sidecar (format {version}); update mcp-sidecar to use it"
         )));
     }
-    if std::fs::metadata(&files.database).is_ok_and(|found| found.len() <= CHECKED_BYTES) {
+    if std::fs::metadata(&files.database).is_ok_and(|found| found.len() <= MAX_CHECKED_BYTES) {
         let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
         if found != "ok" {
             return Err(Failure::Unusable(format!("it is damaged: {found}")));
@@ -124,43 +124,43 @@ fn connect(files: &Files) -> Result<Connection, Failure> {
     connection.pragma_update(None, "journal_size_limit", 8 << 20)?;
     connection.pragma_update(None, "trusted_schema", "OFF")?;
     connection.pragma_update(None, "cell_size_check", "ON")?;
-    if done < STEPS.len() {
+    if done < MIGRATIONS.len() {
         migrate(&mut connection, done)?;
     }
     Ok(connection)
 }
 
-/// All steps in one transaction: a file is at one version or the next, never between.
+/// Runs all steps in one transaction, so that a file is never between versions.
 fn migrate(connection: &mut Connection, done: usize) -> Result<(), rusqlite::Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for step in STEPS.iter().skip(done) {
+    for step in MIGRATIONS.iter().skip(done) {
         transaction.execute_batch(step)?;
     }
     for (_, name) in NOTICES.iter().filter(|(format, _)| (1..=*format).contains(&done)) {
         transaction.execute("INSERT OR REPLACE INTO notices VALUES (?1)", [name])?;
     }
-    transaction.pragma_update(None, "application_id", APPLICATION)?;
-    transaction.pragma_update(None, "user_version", i64::try_from(STEPS.len()).unwrap_or(i64::MAX))?;
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX))?;
     transaction.commit()
 }
 
-/// Whether the file itself is at fault, not the place where it lies.
+/// Whether the file itself is damaged.
 pub fn is_broken(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
 }
 
-/// An error in words for people.
+/// An error as text for users.
 pub fn reason(error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "disk full".to_owned(),
         Some(ErrorCode::ReadOnly) => "the file is read-only".to_owned(),
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => "the file cannot be opened".to_owned(),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            format!("another program has held the file for more than {} s", BUSY.as_secs())
+            format!("another program has locked the file for more than {} s", BUSY_TIMEOUT.as_secs())
         }
-        Some(ErrorCode::SystemIoFailure) => format!("input/output error ({error})"),
+        Some(ErrorCode::SystemIoFailure) => format!("I/O error ({error})"),
         Some(ErrorCode::DatabaseCorrupt) => "the file is damaged".to_owned(),
-        Some(ErrorCode::NotADatabase) => "the file is no database".to_owned(),
+        Some(ErrorCode::NotADatabase) => "the file is not a database".to_owned(),
         _ => error.to_string(),
     }
 }

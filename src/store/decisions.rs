@@ -1,4 +1,4 @@
-//! The user's decisions as one picture in memory, and each change of it as a row in the file.
+//! The user's decisions in memory, and each change as a row in the file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use rusqlite::{Connection, ErrorCode, Row, params};
 use crate::model::{ServerName, Timestamp};
 use crate::policy::Pin;
 use crate::policy::grants::{Grant, GrantScope};
-use crate::policy::trust::{Fingerprint, Remembered, TrustKey};
+use crate::policy::trust::{Fingerprint, TrustKey, TrustRecord};
 
-/// Everything the user has decided that outlives a session.
+/// All decisions that outlive a session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decisions {
-    pub trust: BTreeMap<TrustKey, Remembered>,
+    pub trust: BTreeMap<TrustKey, TrustRecord>,
     pub grants: Vec<Arc<Grant>>,
 }
 
@@ -22,7 +22,7 @@ pub struct Decisions {
 #[derive(Debug, Clone)]
 pub enum Change {
     Trust(TrustKey, Arc<Fingerprint>),
-    /// No to the definition with this digest.
+    /// The user denied the definition with this digest.
     Distrust(TrustKey, String),
     Forget(TrustKey),
     Grant(Arc<Grant>),
@@ -33,18 +33,18 @@ impl Decisions {
     pub fn apply(&mut self, change: &Change) {
         match change {
             Change::Trust(key, fingerprint) => {
-                let remembered = self.trust.entry(key.clone()).or_default();
-                remembered.trusted = Some(fingerprint.clone());
-                if remembered.denied.as_ref() == Some(&fingerprint.digest) {
-                    remembered.denied = None;
+                let record = self.trust.entry(key.clone()).or_default();
+                record.trusted = Some(fingerprint.clone());
+                if record.denied.as_ref() == Some(&fingerprint.digest) {
+                    record.denied = None;
                 }
             }
             Change::Distrust(key, digest) => {
-                let remembered = self.trust.entry(key.clone()).or_default();
-                if remembered.trusted.as_ref().is_some_and(|trusted| trusted.digest == *digest) {
-                    remembered.trusted = None;
+                let record = self.trust.entry(key.clone()).or_default();
+                if record.trusted.as_ref().is_some_and(|trusted| trusted.digest == *digest) {
+                    record.trusted = None;
                 }
-                remembered.denied = Some(digest.clone());
+                record.denied = Some(digest.clone());
             }
             Change::Forget(key) => {
                 self.trust.remove(key);
@@ -57,12 +57,12 @@ impl Decisions {
         }
     }
 
-    /// The same picture as changes, to write it into a new file.
+    /// All decisions as changes, to write them to a new file.
     pub fn changes(&self) -> Vec<Change> {
         let mut changes = Vec::new();
-        for (key, remembered) in &self.trust {
-            changes.extend(remembered.trusted.iter().map(|trusted| Change::Trust(key.clone(), trusted.clone())));
-            changes.extend(remembered.denied.iter().map(|denied| Change::Distrust(key.clone(), denied.clone())));
+        for (key, record) in &self.trust {
+            changes.extend(record.trusted.iter().map(|trusted| Change::Trust(key.clone(), trusted.clone())));
+            changes.extend(record.denied.iter().map(|denied| Change::Distrust(key.clone(), denied.clone())));
         }
         changes.extend(self.grants.iter().cloned().map(Change::Grant));
         changes
@@ -85,15 +85,15 @@ impl Decisions {
         Ok(decisions)
     }
 
-    /// A row that makes no sense is left out: the user is asked again, and nothing is allowed by accident.
+    /// An invalid row is skipped: the user is asked again, and nothing is allowed by accident.
     fn read_trust(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
         let (project, server): (String, String) = (row.get(0)?, row.get(1)?);
         let (decision, fingerprint): (String, String) = (row.get(2)?, row.get(3)?);
         let Ok(server) = ServerName::new(&server) else { return Ok(()) };
-        let remembered = self.trust.entry(TrustKey { project: PathBuf::from(project), server }).or_default();
+        let record = self.trust.entry(TrustKey { project: PathBuf::from(project), server }).or_default();
         match decision.as_str() {
-            "trusted" => remembered.trusted = serde_json::from_str(&fingerprint).ok().map(Arc::new),
-            _ => remembered.denied = Some(fingerprint),
+            "trusted" => record.trusted = serde_json::from_str(&fingerprint).ok().map(Arc::new),
+            _ => record.denied = Some(fingerprint),
         }
         Ok(())
     }
@@ -115,8 +115,8 @@ fn read_grant(row: &Row<'_>) -> rusqlite::Result<Option<Grant>> {
 }
 
 impl Change {
-    /// Writes this change inside a transaction that it shares with others. A row that the database rejects costs only
-    /// this change: it is left out, and the reason returned.
+    /// Writes this change in a shared transaction. If the database rejects the row, only this change is skipped, and
+    /// the reason is returned.
     pub fn write_alone(&self, connection: &Connection) -> rusqlite::Result<Option<String>> {
         connection.execute_batch("SAVEPOINT change")?;
         let rejected = match self.write(connection) {
@@ -199,7 +199,7 @@ fn put_grant(connection: &Connection, grant: &Grant) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// A path as text. One that is no UTF-8 is written escaped: it then matches nothing, and the user is asked again.
+/// A path as text. If it is not UTF-8, it is escaped: then it matches nothing, and the user is asked again.
 pub fn path_text(path: &Path) -> String {
     path.to_str().map_or_else(|| format!("{path:?}"), str::to_owned)
 }

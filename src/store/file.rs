@@ -1,4 +1,4 @@
-//! The files of the database: private to the user, made with care, and never overwritten when they are not ours.
+//! The files of the database: private to the user, and never overwritten if they are not ours.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::model::Timestamp;
 
-/// The database and what stands beside it.
+/// The database and the files beside it.
 #[derive(Debug, Clone)]
 pub struct Files {
     pub database: PathBuf,
@@ -14,7 +14,7 @@ pub struct Files {
     shm: PathBuf,
     /// Grows by one byte with every decision of any engine.
     version: PathBuf,
-    /// Held while a file is opened or set aside, so that two engines never do that at once.
+    /// Held while a file is opened or moved, so that two engines never do that at once.
     lock: PathBuf,
 }
 
@@ -34,7 +34,7 @@ impl Files {
         }
     }
 
-    /// Makes folder and file, readable by nobody else, before SQLite would make them its own way.
+    /// Creates the folder and the file, readable only by the user, before SQLite does.
     pub fn prepare(&self) -> io::Result<File> {
         if let Some(folder) = self.database.parent() {
             crate::paths::make_folder(folder)?;
@@ -45,7 +45,7 @@ impl Files {
         Ok(lock)
     }
 
-    /// Makes the file, empty, where there is none.
+    /// Creates an empty file if there is none.
     pub fn make_private(&self) -> io::Result<()> {
         keep_private(&private(OpenOptions::new().write(true).create(true)).open(&self.database)?)
     }
@@ -54,12 +54,12 @@ impl Files {
         fs::metadata(&self.version).map(|found| found.len()).unwrap_or(0)
     }
 
-    /// Tells the other engines that there is a new decision.
+    /// Notifies other engines of a new decision.
     pub fn announce(&self) -> io::Result<()> {
         private(OpenOptions::new().append(true).create(true)).open(&self.version)?.write_all(b".")
     }
 
-    /// Renames a file that cannot be used, with its log, and says where it went.
+    /// Renames an unusable file and its log. Returns the new path.
     pub fn set_aside(&self) -> io::Result<PathBuf> {
         let aside = Self::new(&{
             let mut name = self.database.as_os_str().to_owned();
@@ -83,7 +83,7 @@ fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
 }
 
-/// A file from elsewhere (a backup, an older tool) may have been left readable for others.
+/// A file from a backup or an older tool may be readable for others.
 #[cfg(unix)]
 fn keep_private(file: &File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;

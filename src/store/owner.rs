@@ -1,5 +1,5 @@
-//! The thread that owns the connection: does what the handles send, writes records in batches, and keeps trying when
-//! the file cannot be written.
+//! The thread that owns the connection: runs the jobs of the handles, writes records in batches, and retries when the
+//! file cannot be written.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,39 +11,39 @@ use tokio::time::Instant;
 
 use super::database::{self, is_broken, reason};
 use super::decisions::{Change, Decisions};
-use super::{FinishedCall, Saved, Shared, WAITING_RECORDS};
+use super::{FinishedCall, MAX_QUEUED_RECORDS, Saved, Shared};
 
-/// Records that arrive within this time after a write are written together; the first one after a pause at once. What
-/// is killed loses no more than this.
-const WINDOW: Duration = Duration::from_millis(5);
-/// After a failure, the next try comes by itself after this long, doubling up to the longest.
+/// Records that arrive within this time after a write are batched; the first one after a pause is written at once. A
+/// killed process loses no more than this.
+const BATCH_WINDOW: Duration = Duration::from_millis(5);
+/// After a failure, the first retry comes after this time. The time doubles up to the longest.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 
-/// Old records are deleted with the first batch, and then once a day.
-const SWEEP: Duration = Duration::from_secs(24 * 60 * 60);
+/// Old records are deleted with the first batch, then once a day.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub enum Job {
     Run(Box<dyn FnOnce(&mut Owner) + Send>),
-    /// There are records to be written soon.
+    /// There are records to write.
     Records,
 }
 
 pub struct Owner {
     pub(super) shared: Arc<Shared>,
-    /// Absent while the file cannot be opened.
+    /// `None` while the file cannot be opened.
     connection: Option<Connection>,
-    /// Decisions and records that the file does not have yet.
+    /// Decisions that are not in the file yet.
     unsaved: Vec<Change>,
-    /// Decisions that the database refuses to store; they hold until the process ends.
+    /// Decisions that the database rejected. They are valid until the process ends.
     rejected: Vec<Change>,
     unwritten: Vec<FinishedCall>,
     retry: Duration,
     /// When a batch was last written.
     written: Instant,
-    /// Whether the write-ahead log must be there, because we have written to it.
+    /// Whether the write-ahead log must exist, because we have written to it.
     wrote: bool,
-    /// When old records are looked for next.
+    /// When to delete old records next.
     next_sweep: Instant,
 }
 
@@ -62,11 +62,11 @@ impl Owner {
         }
     }
 
-    /// Works until the last handle is gone. The thread has a small runtime of its own, only to be able to wait for
-    /// a job and for the end of a batch at once.
+    /// Runs until the last handle is dropped. The thread has its own small runtime, to wait for a job and for the end
+    /// of a batch at once.
     pub(super) fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_time().build() else {
-            self.fail("the state database has no timer".to_owned());
+            self.fail("cannot start the timer of the state database".to_owned());
             return;
         };
         runtime.block_on(async {
@@ -84,11 +84,11 @@ impl Owner {
                 };
                 match job {
                     Some(Job::Records) => {
-                        let at = due.unwrap_or(self.written + WINDOW);
+                        let at = due.unwrap_or(self.written + BATCH_WINDOW);
                         due = if at <= Instant::now() { self.write_batch() } else { Some(at) };
                     }
                     Some(Job::Run(work)) => {
-                        // What was recorded before is there for a query that comes after.
+                        // A query sees all records before it.
                         let retry = self.write_batch();
                         work(&mut self);
                         due = retry.or_else(|| self.next_try());
@@ -97,11 +97,11 @@ impl Owner {
                 }
             }
             self.write_batch();
-            self.tidy_up();
+            self.checkpoint();
         });
     }
 
-    /// Opens the file and reads the decisions; says what is wrong when it cannot.
+    /// Opens the file and reads the decisions, or reports the problem.
     pub(super) fn open(&mut self) {
         match database::open(&self.shared.files) {
             Ok(opened) => {
@@ -109,20 +109,20 @@ impl Owner {
                 self.wrote = false;
                 if let Some((aside, why)) = opened.set_aside {
                     let aside = aside.display();
-                    tracing::warn!(%aside, %why, "the state database could not be used and was set aside");
-                    let notice = format!("the state database could not be used ({why}); it was set aside as {aside}");
+                    tracing::warn!(%aside, %why, "the state database was unusable and has been moved");
+                    let notice = format!("the state database was unusable ({why}); it was moved to {aside}");
                     self.shared.health.send_modify(|health| health.notice = Some(notice));
-                    // What is known in memory goes into the new file.
-                    let known = self.shared.picture().changes();
+                    // Known decisions go into the new file.
+                    let known = self.shared.cached_decisions().changes();
                     self.unsaved.splice(0..0, known);
                 }
                 self.reload();
             }
-            Err(why) => self.fail(format!("the state database cannot be opened: {why}")),
+            Err(why) => self.fail(format!("cannot open the state database: {why}")),
         }
     }
 
-    /// Reads the decisions anew and publishes them, those included that are not in the file yet.
+    /// Reads the decisions again and publishes them, including those that are not in the file yet.
     pub(super) fn reload(&mut self) {
         let version = self.shared.files.version();
         let read = match &self.connection {
@@ -139,9 +139,9 @@ impl Owner {
         }
     }
 
-    /// Takes a decision: it holds at once, and is on disk when this says so.
+    /// Saves a decision. It is valid at once, and on disk if this returns [`Saved::ToDisk`].
     pub(super) fn save(&mut self, change: Change) -> Saved {
-        let mut decisions = (*self.shared.picture()).clone();
+        let mut decisions = (*self.shared.cached_decisions()).clone();
         decisions.apply(&change);
         self.shared.publish(decisions);
         self.unsaved.push(change);
@@ -151,7 +151,7 @@ impl Owner {
         }
     }
 
-    /// Writes the decisions that the file does not have yet. They are synced to disk: no power cut loses them.
+    /// Writes the decisions that are not in the file yet. They are synced to disk, so they survive a power failure.
     fn save_all(&mut self) -> Result<(), String> {
         if self.unsaved.is_empty() {
             return Ok(());
@@ -162,7 +162,7 @@ impl Owner {
         });
         let results = match written {
             Ok(results) => results,
-            // A broken file may have been replaced in the meantime, with the picture's decisions in line already.
+            // A damaged file may have been replaced meanwhile, which has already queued the cached decisions.
             Err(why) => {
                 self.unsaved.splice(0..0, changes).for_each(drop);
                 return Err(why);
@@ -173,31 +173,31 @@ impl Owner {
             outcome = rejected.map_or(Ok(()), Err);
             if let Err(why) = &outcome {
                 self.rejected.push(change);
-                self.fail(format!("a decision cannot be written to the state database: {why}"));
+                self.fail(format!("cannot write a decision to the state database: {why}"));
             }
         }
         let seen = self.shared.seen.load(Ordering::Acquire);
         if let Err(error) = self.shared.files.announce() {
-            tracing::warn!(%error, "other engines are not told of this decision");
+            tracing::warn!(%error, "other engines do not see this decision yet");
         }
-        // Grown by our own byte alone: the picture is complete. Otherwise another engine has decided, too.
+        // If the file grew only by our byte, the cache is complete. Otherwise another engine has also decided.
         if self.shared.files.version() == seen + 1 {
             self.shared.seen.store(seen + 1, Ordering::Release);
         } else {
             self.reload();
         }
-        // That of the last change, which is the decision that was just made.
+        // The result of the last change, which is the decision that was just made.
         outcome
     }
 
-    /// Writes what waits. Says when to try again, if something is left.
+    /// Writes everything that waits. Returns when to retry, if something is left.
     fn write_batch(&mut self) -> Option<Instant> {
         let arrived = self.shared.take_records();
         self.unwritten.extend(arrived);
         if self.unwritten.is_empty() && self.unsaved.is_empty() {
             return None;
         }
-        // What could not be saved stays in `unsaved`, and `health` tells of it.
+        // What could not be saved stays in `unsaved`, and `health` reports it.
         self.save_all().ok();
         let records = std::mem::take(&mut self.unwritten);
         if !records.is_empty() {
@@ -211,18 +211,18 @@ impl Owner {
             }
         }
         if Instant::now() >= self.next_sweep {
-            self.next_sweep = Instant::now() + SWEEP;
-            self.forget_old();
+            self.next_sweep = Instant::now() + SWEEP_INTERVAL;
+            self.delete_old();
         }
         self.next_try()
     }
 
-    /// Records that could not be written wait for a better time, up to a limit; the oldest go first.
+    /// Keeps unwritten records for a retry, up to a limit. The oldest are dropped first.
     fn keep(&mut self, mut records: Vec<FinishedCall>) {
-        let over = records.len().saturating_sub(WAITING_RECORDS);
+        let over = records.len().saturating_sub(MAX_QUEUED_RECORDS);
         if over > 0 {
             records.drain(..over);
-            self.shared.lose(over as u64);
+            self.shared.count_lost(over as u64);
         }
         self.unwritten = records;
     }
@@ -236,13 +236,13 @@ impl Owner {
         Some(at)
     }
 
-    /// Does something in one transaction. A file that turns out to be broken is set aside, and a new one begun.
+    /// Runs something in a transaction. A damaged file is moved, and a new one is created.
     pub(super) fn write<T>(
         &mut self,
         synchronous: &str,
         work: impl Fn(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, String> {
-        self.mend_log();
+        self.recover_wal();
         let done = self.connected(|connection| {
             connection.pragma_update(None, "synchronous", synchronous)?;
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -257,7 +257,7 @@ impl Owner {
         done
     }
 
-    /// Does something with the connection, opening it first where there is none.
+    /// Runs something with the connection, and opens it first if necessary.
     pub(super) fn connected<T>(
         &mut self,
         work: impl FnOnce(&mut Connection) -> rusqlite::Result<T>,
@@ -275,8 +275,8 @@ impl Owner {
         })
     }
 
-    /// Somebody deleted the log under our feet: what it held is brought home, then the file is opened anew.
-    fn mend_log(&mut self) {
+    /// If the log was deleted while in use, saves its content and opens the file again.
+    fn recover_wal(&mut self) {
         if !self.wrote || self.shared.files.wal.exists() {
             return;
         }
@@ -288,9 +288,9 @@ impl Owner {
     }
 
     fn failed(&mut self, error: &rusqlite::Error) {
-        self.fail(format!("the state database cannot be used: {}", reason(error)));
+        self.fail(format!("cannot use the state database: {}", reason(error)));
         if is_broken(error) {
-            // Opening looks at the file, sets it aside when it is broken, and brings the decisions over.
+            // Opening checks the file, moves it if it is damaged, and restores the decisions.
             self.connection = None;
             self.open();
         }
@@ -303,7 +303,7 @@ impl Owner {
             new
         });
         if changed {
-            tracing::error!(%problem, "decisions are kept in memory until this is mended");
+            tracing::error!(%problem, "decisions are kept in memory until this is fixed");
         }
     }
 
@@ -317,8 +317,8 @@ impl Owner {
         }
     }
 
-    /// On a clean end the log is folded into the file.
-    fn tidy_up(&mut self) {
+    /// On a clean exit, the log is merged into the file.
+    fn checkpoint(&mut self) {
         if let Some(connection) = &self.connection {
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).ok();
         }

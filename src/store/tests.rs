@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use crate::model::{CallId, Decision, Requester, ServerName, Timestamp, ToolId};
 use crate::policy::Pin;
-use crate::policy::trust::Remembered;
+use crate::policy::trust::TrustRecord;
 use crate::text::Secret;
 
 fn options(project: &str) -> Options {
@@ -43,7 +43,7 @@ fn fingerprint(digest: &str) -> Arc<Fingerprint> {
 
 fn grant(tool: &str, decision: Decision) -> Grant {
     let id = ToolId::new(server("fs"), tool);
-    let asked = Asked { tool: &id, project: Path::new("/work"), fingerprint: None, pin: "p" };
+    let asked = GrantQuery { tool: &id, project: Path::new("/work"), fingerprint: None, pin: "p" };
     Grant::new(&asked, decision, Pin { digest: "p".into(), text: "{}".into() }).unwrap()
 }
 
@@ -70,14 +70,14 @@ fn call(id: &str, arguments: Value, result: Option<&str>) -> FinishedCall {
 }
 
 async fn record(store: &Store, call: FinishedCall) {
-    let begun = store.begin_call(call.clone()).await.unwrap();
-    store.finish_call(begun, call).await;
+    let started = store.begin_call(call.clone()).await.unwrap();
+    store.finish_call(started, call).await;
 }
 
 async fn found(store: &Store, tool: &str, project: &str) -> bool {
     let id = ToolId::new(server("fs"), tool);
-    let asked = Asked { tool: &id, project: Path::new(project), fingerprint: None, pin: "p" };
-    matches!(store.find_grant(&asked).await, Found::Live(_))
+    let asked = GrantQuery { tool: &id, project: Path::new(project), fingerprint: None, pin: "p" };
+    matches!(store.find_grant(&asked).await, GrantMatch::Active(_))
 }
 
 async fn pragma(store: &Store, name: &'static str, value: i64) {
@@ -102,7 +102,7 @@ fn problem(store: &Store) -> Option<String> {
 }
 
 #[tokio::test]
-async fn decisions_outlive_the_process_and_session_grants_do_not() {
+async fn decisions_survive_a_restart_but_session_grants_do_not() {
     let (_keep, path) = folder();
     let first = store(&path).await;
     assert_eq!(first.trust(key(), fingerprint("a")).await, Saved::ToDisk);
@@ -130,12 +130,12 @@ async fn decisions_outlive_the_process_and_session_grants_do_not() {
 }
 
 #[tokio::test]
-async fn a_no_holds_for_its_definition_and_a_later_yes_replaces_the_earlier_one() {
+async fn a_denial_is_bound_to_its_definition_and_a_later_yes_replaces_it() {
     let (_keep, path) = folder();
     let store = store(&path).await;
     store.trust(key(), fingerprint("a")).await;
     store.distrust(key(), &fingerprint("b")).await;
-    let said = |trusted: Option<&str>, denied: Option<&str>| Remembered {
+    let said = |trusted: Option<&str>, denied: Option<&str>| TrustRecord {
         trusted: trusted.map(fingerprint),
         denied: denied.map(str::to_owned),
     };
@@ -161,7 +161,7 @@ async fn engines_that_share_the_file_see_each_others_decisions() {
 }
 
 #[tokio::test]
-async fn revoking_all_takes_session_project_and_always_grants_of_this_workspace() {
+async fn revoking_all_covers_session_project_and_always_grants_of_this_workspace() {
     let (_keep, path) = folder();
     let store = store(&path).await;
     for decision in [Decision::AllowSession, Decision::AllowProject, Decision::AllowAlways] {
@@ -185,7 +185,7 @@ async fn a_second_grant_for_the_same_tool_replaces_the_first() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn nobody_else_can_read_the_files() {
+async fn only_the_user_can_read_the_files() {
     use std::os::unix::fs::PermissionsExt;
     let (_keep, path) = folder();
     let store = store(&path).await;
@@ -199,7 +199,7 @@ async fn nobody_else_can_read_the_files() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_ours_is_set_aside_and_never_overwritten() {
+async fn a_foreign_file_is_moved_and_never_overwritten() {
     let stranger = |path: &Path| {
         rusqlite::Connection::open(path).unwrap().execute_batch("CREATE TABLE mine (a)").unwrap();
     };
@@ -241,7 +241,7 @@ fn database_of_the_first_format(path: &Path) {
 }
 
 #[tokio::test]
-async fn every_decision_survives_a_restart_also_in_a_database_of_the_first_format() {
+async fn every_decision_survives_a_restart_and_a_migration() {
     for old in [false, true] {
         let (_keep, path) = folder();
         if old {
@@ -270,7 +270,7 @@ async fn every_decision_survives_a_restart_also_in_a_database_of_the_first_forma
 }
 
 #[tokio::test]
-async fn one_decision_that_the_database_rejects_does_not_hold_up_the_others() {
+async fn a_rejected_decision_does_not_block_the_others() {
     let (_keep, path) = folder();
     let first = store(&path).await;
     first
@@ -314,7 +314,7 @@ async fn a_database_of_a_newer_version_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_file_that_breaks_while_running_is_replaced_and_no_decision_is_lost() {
+async fn a_file_that_is_damaged_at_run_time_is_replaced_without_losing_decisions() {
     let (_keep, path) = folder();
     let store = store(&path).await;
     store.trust(key(), fingerprint("a")).await;
@@ -337,7 +337,7 @@ async fn a_file_that_breaks_while_running_is_replaced_and_no_decision_is_lost() 
 }
 
 #[tokio::test]
-async fn a_full_disk_stops_strict_calls_keeps_decisions_in_memory_and_mends_itself() {
+async fn a_full_disk_stops_strict_calls_and_keeps_decisions_in_memory_until_there_is_room() {
     let (_keep, path) = folder();
     let store = strict(&path).await;
     let filler = || call("filler", json!({ "text": "x".repeat(150) }), Some(&format!("{:?}", "y".repeat(150))));
@@ -348,7 +348,7 @@ async fn a_full_disk_stops_strict_calls_keeps_decisions_in_memory_and_mends_itse
             Err(error) => break error.to_string(),
         }
     };
-    assert_eq!(refused, "audit log cannot be written: disk full");
+    assert_eq!(refused, "cannot write the audit log: disk full");
     let mut last = Saved::ToDisk;
     for index in 0..50 {
         let pin = Pin { digest: "p".into(), text: "x".repeat(5_000) };
@@ -359,7 +359,7 @@ async fn a_full_disk_stops_strict_calls_keeps_decisions_in_memory_and_mends_itse
         }
     }
     assert_eq!(last, Saved::InMemory("disk full".into()));
-    assert_eq!(problem(&store).as_deref(), Some("the state database cannot be used: disk full"));
+    assert_eq!(problem(&store).as_deref(), Some("cannot use the state database: disk full"));
 
     pragma(&store, "max_page_count", 1_000_000).await;
     let mut health = store.health();
@@ -371,9 +371,9 @@ async fn a_full_disk_stops_strict_calls_keeps_decisions_in_memory_and_mends_itse
 }
 
 #[tokio::test]
-async fn a_place_that_cannot_be_written_is_told_and_used_once_it_can() {
+async fn an_unwritable_folder_is_reported_and_used_once_it_is_writable() {
     let (keep, path) = folder();
-    // A file where the folder should be: stops root as well as anybody else.
+    // A file instead of the folder: stops root as well.
     fs::write(keep.path().join("state"), "in the way").unwrap();
     let store = store(&path).await;
     assert!(problem(&store).is_some());
@@ -389,7 +389,7 @@ async fn a_place_that_cannot_be_written_is_told_and_used_once_it_can() {
 }
 
 #[tokio::test]
-async fn a_log_deleted_while_running_costs_nothing() {
+async fn a_log_that_is_deleted_at_run_time_loses_nothing() {
     let (_keep, path) = folder();
     let store = store(&path).await;
     store.trust(key(), fingerprint("a")).await;
@@ -405,7 +405,7 @@ async fn a_log_deleted_while_running_costs_nothing() {
 }
 
 #[tokio::test]
-async fn a_long_reader_does_not_hold_up_writing() {
+async fn a_long_read_does_not_block_writes() {
     let (_keep, path) = folder();
     let store = store(&path).await;
     let mut reader = rusqlite::Connection::open(&path).unwrap();
@@ -417,7 +417,7 @@ async fn a_long_reader_does_not_hold_up_writing() {
 }
 
 #[tokio::test]
-async fn calls_are_listed_newest_first_by_what_is_asked() {
+async fn calls_are_filtered_and_listed_newest_first() {
     let (_keep, path) = folder();
     let store = store(&path).await;
     for (index, (server, tool, workflow, success)) in [
@@ -468,7 +468,7 @@ async fn calls_are_listed_newest_first_by_what_is_asked() {
 }
 
 #[tokio::test]
-async fn arguments_and_results_are_masked_and_cut_and_anything_can_be_stored() {
+async fn arguments_and_results_are_masked_and_truncated() {
     let (_keep, path) = folder();
     let store = store(&path).await;
     Secret::new("store-secret-value");
@@ -493,7 +493,7 @@ async fn arguments_and_results_are_masked_and_cut_and_anything_can_be_stored() {
     insta::assert_snapshot!(text, @r#"
     secret
       {"token":"•••","n":1}
-      {"withheld":"it holds a secret","length":32,"sha256":"…"}
+      {"withheld":"contains a secret","length":32,"sha256":"…"}
     sql
       {"q":"'; DROP TABLE calls; --","nul":"a\u0000b"}
       "{\"text\":\"\\ud800 \\u0000\"}"
@@ -510,7 +510,7 @@ async fn arguments_and_results_are_masked_and_cut_and_anything_can_be_stored() {
 }
 
 #[tokio::test]
-async fn metrics_count_what_ran() {
+async fn metrics_count_only_calls_that_ran() {
     let (_keep, path) = folder();
     let store = store(&path).await;
     for index in 1..=100 {
@@ -528,7 +528,7 @@ async fn metrics_count_what_ran() {
 }
 
 #[tokio::test]
-async fn old_calls_go_and_new_ones_stay() {
+async fn old_calls_are_deleted() {
     let (_keep, path) = folder();
     let first = store(&path).await;
     let mut old = call("old", json!({}), None);
@@ -545,7 +545,7 @@ async fn old_calls_go_and_new_ones_stay() {
 }
 
 #[tokio::test]
-async fn what_was_learned_about_a_launch_is_there_at_the_next_start() {
+async fn facts_about_a_launch_survive_a_restart() {
     let (_keep, path) = folder();
     let first = store(&path).await;
     first.remember("launch", "era", "2025-11-25".into()).await;
@@ -558,7 +558,7 @@ async fn what_was_learned_about_a_launch_is_there_at_the_next_start() {
 
 const WRITER: &str = "MCP_SIDECAR_TEST_STORE_WRITER";
 
-/// Not a test of its own: the next one runs it in a process that it then kills.
+/// Not a test itself: the next one runs it in a process and kills it.
 #[expect(clippy::print_stderr, reason = "the lines tell the other process how far this one came")]
 #[tokio::test]
 async fn writer_for_the_test_below() {
@@ -572,7 +572,7 @@ async fn writer_for_the_test_below() {
 }
 
 #[tokio::test]
-async fn nothing_that_was_finished_or_decided_is_lost_when_the_process_is_killed() {
+async fn a_killed_process_loses_no_finished_call_and_no_decision() {
     let (_keep, path) = folder();
     let mut writer = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "store::tests::writer_for_the_test_below", "--nocapture", "--test-threads=1"])

@@ -145,7 +145,7 @@ async fn without_an_editor_an_agent_that_can_ask_asks_its_user() {
         let mut agent = Agent::new(&host, mode, Some(json!({ "decision": "allow-once" }))).await;
         assert_eq!(agent.text_of("demo__echo", json!({ "text": "hej" })).await, (false, "hej".to_owned()));
         let asked = agent.hears().await;
-        assert!(asked.starts_with("asked: The agent listener wants to run echo of demo"), "{asked}");
+        assert!(asked.starts_with("asked: The agent `listener` wants to run `echo` on `demo`"), "{asked}");
         assert!(asked.contains(r#""text": "hej""#), "{asked}");
         agent.peer.cancel().await.unwrap();
     }
@@ -156,7 +156,7 @@ async fn an_answer_for_longer_than_the_session_is_none_that_an_agent_may_give() 
     let host = Host::new(json!({ "demo": demo(json!({})) }));
     let agent = Agent::new(&host, ClientLifecycleMode::Initialize, Some(json!({ "decision": "allow-always" }))).await;
     let (is_error, text) = agent.text_of("demo__echo", json!({ "text": "hej" })).await;
-    assert!(is_error && text.contains("the user said no"), "{text}");
+    assert!(is_error && text.contains("the user denied it"), "{text}");
 }
 
 #[tokio::test]

@@ -74,7 +74,7 @@ async fn an_agent_with_the_url_and_the_token_is_served_like_any_other() {
         assert!(tools.iter().any(|tool| tool.name == "demo__add"), "{tools:?}");
         assert_eq!(agent.text_of("demo__add", json!({ "a": 1, "b": 2 })).await, (false, "3".to_owned()));
         assert_eq!(agent.text_of("demo__echo", json!({ "text": "hej" })).await, (false, "hej".to_owned()));
-        assert!(agent.hears().await.starts_with("asked: The agent listener wants to run echo of demo"));
+        assert!(agent.hears().await.starts_with("asked: The agent `listener` wants to run `echo` on `demo`"));
         let (is_error, text) = agent.text_of("demo__forget_notes", json!({})).await;
         assert!(is_error && text.contains("denied"), "{text}");
         let (is_error, text) = agent.text_of("demo__ask_name", json!({})).await;

@@ -32,7 +32,7 @@ fn without_somebody_to_ask_a_call_is_refused_with_the_ways_to_allow_it() {
     let place = place();
     let run = place.run(&["call", "demo/add", r#"{"a": 1, "b": 2}"#]);
     assert_eq!((run.code, run.out.as_str()), (1, ""));
-    insta::assert_snapshot!(run.err, @r#"error: `mcp__demo__add` was denied: it needs the user's approval, and there is no editor to ask. To allow it, open this workspace in an editor with mcp-sidecar and call again, or write "tools": { "add": "allow-session" } into the definition of `demo` in ~/config/mcp.json; or run it in a terminal to be asked, or pass --yes to allow it this once"#);
+    insta::assert_snapshot!(run.err, @r#"error: `mcp__demo__add` was denied: it requires the user's approval, and there is no editor to ask. To allow it, open this workspace in an editor with mcp-sidecar and call again, or add "tools": { "add": "allow-session" } to the definition of `demo` in ~/config/mcp.json; or run it in a terminal to be asked, or pass --yes to allow it this once"#);
     let run = place.run(&["call", "--yes", "demo/add", r#"{"a": 1, "b": 2}"#]);
     assert_eq!((run.code, run.out.as_str()), (0, "3\n"));
 }
@@ -92,7 +92,7 @@ fn an_answer_for_the_project_is_a_grant_that_can_be_taken_back() {
     let place = place();
     let screen = place.at_terminal(&[("no: ", "p")], &["call", "demo/add", r#"{"a": 1, "b": 2}"#]);
     assert_eq!(screen.code, 0, "{}", screen.out);
-    assert!(screen.out.contains("Run add of demo?") && screen.out.contains("\"a\": 1"), "{}", screen.out);
+    assert!(screen.out.contains("Run `add` on `demo`?") && screen.out.contains("\"a\": 1"), "{}", screen.out);
     assert!(screen.out.ends_with("3\n"), "{}", screen.out);
     assert_eq!(place.run(&["call", "demo/add", r#"{"a": 2, "b": 2}"#]).out, "4\n");
 
@@ -113,7 +113,7 @@ fn a_no_at_the_terminal_is_a_no_and_a_form_is_filled_in_there() {
     let place = place();
     let screen = place.at_terminal(&[("no: ", "maybe"), ("no: ", "n")], &["call", "demo/add", r#"{"a": 1, "b": 2}"#]);
     assert_eq!(screen.code, 1);
-    assert!(screen.out.ends_with("error: `mcp__demo__add` was denied: the user said no\n"), "{}", screen.out);
+    assert!(screen.out.ends_with("error: `mcp__demo__add` was denied: the user denied it\n"), "{}", screen.out);
     let screen = place.at_terminal(&[("Name", "Ada")], &["call", "--yes", "demo/ask_name"]);
     assert_eq!(screen.code, 0, "{}", screen.out);
     assert!(screen.out.contains("What is your name?") && screen.out.ends_with("Hello, Ada!\n"), "{}", screen.out);

@@ -83,6 +83,9 @@ fn signing_in_where_nobody_asks_for_it_says_so() {
     let place = Place::with_workspace();
     place.write("config/mcp.json", &format!(r#"{{ "servers": {{ "mine": {DEMO} }} }}"#));
     let run = place.run(&["auth", "mine"]);
-    assert_eq!((run.code, run.err.as_str()), (1, "error: `mine` is no server that one signs in at\n"));
+    assert_eq!(
+        (run.code, run.err.as_str()),
+        (1, "error: `mine` is not a remote server, so you cannot sign in to it\n")
+    );
     assert_eq!(place.run(&["auth", "nobody"]).code, 1);
 }

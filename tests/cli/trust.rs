@@ -27,7 +27,7 @@ fn trust_is_given_after_a_look_and_can_be_taken_back() {
     let shown = run.err.replace(env!("CARGO_BIN_EXE_mcp-sidecar"), "mcp-sidecar");
     insta::assert_snapshot!(shown, @"
 
-    Trust demo of this project?
+    Trust the server `demo`?
       from      ~/work/mcp.json
       runs      mcp-sidecar demo-server
       program   mcp-sidecar
@@ -72,7 +72,7 @@ fn at_a_terminal_the_answer_is_for_what_was_shown() {
     let answers = [("[n] no: ", "y"), ("[n] no: ", "y")];
     let screen = place.at_terminal(&answers, &["call", "demo/add", r#"{"a": 1, "b": 2}"#]);
     assert_eq!(screen.code, 0, "{}", screen.out);
-    assert!(screen.out.contains("Trust demo of this project?") && screen.out.ends_with("3\n"), "{}", screen.out);
+    assert!(screen.out.contains("Trust the server `demo`?") && screen.out.ends_with("3\n"), "{}", screen.out);
     assert_eq!(trust_of(&place), "trusted");
 }
 
@@ -117,16 +117,16 @@ fn the_doctor_tells_what_is_missing_and_what_to_do() {
         let checks = answer["checks"].as_array().unwrap();
         checks.iter().find(|check| check["name"] == name).cloned().unwrap_or_default()
     };
-    for name in ["npx", "program of demo", "project config", "settings", "keyring", "socket folder", "database"] {
+    for name in ["npx", "program of `demo`", "project config", "settings", "keyring", "socket folder", "database"] {
         assert_eq!(find(name)["ok"], true, "{name}");
     }
     let missing = r#"{ "command": "no-such-program", "env": { "A": "${NOBODY_SET_THIS}" } }"#;
     place.write("config/mcp.json", &format!(r#"{{ "servers": {{ "gone": {missing}, }}, "odd" }}"#));
     assert_eq!(find("user config")["ok"], false);
     place.write("config/mcp.json", &format!(r#"{{ "servers": {{ "gone": {missing} }} }}"#));
-    assert_eq!(find("program of gone")["fix"], "install it, or give the full path");
-    assert_eq!(find("variables of gone")["message"], "not set: NOBODY_SET_THIS");
+    assert_eq!(find("program of `gone`")["fix"], "install it, or give the full path");
+    assert_eq!(find("variables of `gone`")["message"], "not set: NOBODY_SET_THIS");
     let run = place.run(&["doctor"]);
     assert_eq!(run.code, 1);
-    assert!(run.out.contains("✗ program of gone") && run.out.ends_with("need your attention\n"), "{}", run.out);
+    assert!(run.out.contains("✗ program of `gone`") && run.out.ends_with("need your attention\n"), "{}", run.out);
 }

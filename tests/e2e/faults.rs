@@ -218,7 +218,7 @@ async fn fifty_questions_in_one_call_are_five_for_the_user_one_at_a_time() {
         let waiting = |news: &Value| news["approvals"].as_array().is_some_and(|approvals| !approvals.is_empty());
         let news = workspace.editor().notification_where("mcp/approvalsChanged", waiting).await;
         let [approval] = &news["approvals"].as_array().unwrap()[..] else { panic!("one at a time: {news:#}") };
-        assert_eq!(approval["title"], "bad asks you");
+        assert_eq!(approval["title"], "The server `bad` asks you");
         let detail = approval["detail"].as_str().unwrap();
         assert!(detail.contains("`password` looks like a secret") && !detail.contains("`city`"), "{detail}");
         let answer = json!({ "id": approval["id"], "decision": "accept", "content": { "city": "Rome" } });

@@ -253,5 +253,5 @@ async fn a_state_database_that_was_set_aside_is_told_to_the_editor() {
     let (mut editor, _end) = attach_to(&engine);
     editor.initialize(&[&home.project()], json!({})).await;
     let message = editor.notification("window/showMessage").await;
-    assert!(message["message"].as_str().unwrap().contains("it was set aside as"), "{message}");
+    assert!(message["message"].as_str().unwrap().contains("it was moved to"), "{message}");
 }

@@ -271,7 +271,7 @@ async fn a_level_set_in_a_closed_file_is_written_counts_and_asks_nobody() {
     let bad = json!({ "server": "demo", "tool": "[", "level": "deny", "scope": "project" });
     let refused = room.editor.command("mcp.tool.policy", bad).await.expect_err("no glob");
     assert_eq!((&refused["code"], &refused["data"]["kind"]), (&json!(-32602), &json!("invalid-params")));
-    assert!(refused["message"].as_str().unwrap().starts_with("`tool`: `[` is no glob: "), "{refused}");
+    assert!(refused["message"].as_str().unwrap().starts_with("`tool`: `[` is not a valid glob: "), "{refused}");
     assert_eq!(room.on_disk(), before);
     let whole = json!({ "server": "demo", "tool": "mcp__demo__echo", "level": "deny", "scope": "project" });
     let tools = room.run("mcp.tool.policy", whole).await;

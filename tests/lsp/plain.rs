@@ -194,7 +194,7 @@ async fn trust_is_asked_about_one_server_at_a_time_and_a_call_is_not_held_up_by_
         .collect();
     for name in ["a", "b", "c"] {
         assert_eq!(
-            messages.iter().filter(|message| message.contains(&format!("Trust {name} "))).count(),
+            messages.iter().filter(|message| message.contains(&format!("Trust the server `{name}`?"))).count(),
             1,
             "{messages:?}"
         );

@@ -65,7 +65,7 @@ async fn a_question_shows_what_will_run_and_is_answered_once() {
     assert_eq!((&approval["server"], &approval["tool"]), (&json!("demo"), &json!("take_note")));
     assert_eq!(approval["arguments"], json!({ "text": "milk" }));
     assert_eq!(approval["requester"], json!({ "kind": "agent", "name": "codex" }));
-    assert_eq!(approval["title"], "The agent codex wants to run take_note of demo");
+    assert_eq!(approval["title"], "The agent `codex` wants to run `take_note` on `demo`");
     let note = json!({ "id": approval["id"], "decision": "deny", "note": "not today" });
     desk.run("mcp.approval.resolve", note.clone()).await;
     let error = desk.editor.answer(call).await.unwrap_err();
@@ -87,7 +87,7 @@ async fn silence_means_no() {
     desk.until("demo", "connected").await;
     let error = desk.call("mcp__demo__add", json!({ "a": 1, "b": 2 })).await.unwrap_err();
     assert_eq!(error["data"]["kind"], "denied");
-    assert!(error["message"].as_str().unwrap().contains("approval timed out"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("the approval timed out"), "{error}");
 }
 
 #[tokio::test]
@@ -117,7 +117,7 @@ async fn all_editors_see_a_question_and_the_first_answer_counts() {
 async fn a_call_of_an_agent_is_denied_when_the_last_editor_goes() {
     let desk = desk(json!({})).await;
     let engine = desk.engine.clone();
-    let wish = mcp_sidecar::engine::gate::Wish {
+    let wish = mcp_sidecar::engine::gate::CallRequest {
         tool: mcp_sidecar::model::ToolId::parse("mcp__demo__add").unwrap(),
         arguments: serde_json::from_value(json!({ "a": 1, "b": 2 })).unwrap(),
         decision: None,
@@ -133,7 +133,7 @@ async fn a_call_of_an_agent_is_denied_when_the_last_editor_goes() {
     let Desk { editor, home: _home, .. } = desk;
     drop(editor);
     let error = call.await.unwrap().unwrap_err();
-    assert_eq!((error.kind(), error.to_string().contains("the editor has gone")), ("denied", true), "{error}");
+    assert_eq!((error.kind(), error.to_string().contains("the editor was closed")), ("denied", true), "{error}");
 }
 
 #[tokio::test]

@@ -140,7 +140,7 @@ async fn nothing_of_a_project_starts_while_the_editor_itself_does_not_trust_the_
     desk.run("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await;
     let status = desk.status("demo").await;
     assert_eq!((&status["status"], &status["reason"]), (&json!("pending"), &json!("awaiting-trust")));
-    assert!(status["error"].as_str().unwrap().contains("your editor does not trust this workspace"), "{status}");
+    assert!(status["error"].as_str().unwrap().contains("the editor does not trust this workspace"), "{status}");
     desk.editor.notify("mcp/workspaceTrust", json!({ "trusted": true }));
     desk.until("demo", "connected").await;
 }

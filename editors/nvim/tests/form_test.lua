@@ -147,7 +147,7 @@ return {
       child:prompt()
       child:command("Mcp approve")
       child:keys("v")
-      child:sees("wants to run take_note")
+      child:sees("wants to run `take_note`")
       child:wait("vim.api.nvim_buf_get_name(0):find('mcp-approval://', 1, true) and #vim.api.nvim_list_tabpages() == 2")
       child:answer("y")
       child:wait("answered.result")
@@ -187,7 +187,7 @@ return {
         local fish = { type = "array", items = { anyOf = { { const = "cod", title = "Cod" }, { const = "eel", title = "Eel" } } } }
         local properties = { name = text, town = text, fish = fish }
         local approval = {
-          id = "1", kind = "elicitation", server = "harbour", title = "harbour asks you", detail = "For the list.",
+          id = "1", kind = "elicitation", server = "harbour", title = "The server `harbour` asks you", detail = "For the list.",
           options = { "accept", "decline", "cancel" }, createdAt = "", requester = { kind = "user" },
           schema = { type = "object", required = { "name", "fish" }, properties = properties },
         }

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::{Failure, News, Question, shell_words};
 use crate::engine::Engine;
-use crate::engine::edit::OnDisk;
+use crate::engine::edit::NoBuffers;
 use crate::engine::editors::{Abilities, Attachment, Editor};
 use crate::engine::turns::Turn;
 use crate::model::{Error, Result, ServerName};
@@ -25,7 +25,7 @@ pub(super) async fn run(
 ) -> Result<Value, Failure> {
     let command = AnyCommand::parse(name, vec![params]).map_err(Failure::from)?;
     let answer =
-        protocol::run::run(engine, &OnDisk, command, progress, Turn::default()).await.map_err(Failure::from)?;
+        protocol::run::run(engine, &NoBuffers, command, progress, Turn::default()).await.map_err(Failure::from)?;
     serde_json::from_str(answer.get()).map_err(|error| Error::Io(error.to_string()).into())
 }
 

@@ -1,15 +1,15 @@
-//! The parts of the machine that the sidecar itself stands on.
+//! Checks what the sidecar itself needs from the machine.
 
 use std::path::Path;
 
-use super::Check;
+use super::{Check, several};
 use crate::paths::{Paths, make_private_folder};
 use crate::store::Health;
 
-/// A socket's path must fit here on every unix; a name of its own comes behind the folder.
+/// A socket path must fit into this length on every Unix. The file name is added to the folder.
 const LONGEST_SOCKET: usize = 104;
 const SOCKET_NAME: usize = 40;
-/// Below these, an editor and a few programs beside us leave nothing over.
+/// With lower limits, an editor and a few other programs can use all of them.
 const FEWEST_WATCHES: u64 = 8_192;
 const FEWEST_INSTANCES: u64 = 64;
 
@@ -19,10 +19,10 @@ pub fn inotify() -> Option<Check> {
         let text = std::fs::read_to_string(Path::new("/proc/sys/fs/inotify").join(name)).ok()?;
         text.trim().parse().ok()
     };
-    Some(judged(limit("max_user_watches")?, limit("max_user_instances")?))
+    Some(check_limits(limit("max_user_watches")?, limit("max_user_instances")?))
 }
 
-fn judged(watches: u64, instances: u64) -> Check {
+fn check_limits(watches: u64, instances: u64) -> Check {
     let message = format!("{watches} watches, {instances} instances");
     let fix = |name: &str, value: u64| format!("sudo sysctl fs.inotify.{name}={value}");
     match (watches < FEWEST_WATCHES, instances < FEWEST_INSTANCES) {
@@ -32,29 +32,31 @@ fn judged(watches: u64, instances: u64) -> Check {
     }
 }
 
-/// Whether fronts could meet their engine.
+/// Whether fronts can connect to their engine.
 pub fn sockets(paths: &Paths) -> Check {
     let folder = &paths.runtime_dir;
     if folder.as_os_str().len() + SOCKET_NAME > LONGEST_SOCKET {
-        let message = format!("{} is too long a path for a socket", folder.display());
-        return Check::bad("socket folder", message, "choose a shorter one by MCP_SIDECAR_RUNTIME_DIR");
+        let message = format!("the path {} is too long for a socket", folder.display());
+        return Check::bad("socket folder", message, "set MCP_SIDECAR_RUNTIME_DIR to a shorter path");
     }
-    writable("socket folder", folder, "choose another one by MCP_SIDECAR_RUNTIME_DIR")
+    writable("socket folder", folder, "set MCP_SIDECAR_RUNTIME_DIR to another folder")
 }
 
 pub fn logs(paths: &Paths) -> Check {
-    writable("log folder", &paths.logs_dir(), "choose another place by MCP_SIDECAR_STATE_DIR")
+    writable("log folder", &paths.logs_dir(), "set MCP_SIDECAR_STATE_DIR to another folder")
 }
 
 pub fn database(paths: &Paths, health: &Health) -> Check {
     let path = paths.database().display().to_string();
     match (&health.problem, &health.notice) {
-        (Some(problem), _) => {
-            Check::complaint("database", problem, "decisions hold only until the engine ends; free or repair the place")
-        }
+        (Some(problem), _) => Check::complaint(
+            "database",
+            problem,
+            "free disk space or check the permissions; until then, decisions are lost when the engine exits",
+        ),
         (None, Some(notice)) => Check::good("database", format!("{path}; {notice}")),
         (None, None) if health.lost > 0 => {
-            Check::good("database", format!("{path}; {} call records could not be kept", health.lost))
+            Check::good("database", format!("{path}; lost {}", several(health.lost as usize, "call record")))
         }
         (None, None) => Check::good("database", path),
     }
@@ -72,10 +74,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_limits_of_inotify_come_with_the_command_that_raises_them() {
-        assert!(judged(8_192, 128).ok);
-        assert_eq!(judged(10, 128).fix.unwrap(), "sudo sysctl fs.inotify.max_user_watches=524288");
-        assert_eq!(judged(8_192, 8).fix.unwrap(), "sudo sysctl fs.inotify.max_user_instances=512");
+    fn low_inotify_limits_come_with_the_command_that_raises_them() {
+        assert!(check_limits(8_192, 128).ok);
+        assert_eq!(check_limits(10, 128).fix.unwrap(), "sudo sysctl fs.inotify.max_user_watches=524288");
+        assert_eq!(check_limits(8_192, 8).fix.unwrap(), "sudo sysctl fs.inotify.max_user_instances=512");
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! The plugins of editors, as far as they can be found on disk, and whether they are of this version.
+//! Finds installed editor plugins and checks that their version matches.
 
 use std::path::{Path, PathBuf};
 
 use super::Check;
 
 const OURS: &str = env!("CARGO_PKG_VERSION");
-/// Where editors of the VS Code family keep extensions.
+/// Where VS Code and its forks store extensions.
 const EXTENSIONS: [&str; 5] = [
     ".vscode/extensions",
     ".vscode-server/extensions",
@@ -13,14 +13,14 @@ const EXTENSIONS: [&str; 5] = [
     ".cursor/extensions",
     ".windsurf/extensions",
 ];
-/// Where plugin managers of Neovim keep plugins: folders of plugins, and folders of folders of plugins.
+/// Where Neovim's plugin managers store plugins: folders of plugins, and folders of such folders.
 const NVIM: [&str; 2] = [".local/share/nvim/lazy", ".local/share/nvim/plugged"];
 const NVIM_PACKS: &str = ".local/share/nvim/site/pack";
-/// The file of the Neovim plugin that says its version.
+/// The file of the Neovim plugin that contains its version.
 const NVIM_FILE: &str = "lua/mcp_sidecar/client.lua";
 
-/// A check for each plugin that was found; one in all when there is none.
-pub fn look(home: Option<&Path>) -> Vec<Check> {
+/// One check per plugin, or a single one if there are none.
+pub fn check(home: Option<&Path>) -> Vec<Check> {
     let Some(home) = home else { return Vec::new() };
     let mut checks = Vec::new();
     for extension in EXTENSIONS.iter().flat_map(|folder| inside(&home.join(folder))) {
@@ -29,20 +29,23 @@ pub fn look(home: Option<&Path>) -> Vec<Check> {
         if name.contains("mcp-sidecar")
             && let Some(version) = std::fs::read_to_string(package).ok().and_then(|text| package_version(&text))
         {
-            checks.push(judged("plugin for VS Code", &version, &extension));
+            checks.push(check_version("plugin for VS Code", &version, &extension));
         }
     }
     let packs = inside(&home.join(NVIM_PACKS)).into_iter().flat_map(|pack| [pack.join("start"), pack.join("opt")]);
     for plugin in NVIM.iter().map(|folder| home.join(folder)).chain(packs).flat_map(|folder| inside(&folder)) {
-        // The whole project may be installed as a plugin: then its plugin lies further inside.
+        // If the whole repository is installed as a plugin, the plugin is in a subfolder.
         let files = [plugin.join(NVIM_FILE), plugin.join("editors/nvim").join(NVIM_FILE)];
         let text = files.iter().find_map(|file| std::fs::read_to_string(file).ok());
         if let Some(version) = text.and_then(|text| lua_version(&text)) {
-            checks.push(judged("plugin for Neovim", &version, &plugin));
+            checks.push(check_version("plugin for Neovim", &version, &plugin));
         }
     }
     if checks.is_empty() {
-        checks.push(Check::good("editor plugins", "none found in the usual places; any LSP editor works without"));
+        checks.push(Check::good(
+            "editor plugins",
+            "none found in the usual places; editors with LSP support work without one",
+        ));
     }
     checks
 }
@@ -54,16 +57,16 @@ fn inside(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-fn judged(name: &str, version: &str, place: &Path) -> Check {
+fn check_version(name: &str, version: &str, place: &Path) -> Check {
     let message = format!("{version} in {}", place.display());
     if series(version) == series(OURS) {
         Check::good(name, message)
     } else {
-        Check::bad(name, message, format!("this program is {OURS}; update whichever is older"))
+        Check::bad(name, message, format!("mcp-sidecar is {OURS}; update the older one"))
     }
 }
 
-/// The part of a version within which both sides understand each other.
+/// The part of a version that must match for both sides to be compatible.
 fn series(version: &str) -> Vec<&str> {
     let significant = if version.starts_with("0.") { 2 } else { 1 };
     version.split('.').take(significant).collect()
@@ -95,21 +98,21 @@ mod tests {
     }
 
     #[test]
-    fn plugins_are_found_where_editors_keep_them_and_old_ones_are_told() {
+    fn plugins_are_found_and_outdated_ones_fail() {
         let home = tempfile::tempdir().unwrap();
-        assert_eq!(look(Some(home.path())).len(), 1);
+        assert_eq!(check(Some(home.path())).len(), 1);
         write(home.path(), ".vscode/extensions/x.mcp-sidecar-9.1.0/package.json", r#"{ "version": "9.1.0" }"#);
         write(home.path(), ".vscode/extensions/x.other-1.0.0/package.json", r#"{ "version": "1.0.0" }"#);
         let lua = format!("local M = {{}}\nM.version = \"{OURS}\"\n");
         write(home.path(), &format!(".local/share/nvim/lazy/mcp-sidecar.nvim/{NVIM_FILE}"), &lua);
         write(home.path(), &format!(".local/share/nvim/site/pack/p/start/mcp-sidecar/editors/nvim/{NVIM_FILE}"), &lua);
-        let checks: Vec<_> = look(Some(home.path())).into_iter().map(|check| (check.name, check.ok)).collect();
+        let checks: Vec<_> = check(Some(home.path())).into_iter().map(|check| (check.name, check.ok)).collect();
         let expected = [("plugin for VS Code", false), ("plugin for Neovim", true), ("plugin for Neovim", true)];
         assert_eq!(checks, expected.map(|(name, ok)| (name.to_owned(), ok)));
     }
 
     #[test]
-    fn before_1_0_the_second_number_counts() {
+    fn before_1_0_the_minor_version_must_match() {
         assert_eq!(series("0.1.0"), series("0.1.9"));
         assert_ne!(series("0.1.0"), series("0.2.0"));
         assert_eq!(series("1.1.0"), series("1.2.0"));

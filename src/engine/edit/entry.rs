@@ -1,4 +1,4 @@
-//! A server's entry as it is written, and one that comes back from where it was shown.
+//! A server's entry as it is written, and how to restore its masked values.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ pub fn entry(text: &str, key: &str) -> Option<Value> {
     ["servers", "mcpServers"].iter().find_map(|section| tree.find(&path(section))).map(|node| node.to_value())
 }
 
-/// What was shown masked and comes back as it was shown is left as it is written.
+/// Replaces masked values that come back unchanged with the values that are written in the file.
 pub fn unmasked(new: &Value, old: &Value, shown: &Value) -> Value {
     if new == shown {
         return old.clone();

@@ -1,19 +1,21 @@
-//! Which tools a level is meant for.
+//! Which tools a level applies to.
 
 use crate::model::{Error, Level, Result, ServerName};
 use crate::policy::NameGlob;
 use crate::text::one_line;
 
-/// The name or glob that an entry of `tools` can have; a whole name says its server already.
+/// The name or glob for an entry of `tools`. A full name already contains its server.
 pub fn pattern<'a>(server: &ServerName, tool: &'a str, level: Option<Level>) -> Result<&'a str> {
     let wrong = |message: String| Err(Error::InvalidParams(message));
     let tool = tool.strip_prefix(&format!("mcp__{server}__")).unwrap_or(tool);
     if tool.is_empty() {
-        return wrong("`tool` is a tool's name or a glob, such as `*`".to_owned());
+        return wrong("`tool` must be a tool name or a glob such as `*`".to_owned());
     }
-    // What somebody wrote into the file by hand can always be taken away.
+    // An invalid glob that is already in the file can still be removed.
     match NameGlob::check(tool) {
-        Err(reason) if level.is_some() => wrong(format!("`tool`: `{}` is no glob: {reason}", one_line(tool, 80))),
+        Err(reason) if level.is_some() => {
+            wrong(format!("`tool`: `{}` is not a valid glob: {reason}", one_line(tool, 80)))
+        }
         _ => Ok(tool),
     }
 }
@@ -23,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_whole_name_is_a_name_and_what_is_no_glob_can_only_be_taken_away() {
+    fn full_names_are_shortened_and_invalid_globs_can_only_be_removed() {
         let server = ServerName::new("demo").unwrap();
         let deny = Some(Level::Deny);
         assert_eq!(pattern(&server, "mcp__demo__echo", deny).unwrap(), "echo");

@@ -6,7 +6,7 @@ use super::cursor::{Cursor, Hole};
 use super::{Item, ItemKind, plain, quoted, servers, values};
 use crate::config::shape::keys::{Key, Of, Role, Table};
 use crate::config::tree::{Member, Node};
-use crate::engine::snapshot::Offered;
+use crate::engine::snapshot::OfferedTool;
 use crate::ide::expected::{Expected, expected, server_of};
 use crate::ide::markdown;
 use crate::ide::page::Page;
@@ -164,7 +164,7 @@ fn tools(page: &Page<'_>, entry: &Entry<'_>) -> Vec<Item> {
 }
 
 /// The words of a server about its tool, for an item of it.
-pub fn describe(item: Item, offered: &Offered) -> Item {
+pub fn describe(item: Item, offered: &OfferedTool) -> Item {
     let docs = format!(
         "{}\n\nLevel now: {}",
         markdown::block(&offered.tool.description, 1_000),
@@ -203,7 +203,7 @@ fn arguments(page: &Page<'_>, entry: &Entry<'_>) -> Vec<Item> {
         .unwrap_or_default()
 }
 
-fn properties(offered: &Offered, entry: &Entry<'_>, text: &str, snippet: &str) -> Vec<Item> {
+fn properties(offered: &OfferedTool, entry: &Entry<'_>, text: &str, snippet: &str) -> Vec<Item> {
     let whole = &offered.tool.input_schema;
     let properties = whole.get("properties").and_then(Value::as_object);
     let make = |(name, schema): (&String, &Value)| {

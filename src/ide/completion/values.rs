@@ -11,7 +11,7 @@ use super::{Item, ItemKind, quoted};
 use crate::config::shape::keys::{self, Key, Of, Table};
 use crate::config::templates::templates;
 use crate::config::tree::{Node, Step};
-use crate::engine::snapshot::{Offered, ServerView};
+use crate::engine::snapshot::{OfferedTool, ServerView};
 use crate::ide::expected::{Expected, expected, server_of};
 use crate::ide::page::Page;
 use crate::ide::uses::{self, Named, Role};
@@ -212,7 +212,7 @@ fn matched_tools(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
     std::iter::once(every).chain(tools.into_iter().map(|offered| tool(cursor, offered))).collect()
 }
 
-fn tool(cursor: &Cursor<'_>, offered: &Offered) -> Item {
+fn tool(cursor: &Cursor<'_>, offered: &OfferedTool) -> Item {
     describe(text(cursor, &offered.tool.name, ItemKind::Tool), offered)
 }
 

@@ -5,7 +5,7 @@ use crate::ide::markdown::{block, code, line};
 use crate::ide::page::Page;
 use crate::model::{Status, millis};
 use crate::policy::NameGlob;
-use crate::policy::place;
+use crate::policy::location;
 
 /// How many names of tools are listed.
 const MOST: usize = 40;
@@ -91,7 +91,7 @@ fn numbers(view: &ServerView) -> String {
 /// Which file decides, and what that file hides.
 fn origin(page: &Page<'_>, view: &ServerView) -> String {
     let definition = &view.definition;
-    let from = code(&place(definition.scope, definition.file.as_deref(), Some(definition.line)));
+    let from = code(&location(definition.scope, definition.file.as_deref(), Some(definition.line)));
     let mut shown = match page.defines(view) {
         true => format!("Scope: {} ({from})", definition.scope),
         false => format!("Not in force here: {from} ({}) comes first.", definition.scope),
@@ -100,7 +100,7 @@ fn origin(page: &Page<'_>, view: &ServerView) -> String {
         .hides
         .iter()
         .filter(|hidden| page.defines(view) || hidden.file.as_deref() != Some(page.path))
-        .map(|hidden| code(&place(hidden.scope, hidden.file.as_deref(), Some(hidden.line))))
+        .map(|hidden| code(&location(hidden.scope, hidden.file.as_deref(), Some(hidden.line))))
         .collect();
     if !hidden.is_empty() {
         shown.push_str(&format!("\n\nHides: {}", hidden.join(", ")));

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::schema::{kind_of, target};
 use super::server::counted;
-use crate::engine::snapshot::{Offered, ServerView, Snapshot};
+use crate::engine::snapshot::{OfferedTool, ServerView, Snapshot};
 use crate::ide::markdown::{block, code, code_cell, line};
 use crate::ide::page::Page;
 use crate::ide::words;
@@ -27,7 +27,7 @@ pub fn card(page: &Page<'_>, server: &str, tool: &str) -> String {
     let (servers, tools) = (NameGlob::new(server), NameGlob::new(tool));
     let own = page.server(server).into_iter();
     let others = page.snapshot.servers.values().filter(|view| servers.is_match(view.definition.name.as_str()));
-    let mut found: Vec<&Offered> = own
+    let mut found: Vec<&OfferedTool> = own
         .chain(others)
         .flat_map(|view| view.tools.values())
         .filter(|offered| tools.is_match(&offered.tool.name))
@@ -44,11 +44,11 @@ pub fn card(page: &Page<'_>, server: &str, tool: &str) -> String {
     format!("{} matches {}:\n{}{rest}", code(tool), counted(found.len(), "tool"), rows.join("\n"))
 }
 
-fn row(offered: &Offered) -> String {
+fn row(offered: &OfferedTool) -> String {
     format!("- {} · {} · {}", code(&offered.tool.name), offered.id.server, offered.ruling.level)
 }
 
-fn one(snapshot: &Snapshot, view: &ServerView, offered: &Offered) -> String {
+fn one(snapshot: &Snapshot, view: &ServerView, offered: &OfferedTool) -> String {
     let tool = &offered.tool;
     let title = tool.title.as_deref().map(|title| format!(" · {}", line(title, 120))).unwrap_or_default();
     let mut parts = vec![format!("**{}**{title}", code(&offered.id.to_string()))];
@@ -57,7 +57,7 @@ fn one(snapshot: &Snapshot, view: &ServerView, offered: &Offered) -> String {
     }
     parts.extend(parameters(&tool.input_schema));
     parts.extend(annotations(tool.annotations));
-    let explained = snapshot.rules.explain(&offered.id.server, tool, None, view.standing());
+    let explained = snapshot.rules.explain(&offered.id.server, tool, None, view.trust_state());
     let level = explained.ruling.level;
     parts.push(format!("Level: **{level}** from {}\n\n{}", code(&explained.ruling.source), words::of_level(level)));
     let hidden: Vec<String> = explained

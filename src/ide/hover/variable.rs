@@ -8,7 +8,7 @@ use crate::ide::markdown::{code, line};
 use crate::ide::page::Page;
 use crate::ide::uses::{self, Named, Role};
 use crate::ide::words;
-use crate::policy::place;
+use crate::policy::location;
 
 /// The reference under the cursor, if there is one in this string.
 pub fn hover(page: &Page<'_>, path: &[Step], span: &Span, offset: usize) -> Option<Hover> {
@@ -67,7 +67,7 @@ pub fn input(page: &Page<'_>, id: &str) -> String {
         (None, true) => format!("{heading}\n\nAsked for when the file is saved and a server needs it."),
         (Some(input), _) => {
             let hidden = if input.password { ", not shown while typed" } else { "" };
-            let from = code(&place(input.scope, input.file.as_deref(), None));
+            let from = code(&location(input.scope, input.file.as_deref(), None));
             format!(
                 "{heading}\n\n{}\n\nAsked for when a server first needs it{hidden}, then kept in the OS keyring. Defined in {from}.",
                 line(&input.description, 300)

@@ -1,4 +1,4 @@
-//! Programs and scripts that lie inside of the project: a pull can swap them while the config stays as it is.
+//! Hashes programs and scripts in the project: a pull can replace them without changing the config.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -11,18 +11,18 @@ use super::real;
 use crate::policy::compile::in_folder;
 use crate::policy::pin::hex;
 
-/// A larger file is digested up to here, and with its length and time of change.
+/// Of a larger file, only this much is hashed, plus its length and modification time.
 const LONGEST: u64 = 256 << 20;
-/// No env file is larger.
+/// The size limit of an env file.
 const SMALL: u64 = 1 << 20;
 
-/// What a server writes, not what it is made of. Their content changes with every use, so it cannot be pinned.
+/// Files that a server writes, such as databases. They change with every use, so they cannot be pinned.
 const DATA: [&str; 18] = [
     "db", "db3", "sqlite", "sqlite3", "duckdb", "log", "csv", "tsv", "jsonl", "ndjson", "parquet", "txt", "md", "pid",
     "sock", "lock", "png", "pdf",
 ];
 
-/// The program itself and every argument that names a file, as far as they lie in the project: name → what it holds.
+/// The program and all arguments that name a file in the project: name → digest.
 pub fn programs(
     program: Option<&Path>,
     args: &[String],
@@ -32,7 +32,7 @@ pub fn programs(
 ) -> BTreeMap<String, String> {
     let mut found: BTreeSet<PathBuf> = program.into_iter().map(Path::to_path_buf).collect();
     for argument in args {
-        // `--import=./hook.js`, and scripts in the words of `sh -c`.
+        // Also `--import=./hook.js` and scripts in `sh -c`.
         let words = argument.split([' ', '=', ';', '\'', '"', ',']).chain([argument.as_str()]);
         for word in words.filter(|word| !word.is_empty() && word.len() < 4_096) {
             let Some(word) = filled(word, folder) else { continue };
@@ -45,7 +45,7 @@ pub fn programs(
     found.iter().filter_map(|path| content(path, folder, project)).collect()
 }
 
-/// The name of a file of the project and a digest of it; where a link leads out of the project, its target instead.
+/// The name and digest of a file in the project. For a link out of the project, its target instead.
 fn content(path: &Path, folder: Option<&Path>, project: &Path) -> Option<(String, String)> {
     let target = real(path);
     if let Ok(name) = target.strip_prefix(project) {
@@ -79,7 +79,7 @@ fn executable(_path: &Path) -> bool {
     false
 }
 
-/// A plain file of text that is not large, such as an env file.
+/// Reads a small text file, such as an env file.
 pub fn read_small(path: &Path) -> Option<String> {
     let file = open(path)?;
     let small = file.metadata().ok().filter(|found| found.is_file() && found.len() <= SMALL)?;
@@ -88,7 +88,7 @@ pub fn read_small(path: &Path) -> Option<String> {
     Some(text)
 }
 
-/// Digest of a file's content, read in pieces; `None` for anything but a plain file that can be read.
+/// Digest of a regular file. `None` if it cannot be read.
 pub fn digest_file(path: &Path) -> Option<String> {
     let mut file = open(path)?;
     let found = file.metadata().ok()?;
@@ -112,7 +112,7 @@ pub fn digest_file(path: &Path) -> Option<String> {
     Some(format!("sha256 {}", hex(&digest.finalize())))
 }
 
-/// Without blocking: a FIFO in place of the file must not hold us up.
+/// Non-blocking, because the file could be a FIFO.
 #[cfg(unix)]
 fn open(path: &Path) -> Option<File> {
     use std::os::unix::fs::OpenOptionsExt;

@@ -1,4 +1,4 @@
-//! All that decides what a definition runs and what it may do, as lines and as one digest.
+//! Everything that decides what a definition runs and what it may do, as lines and as a digest.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::contents::{self, digest_file};
-use super::program::{self, Found};
+use super::program::{self, ProgramLookup};
 use super::real;
 use crate::config::spec::{self, Condition, Config, Definition, Launch, LevelRule, Remote, Stdio};
 use crate::policy::compile::{default_level, in_folder};
@@ -16,16 +16,18 @@ use crate::policy::glob::NameGlob;
 use crate::policy::pin::{hex, sorted};
 use crate::text::{MASK, looks_secret};
 
-/// What was shown and trusted. The digest is over the values as written; the lines, which are kept and shown, hold
-/// no literal of `env` or `headers` and nothing that looks like a credential.
+/// What the user saw and trusted. The digest covers the values as written. The lines are stored and shown, so they
+/// contain no literal value of `env` or `headers` and nothing that looks like a credential.
+///
+/// Changing the text of a line asks every user again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     pub digest: String,
     /// The same without levels: what is started or connected to.
     pub launch: String,
     pub lines: BTreeMap<String, String>,
-    /// What narrows the allow-levels above: `delete_*: deny` beside `*: allow-always`. More of them need no question,
-    /// but one that goes would widen what was trusted.
+    /// What restricts the allow-levels above: `delete_*: deny` next to `*: allow-always`. Adding one needs no question,
+    /// but removing one would allow more than was trusted.
     #[serde(default)]
     pub exceptions: BTreeMap<String, String>,
 }
@@ -38,10 +40,10 @@ impl Fingerprint {
         if let Some(project) = &project {
             lines.add("project", project.display().to_string());
         }
-        let ground = Ground { folder, project: project.as_deref(), watch: watched(definition) };
-        launch(&mut lines, "", &definition.spec.launch, &ground);
+        let context = LaunchContext { folder, project: project.as_deref(), watch: watched(definition) };
+        launch(&mut lines, "", &definition.spec.launch, &context);
         if let Some(fallback) = &definition.spec.fallback {
-            launch(&mut lines, "fallback.", fallback, &ground);
+            launch(&mut lines, "fallback.", fallback, &context);
         }
         if let Some(dev) = &definition.spec.dev {
             lines.add("dev.watch", dev.watch.join(" "));
@@ -51,21 +53,20 @@ impl Fingerprint {
         Self { digest: lines.digest(), launch, lines: lines.shown, exceptions }
     }
 
-    /// Whether what the user trusted as `self` covers `now`: the same in all that runs and widens, and no exception
-    /// lost.
+    /// Whether trust in `self` covers `now`: the same launch and allow-levels, and no exception removed.
     pub fn covers(&self, now: &Self) -> bool {
         let kept = |(key, value): (&String, &String)| now.exceptions.get(key) == Some(value);
         self.digest == now.digest && (self.widening().is_empty() || self.exceptions.iter().all(kept))
     }
 
-    /// The allow-levels that trusting this would put in force, as the prompt lists them.
+    /// The allow-levels that take effect with trust, as listed in the prompt.
     pub fn widening(&self) -> Vec<String> {
         let widens = |key: &str| key.starts_with("tools.") || key.starts_with("policy.");
         self.lines.iter().filter(|(key, _)| widens(key)).map(|(key, value)| format!("{key}: {value}")).collect()
     }
 }
 
-/// The exact lines, and the same as they may be shown.
+/// The exact lines, and the lines to show.
 #[derive(Default)]
 struct Lines {
     exact: BTreeMap<String, String>,
@@ -75,14 +76,14 @@ struct Lines {
 impl Lines {
     fn add(&mut self, key: impl Into<String>, value: impl Into<String>) {
         let (key, value) = (key.into(), value.into());
-        let shown = if looks_secret(&value) { concealed(&key, &value) } else { value.clone() };
+        let shown = if looks_secret(&value) { masked(&key, &value) } else { value.clone() };
         self.shown.insert(key.clone(), shown);
         self.exact.insert(key, value);
     }
 
-    /// A value that is kept only when it is nothing but references such as `${TOKEN}`.
+    /// Shows the value only if it consists of references such as `${TOKEN}`.
     fn add_value(&mut self, key: String, value: &str) {
-        let shown = if only_references(value) { value.to_owned() } else { concealed(&key, value) };
+        let shown = if only_references(value) { value.to_owned() } else { masked(&key, value) };
         self.shown.insert(key.clone(), shown);
         self.exact.insert(key, value.to_owned());
     }
@@ -92,19 +93,19 @@ impl Lines {
     }
 }
 
-/// `•••#1a2b`: the tag tells that a value changed, and is too short to find the value by.
-fn concealed(key: &str, value: &str) -> String {
+/// `•••#1a2b`: the tag shows that a value changed, but is too short to guess the value.
+fn masked(key: &str, value: &str) -> String {
     let tag = hex(&Sha256::digest(format!("{key}\0{value}")));
     format!("{MASK}#{}", tag.get(..4).unwrap_or_default())
 }
 
-/// Whether a value consists of `${…}` and a scheme word such as `Bearer` at most.
+/// Whether a value contains only `${…}` and a scheme such as `Bearer`.
 fn only_references(value: &str) -> bool {
     let mut rest = value;
     let mut outside = String::new();
     while let Some((before, after)) = rest.split_once("${") {
         let Some((inside, behind)) = after.split_once('}') else { return false };
-        // A default is a literal, too.
+        // A default is also a literal.
         if inside.contains(":-") {
             return false;
         }
@@ -115,22 +116,22 @@ fn only_references(value: &str) -> bool {
     value.contains("${") && matches!(outside.trim(), "" | "Bearer" | "Basic" | "token" | "Token")
 }
 
-struct Ground<'a> {
+struct LaunchContext<'a> {
     folder: Option<&'a Path>,
-    /// The real path of the project; absent for definitions that need no trust.
+    /// The canonical path of the project. `None` for definitions that need no trust.
     project: Option<&'a Path>,
     watch: Vec<NameGlob>,
 }
 
-/// Sources under `dev.watch` are being worked on: they may change without asking, and the prompt says so.
+/// Files that match `dev.watch` are under development: they may change without a question, and the prompt says so.
 fn watched(definition: &Definition) -> Vec<NameGlob> {
     definition.spec.dev.iter().flat_map(|dev| &dev.watch).map(|pattern| NameGlob::new(pattern)).collect()
 }
 
-fn launch(lines: &mut Lines, prefix: &str, launch: &Launch, ground: &Ground<'_>) {
+fn launch(lines: &mut Lines, prefix: &str, launch: &Launch, context: &LaunchContext<'_>) {
     lines.add(format!("{prefix}transport"), launch.transport());
     match launch {
-        Launch::Stdio(stdio) => self::stdio(lines, prefix, stdio, ground),
+        Launch::Stdio(stdio) => self::stdio(lines, prefix, stdio, context),
         Launch::Tcp { host, port } => lines.add(format!("{prefix}address"), format!("{host}:{port}")),
         Launch::Http(remote) | Launch::Sse(remote) => self::remote(lines, prefix, remote),
         Launch::Sdk { name } => lines.add(format!("{prefix}name"), name),
@@ -141,26 +142,26 @@ fn launch(lines: &mut Lines, prefix: &str, launch: &Launch, ground: &Ground<'_>)
     }
 }
 
-fn stdio(lines: &mut Lines, prefix: &str, stdio: &Stdio, ground: &Ground<'_>) {
+fn stdio(lines: &mut Lines, prefix: &str, stdio: &Stdio, context: &LaunchContext<'_>) {
     lines.add(format!("{prefix}command"), &stdio.command);
-    let folder = cwd(stdio, ground.folder);
-    let program = program::find(stdio, folder.as_deref(), ground.folder);
+    let folder = cwd(stdio, context.folder);
+    let program = program::find(stdio, folder.as_deref(), context.folder);
     let resolved = match &program {
-        Found::At(path) => path.display().to_string(),
-        Found::Nowhere => "(not found)".to_owned(),
-        Found::Later => program::LATER.to_owned(),
+        ProgramLookup::Found(path) => path.display().to_string(),
+        ProgramLookup::NotFound => "(not found)".to_owned(),
+        ProgramLookup::Deferred => program::DEFERRED.to_owned(),
     };
     lines.add(format!("{prefix}program"), resolved);
-    let mut says_secret = false;
+    let mut next_is_secret = false;
     for (index, argument) in stdio.args.iter().enumerate() {
         let key = format!("{prefix}args.{index}");
-        // `--token value`: the name before it tells what it is.
-        if says_secret {
+        // In `--token value`, the flag shows that the value is a secret.
+        if next_is_secret {
             lines.add_value(key, argument);
         } else {
             lines.add(key, argument);
         }
-        says_secret = argument.starts_with('-') && !argument.contains('=') && names_secret(argument);
+        next_is_secret = argument.starts_with('-') && !argument.contains('=') && names_secret(argument);
     }
     for (name, value) in &stdio.env {
         match value {
@@ -173,16 +174,16 @@ fn stdio(lines: &mut Lines, prefix: &str, stdio: &Stdio, ground: &Ground<'_>) {
     }
     if let Some(file) = &stdio.env_file {
         lines.add(format!("{prefix}envFile"), file);
-        let content = program::env_file(file, ground.folder).and_then(|path| digest_file(&path));
+        let content = program::env_file(file, context.folder).and_then(|path| digest_file(&path));
         lines.add(format!("{prefix}envFile content"), content.unwrap_or_else(|| "(not there)".to_owned()));
     }
     if stdio.inherit_env {
         lines.add(format!("{prefix}inheritEnv"), "true");
     }
-    if let Some(project) = ground.project {
-        let contents = contents::programs(program.path(), &stdio.args, folder.as_deref(), ground.folder, project);
+    if let Some(project) = context.project {
+        let contents = contents::programs(program.path(), &stdio.args, folder.as_deref(), context.folder, project);
         for (name, content) in contents {
-            if !ground.watch.iter().any(|watch| watch.is_match(&name)) {
+            if !context.watch.iter().any(|watch| watch.is_match(&name)) {
                 lines.add(format!("{prefix}content {name}"), content);
             }
         }
@@ -192,10 +193,10 @@ fn stdio(lines: &mut Lines, prefix: &str, stdio: &Stdio, ground: &Ground<'_>) {
 fn remote(lines: &mut Lines, prefix: &str, remote: &Remote) {
     let (key, url) = (format!("{prefix}url"), &remote.url);
     lines.exact.insert(key.clone(), url.clone());
-    // Keys often stand in the query.
+    // The query often contains keys.
     let shown = match url.split_once('?') {
-        Some((base, query)) if !only_references(query) => format!("{base}?{}", concealed(&key, query)),
-        _ if looks_secret(url) => concealed(&key, url),
+        Some((base, query)) if !only_references(query) => format!("{base}?{}", masked(&key, query)),
+        _ if looks_secret(url) => masked(&key, url),
         _ => url.clone(),
     };
     lines.shown.insert(key, shown);
@@ -212,8 +213,7 @@ fn remote(lines: &mut Lines, prefix: &str, remote: &Remote) {
     }
 }
 
-/// Everything in the definition and in the policy of its own file that would let calls pass without asking; gives
-/// back what stands against it.
+/// Adds all rules of the definition and its file that allow calls without asking. Returns the rules that restrict them.
 fn levels(lines: &mut Lines, definition: &Definition, config: &Config) -> BTreeMap<String, String> {
     let mut exceptions = BTreeMap::new();
     let mut add = |widens: bool, key: String, value: &str| {
@@ -225,26 +225,26 @@ fn levels(lines: &mut Lines, definition: &Definition, config: &Config) -> BTreeM
     };
     for rule in &definition.spec.tools {
         let widens = rule.level.rest.widens() || rule.level.cases.iter().any(|case| case.level.widens());
-        add(widens, format!("tools.{}", rule.pattern), &written(&rule.level));
+        add(widens, format!("tools.{}", rule.pattern), &describe_rule(&rule.level));
     }
-    let own = |voice: &&spec::PolicyVoice| voice.scope == definition.scope && voice.file == definition.file;
-    for voice in config.policies.iter().filter(own) {
-        let default = voice.default.map(default_level);
-        let said = [
+    let own = |policy: &&spec::PolicyVoice| policy.scope == definition.scope && policy.file == definition.file;
+    for policy in config.policies.iter().filter(own) {
+        let default = policy.default.map(default_level);
+        let levels = [
             ("policy.default", default),
-            ("policy.readOnly", voice.read_only),
-            ("policy.destructive", voice.destructive),
+            ("policy.readOnly", policy.read_only),
+            ("policy.destructive", policy.destructive),
         ];
-        for (key, level) in said {
+        for (key, level) in levels {
             if let Some(level) = level {
                 add(level.widens(), key.to_owned(), level.as_str());
             }
         }
         let fits = |entry: &&spec::Matcher| NameGlob::new(&entry.server).is_match(definition.name.as_str());
-        for entry in voice.allowlist.iter().filter(fits) {
+        for entry in policy.allowlist.iter().filter(fits) {
             add(true, format!("policy.allowlist {}/{}", entry.server, entry.tool), "allow-always");
         }
-        for entry in voice.denylist.iter().filter(fits) {
+        for entry in policy.denylist.iter().filter(fits) {
             add(false, format!("policy.denylist {}/{}", entry.server, entry.tool), "deny");
         }
     }
@@ -252,18 +252,18 @@ fn levels(lines: &mut Lines, definition: &Definition, config: &Config) -> BTreeM
 }
 
 /// A rule on one line: `allow-session when path inside src; otherwise require-approval`.
-fn written(rule: &LevelRule) -> String {
+fn describe_rule(rule: &LevelRule) -> String {
     let mut text = String::new();
     for case in &rule.cases {
         let conditions: Vec<String> =
-            case.when.iter().map(|(path, condition)| format!("{path} {}", said(condition))).collect();
+            case.when.iter().map(|(path, condition)| format!("{path} {}", describe_condition(condition))).collect();
         text.push_str(&format!("{} when {}; otherwise ", case.level, conditions.join(" and ")));
     }
     text.push_str(rule.rest.as_str());
     text
 }
 
-fn said(condition: &Condition) -> String {
+fn describe_condition(condition: &Condition) -> String {
     match condition {
         Condition::Glob(glob) => format!("like {glob}"),
         Condition::In(values) => format!("in {}", sorted(&Value::Array(values.clone()))),

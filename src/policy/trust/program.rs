@@ -1,7 +1,7 @@
-//! The file that a command stands for, looked up as it will be at the start: in the PATH that the child gets.
+//! Finds the program of a command as a start will find it: on the PATH of the child process.
 //!
-//! Only what says where things are is put in before the user has agreed: folders, and the variables that every child
-//! gets. What needs an input, a secret or any other variable is known once it is trusted.
+//! Before the user has agreed, only folders and the variables that every child gets are expanded. A program that
+//! depends on an input, a secret or another variable is known only once the definition is trusted.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,84 +10,84 @@ use super::contents::read_small;
 use crate::config::expand::{self, Reference, Values};
 use crate::config::spec::Stdio;
 
-/// What became of the search.
+/// The result of the search.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Found {
-    At(PathBuf),
-    Nowhere,
-    /// The name or the PATH needs values that nobody may ask for yet.
-    Later,
+pub enum ProgramLookup {
+    Found(PathBuf),
+    NotFound,
+    /// The command or the PATH needs values that cannot be requested yet.
+    Deferred,
 }
 
-impl Found {
+impl ProgramLookup {
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Self::At(path) => Some(path),
-            Self::Nowhere | Self::Later => None,
+            Self::Found(path) => Some(path),
+            Self::NotFound | Self::Deferred => None,
         }
     }
 }
 
-/// Shown in place of a program that is not known yet.
-pub const LATER: &str = "(known once it is trusted)";
+/// Shown instead of a program that is not known yet.
+pub const DEFERRED: &str = "(known once it is trusted)";
 
-pub fn find(stdio: &Stdio, cwd: Option<&Path>, folder: Option<&Path>) -> Found {
+pub fn find(stdio: &Stdio, cwd: Option<&Path>, folder: Option<&Path>) -> ProgramLookup {
     let values = values(folder);
-    let Some(command) = known(&stdio.command, &values) else { return Found::Later };
+    let Some(command) = expand_known(&stdio.command, &values) else { return ProgramLookup::Deferred };
     let path = match own_path(stdio, &values) {
-        Own::Not => std::env::var_os("PATH"),
-        Own::Is(path) => path,
-        // A command that is a path is no matter of the PATH.
-        Own::Later if command.contains(std::path::is_separator) => None,
-        Own::Later => return Found::Later,
+        OwnPath::Unset => std::env::var_os("PATH"),
+        OwnPath::Set(path) => path,
+        // A command that is a path does not depend on the PATH.
+        OwnPath::Deferred if command.contains(std::path::is_separator) => None,
+        OwnPath::Deferred => return ProgramLookup::Deferred,
     };
     let from = cwd.unwrap_or(Path::new("/"));
     match which::which_in(command, path, from) {
-        // Of a relative entry in the PATH: seen from where the child runs.
-        Ok(found) => Found::At(from.join(found)),
-        Err(_) => Found::Nowhere,
+        // The PATH may contain relative entries, which start at the child's working folder.
+        Ok(found) => ProgramLookup::Found(from.join(found)),
+        Err(_) => ProgramLookup::NotFound,
     }
 }
 
-/// The file of `envFile`, where its name can be told.
+/// The path of `envFile`, if it is known.
 pub fn env_file(written: &str, folder: Option<&Path>) -> Option<PathBuf> {
     let values = values(folder);
-    let path = known(written, &values)?;
+    let path = expand_known(written, &values)?;
     Some(expand::resolve(&path, values.env_file_folder.as_deref(), &values))
 }
 
-/// Whether an entry says itself where its programs are looked for.
+/// Whether a definition sets its own PATH.
 pub fn has_own_path(stdio: &Stdio, folder: Option<&Path>) -> bool {
-    !matches!(own_path(stdio, &values(folder)), Own::Not)
+    !matches!(own_path(stdio, &values(folder)), OwnPath::Unset)
 }
 
-enum Own {
-    Not,
-    /// `None`: it takes the PATH away.
-    Is(Option<OsString>),
-    Later,
+enum OwnPath {
+    Unset,
+    /// `None`: PATH is removed.
+    Set(Option<OsString>),
+    Deferred,
 }
 
-/// `env` comes after `envFile`, as at the start.
-fn own_path(stdio: &Stdio, values: &Values) -> Own {
+/// `env` overrides `envFile`, as at a start.
+fn own_path(stdio: &Stdio, values: &Values) -> OwnPath {
     if let Some(written) = stdio.env.get("PATH") {
-        return match written.as_deref().map(|written| known(written, values)) {
-            None => Own::Is(None),
-            Some(Some(path)) => Own::Is(Some(path.into())),
-            Some(None) => Own::Later,
+        return match written.as_deref().map(|written| expand_known(written, values)) {
+            None => OwnPath::Set(None),
+            Some(Some(path)) => OwnPath::Set(Some(path.into())),
+            Some(None) => OwnPath::Deferred,
         };
     }
-    let Some(written) = &stdio.env_file else { return Own::Not };
-    let Some(file) = known(written, values) else { return Own::Later };
+    let Some(written) = &stdio.env_file else { return OwnPath::Unset };
+    let Some(file) = expand_known(written, values) else { return OwnPath::Deferred };
     let text = read_small(&expand::resolve(&file, values.env_file_folder.as_deref(), values)).unwrap_or_default();
     let entries = expand::parse_env_file(&text).unwrap_or_default();
     match entries.into_iter().rev().find(|(name, _)| name == "PATH") {
-        Some((_, path)) => Own::Is(Some(path.into())),
-        None => Own::Not,
+        Some((_, path)) => OwnPath::Set(Some(path.into())),
+        None => OwnPath::Unset,
     }
 }
 
-fn known(written: &str, values: &Values) -> Option<String> {
+fn expand_known(written: &str, values: &Values) -> Option<String> {
     let open = |reference: &Reference| match reference {
         Reference::Variable { name, .. } => expand::is_passed_on(name),
         Reference::WorkspaceFolder

@@ -1,4 +1,4 @@
-//! What a trust prompt shows: all of it, never cut, with what deserves a second look.
+//! What a trust prompt shows: everything, never truncated, with warnings.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::{Fingerprint, program};
 use crate::config::spec::{Definition, Launch, Remote, Stdio};
-use crate::text::{looks_secret, visible};
+use crate::text::{looks_secret, shell_word, visible};
 
-/// A definition as the user sees it before trusting it. Foreign characters are made visible; nothing is left out.
+/// A definition as the user sees it before trusting it. Invisible characters are made visible; nothing is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
@@ -25,7 +25,7 @@ pub struct Summary {
     /// Names only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
-    /// The variables, inputs and keyring entries whose values it would get, as `${…}`.
+    /// The variables, inputs and keyring entries that it reads, as `${…}`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub struct Summary {
     /// Names only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<String>,
-    /// What it would allow itself without asking.
+    /// What it would allow without asking.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -56,7 +56,9 @@ impl Summary {
             .map(|launch| Box::new(Self::launch(launch, "fallback.", fingerprint, folder)));
         if let Some(dev) = &definition.spec.dev {
             let watch = show(&dev.watch.join(", "));
-            summary.warnings.push(format!("files under `{watch}` may change without asking again (dev.watch)"));
+            summary
+                .warnings
+                .push(format!("files that match `{watch}` can change without asking you again (`dev.watch`)"));
         }
         summary
     }
@@ -87,9 +89,7 @@ impl Summary {
                 summary.reads = references(std::iter::once(&stdio.command).chain(&stdio.args).chain(values));
                 summary.warnings = stdio_warnings(stdio, prefix, fingerprint);
                 if !stdio.env.contains_key("PATH") && program::has_own_path(stdio, folder) {
-                    summary
-                        .warnings
-                        .push("its env file says in which folders programs are looked for (PATH)".to_owned());
+                    summary.warnings.push("its env file sets `PATH`, which decides which programs run".to_owned());
                 }
             }
             Launch::Tcp { host, port } => summary.url = Some(show(&format!("tcp://{host}:{port}"))),
@@ -104,12 +104,12 @@ impl Summary {
         summary
     }
 
-    /// The same as plain lines, for prompts that are nothing but text.
+    /// The same as text, one `word value` per line. Editors split it at column nine.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut line = |key: &str, value: String| lines.push(format!("{key:9} {value}"));
         if !self.command.is_empty() {
-            line("runs", self.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "));
+            line("runs", self.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "));
         }
         self.program.iter().for_each(|program| line("program", program.clone()));
         self.cwd.iter().for_each(|cwd| line("in", cwd.clone()));
@@ -127,13 +127,14 @@ impl Summary {
         self.levels.iter().for_each(|level| line("allows", level.clone()));
         self.warnings.iter().for_each(|warning| line("warning", warning.clone()));
         if let Some(fallback) = &self.fallback {
-            lines.extend(fallback.lines().into_iter().map(|line| format!("fallback {line}")));
+            lines.push("if that fails:".to_owned());
+            lines.extend(fallback.lines());
         }
         lines
     }
 }
 
-/// All `${…}` in these texts whose values are the user's own; where the project lies is no secret.
+/// All `${…}` with values that belong to the user. The project folder is not one of them.
 fn references<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
     let found = texts.flat_map(|text| text.split("${").skip(1)).filter_map(|rest| rest.split_once('}'));
     let names: BTreeSet<&str> = found.map(|(name, _)| name.split(":-").next().unwrap_or(name)).collect();
@@ -145,52 +146,46 @@ fn show(text: &str) -> String {
     visible(text, usize::MAX).replace('\n', "⟨U+000A⟩")
 }
 
-/// One word of a command line, so that `a b` and `a` `b` look different.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,${}".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("{word:?}") }
-}
-
 fn stdio_warnings(stdio: &Stdio, prefix: &str, fingerprint: &Fingerprint) -> Vec<String> {
     let mut warnings = Vec::new();
     let name = Path::new(&stdio.command).file_stem().map(|name| name.to_string_lossy().to_ascii_lowercase());
     let name = name.unwrap_or_default();
     let shell = matches!(&*name, "sh" | "bash" | "dash" | "zsh" | "ksh" | "fish" | "cmd" | "powershell" | "pwsh");
     if shell && stdio.args.iter().any(|arg| arg.starts_with('-') || arg.eq_ignore_ascii_case("/c")) {
-        warnings.push("runs a shell, which does whatever its text says".to_owned());
+        warnings.push("runs a shell, which can run any command".to_owned());
     }
     if matches!(&*name, "sudo" | "doas" | "pkexec") {
-        warnings.push("asks for the rights of another user".to_owned());
+        warnings.push("runs with the rights of another user".to_owned());
     }
     if name == "docker" && stdio.args.iter().any(|arg| arg == "--privileged") {
-        warnings.push("runs a container with all rights on this machine".to_owned());
+        warnings.push("runs a container with full access to this machine".to_owned());
     }
     if matches!(&*name, "npx" | "bunx" | "pnpx" | "uvx") && !pinned(&stdio.args) {
-        warnings.push("fetches whatever version of its package is newest; `name@1.2.3` would fix it".to_owned());
+        warnings.push("always downloads the newest version of its package; use `name@1.2.3` to pin one".to_owned());
     }
     for variable in stdio.env.keys().filter(|name| loads_code(name)) {
-        warnings.push(format!("sets {}, which makes programs load other code", show(variable)));
+        warnings.push(format!("sets `{}`, which can make programs load other code", show(variable)));
     }
     if stdio.inherit_env {
-        warnings.push("sees your whole environment (inheritEnv), every token in it included".to_owned());
+        warnings.push("gets your whole environment, including any tokens in it (`inheritEnv`)".to_owned());
     }
     for key in fingerprint.lines.keys().filter_map(|key| key.strip_prefix(&format!("{prefix}content "))) {
-        warnings.push(format!("runs {} from the project itself", show(key)));
+        warnings.push(format!("runs `{}` from this project", show(key)));
     }
     if fingerprint.lines.get(&format!("{prefix}program")).is_some_and(|program| program == "(not found)") {
         warnings.push(format!("the program `{}` was not found", show(&stdio.command)));
     }
-    if fingerprint.lines.get(&format!("{prefix}program")).is_some_and(|program| program == program::LATER) {
+    if fingerprint.lines.get(&format!("{prefix}program")).is_some_and(|program| program == program::DEFERRED) {
         let shown = show(&stdio.command);
         warnings.push(match stdio.command.contains("${") {
-            true => format!("which program `{shown}` is can be told only when its variables are put in"),
-            false => format!(
-                "`{shown}` is looked for in a PATH of its own, which can be told only when its variables are put in"
-            ),
+            true => format!("which program `{shown}` is, is known only after its variables are expanded"),
+            false => {
+                format!("`{shown}` is looked up in a custom PATH that is known only after its variables are expanded")
+            }
         });
     }
     if stdio.args.iter().any(|arg| looks_secret(arg)) {
-        warnings.push("an argument looks like a credential; other programs can read it".to_owned());
+        warnings.push("an argument looks like a credential; other programs on this machine can read it".to_owned());
     }
     warnings
 }
@@ -200,16 +195,16 @@ fn remote_warnings(remote: &Remote) -> Vec<String> {
     if let Ok(url) = url::Url::parse(&remote.url) {
         let local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
         if url.scheme() == "http" && !local {
-            warnings.push("plain http: everybody on the way can read and change it".to_owned());
+            warnings.push("uses plain HTTP: others on the network can read and change the traffic".to_owned());
         }
         if !url.username().is_empty() || url.password().is_some() {
-            warnings.push("the address carries a user name or password".to_owned());
+            warnings.push("the URL contains a user name or password".to_owned());
         }
     }
     warnings
 }
 
-/// Whether the package of `npx -y name@1.2.3` names a version.
+/// Whether the package in `npx -y name@1.2.3` has a version.
 fn pinned(args: &[String]) -> bool {
     let package = args.iter().find(|arg| !arg.starts_with('-'));
     package.is_none_or(|name| {
@@ -220,7 +215,7 @@ fn pinned(args: &[String]) -> bool {
     })
 }
 
-/// Variables by which one program makes another run code that it does not name.
+/// Variables that make a program load other code.
 fn loads_code(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     name.starts_with("LD_")

@@ -1,5 +1,5 @@
-//! Whether a server of the user has to do with the open workspace: runs in it, runs a program of it, or is given its
-//! path. Such a server may run what a repository brought along.
+//! Whether a user's server depends on the open workspace: runs in it, runs a program from it, or gets its path. Such a
+//! server could run code from a repository.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use super::{program, real};
 use crate::config::expand::{self, Reference, Values};
 use crate::config::spec::{Definition, Launch, Stdio};
 
-/// Whether a definition touches one of these folders. What cannot be told counts as a yes.
+/// Whether a definition touches one of these folders. If that is unknown, it does.
 pub fn touches(definition: &Definition, folders: &[Arc<Path>]) -> bool {
     let launches = [Some(&definition.spec.launch), definition.spec.fallback.as_ref()];
     launches.into_iter().flatten().any(|launch| match launch {
         Launch::Stdio(stdio) => program_touches(definition, stdio, launch, folders),
-        // What runs elsewhere already is not started by us.
+        // We do not start what already runs elsewhere.
         Launch::Tcp { .. } | Launch::Http(_) | Launch::Sse(_) | Launch::Sdk { .. } | Launch::ClaudeAiProxy { .. } => {
             false
         }
@@ -32,7 +32,7 @@ fn program_touches(definition: &Definition, stdio: &Stdio, launch: &Launch, fold
         folders.iter().any(|folder| path.starts_with(folder) || real.starts_with(folder))
     };
     let values = Values::of(definition, None, None);
-    // A value that is only known at the start (an input, a key) is not a path of this workspace by intent.
+    // A value that is known only at the start (an input, a key) is not expected to be a path in this workspace.
     let expanded = |written: &str| expand::text(written, &values).unwrap_or_else(|_| written.to_owned());
     let mentions = |written: &str| {
         let text = expanded(written);

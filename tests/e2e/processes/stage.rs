@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use mcp_sidecar::config::spec::Stdio;
 use mcp_sidecar::config::{Config, Definition, Launch, ServerSpec, Span};
 use mcp_sidecar::model::{Scope, ServerName, ServerState};
-use mcp_sidecar::policy::trust::{Verdict, judge};
+use mcp_sidecar::policy::trust::{Verdict, check};
 use mcp_sidecar::server::host::Host;
 use mcp_sidecar::server::{Context, Event, Server};
 use mcp_sidecar::settings::Settings;
@@ -48,7 +48,7 @@ impl Stage {
             written: Arc::default(),
             hides: Vec::new(),
         });
-        let Verdict::Trusted(trusted) = judge(&definition, &Config::default(), |_| None) else {
+        let Verdict::Trusted(trusted) = check(&definition, &Config::default(), |_| None) else {
             panic!("the user's own servers need no trust")
         };
         let (settings, watched) = watch::channel(Arc::new(Settings::default()));

@@ -81,7 +81,7 @@ function definition(detail: string): Html {
     if (!value || text[9] !== " ") {
       return html`<dt></dt><dd class="soft">${text}</dd>`;
     }
-    const mood = word === "beware" ? "bad" : word === "allows" ? "warn" : "";
+    const mood = word === "warning" ? "bad" : word === "allows" ? "warn" : "";
     return html`<dt>${word}</dt><dd><pre class="${mood}">${withoutHidden(value)}</pre></dd>`;
   };
   return html`<h2>Definition</h2><dl>${detail.split("\n").map(line)}</dl>`;

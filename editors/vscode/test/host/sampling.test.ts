@@ -27,7 +27,7 @@ describe("sampling", () => {
     const question = await eventually("the question", () =>
       sidecar.state.approvals.find(approval => approval.server === "everything"),
     );
-    assert.match(question.title, /everything wants to use your model/);
+    assert.match(question.title, /`everything` wants to use your model/);
     await sidecar.command("mcp.approval.resolve", { id: question.id, decision: "accept" });
     const result = await answer;
     assert.equal(result.isError, false);

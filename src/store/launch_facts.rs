@@ -1,4 +1,4 @@
-//! Facts about a launch that spare work at the next start: the protocol era it speaks, the tools it had.
+//! Facts about a launch that save work at the next start: its MCP version, its tools.
 
 use rusqlite::{OptionalExtension, params};
 
@@ -6,13 +6,13 @@ use super::owner::Owner;
 use crate::model::Timestamp;
 use crate::text::mask;
 
-/// A tool list of thousands fits; what does not is not worth remembering.
-const LONGEST: usize = 16 << 20;
+/// Enough for thousands of tools. A longer value is not worth storing.
+const MAX_VALUE_BYTES: usize = 16 << 20;
 
 impl Owner {
     pub(super) fn remember(&mut self, launch: &str, what: &str, value: &str) -> Result<(), String> {
-        if value.len() > LONGEST {
-            return Err(format!("longer than {LONGEST} bytes"));
+        if value.len() > MAX_VALUE_BYTES {
+            return Err(format!("longer than {MAX_VALUE_BYTES} bytes"));
         }
         let (value, now) = (mask(value), Timestamp::now().unix_millis());
         self.write("NORMAL", |transaction| {
@@ -32,13 +32,13 @@ impl Owner {
         recalled.ok().flatten()
     }
 
-    /// Old calls go after `audit.keep_days`, facts about launches that nobody uses any more after ninety.
-    pub(super) fn forget_old(&mut self) {
+    /// Deletes calls after `audit.keep_days`, and facts about launches that are unused for ninety days.
+    pub(super) fn delete_old(&mut self) {
         const DAY: i64 = 24 * 60 * 60 * 1_000;
         let now = Timestamp::now().unix_millis();
         let calls = now - i64::from(self.shared.options().keep_days) * DAY;
         let forgotten = self.connected(|connection| {
-            // Ids grow with time, so only rows that go are read.
+            // Ids grow with time, so only rows to delete are read.
             connection.execute(
                 "DELETE FROM calls WHERE id < coalesce(
                     (SELECT id FROM calls WHERE time >= ?1 ORDER BY id LIMIT 1), (SELECT max(id) + 1 FROM calls))",

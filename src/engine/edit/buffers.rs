@@ -1,4 +1,4 @@
-//! Where the texts are that get changed.
+//! Access to the files that an editor has open.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-/// The texts that an editor has open.
-pub trait Pages: Send + Sync {
-    /// The text of a file as it stands in the editor, if it is open there and can be changed there.
+/// The files that an editor has open.
+pub trait OpenBuffers: Send + Sync {
+    /// The text of a file in the editor, if it is open there and can be changed.
     fn open(&self, path: &Path) -> Option<Arc<str>>;
-    /// Puts another text in its place; false when the editor would not.
+    /// Replaces the text of a file. False if the editor refused.
     fn put<'a>(&'a self, path: &'a Path, text: &'a str) -> BoxFuture<'a, bool>;
 }
 
-/// Nothing is open: files are changed on disk.
-pub struct OnDisk;
+/// No editor: files are changed on disk.
+pub struct NoBuffers;
 
-impl Pages for OnDisk {
+impl OpenBuffers for NoBuffers {
     fn open(&self, _: &Path) -> Option<Arc<str>> {
         None
     }
