@@ -127,7 +127,7 @@ impl Engine {
 
     /// The same, but nothing goes into the user's keyring: for places that are gone when the engine is.
     pub fn start_apart(paths: Paths, settings: Settings) -> Self {
-        let keyring = Keyring::apart(&paths);
+        let keyring = Keyring::without_system(&paths);
         Self::with(paths, settings, Wake::AtOnce, keyring)
     }
 
@@ -166,7 +166,7 @@ impl Engine {
             wishes: wishes.clone(),
         };
         let context = Context {
-            memory: memory.clone(),
+            cache: memory.clone(),
             on_demand: wake == Wake::OnDemand,
             ..Context::new(shared_settings.subscribe(), Arc::new(host), events)
         };
@@ -378,7 +378,7 @@ impl Engine {
         if tokio::time::timeout(FAREWELL, ended).await.is_err() {
             tracing::warn!("servers did not leave in time; the guardian ends them");
         }
-        crate::server::process::end_strays().await;
+        crate::server::process::end_orphans().await;
         self.0.store.flush().await;
     }
 

@@ -23,8 +23,8 @@ use vault::{FileVault, Names};
 /// What the keyring files our entries under.
 const SERVICE: &str = "mcp-sidecar";
 /// Long enough to type a password into the dialog that unlocks the keyring.
-const PATIENCE: Duration = Duration::from_secs(120);
-const WAITING: usize = 256;
+const UNLOCK_TIMEOUT: Duration = Duration::from_secs(120);
+const QUEUE: usize = 256;
 
 /// The handle on the keyring. Cheap to clone.
 #[derive(Clone)]
@@ -71,12 +71,12 @@ impl Keyring {
     }
 
     /// For an engine that keeps to itself: as if the system had no keyring.
-    pub fn apart(paths: &Paths) -> Self {
+    pub fn without_system(paths: &Paths) -> Self {
         Self::with(&paths.state_dir, Backend::Absent)
     }
 
     fn with(folder: &Path, backend: Backend) -> Self {
-        let (jobs, mut receiver) = mpsc::channel::<Job>(WAITING);
+        let (jobs, mut receiver) = mpsc::channel::<Job>(QUEUE);
         let file_allowed = Arc::new(AtomicBool::new(false));
         let owner = Owner {
             names: Names::new(folder),
@@ -119,12 +119,12 @@ impl Keyring {
 
     /// The names under which something was kept, without values.
     pub async fn names(&self) -> Result<Vec<String>> {
-        self.run(|owner| owner.names.list().map_err(failed)).await
+        self.run(|owner| owner.names.list().map_err(file_error)).await
     }
 
     /// Whether values can be kept at all, and where, in a line for people.
-    pub async fn place(&self) -> Result<String> {
-        self.run(Owner::place).await
+    pub async fn location(&self) -> Result<String> {
+        self.run(Owner::location).await
     }
 
     async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Owner) -> Result<T> + Send + 'static) -> Result<T> {
@@ -137,29 +137,29 @@ impl Keyring {
             self.jobs.send(job).await.map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
         };
-        tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| {
-            let seconds = PATIENCE.as_secs();
+        tokio::time::timeout(UNLOCK_TIMEOUT, asked).await.unwrap_or_else(|_| {
+            let seconds = UNLOCK_TIMEOUT.as_secs();
             Err(Error::Io(format!("the keyring did not answer within {seconds} s; is it waiting to be unlocked?")))
         })
     }
 }
 
 /// Where a value goes.
-enum Place<'a> {
+enum Location<'a> {
     System(keyring::Entry),
     File(&'a FileVault),
 }
 
 impl Owner {
-    fn find(&self, name: &str) -> Result<Place<'_>> {
+    fn find(&self, name: &str) -> Result<Location<'_>> {
         let entry = match self.backend {
             Backend::System => keyring::Entry::new(SERVICE, name),
             Backend::Absent => Err(keyring::Error::NoDefaultStore),
         };
         match entry {
-            Ok(entry) => Ok(Place::System(entry)),
+            Ok(entry) => Ok(Location::System(entry)),
             Err(keyring::Error::NoDefaultStore) if self.file_allowed.load(Ordering::Acquire) => {
-                Ok(Place::File(&self.file))
+                Ok(Location::File(&self.file))
             }
             Err(keyring::Error::NoDefaultStore) => Err(no_keyring()),
             Err(error) => Err(unusable(&error)),
@@ -168,38 +168,38 @@ impl Owner {
 
     fn get(&self, name: &str) -> Result<Option<Secret>> {
         match self.find(name)? {
-            Place::System(entry) => match entry.get_password() {
+            Location::System(entry) => match entry.get_password() {
                 Ok(value) => Ok(Some(Secret::new(value))),
                 Err(keyring::Error::NoEntry) => Ok(None),
                 Err(error) => Err(unusable(&error)),
             },
-            Place::File(file) => file.get(name).map_err(failed),
+            Location::File(file) => file.get(name).map_err(file_error),
         }
     }
 
     fn set(&self, name: &str, value: &Secret) -> Result<()> {
         match self.find(name)? {
-            Place::System(entry) => entry.set_password(value.reveal()).map_err(|error| unusable(&error))?,
-            Place::File(file) => file.set(name, Some(value)).map_err(failed)?,
+            Location::System(entry) => entry.set_password(value.reveal()).map_err(|error| unusable(&error))?,
+            Location::File(file) => file.set(name, Some(value)).map_err(file_error)?,
         }
-        self.names.add(name).map_err(failed)
+        self.names.add(name).map_err(file_error)
     }
 
     fn remove(&self, name: &str) -> Result<()> {
         match self.find(name)? {
-            Place::System(entry) => match entry.delete_credential() {
+            Location::System(entry) => match entry.delete_credential() {
                 Ok(()) | Err(keyring::Error::NoEntry) => {}
                 Err(error) => return Err(unusable(&error)),
             },
-            Place::File(file) => file.set(name, None).map_err(failed)?,
+            Location::File(file) => file.set(name, None).map_err(file_error)?,
         }
-        self.names.remove(name).map_err(failed)
+        self.names.remove(name).map_err(file_error)
     }
 
-    fn place(&self) -> Result<String> {
+    fn location(&self) -> Result<String> {
         Ok(match self.find("probe")? {
-            Place::System(_) => "the keyring of the system".to_owned(),
-            Place::File(file) => format!("the file {}", file.path().display()),
+            Location::System(_) => "the keyring of the system".to_owned(),
+            Location::File(file) => format!("the file {}", file.path().display()),
         })
     }
 }
@@ -221,7 +221,7 @@ fn unusable(error: &keyring::Error) -> Error {
     Error::Io(format!("the keyring cannot be used: {why}"))
 }
 
-fn failed((path, error): (PathBuf, std::io::Error)) -> Error {
+fn file_error((path, error): (PathBuf, std::io::Error)) -> Error {
     Error::Io(format!("{}: {error}", path.display()))
 }
 

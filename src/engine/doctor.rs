@@ -60,7 +60,7 @@ impl Engine {
         let paths = inner.paths.clone();
         let folder = inner.folders.borrow().first().cloned();
         let needed = needs_keyring(&loaded);
-        let keyring = keyring(tokio::time::timeout(PATIENCE, inner.vault.keyring().place()).await.ok(), needed);
+        let keyring = keyring(tokio::time::timeout(PATIENCE, inner.vault.keyring().location()).await.ok(), needed);
         inner.store.flush().await;
         let health = inner.store.health().borrow().clone();
         // Looking at files may take its time on a slow disk.

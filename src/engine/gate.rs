@@ -246,7 +246,7 @@ impl Passage {
                 }
                 _ => {
                     // Its own words and its own kind: a process that died is no connection that failed.
-                    if let Some(error) = handle?.trouble() {
+                    if let Some(error) = handle?.unavailable() {
                         return Err(error);
                     }
                     let why = view.state.error.clone().unwrap_or_else(|| format!("it is {}", status.as_str()));

@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 
 use crate::config::Definition;
 use crate::model::Tool;
+use crate::server::cache::{CachedServer, MemoryCache, ServerCache};
 use crate::server::connection::tools_from;
-use crate::server::memory::{Memory, Remembered, ShortMemory};
 use crate::server::transport::Era;
 use crate::store::Store;
 
@@ -17,13 +17,13 @@ const TOOLS: &str = "tools";
 
 /// Answers from memory; the store is read once for each definition before its server starts, and written behind.
 pub struct LongMemory {
-    short: ShortMemory,
+    short: MemoryCache,
     store: Store,
 }
 
 impl LongMemory {
     pub fn new(store: Store) -> Self {
-        Self { short: ShortMemory::default(), store }
+        Self { short: MemoryCache::default(), store }
     }
 
     /// Has what is kept about a definition ready.
@@ -40,29 +40,29 @@ impl LongMemory {
             _ => None,
         };
         let tools: Vec<Value> = tools.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        self.short.remember(definition, Remembered { era, tools: Arc::new(tools_from(tools)) });
+        self.short.remember(definition, CachedServer { era, tools: Arc::new(tools_from(tools)) });
     }
 }
 
-impl Memory for LongMemory {
-    fn recall(&self, definition: &Definition) -> Remembered {
+impl ServerCache for LongMemory {
+    fn recall(&self, definition: &Definition) -> CachedServer {
         self.short.recall(definition)
     }
 
-    fn remember(&self, definition: &Definition, remembered: Remembered) {
+    fn remember(&self, definition: &Definition, cached: CachedServer) {
         let before = self.short.recall(definition);
-        self.short.remember(definition, remembered.clone());
+        self.short.remember(definition, cached.clone());
         let (store, key) = (self.store.clone(), key(definition));
         tokio::spawn(async move {
-            if let Some(era) = remembered.era.filter(|era| before.era != Some(*era)) {
+            if let Some(era) = cached.era.filter(|era| before.era != Some(*era)) {
                 let era = match era {
                     Era::Initialize => "initialize",
                     Era::Discover => "discover",
                 };
                 store.remember(&key, ERA, era.to_owned()).await;
             }
-            if !Arc::ptr_eq(&before.tools, &remembered.tools) {
-                store.remember(&key, TOOLS, text(&remembered.tools)).await;
+            if !Arc::ptr_eq(&before.tools, &cached.tools) {
+                store.remember(&key, TOOLS, text(&cached.tools)).await;
             }
         });
     }

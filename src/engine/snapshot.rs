@@ -146,7 +146,7 @@ impl ServerView {
     }
 
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = remote::remarks(&self.definition.spec.launch);
+        let mut warnings = remote::launch_warnings(&self.definition.spec.launch);
         for warning in self.state.warnings.iter().chain(&self.remarks) {
             // What its address gives rise to is said again by a server that has connected.
             if !warnings.contains(warning) {

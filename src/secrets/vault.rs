@@ -1,4 +1,4 @@
-//! Small private files, changed whole under a lock: the list of names, and values where there is no keyring.
+//! JsonFile private files, changed whole under a lock: the list of names, and values where there is no keyring.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -13,14 +13,14 @@ use crate::text::Secret;
 type Result<T> = std::result::Result<T, (PathBuf, io::Error)>;
 
 /// The names of everything that is kept.
-pub struct Names(Small);
+pub struct Names(JsonFile);
 
 /// Values by name, readable by the user only. Used with the user's word alone.
-pub struct FileVault(Small);
+pub struct FileVault(JsonFile);
 
 impl Names {
     pub fn new(folder: &Path) -> Self {
-        Self(Small::new(folder, "secrets.names"))
+        Self(JsonFile::new(folder, "secrets.names"))
     }
 
     pub fn list(&self) -> Result<Vec<String>> {
@@ -38,7 +38,7 @@ impl Names {
 
 impl FileVault {
     pub fn new(folder: &Path) -> Self {
-        Self(Small::new(folder, "secrets.json"))
+        Self(JsonFile::new(folder, "secrets.json"))
     }
 
     pub fn path(&self) -> &Path {
@@ -59,12 +59,12 @@ impl FileVault {
 }
 
 /// A small JSON file that is replaced whole.
-struct Small {
+struct JsonFile {
     path: PathBuf,
     lock: PathBuf,
 }
 
-impl Small {
+impl JsonFile {
     fn new(folder: &Path, name: &str) -> Self {
         Self { path: folder.join(name), lock: folder.join("secrets.lock") }
     }

@@ -13,23 +13,23 @@ pub struct Activity {
     /// Microseconds that the last answered one took; 0 = none yet.
     latency: AtomicU64,
     /// Whether the actor wants to hear of the next answer.
-    listening: AtomicBool,
+    wants_notice: AtomicBool,
     answered: Notify,
 }
 
 /// A request under way; over when dropped.
 #[derive(Debug)]
-pub struct Flight<'a>(&'a Activity);
+pub struct InFlight<'a>(&'a Activity);
 
 impl Activity {
-    pub fn begin(&self) -> Flight<'_> {
+    pub fn begin(&self) -> InFlight<'_> {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         self.begun.fetch_add(1, Ordering::Relaxed);
-        Flight(self)
+        InFlight(self)
     }
 
     /// Whether nobody waits for an answer: a server that works on one may be too busy to answer a ping.
-    pub fn is_quiet(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         self.in_flight.load(Ordering::Relaxed) == 0
     }
 
@@ -44,16 +44,16 @@ impl Activity {
         }
     }
 
-    pub fn note(&self, took: Duration) {
+    pub fn record_latency(&self, took: Duration) {
         self.latency.store(u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
-        if self.listening.swap(false, Ordering::Relaxed) {
+        if self.wants_notice.swap(false, Ordering::Relaxed) {
             self.answered.notify_one();
         }
     }
 
     /// The next answer is told, once: the picture of a server is not redrawn with every call.
-    pub fn listen(&self) {
-        self.listening.store(true, Ordering::Relaxed);
+    pub fn notify_next(&self) {
+        self.wants_notice.store(true, Ordering::Relaxed);
     }
 
     pub async fn answered(&self) {
@@ -61,7 +61,7 @@ impl Activity {
     }
 }
 
-impl Drop for Flight<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }

@@ -28,7 +28,7 @@ impl Backoff {
     }
 
     /// It works, or a person wants it tried anew.
-    pub fn forget(&mut self) {
+    pub fn reset(&mut self) {
         self.failures = 0;
     }
 }
@@ -48,7 +48,7 @@ mod tests {
         }
         assert_eq!(backoff.fail(&settings), None);
         settings.attempts = 100;
-        backoff.forget();
+        backoff.reset();
         let longest = (0..40).filter_map(|_| backoff.fail(&settings)).max().unwrap();
         assert!(longest <= Duration::from_secs(60));
     }

@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 
 use super::host::Host;
-use super::transport::ledger::{During, Ledger, Stream};
+use super::transport::ledger::{ActiveCalls, Ledger, StreamRequest};
 use crate::model::{CallId, ServerName};
 
 /// Questions that one call may put to the user; further ones are declined unseen.
-const QUESTIONS_A_CALL: usize = 5;
+const QUESTIONS_PER_CALL: usize = 5;
 
 /// Our side of a connection.
 #[derive(Clone)]
@@ -45,8 +45,9 @@ impl Client {
         context: RequestContext<RoleClient>,
     ) -> Result<Value, ErrorData> {
         // On a wire with a stream for each request it is known what a question belongs to.
-        let call = context.extensions.get::<Stream>().and_then(|Stream(request)| self.ledger.call_of(request));
-        let during = || context.extensions.get::<During>().cloned().unwrap_or_default().0;
+        let call =
+            context.extensions.get::<StreamRequest>().and_then(|StreamRequest(request)| self.ledger.call_of(request));
+        let during = || context.extensions.get::<ActiveCalls>().cloned().unwrap_or_default().0;
         let calls = call.map_or_else(during, |call| vec![call]);
         tokio::select! {
             answer = self.questions.answer(method, params, calls) => answer,
@@ -62,9 +63,9 @@ impl Client {
         params: P,
         context: RequestContext<RoleClient>,
     ) -> Result<R, ErrorData> {
-        let odd = |error: serde_json::Error| ErrorData::internal_error(error.to_string(), None);
-        let params = serde_json::to_value(params).map_err(odd)?;
-        serde_json::from_value(self.answer(method, Some(params), context).await?).map_err(odd)
+        let invalid = |error: serde_json::Error| ErrorData::internal_error(error.to_string(), None);
+        let params = serde_json::to_value(params).map_err(invalid)?;
+        serde_json::from_value(self.answer(method, Some(params), context).await?).map_err(invalid)
     }
 }
 
@@ -147,9 +148,9 @@ impl Questions {
 
     /// Marks a call as running while the guard lives. On most wires nobody can tell which call a question belongs to,
     /// so all that run at the same time share what they may ask.
-    pub fn call(&self, id: &CallId) -> Running {
+    pub fn call(&self, id: &CallId) -> RunningCall {
         self.0.calls.send_modify(|calls| calls.push(id.clone()));
-        Running { questions: self.clone(), id: id.clone() }
+        RunningCall { questions: self.clone(), id: id.clone() }
     }
 
     /// Whether somebody is being asked on behalf of this call: then it is not late, its user is thinking. What is no call
@@ -168,7 +169,7 @@ impl Questions {
             "sampling/createMessage" if self.0.host.can_sample() => {
                 let open = self.open(calls);
                 let sampled = self.0.host.sample(self.0.server.clone(), params.unwrap_or_default());
-                match open.while_wanted(sampled).await {
+                match open.until_calls_end(sampled).await {
                     Some(sampled) => sampled.map_err(|error| ErrorData::new(ErrorCode(-1), error.to_string(), None)),
                     None => Err(ErrorData::new(ErrorCode(-1), "the call that wanted it has ended", None)),
                 }
@@ -179,7 +180,7 @@ impl Questions {
 
     /// Asks the user, or declines in their name where they cannot or should not be asked.
     pub async fn elicit(&self, params: Value, calls: Vec<CallId>) -> Value {
-        let allowed = QUESTIONS_A_CALL * self.0.calls.borrow().len().max(1);
+        let allowed = QUESTIONS_PER_CALL * self.0.calls.borrow().len().max(1);
         if !self.0.host.can_elicit() || self.0.asked.fetch_add(1, Ordering::AcqRel) >= allowed {
             return json!({ "action": "decline" });
         }
@@ -191,7 +192,7 @@ impl Questions {
                 Ok(_) | Err(_) => json!({ "action": "cancel" }),
             }
         };
-        open.while_wanted(asked).await.unwrap_or_else(|| json!({ "action": "cancel" }))
+        open.until_calls_end(asked).await.unwrap_or_else(|| json!({ "action": "cancel" }))
     }
 
     fn roots(&self) -> Vec<Value> {
@@ -204,20 +205,20 @@ impl Questions {
     }
 
     /// A question that is open as long as the guard lives.
-    fn open(&self, calls: Vec<CallId>) -> Open {
+    fn open(&self, calls: Vec<CallId>) -> OpenQuestion {
         let calls = Arc::new(calls);
         lock(&self.0.open).push(calls.clone());
-        Open { questions: self.clone(), calls }
+        OpenQuestion { questions: self.clone(), calls }
     }
 }
 
 /// A call is running.
-pub struct Running {
+pub struct RunningCall {
     questions: Questions,
     id: CallId,
 }
 
-impl Drop for Running {
+impl Drop for RunningCall {
     fn drop(&mut self) {
         self.questions.0.calls.send_modify(|calls| calls.retain(|id| *id != self.id));
         if self.questions.0.calls.borrow().is_empty() {
@@ -226,14 +227,14 @@ impl Drop for Running {
     }
 }
 
-struct Open {
+struct OpenQuestion {
     questions: Questions,
     calls: Arc<Vec<CallId>>,
 }
 
-impl Open {
+impl OpenQuestion {
     /// The answer; `None` when every call that it could be for has ended before it came.
-    async fn while_wanted<T>(&self, answer: impl Future<Output = T>) -> Option<T> {
+    async fn until_calls_end<T>(&self, answer: impl Future<Output = T>) -> Option<T> {
         let mut running = self.questions.0.calls.subscribe();
         let ended = async {
             let none = |running: &Vec<CallId>| !running.iter().any(|call| self.calls.contains(call));
@@ -248,7 +249,7 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenQuestion {
     fn drop(&mut self) {
         let mut open = lock(&self.questions.0.open);
         if let Some(own) = open.iter().position(|calls| Arc::ptr_eq(calls, &self.calls)) {

@@ -6,9 +6,9 @@
 mod answer;
 mod exchange;
 mod handshake;
-mod listen;
 mod lists;
 mod request;
+mod subscription;
 #[cfg(test)]
 mod tests;
 
@@ -34,20 +34,20 @@ use crate::model::{CallResult, Error, PeerInfo, Result, ServerName};
 use crate::policy::permit::Permitted;
 use crate::settings::Limits;
 use answer::{Answer, Input};
-use exchange::Patience;
-use listen::Listening;
+use exchange::RequestLimits;
+use subscription::Subscription;
 
-pub use super::transport::{Era, Happening, Listed, OpenError, Progress, Remote, Wire};
+pub use super::transport::{Era, Listed, OpenError, Progress, Remote, ServerNotice, Wire};
 pub use lists::{Listing, Lists, tools_from};
 pub use request::Request;
 
 /// How often a server may ask for more before it answers a request.
-const ROUNDS: usize = 10;
+const INPUT_ROUNDS: usize = 10;
 /// How long closing may take before the connection is simply dropped.
-const CLOSING: Duration = Duration::from_secs(3);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What a connection needs to begin.
-pub struct Opening {
+pub struct ConnectionOptions {
     pub name: ServerName,
     pub limits: Arc<Limits>,
     pub host: Arc<dyn Host>,
@@ -59,7 +59,7 @@ pub struct Opening {
     pub timeout: Duration,
     /// The log level asked of the server; empty for whatever it sends by itself.
     pub log_level: String,
-    pub happenings: mpsc::Sender<Happening>,
+    pub notices: mpsc::Sender<ServerNotice>,
 }
 
 /// A live connection. Clones share it; the last one gone closes it.
@@ -76,13 +76,13 @@ struct Inner {
     ledger: Ledger,
     questions: Questions,
     /// What its lists take.
-    room: lists::Room,
+    budget: lists::ListBudget,
     /// What every request carries in the newer era.
     meta: Option<RequestMetaObject>,
     /// Taken by whoever closes. Held for that move only.
     service: Mutex<Option<RunningService<RoleClient, Client>>>,
-    listening: Option<Listening>,
-    levelling: Mutex<Option<AbortOnDropHandle<()>>>,
+    subscription: Option<Subscription>,
+    level_task: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
 /// How long a call may take, and who hears how far it is.
@@ -98,9 +98,9 @@ pub struct CallOptions {
 }
 
 impl Connection {
-    /// Shakes hands: in the era that is known, otherwise `initialize` first and `server/discover` where it is refused.
-    pub async fn open(wire: Wire, opening: Opening) -> Result<Self, OpenError> {
-        handshake::open(wire, opening).await
+    /// Shakes hands: in the era that is known, default `initialize` first and `server/discover` where it is refused.
+    pub async fn open(wire: Wire, options: ConnectionOptions) -> Result<Self, OpenError> {
+        handshake::open(wire, options).await
     }
 
     pub fn peer(&self) -> Arc<PeerInfo> {
@@ -125,20 +125,20 @@ impl Connection {
     pub async fn call(&self, call: &Permitted, options: CallOptions) -> Result<CallResult> {
         let call = call.call();
         let what = format!("`{}`", call.tool.tool);
-        let patience = Patience { idle: options.timeout, most: options.max_timeout, setting: "timeout" };
+        let limits = RequestLimits { idle: options.timeout, total: options.max_timeout, setting: "timeout" };
         let _running = self.0.questions.call(&call.id);
         let name = call.tool.tool.to_string();
         let mut input = Input::default();
-        for _ in 0..ROUNDS {
+        for _ in 0..INPUT_ROUNDS {
             let mut params = CallToolRequestParams::new(name.clone());
             params.arguments = Some(call.arguments.as_ref().clone());
             params.input_responses = input.responses.take();
             params.request_state = input.state.take();
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-            let slot = Slot::of_call(options.progress.clone(), &call.id, options.sent.clone());
-            let raw = match self.exchange(request, &what, &patience, slot).await {
+            let slot = Slot::for_call(options.progress.clone(), &call.id, options.sent.clone());
+            let raw = match self.exchange(request, &what, &limits, slot).await {
                 Ok(raw) => raw,
-                Err(failure) => return Err(self.after_pages(failure, &call.id).await),
+                Err(failure) => return Err(self.show_required_pages(failure, &call.id).await),
             };
             match Answer::of(raw) {
                 Answer::Complete { raw, is_error, content } => {
@@ -150,25 +150,25 @@ impl Connection {
                 }
             }
         }
-        Err(self.protocol(format!("asked for input more than {ROUNDS} times during {what}")))
+        Err(self.protocol(format!("asked for input more than {INPUT_ROUNDS} times during {what}")))
     }
 
     /// Asks for something else; the result as it was sent.
     pub async fn request(&self, request: Request, timeout: Duration) -> Result<Arc<RawValue>> {
-        let patience = Patience { idle: timeout, most: timeout, setting: "timeout" };
-        if let (Request::Subscribe { uri } | Request::Unsubscribe { uri }, Some(listening)) =
-            (&request, &self.0.listening)
+        let limits = RequestLimits { idle: timeout, total: timeout, setting: "timeout" };
+        if let (Request::Subscribe { uri } | Request::Unsubscribe { uri }, Some(subscription)) =
+            (&request, &self.0.subscription)
         {
-            listening.watch(uri, matches!(request, Request::Subscribe { .. }));
+            subscription.watch(uri, matches!(request, Request::Subscribe { .. }));
             return Ok(answer::empty());
         }
         let what = request.method();
         let mut input = Input::default();
-        for _ in 0..ROUNDS {
-            let answer = self.exchange(request.to_message(&mut input), what, &patience, Slot::new(None)).await;
+        for _ in 0..INPUT_ROUNDS {
+            let answer = self.exchange(request.to_message(&mut input), what, &limits, Slot::new(None)).await;
             let raw = answer.map_err(|failure| match &request {
-                Request::ReadResource { .. } => self.unread(failure),
-                _ => self.failed(failure),
+                Request::ReadResource { .. } => self.resource_error(failure),
+                _ => self.to_error(failure),
             })?;
             match Answer::of(raw) {
                 Answer::Complete { raw, .. } => return Ok(raw),
@@ -178,7 +178,7 @@ impl Connection {
                 }
             }
         }
-        Err(self.protocol(format!("asked for input more than {ROUNDS} times during {what}")))
+        Err(self.protocol(format!("asked for input more than {INPUT_ROUNDS} times during {what}")))
     }
 
     /// How long the server takes to say that it is there.
@@ -189,8 +189,8 @@ impl Connection {
             // The newer era has no ping; this is the cheapest question that every server answers.
             Era::Discover => ClientRequest::DiscoverRequest(DiscoverRequest::new(DiscoverRequestParams {})),
         };
-        let patience = Patience { idle: timeout, most: timeout, setting: "servers.ping-interval" };
-        match self.ask(request, "a ping", &patience, None).await {
+        let limits = RequestLimits { idle: timeout, total: timeout, setting: "servers.ping-interval" };
+        match self.ask(request, "a ping", &limits, None).await {
             // A server that does not know `ping` has shown that it lives.
             Ok(_) | Err(Error::Protocol { .. }) => Ok(started.elapsed()),
             Err(error) => Err(error),
@@ -202,7 +202,7 @@ impl Connection {
         self.0.ledger.closed().await
     }
 
-    /// Lines that were no messages so far.
+    /// LineTransport that were no messages so far.
     pub fn skipped(&self) -> u64 {
         self.0.ledger.skipped().0
     }
@@ -211,7 +211,7 @@ impl Connection {
     pub async fn close(&self) {
         let service = self.0.service.lock().ok().and_then(|mut service| service.take());
         if let Some(mut service) = service
-            && let Ok(None) | Err(_) = service.close_with_timeout(CLOSING).await
+            && let Ok(None) | Err(_) = service.close_with_timeout(CLOSE_TIMEOUT).await
         {
             tracing::debug!(server = %self.0.name, "did not close cleanly");
         }

@@ -1,4 +1,4 @@
-//! The way to a server: starts its program, dials its address, or asks the editor for it. What is said on the way is
+//! The open to a server: starts its program, dials its address, or asks the editor for it. What is said on the open is
 //! the connection's business. Tests give the actor another connector.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use crate::model::ServerName;
 use crate::settings::Settings;
 
 /// Everything that is needed to reach one server once.
-pub struct Errand {
+pub struct ConnectRequest {
     pub name: ServerName,
     pub expanded: Expanded,
     /// The environment of the engine, from which a child's is made.
@@ -31,8 +31,8 @@ pub struct Errand {
     pub tracker: TaskTracker,
 }
 
-/// An open way.
-pub struct Way {
+/// An open open.
+pub struct OpenConnection {
     pub wire: Wire,
     /// The program behind it, where we started one.
     pub process: Option<Process>,
@@ -40,49 +40,49 @@ pub struct Way {
 }
 
 pub trait Connector: Send + Sync + 'static {
-    fn open(&self, errand: Errand) -> BoxFuture<'static, Result<Way, OpenError>>;
+    fn open(&self, request: ConnectRequest) -> BoxFuture<'static, Result<OpenConnection, OpenError>>;
 }
 
 /// Real programs and real addresses.
-pub struct Roads;
+pub struct DefaultConnector;
 
-impl Connector for Roads {
-    fn open(&self, errand: Errand) -> BoxFuture<'static, Result<Way, OpenError>> {
-        Box::pin(open(errand))
+impl Connector for DefaultConnector {
+    fn open(&self, request: ConnectRequest) -> BoxFuture<'static, Result<OpenConnection, OpenError>> {
+        Box::pin(open(request))
     }
 }
 
-async fn open(errand: Errand) -> Result<Way, OpenError> {
-    let way = |wire| Way { wire, process: None, warnings: Vec::new() };
-    match &errand.expanded {
+async fn open(request: ConnectRequest) -> Result<OpenConnection, OpenError> {
+    let open = |wire| OpenConnection { wire, process: None, warnings: Vec::new() };
+    match &request.expanded {
         Expanded::Stdio(program) => {
-            let environment = child_environment(&errand.environment, program);
-            let (process, pipes) = Process::start(program, &environment, errand.logs.clone(), &errand.tracker)
-                .map_err(|StartError { message, passing }| match passing {
+            let environment = child_environment(&request.environment, program);
+            let (process, pipes) = Process::start(program, &environment, request.logs.clone(), &request.tracker)
+                .map_err(|StartError { message, transient }| match transient {
                     true => OpenError::Io { message },
                     false => OpenError::Refused { message },
                 })?;
             let wire = Wire::Bytes { read: Box::new(pipes.stdout), write: Box::new(pipes.stdin) };
-            Ok(Way { process: Some(process), ..way(wire) })
+            Ok(OpenConnection { process: Some(process), ..open(wire) })
         }
         Expanded::Tcp { host, port } => {
-            if !net::allowed_host(host, &errand.settings.servers.tcp_hosts) {
+            if !net::allowed_host(host, &request.settings.servers.tcp_hosts) {
                 let message = format!(
                     "`tcp` reaches only this machine; to allow `{host}`, add it to `servers.tcp-hosts` in config.toml"
                 );
                 return Err(OpenError::Refused { message });
             }
-            tcp::dial(host, *port, errand.limit).await.map(way)
+            tcp::dial(host, *port, request.limit).await.map(open)
         }
-        Expanded::Sdk { name } => match errand.context.host.tunnel(name) {
-            Some(tunnel) => Ok(way(Wire::Tunnel(tunnel))),
+        Expanded::Sdk { name } => match request.context.host.tunnel(name) {
+            Some(tunnel) => Ok(open(Wire::Tunnel(tunnel))),
             None => Err(OpenError::Closed { message: format!("no editor offers a server named `{name}`") }),
         },
         Expanded::Http(_) | Expanded::Sse(_) | Expanded::ClaudeAiProxy { .. } => {
-            let warnings = remote::warnings(&errand.expanded);
-            let tokens = errand.context.host.tokens();
-            let wire = remote::wire(&errand.name, errand.expanded, errand.settings.limits.message_bytes, tokens);
-            Ok(Way { warnings, ..way(wire) })
+            let warnings = remote::warnings(&request.expanded);
+            let tokens = request.context.host.tokens();
+            let wire = remote::wire(&request.name, request.expanded, request.settings.limits.message_bytes, tokens);
+            Ok(OpenConnection { warnings, ..open(wire) })
         }
     }
 }

@@ -20,12 +20,12 @@ use super::process::{mark_of_this_engine, spawn_for_thread};
 pub const SUBCOMMAND: &str = "guardian";
 
 /// A guardian that ends sooner than this does not work here, and starting another would not help.
-const TOO_SOON: Duration = Duration::from_secs(1);
+const MIN_LIFETIME: Duration = Duration::from_secs(1);
 
-/// One post for the whole process, because a process is an engine. Private to this file and never held over an await.
-static POST: Mutex<Post> = Mutex::new(Post { program: None, pipe: None, groups: BTreeMap::new() });
+/// One guardian for the whole process, because a process is an engine. Private to this file and never held over an await.
+static GUARDIAN: Mutex<Guardian> = Mutex::new(Guardian { program: None, pipe: None, groups: BTreeMap::new() });
 
-struct Post {
+struct Guardian {
     /// What to run; nothing is guarded until `install` has named it.
     program: Option<PathBuf>,
     /// To the guardian, while there is one.
@@ -50,43 +50,43 @@ pub fn install() {
 
 /// The same with a given binary, for those that have no guardian in themselves.
 pub fn install_program(program: PathBuf) {
-    if let Ok(mut post) = POST.lock() {
-        post.program = Some(program);
+    if let Ok(mut guardian) = GUARDIAN.lock() {
+        guardian.program = Some(program);
     }
 }
 
 /// Whether this process is an engine and nothing else.
 pub(super) fn is_installed() -> bool {
-    POST.lock().is_ok_and(|post| post.program.is_some())
+    GUARDIAN.lock().is_ok_and(|guardian| guardian.program.is_some())
 }
 
 /// Sees to it that a guardian runs, before the first child can run away.
-pub(super) fn stand_by() {
-    if let Ok(mut post) = POST.lock()
-        && post.pipe.is_none()
+pub(super) fn ensure_running() {
+    if let Ok(mut guardian) = GUARDIAN.lock()
+        && guardian.pipe.is_none()
     {
-        post.hire();
+        guardian.spawn();
     }
 }
 
 /// Tells the guardian of a new group.
 pub(super) fn protect(leader: u32, started: u64) {
-    if let Ok(mut post) = POST.lock() {
-        post.groups.insert(leader, started);
-        post.tell(&format!("add {leader} {started}\n"));
+    if let Ok(mut guardian) = GUARDIAN.lock() {
+        guardian.groups.insert(leader, started);
+        guardian.send(&format!("add {leader} {started}\n"));
     }
 }
 
 /// Tells the guardian that a group has ended.
 pub(super) fn release(leader: u32) {
-    if let Ok(mut post) = POST.lock() {
-        post.groups.remove(&leader);
-        post.tell(&format!("remove {leader}\n"));
+    if let Ok(mut guardian) = GUARDIAN.lock() {
+        guardian.groups.remove(&leader);
+        guardian.send(&format!("remove {leader}\n"));
     }
 }
 
-impl Post {
-    fn hire(&mut self) {
+impl Guardian {
+    fn spawn(&mut self) {
         let Some(program) = &self.program else { return };
         let mut command = Command::new(program);
         // No environment: above all not the mark of an engine around this one, whose guardian would end ours.
@@ -101,21 +101,21 @@ impl Post {
                 return;
             }
         };
-        self.pipe = child.stdin.take().and_then(never_blocking);
+        self.pipe = child.stdin.take().and_then(set_nonblocking);
         let groups: String = self.groups.iter().map(|(leader, started)| format!("add {leader} {started}\n")).collect();
-        self.tell(&groups);
+        self.send(&groups);
         tracing::debug!(pid = child.id(), "guardian started");
-        let hired = Instant::now();
+        let started = Instant::now();
         let waiting = std::thread::Builder::new().name("guardian".to_owned()).stack_size(64 << 10).spawn(move || {
             child.wait().ok();
-            replace(child.id(), hired);
+            replace(child.id(), started);
         });
         if let Err(error) = waiting {
             tracing::warn!(%error, "nobody watches over the guardian");
         }
     }
 
-    fn tell(&mut self, lines: &str) {
+    fn send(&mut self, lines: &str) {
         if let Some(pipe) = &mut self.pipe
             && let Err(error) = pipe.write_all(lines.as_bytes())
         {
@@ -125,28 +125,28 @@ impl Post {
 }
 
 /// The guardian has gone although we have not: somebody ended it. Another takes over.
-fn replace(pid: u32, hired: Instant) {
+fn replace(pid: u32, started: Instant) {
     super::process::forget(pid);
-    let Ok(mut post) = POST.lock() else { return };
-    post.pipe = None;
-    if hired.elapsed() < TOO_SOON {
+    let Ok(mut guardian) = GUARDIAN.lock() else { return };
+    guardian.pipe = None;
+    if started.elapsed() < MIN_LIFETIME {
         tracing::error!("the guardian ended at once: servers may outlive an engine that is killed");
-        post.program = None;
-    } else if !post.groups.is_empty() {
-        post.hire();
+        guardian.program = None;
+    } else if !guardian.groups.is_empty() {
+        guardian.spawn();
     }
 }
 
 /// Lines are far shorter than a pipe is deep; should the guardian be stopped for good, losing one is better than
 /// standing still with it.
 #[cfg(unix)]
-fn never_blocking(pipe: ChildStdin) -> Option<ChildStdin> {
+fn set_nonblocking(pipe: ChildStdin) -> Option<ChildStdin> {
     rustix::io::ioctl_fionbio(&pipe, true).ok()?;
     Some(pipe)
 }
 
 #[cfg(not(unix))]
-fn never_blocking(pipe: ChildStdin) -> Option<ChildStdin> {
+fn set_nonblocking(pipe: ChildStdin) -> Option<ChildStdin> {
     Some(pipe)
 }
 

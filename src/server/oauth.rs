@@ -1,6 +1,6 @@
 //! Signing in to remote servers: from the challenge of a 401 through the browser to a token that renews itself.
 //! Tokens live in a [`TokenStore`], one entry for each server address; the issuer stands in the entry, and a token is
-//! never renewed at another one. What a server asks for is remembered here until the user signs in.
+//! never renewed at another one. What a server asks for is cached here until the user signs in.
 
 mod account;
 mod callback;
@@ -29,10 +29,10 @@ use tokens::Entry;
 pub use tokens::{MemoryTokens, NoTokens, TokenStore};
 
 /// How long the user has to come back from the browser.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// Sign-ins for more rights within [`STEP_WINDOW`]; a server that wants still more is going in circles.
-const STEPS: u32 = 2;
-const STEP_WINDOW: Duration = Duration::from_secs(600);
+const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(300);
+/// Sign-ins for more rights within [`SCOPE_REQUEST_WINDOW`]; a server that wants still more is going in circles.
+const MAX_SCOPE_REQUESTS: u32 = 2;
+const SCOPE_REQUEST_WINDOW: Duration = Duration::from_secs(600);
 const CLIENT_NAME: &str = "mcp-sidecar";
 
 /// What is known beforehand about signing in at a server, where the server itself does not say.
@@ -67,8 +67,8 @@ struct Challenge {
     header: Option<String>,
     /// The rights a 403 asked for on top of those there are.
     scope: Option<String>,
-    steps: u32,
-    first_step: Option<Instant>,
+    scope_requests: u32,
+    first_scope_request: Option<Instant>,
 }
 
 /// Notes that a server answered 401, with its challenge if it gave one.
@@ -77,7 +77,7 @@ pub fn challenged(url: &Url, header: Option<&str>) {
 }
 
 /// Notes a 403 that asks for more rights, and says which; `None` when it is an ordinary refusal.
-pub fn more_rights(url: &Url, header: &str) -> Option<String> {
+pub fn insufficient_scope(url: &Url, header: &str) -> Option<String> {
     let params = WWWAuthenticateParams::parse(header, url);
     if !params.is_insufficient_scope() {
         return None;
@@ -123,10 +123,10 @@ impl Flow {
     async fn run(self, url: &str) -> std::result::Result<(), String> {
         ready_tls();
         let url = Url::parse(url).map_err(|error| format!("no address: {error}"))?;
-        let challenge = next_step(&url)?;
+        let challenge = next_challenge(&url)?;
         let callback = Callback::listen(self.hints.callback_port).await?;
         let mut manager = AuthorizationManager::new(url.clone()).await.map_err(explain)?;
-        let (credentials, kept) = tokens::in_memory();
+        let (credentials, flow_result) = tokens::in_memory();
         manager.set_credential_store(credentials);
 
         let metadata = discovery::discover(&mut manager, &url, challenge.header.as_deref()).await.map_err(explain)?;
@@ -139,12 +139,12 @@ impl Flow {
         // The library has built it from metadata; what is handed to a browser is looked at once more.
         endpoint("authorization_endpoint", &page)?;
 
-        let answer = callback.wait(&page, PATIENCE, self.host.open_url(page.clone())).await?;
+        let answer = callback.wait(&page, SIGN_IN_TIMEOUT, self.host.open_url(page.clone())).await?;
         let outcome = session.handle_callback_url(answer.url()).await.map_err(explain);
         answer.show(outcome.as_ref().err()).await;
         outcome?;
 
-        let credentials = kept.take().await.ok_or("the server gave no token")?;
+        let credentials = flow_result.take().await.ok_or("the server gave no token")?;
         let entry = Entry { credentials, client_secret: secret, redirect_uri: callback.redirect_uri() };
         entry.save(&url, &self.store).await.map_err(|error| error.to_string())?;
         with_challenge(&url, |challenge| {
@@ -180,7 +180,7 @@ impl Flow {
         if let (Some(address), Some(true)) = (&self.hints.client_metadata_url, takes_address) {
             return Ok(request.with_client_metadata_url(address));
         }
-        // Registered here and not by the session, because the secret that comes with it must be kept.
+        // Registered here and not by the session, because the secret that comes with it must be flow_result.
         let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
         let client = manager.register_client(CLIENT_NAME, &redirect, &scopes).await.map_err(explain)?;
         let request = request.with_preregistered_client(client.client_id);
@@ -209,18 +209,20 @@ impl Flow {
 }
 
 /// The challenge to answer. Counts the sign-ins that were about more rights, and refuses to go in circles.
-fn next_step(url: &Url) -> std::result::Result<Challenge, String> {
+fn next_challenge(url: &Url) -> std::result::Result<Challenge, String> {
     with_challenge(url, |challenge| {
         if challenge.scope.is_none() {
             return Ok(challenge.clone());
         }
-        if challenge.first_step.is_none_or(|first| first.elapsed() > STEP_WINDOW) {
-            challenge.first_step = Some(Instant::now());
-            challenge.steps = 0;
+        if challenge.first_scope_request.is_none_or(|first| first.elapsed() > SCOPE_REQUEST_WINDOW) {
+            challenge.first_scope_request = Some(Instant::now());
+            challenge.scope_requests = 0;
         }
-        challenge.steps += 1;
-        match challenge.steps > STEPS {
-            true => Err(format!("the server still wants more rights after {STEPS} sign-ins; ask whoever runs it")),
+        challenge.scope_requests += 1;
+        match challenge.scope_requests > MAX_SCOPE_REQUESTS {
+            true => Err(format!(
+                "the server still wants more rights after {MAX_SCOPE_REQUESTS} sign-ins; ask whoever runs it"
+            )),
             false => Ok(challenge.clone()),
         }
     })

@@ -5,10 +5,10 @@
 //! What it says on stdin and stdout is the connection's business. What happens when the engine itself is killed is the
 //! guardian's.
 
-mod census;
+mod descendants;
 mod exit;
-mod family;
 mod lookup;
+mod proc_table;
 mod reaper;
 mod stderr;
 
@@ -24,8 +24,8 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+pub(super) use descendants::{Descendants, Signal};
 pub use exit::Exit;
-pub(super) use family::{Family, Signal};
 pub use lookup::find;
 pub(super) use reaper::{forget, spawn_for_thread};
 
@@ -44,15 +44,15 @@ const AFTER_TERM: Duration = Duration::from_secs(1);
 /// Nothing survives SIGKILL for longer, except what hangs inside the kernel.
 const AFTER_KILL: Duration = Duration::from_secs(2);
 /// How long the last words on stderr may take to arrive after the end.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+const STDERR_GRACE: Duration = Duration::from_millis(100);
 
-/// How many parents are looked at; no family is that old.
-const GENERATIONS: usize = 64;
+/// How many parents are looked at; no descendants is that old.
+const MAX_ANCESTORS: usize = 64;
 
 /// Linux takes no single argument or variable beyond 128 KiB; the whole list of arguments is held to the same, so that
 /// the error is ours and says which.
-const LONGEST_ARGUMENTS: usize = 128 << 10;
-const LARGEST_ENVIRONMENT: usize = 1 << 20;
+const MAX_ARGUMENT_BYTES: usize = 128 << 10;
+const MAX_ENVIRONMENT_BYTES: usize = 1 << 20;
 
 /// A running server process. Dropping it ends the process and everybody who descends from it, in the background;
 /// `end` does the same and waits.
@@ -70,12 +70,12 @@ pub struct Process {
 pub struct StartError {
     pub message: String,
     /// The machine is short of something just now; the same start may work later.
-    pub passing: bool,
+    pub transient: bool,
 }
 
 impl From<String> for StartError {
     fn from(message: String) -> Self {
-        Self { message, passing: false }
+        Self { message, transient: false }
     }
 }
 
@@ -99,7 +99,7 @@ impl Process {
         check_environment(environment)?;
         let cwd = program.cwd.as_deref().unwrap_or(Path::new("/"));
         let path = lookup::find(&program.command, environment.get("PATH").map(Secret::reveal), cwd)?;
-        guardian::stand_by();
+        guardian::ensure_running();
         let number = next_number();
         let mark = format!("{}{number}.", mark_of_this_engine());
         let mut command = Command::new(&path);
@@ -117,17 +117,17 @@ impl Process {
         command.process_group(0);
         let mut child = reaper::spawn(&mut command).map_err(|cause| explain(&path, &cause))?;
         let pid = child.id().unwrap_or_default();
-        let mut family = Family::new(mark);
-        family.add(pid, census::start_of(pid));
-        guardian::protect(pid, census::start_of(pid));
+        let mut descendants = Descendants::new(mark);
+        descendants.add(pid, proc_table::start_time(pid));
+        guardian::protect(pid, proc_table::start_time(pid));
         let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err("the pipes of the new process are missing".to_owned().into());
         };
-        let words = tracker.spawn(stderr::drain(stderr, logs));
+        let stderr_task = tracker.spawn(stderr::drain(stderr, logs));
         let (exit, exited) = watch::channel(None);
         let stop = CancellationToken::new();
-        tracker.spawn(own(child, family, words, stop.clone(), exit));
+        tracker.spawn(supervise(child, descendants, stderr_task, stop.clone(), exit));
         let process = Self { pid, exit: exited, _stop_when_dropped: stop.clone().drop_guard(), stop };
         Ok((process, Pipes { stdin, stdout }))
     }
@@ -156,19 +156,19 @@ impl Process {
 
 /// Ends the daemons that servers have left behind without a mark, once no server is left that might still want them.
 /// Only where the engine has its process to itself: elsewhere an orphan may be somebody else's.
-pub async fn end_strays() {
+pub async fn end_orphans() {
     if !guardian::is_installed() {
         return;
     }
-    let strays = reaper::strays();
-    if strays.is_empty() {
+    let orphans = reaper::orphans();
+    if orphans.is_empty() {
         return;
     }
-    let mut family = Family::new(mark_of_this_engine().to_owned());
-    for stray in strays {
-        family.adopt(stray.pid, stray.started);
+    let mut descendants = Descendants::new(mark_of_this_engine().to_owned());
+    for orphan in orphans {
+        descendants.adopt(orphan.pid, orphan.started);
     }
-    sweep(&mut family).await;
+    sweep(&mut descendants).await;
 }
 
 /// Makes room for many servers: the soft limit of open files becomes the hard one. Called once, by `main`.
@@ -206,9 +206,9 @@ pub fn is_mark_of_this_engine(mark: &str) -> bool {
 /// away still has those.
 pub fn is_descendant(pid: u32) -> bool {
     let ours = std::process::id();
-    let parent = |pid: &u32| census::look_up(*pid).map(|entry| entry.parent).filter(|parent| *parent > 1);
-    census::carries(pid, MARK, mark_of_this_engine())
-        || std::iter::successors(Some(pid), parent).skip(1).take(GENERATIONS).any(|ancestor| ancestor == ours)
+    let parent = |pid: &u32| proc_table::process(*pid).map(|entry| entry.parent).filter(|parent| *parent > 1);
+    proc_table::has_variable(pid, MARK, mark_of_this_engine())
+        || std::iter::successors(Some(pid), parent).skip(1).take(MAX_ANCESTORS).any(|ancestor| ancestor == ours)
 }
 
 fn next_number() -> u64 {
@@ -217,39 +217,39 @@ fn next_number() -> u64 {
 }
 
 /// Waits for the end of one process, brings it about when told to, and leaves nobody behind.
-async fn own(
+async fn supervise(
     mut child: Child,
-    mut family: Family,
-    mut words: tokio::task::JoinHandle<()>,
+    mut descendants: Descendants,
+    mut stderr_task: tokio::task::JoinHandle<()>,
     stop: CancellationToken,
     exit: watch::Sender<Option<Exit>>,
 ) {
     let pid = child.id().unwrap_or_default();
     let status = tokio::select! {
         status = child.wait() => status,
-        () = stop.cancelled() => climb(&mut child, &mut family).await,
+        () = stop.cancelled() => terminate(&mut child, &mut descendants).await,
     };
     // A descendant may hold stderr open for ever; what the server itself said is here already or almost.
-    let heard = tokio::time::timeout(LAST_WORDS, &mut words).await.is_ok();
+    let drained = tokio::time::timeout(STDERR_GRACE, &mut stderr_task).await.is_ok();
     exit.send_replace(Some(status.map_or(Exit::Unknown, Exit::from)));
     reaper::forget(pid);
-    sweep(&mut family).await;
-    if !heard && tokio::time::timeout(LAST_WORDS, &mut words).await.is_err() {
-        words.abort();
+    sweep(&mut descendants).await;
+    if !drained && tokio::time::timeout(STDERR_GRACE, &mut stderr_task).await.is_err() {
+        stderr_task.abort();
     }
     guardian::release(pid);
 }
 
 /// The ladder: stdin is closed, so wait; then SIGTERM; then SIGKILL.
-async fn climb(child: &mut Child, family: &mut Family) -> std::io::Result<std::process::ExitStatus> {
+async fn terminate(child: &mut Child, descendants: &mut Descendants) -> std::io::Result<std::process::ExitStatus> {
     if let Ok(status) = tokio::time::timeout(AFTER_END_OF_INPUT, child.wait()).await {
         return status;
     }
-    family.signal(Signal::Term);
+    descendants.signal(Signal::Term);
     if let Ok(status) = tokio::time::timeout(AFTER_TERM, child.wait()).await {
         return status;
     }
-    family.signal(Signal::Kill);
+    descendants.signal(Signal::Kill);
     child.start_kill().ok();
     match tokio::time::timeout(AFTER_KILL, child.wait()).await {
         Ok(status) => status,
@@ -258,13 +258,13 @@ async fn climb(child: &mut Child, family: &mut Family) -> std::io::Result<std::p
 }
 
 /// Ends whoever outlived the leader: members of its group, and those who left the group but carry the mark.
-async fn sweep(family: &mut Family) {
-    for (signal, patience) in [(Signal::Term, AFTER_TERM), (Signal::Kill, AFTER_KILL)] {
-        if family.signal(signal) == 0 {
+async fn sweep(descendants: &mut Descendants) {
+    for (signal, limit) in [(Signal::Term, AFTER_TERM), (Signal::Kill, AFTER_KILL)] {
+        if descendants.signal(signal) == 0 {
             reaper::reap();
             return;
         }
-        let until = tokio::time::Instant::now() + patience;
+        let until = tokio::time::Instant::now() + limit;
         let mut pause = Duration::from_millis(4);
         while tokio::time::Instant::now() < until {
             tokio::time::sleep(pause).await;
@@ -272,23 +272,23 @@ async fn sweep(family: &mut Family) {
             reaper::reap();
             // Children that were born after the last look get the same treatment.
             let left = match signal {
-                Signal::Term => family.living().len(),
-                Signal::Kill => family.signal(Signal::Kill),
+                Signal::Term => descendants.living().len(),
+                Signal::Kill => descendants.signal(Signal::Kill),
             };
             if left == 0 {
                 return;
             }
         }
     }
-    tracing::warn!(left = family.living().len(), "processes that even SIGKILL did not end");
+    tracing::warn!(left = descendants.living().len(), "processes that even SIGKILL did not end");
 }
 
 fn check_arguments(program: &Program) -> Result<(), String> {
-    let words = || std::iter::once(program.command.as_str()).chain(program.args.iter().map(Secret::reveal));
-    if words().any(|word| word.contains('\0')) {
+    let parts = || std::iter::once(program.command.as_str()).chain(program.args.iter().map(Secret::reveal));
+    if parts().any(|part| part.contains('\0')) {
         return Err("its command or arguments hold a NUL character, which no program can take".to_owned());
     }
-    if words().map(|word| word.len() + 1).sum::<usize>() > LONGEST_ARGUMENTS {
+    if parts().map(|part| part.len() + 1).sum::<usize>() > MAX_ARGUMENT_BYTES {
         return Err("its argument list is larger than 128 KiB; put what is long into a file".to_owned());
     }
     Ok(())
@@ -301,12 +301,12 @@ fn check_environment(environment: &BTreeMap<String, Secret>) -> Result<(), Strin
             return Err(format!("the environment variable {name:?} cannot be set: `=` or NUL in it"));
         }
         let size = name.len() + value.reveal().len() + 2;
-        if size >= LONGEST_ARGUMENTS {
+        if size >= MAX_ARGUMENT_BYTES {
             return Err(format!("the environment variable `{name}` is larger than 128 KiB"));
         }
         total += size;
     }
-    if total > LARGEST_ENVIRONMENT {
+    if total > MAX_ENVIRONMENT_BYTES {
         return Err("its environment is larger than 1 MiB".to_owned());
     }
     Ok(())
@@ -316,7 +316,7 @@ fn check_environment(environment: &BTreeMap<String, Secret>) -> Result<(), Strin
 fn explain(path: &Path, cause: &std::io::Error) -> StartError {
     let shown = mask(&path.display().to_string()).into_owned();
     // The numbers are the same on every Unix: no such program format, no more files, no more memory or processes.
-    let (passing, why) = match (cause.kind(), cause.raw_os_error()) {
+    let (transient, why) = match (cause.kind(), cause.raw_os_error()) {
         (std::io::ErrorKind::NotFound, _) => {
             (false, "the interpreter that its first line names was not found".to_owned())
         }
@@ -326,7 +326,7 @@ fn explain(path: &Path, cause: &std::io::Error) -> StartError {
         (_, Some(11 | 12 | 35)) => (true, format!("the machine has no room for another process ({cause})")),
         _ => (false, cause.to_string()),
     };
-    StartError { message: format!("`{shown}` could not be started: {why}"), passing }
+    StartError { message: format!("`{shown}` could not be started: {why}"), transient }
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! keeps notices in order. What a message means is left to the connection above.
 
 pub mod frame;
-pub(super) mod greeting;
 pub mod http;
 pub mod ledger;
 pub mod net;
@@ -12,6 +11,7 @@ pub mod proxy;
 pub mod remote;
 pub mod repair;
 pub mod sdk;
+pub(super) mod server_info;
 pub mod sse;
 pub mod stdio;
 pub mod tcp;
@@ -43,20 +43,17 @@ pub enum Wire {
 pub struct Remote {
     /// Shared with the transports that `dial` makes: they hand every message that they receive to [`Ledger::read`].
     pub ledger: Ledger,
-    pub dial: Box<dyn Fn() -> BoxFuture<'static, Dialled> + Send + Sync>,
+    pub dial: Box<dyn Fn() -> BoxFuture<'static, DialResult> + Send + Sync>,
 }
 
 /// What comes of dialling.
-pub type Dialled = Result<Box<dyn AnyTransport>, OpenError>;
+pub type DialResult = Result<Box<dyn AnyTransport>, OpenError>;
 
 /// Why there is no connection, or why a message could not be sent. Every text is for people.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum OpenError {
     #[error("the server wants you to sign in first")]
-    NeedsAuth {
-        /// The `WWW-Authenticate` header, where there was one.
-        challenge: Option<String>,
-    },
+    NeedsAuth,
     /// The server speaks the other era of MCP and has hung up: open a new wire with this era.
     #[error("{message}")]
     OtherEra { era: Era, message: String },
@@ -96,7 +93,7 @@ pub enum Listed {
 
 /// What a server lets us know without being asked.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Happening {
+pub enum ServerNotice {
     ListChanged(Listed),
     Log {
         level: String,
@@ -163,53 +160,42 @@ impl OpenError {
             if let Some(remote) = error.downcast_ref::<net::RemoteError>() {
                 return remote.clone().into();
             }
-            if let Some(required) = error.downcast_ref::<rmcp::transport::streamable_http_client::AuthRequiredError>() {
-                return Self::NeedsAuth { challenge: Some(required.www_authenticate_header.clone()) };
-            }
-            if matches!(error.downcast_ref(), Some(rmcp::transport::AuthError::AuthorizationRequired)) {
-                return Self::NeedsAuth { challenge: None };
-            }
             innermost = error;
             current = error.source();
         }
         let text = innermost.to_string();
         Self::Io { message: crate::text::one_line(&crate::text::mask(&text), 300) }
     }
-
-    /// Whether the server itself spoke, so that trying again soon cannot change much.
-    pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::NeedsAuth { .. } | Self::Refused { .. })
-    }
 }
 
 /// The transport that a connection runs on: any wire, with the ledger watching both directions. Dropped before the
 /// server has answered the handshake, it leaves the wire where it came from: a refusal is not the end of it.
-pub(super) struct Line {
+pub(super) struct LedgerTransport {
     inner: Option<Box<dyn AnyTransport>>,
-    home: Home,
+    parked: ParkedTransport,
     ledger: Ledger,
 }
 
 /// Where a wire stays between two handshakes. The lock is `std` and held for a move only.
-pub(super) type Home = Arc<Mutex<Option<Box<dyn AnyTransport>>>>;
+pub(super) type ParkedTransport = Arc<Mutex<Option<Box<dyn AnyTransport>>>>;
 
-impl Line {
-    pub(super) fn new(inner: Box<dyn AnyTransport>, home: Home, ledger: Ledger) -> Self {
-        Self { inner: Some(inner), home, ledger }
+impl LedgerTransport {
+    pub(super) fn new(inner: Box<dyn AnyTransport>, parked: ParkedTransport, ledger: Ledger) -> Self {
+        Self { inner: Some(inner), parked, ledger }
     }
 }
 
-impl Drop for Line {
+impl Drop for LedgerTransport {
     fn drop(&mut self) {
-        if self.ledger.greeting().is_some() {
+        if self.ledger.handshake_result().is_some() {
             self.ledger.close("the connection was closed");
-        } else if let Ok(mut home) = self.home.lock() {
-            *home = self.inner.take();
+        } else if let Ok(mut parked) = self.parked.lock() {
+            *parked = self.inner.take();
         }
     }
 }
 
-impl Transport<RoleClient> for Line {
+impl Transport<RoleClient> for LedgerTransport {
     type Error = OpenError;
 
     fn send(&mut self, message: ClientJsonRpcMessage) -> impl Future<Output = Result<(), OpenError>> + Send + 'static {
@@ -230,9 +216,9 @@ impl Transport<RoleClient> for Line {
                 return None;
             };
             match self.ledger.screen(message) {
-                ledger::Screened::Pass(message) => return Some(message),
-                ledger::Screened::Answer(answer) => drop(tokio::spawn(inner.send(answer))),
-                ledger::Screened::Taken => {}
+                ledger::Screened::Forward(message) => return Some(message),
+                ledger::Screened::Respond(answer) => drop(tokio::spawn(inner.send(answer))),
+                ledger::Screened::Handled => {}
             }
         }
     }

@@ -17,9 +17,11 @@ mod support;
 mod workspace;
 
 #[cfg(unix)]
+mod call_interaction;
+#[cfg(unix)]
 mod faults;
 #[cfg(unix)]
-mod lives;
+mod lifecycle;
 #[cfg(target_os = "linux")]
 mod processes;
 #[cfg(unix)]
@@ -30,6 +32,4 @@ mod servers;
 #[cfg(target_os = "linux")]
 mod sharing;
 #[cfg(target_os = "linux")]
-mod strangers;
-#[cfg(unix)]
-mod talking;
+mod socket_access;

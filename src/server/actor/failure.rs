@@ -8,13 +8,13 @@ use crate::server::transport::OpenError;
 use crate::text::mask;
 
 /// Lines of stderr that stand in an error.
-const LAST_WORDS: usize = 8;
+const STDERR_LINES: usize = 8;
 
 #[derive(Debug, Clone)]
 pub struct Failure {
     pub message: String,
     /// What the server last said on stderr.
-    pub words: Vec<String>,
+    pub stderr: Vec<String>,
     pub kind: Kind,
     pub next: Next,
 }
@@ -33,25 +33,25 @@ pub enum Next {
     Retry,
     /// The server itself said when to come again.
     RetryAfter(Duration),
-    /// Only a person can help: trying again would fail in the same way.
-    Stay,
+    /// Only a person can help: trying again would fail in the same opened.
+    GiveUp,
     SignIn,
 }
 
 impl Failure {
-    pub fn stay(message: impl Into<String>) -> Self {
-        Self { message: message.into(), words: Vec::new(), kind: Kind::Connection, next: Next::Stay }
+    pub fn permanent(message: impl Into<String>) -> Self {
+        Self { message: message.into(), stderr: Vec::new(), kind: Kind::Connection, next: Next::GiveUp }
     }
 
     pub fn retry(kind: Kind, message: impl Into<String>) -> Self {
-        Self { message: message.into(), words: Vec::new(), kind, next: Next::Retry }
+        Self { message: message.into(), stderr: Vec::new(), kind, next: Next::Retry }
     }
 
     /// What the connection could not do. A program that cannot be started is a matter of the process.
     pub fn from_open(error: &OpenError, is_process: bool) -> Self {
         let next = match error {
-            OpenError::NeedsAuth { .. } => Next::SignIn,
-            OpenError::Refused { .. } => Next::Stay,
+            OpenError::NeedsAuth => Next::SignIn,
+            OpenError::Refused { .. } => Next::GiveUp,
             OpenError::RetryAfter { after, .. } => Next::RetryAfter(*after),
             _ => Next::Retry,
         };
@@ -60,7 +60,7 @@ impl Failure {
             _ if is_process => Kind::Process,
             _ => Kind::Connection,
         };
-        Self { message: error.to_string(), words: Vec::new(), kind, next }
+        Self { message: error.to_string(), stderr: Vec::new(), kind, next }
     }
 
     /// A request that was part of the start.
@@ -72,21 +72,21 @@ impl Failure {
             Error::Connection { message, .. } => (Kind::Connection, Next::Retry, message),
             error => (Kind::Connection, Next::Retry, error.to_string()),
         };
-        Self { message, words: Vec::new(), kind, next }
+        Self { message, stderr: Vec::new(), kind, next }
     }
 
     /// Adds what the server last said on stderr since this moment.
-    pub fn with_last_words(mut self, logs: &Logs, since: Timestamp) -> Self {
-        self.words = logs.last_words(since, LAST_WORDS);
+    pub fn with_stderr(mut self, logs: &Logs, since: Timestamp) -> Self {
+        self.stderr = logs.recent_stderr(since, STDERR_LINES);
         self
     }
 
     /// The whole story, safe to show.
     pub fn text(&self) -> String {
         let mut text = mask(&self.message).into_owned();
-        if !self.words.is_empty() {
+        if !self.stderr.is_empty() {
             text.push_str("; it last said on stderr:");
-            for line in &self.words {
+            for line in &self.stderr {
                 text.push_str("\n  ");
                 text.push_str(line);
             }

@@ -10,30 +10,30 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout
 
 use super::attempt::{Connected, exit_of};
 use super::failure::{Failure, Kind, Next};
-use super::sources::Sources;
-use super::{Actor, Live, Phase, Wish};
+use super::sources::SourceWatcher;
+use super::{Actor, ActorRequest, Link, Phase};
 use crate::model::{Error, LogSource, Result, ServerState, Status, Waiting};
 use crate::server::Event;
 use crate::server::connection::{Connection, Listing};
 use crate::server::process::Process;
-use crate::server::transport::{Happening, Listed};
+use crate::server::transport::{Listed, ServerNotice};
 
 /// A server that has lived this long, or was of use, did start properly: its next failure is a first one.
-const PROVEN: Duration = Duration::from_secs(10);
+const STABLE_AFTER: Duration = Duration::from_secs(10);
 /// Pings without an answer in a row that mean the end.
 const MISSED_PINGS: u32 = 2;
 /// A server that announces changes without pause is asked for its lists this often.
-const BETWEEN_LISTINGS: Duration = Duration::from_millis(200);
+const LISTING_INTERVAL: Duration = Duration::from_millis(200);
 /// Time for a connection to say goodbye.
-const GOODBYE: Duration = Duration::from_millis(500);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Time for a process to be seen ending after its pipes broke.
-const LAST_BREATH: Duration = Duration::from_millis(300);
-const MOST_WARNINGS: usize = 50;
+const EXIT_WAIT: Duration = Duration::from_millis(300);
+const MAX_WARNINGS: usize = 50;
 
 /// Why a connection is over.
 enum End {
     Stopped(Phase),
-    Wished(Wish),
+    Requested(ActorRequest),
     SourcesChanged,
     Lost(Failure),
 }
@@ -42,7 +42,7 @@ impl Actor {
     pub(super) async fn live(&mut self, connected: Connected) -> Phase {
         // Before anybody hears that it is connected: what is saved from then on counts.
         let mut sources = self.watch_sources().await;
-        let Connected { connection, process, mut happenings, since, .. } = self.enter(connected);
+        let Connected { connection, process, mut notices, since, .. } = self.publish_connected(connected);
         let begun = Instant::now();
         let used = self.activity.begun();
         let interval = self.context.settings.borrow().servers.ping_interval;
@@ -54,29 +54,29 @@ impl Actor {
         let mut changed: HashSet<Listed> = HashSet::new();
         let mut list_at = begun;
         let mut listing: Option<BoxFuture<'static, Relisted>> = None;
-        self.activity.listen();
+        self.activity.notify_next();
 
         let end = loop {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break End::Stopped(Phase::End),
-                wish = self.wishes.recv() => match wish {
+                request = self.requests.recv() => match request {
                     None => break End::Stopped(Phase::End),
-                    Some(Wish::Start(done)) => drop(done.send(())),
-                    Some(Wish::Use) => {}
-                    Some(wish) => break End::Wished(wish),
+                    Some(ActorRequest::Start(done)) => drop(done.send(())),
+                    Some(ActorRequest::Use) => {}
+                    Some(request) => break End::Requested(request),
                 },
                 exit = exit_of(process.as_ref()) => {
                     let failure = Failure::retry(Kind::Process, exit.to_string());
-                    break End::Lost(failure.with_last_words(&self.logs, since));
+                    break End::Lost(failure.with_stderr(&self.logs, since));
                 }
                 reason = connection.closed() => break End::Lost(self.lost(process.as_ref(), reason, since).await),
                 relisted = done(&mut listing) => {
                     listing = None;
-                    self.take_over(relisted, &connection);
+                    self.apply_lists(relisted, &connection);
                 }
                 () = sleep_until(list_at), if !changed.is_empty() && listing.is_none() => {
-                    list_at = Instant::now() + BETWEEN_LISTINGS;
+                    list_at = Instant::now() + LISTING_INTERVAL;
                     listing = Some(Box::pin(relist(connection.clone(), std::mem::take(&mut changed))));
                 }
                 pong = done(&mut ping) => {
@@ -84,7 +84,7 @@ impl Actor {
                     match pong {
                         Ok(took) => {
                             missed = 0;
-                            self.activity.note(took);
+                            self.activity.record_latency(took);
                         }
                         Err(error) => {
                             missed += 1;
@@ -97,9 +97,9 @@ impl Actor {
                 }
                 _ = ticks.tick() => {
                     let begun = self.activity.begun();
-                    let idle = begun == seen && self.activity.is_quiet();
+                    let idle = begun == seen && self.activity.is_idle();
                     seen = begun;
-                    self.activity.listen();
+                    self.activity.notify_next();
                     // One at a time: a new ping in place of one that is still open would never let it be missed.
                     if idle && ping.is_none() {
                         let connection = connection.clone();
@@ -112,32 +112,32 @@ impl Actor {
                     self.publish(|state| state.latency = latency);
                 }
                 () = sources_changed(&mut sources) => break End::SourcesChanged,
-                // Last, so that a server that never stops talking keeps nothing else from happening.
-                Some(happening) = happenings.recv() => {
-                    if let Happening::ListChanged(listed) = happening {
+                // Last, so that a server that never stops talking keeps nothing else from notice.
+                Some(notice) = notices.recv() => {
+                    if let ServerNotice::ListChanged(listed) = notice {
                         changed.insert(listed);
                     } else {
-                        self.note(happening);
+                        self.handle_notice(notice);
                     }
                 }
             }
         };
 
-        if begun.elapsed() >= PROVEN || self.activity.begun() != used {
-            self.backoff.forget();
+        if begun.elapsed() >= STABLE_AFTER || self.activity.begun() != used {
+            self.backoff.reset();
         }
-        self.leave(end, connection, process).await
+        self.disconnect(end, connection, process).await
     }
 
     /// Shows the server as connected and opens it to calls.
-    fn enter(&mut self, mut connected: Connected) -> Connected {
+    fn publish_connected(&mut self, mut connected: Connected) -> Connected {
         let lists = std::mem::take(&mut connected.lists);
         let mut warnings = std::mem::take(&mut connected.warnings);
         warnings.extend(lists.warnings);
-        warnings.truncate(MOST_WARNINGS);
+        warnings.truncate(MAX_WARNINGS);
         let pid = connected.process.as_ref().map(Process::pid);
         self.connections += 1;
-        self.live.send_replace(Live::Up(connected.connection.clone(), self.connections));
+        self.link.send_replace(Link::Open(connected.connection.clone(), self.connections));
         tracing::info!(server = %self.definition.name, tools = lists.tools.len(), "connected");
         self.publish(|state| {
             state.status = Status::Connected;
@@ -159,15 +159,15 @@ impl Actor {
         connected
     }
 
-    fn note(&mut self, happening: Happening) {
-        match happening {
-            Happening::Log { level, text } => self.logs.push(LogSource::Server, &level, &text),
-            Happening::ResourceUpdated(uri) => self.tell(Event::ResourceUpdated { uri }),
-            Happening::Warning(warning) => {
+    fn handle_notice(&mut self, notice: ServerNotice) {
+        match notice {
+            ServerNotice::Log { level, text } => self.logs.push(LogSource::Server, &level, &text),
+            ServerNotice::ResourceUpdated(uri) => self.send_event(Event::ResourceUpdated { uri }),
+            ServerNotice::Warning(warning) => {
                 self.logs.push(LogSource::Sidecar, "warning", &warning);
                 self.publish(|state| warn(state, warning));
             }
-            Happening::Skipped { lines, sample } => {
+            ServerNotice::Skipped { lines, sample } => {
                 let warning =
                     format!("{lines} lines on its stdout were no messages and were skipped, such as: {sample}");
                 self.publish(|state| {
@@ -176,12 +176,12 @@ impl Actor {
                     warn(state, warning);
                 });
             }
-            Happening::ListChanged(_) => {}
+            ServerNotice::ListChanged(_) => {}
         }
     }
 
     /// New lists replace the old; where one could not be had, the old one stays.
-    fn take_over(&mut self, relisted: Relisted, connection: &Connection) {
+    fn apply_lists(&mut self, relisted: Relisted, connection: &Connection) {
         for warning in &relisted.warnings {
             self.logs.push(LogSource::Sidecar, "warning", warning);
         }
@@ -198,56 +198,57 @@ impl Actor {
 
     /// What a closed connection means: the exit behind it, where there is one.
     async fn lost(&self, process: Option<&Process>, reason: String, since: crate::model::Timestamp) -> Failure {
-        let failure = match timeout(LAST_BREATH, exit_of(process)).await {
+        let failure = match timeout(EXIT_WAIT, exit_of(process)).await {
             Ok(exit) => Failure::retry(Kind::Process, exit.to_string()),
             Err(_) => Failure::retry(Kind::Connection, reason),
         };
-        failure.with_last_words(&self.logs, since)
+        failure.with_stderr(&self.logs, since)
     }
 
     /// Closes the connection to calls first, so that none begins on a wire that is being cut.
-    async fn leave(&mut self, end: End, connection: Connection, process: Option<Process>) -> Phase {
-        let (wish, phase) = match end {
+    async fn disconnect(&mut self, end: End, connection: Connection, process: Option<Process>) -> Phase {
+        let (request, phase) = match end {
             End::Lost(failure) => {
                 let phase = self.fail(&failure);
                 (None, phase)
             }
-            End::Wished(Wish::SignIn) => {
-                let failure = Failure { next: Next::SignIn, ..Failure::stay("the server wants you to sign in again") };
+            End::Requested(ActorRequest::SignIn) => {
+                let failure =
+                    Failure { next: Next::SignIn, ..Failure::permanent("the server wants you to sign in again") };
                 (None, self.fail(&failure))
             }
             End::Stopped(phase) => {
-                self.live.send_replace(Live::Down(self.stopped()));
+                self.link.send_replace(Link::Closed(self.stopped()));
                 (None, phase)
             }
-            End::Wished(wish) => {
-                self.live.send_replace(Live::Down(self.cut_off()));
-                (Some(wish), Phase::Idle)
+            End::Requested(request) => {
+                self.link.send_replace(Link::Closed(self.interrupted()));
+                (Some(request), Phase::Idle)
             }
             End::SourcesChanged => {
-                self.live.send_replace(Live::Down(self.cut_off()));
+                self.link.send_replace(Link::Closed(self.interrupted()));
                 self.logs.push(LogSource::Sidecar, "info", "its sources have changed: restarting");
-                self.backoff.forget();
+                self.backoff.reset();
                 (None, Phase::Start)
             }
         };
-        if matches!(phase, Phase::Start) || matches!(wish, Some(Wish::Restart(_))) {
+        if matches!(phase, Phase::Start) || matches!(request, Some(ActorRequest::Restart(_))) {
             self.publish(|state| {
                 state.status = Status::Pending(Waiting::Starting);
                 state.pid = None;
                 state.restarts += 1;
             });
         }
-        timeout(GOODBYE, connection.close()).await.ok();
+        timeout(CLOSE_TIMEOUT, connection.close()).await.ok();
         // From here the process has its ladder to go; whoever needs it gone waits for the tracker.
         drop(process);
-        match wish {
-            Some(wish) => self.turn(wish).await.unwrap_or(Phase::Idle),
+        match request {
+            Some(request) => self.handle(request).await.unwrap_or(Phase::Idle),
             None => phase,
         }
     }
 
-    fn cut_off(&self) -> Error {
+    fn interrupted(&self) -> Error {
         let message = "it was stopped or restarted while this ran".to_owned();
         Error::Connection { server: self.definition.name.clone(), message }
     }
@@ -303,12 +304,12 @@ fn replace(state: &mut ServerState, listing: Listing) {
 }
 
 fn warn(state: &mut ServerState, warning: String) {
-    if !state.warnings.contains(&warning) && state.warnings.len() < MOST_WARNINGS {
+    if !state.warnings.contains(&warning) && state.warnings.len() < MAX_WARNINGS {
         state.warnings.push(warning);
     }
 }
 
-/// Never ends where nothing is under way. The caller takes the finished work out.
+/// Never ends where nothing is under opened. The caller takes the finished work out.
 async fn done<T>(work: &mut Option<BoxFuture<'static, T>>) -> T {
     match work {
         Some(work) => work.await,
@@ -316,7 +317,7 @@ async fn done<T>(work: &mut Option<BoxFuture<'static, T>>) -> T {
     }
 }
 
-async fn sources_changed(sources: &mut Option<Sources>) {
+async fn sources_changed(sources: &mut Option<SourceWatcher>) {
     match sources {
         Some(sources) => sources.changed().await,
         None => std::future::pending().await,

@@ -11,9 +11,9 @@ use tokio::time::{Instant, sleep_until};
 use crate::config::spec::Dev;
 
 /// Builds and saves touch many files; the restart comes when they have been quiet for this long.
-const QUIET: Duration = Duration::from_millis(200);
+const QUIET_PERIOD: Duration = Duration::from_millis(200);
 
-pub struct Sources {
+pub struct SourceWatcher {
     changes: mpsc::Receiver<()>,
     /// When the change that came last counts as over.
     quiet_at: Option<Instant>,
@@ -21,7 +21,7 @@ pub struct Sources {
     _watcher: RecommendedWatcher,
 }
 
-impl Sources {
+impl SourceWatcher {
     /// Watches the patterns, seen from `folder`. The error says which part cannot be watched.
     pub fn watch(dev: &Dev, folder: &Path) -> Result<Self, String> {
         let mut globs = GlobSetBuilder::new();
@@ -37,11 +37,11 @@ impl Sources {
             roots.push(literal_part(&full));
         }
         let globs = globs.build().map_err(|error| format!("`dev.watch`: {error}"))?;
-        let (tell, changes) = mpsc::channel(1);
+        let (changed, changes) = mpsc::channel(1);
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            if event.is_ok_and(|event| counts(&event, &globs)) {
+            if event.is_ok_and(|event| is_source_change(&event, &globs)) {
                 // One is enough: a full channel already says that something has changed.
-                tell.try_send(()).ok();
+                changed.try_send(()).ok();
             }
         })
         .map_err(|error| format!("sources cannot be watched: {error}"))?;
@@ -68,7 +68,7 @@ impl Sources {
             };
             tokio::select! {
                 change = self.changes.recv() => match change {
-                    Some(()) => self.quiet_at = Some(Instant::now() + QUIET),
+                    Some(()) => self.quiet_at = Some(Instant::now() + QUIET_PERIOD),
                     None => std::future::pending().await,
                 },
                 () = quiet => {
@@ -81,7 +81,7 @@ impl Sources {
 }
 
 /// Reading is no change.
-fn counts(event: &notify::Event, globs: &GlobSet) -> bool {
+fn is_source_change(event: &notify::Event, globs: &GlobSet) -> bool {
     !matches!(event.kind, EventKind::Access(_) | EventKind::Other)
         && event.paths.iter().any(|path| globs.is_match(path))
 }
@@ -110,7 +110,7 @@ mod tests {
         let folder = folder.path().canonicalize().unwrap();
         std::fs::create_dir_all(folder.join("server/deep")).unwrap();
         let dev = Dev { watch: vec!["server/**/*.ts".to_owned()] };
-        let mut sources = Sources::watch(&dev, &folder).unwrap();
+        let mut sources = SourceWatcher::watch(&dev, &folder).unwrap();
         std::fs::write(folder.join("server/readme.md"), "no").unwrap();
         for number in 0..5 {
             std::fs::write(folder.join(format!("server/deep/{number}.ts")), "yes").unwrap();

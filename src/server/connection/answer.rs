@@ -1,4 +1,4 @@
-//! What an answer says on its outside: done, failed, or more input wanted. The inside stays as it was sent.
+//! What an answer says on its header: done, failed, or more input wanted. The inside stays as it was sent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use serde_json::{Map, Value, json};
 use crate::model::CallId;
 use crate::server::client::Questions;
 
-/// An answer, looked at from outside.
+/// An answer, looked at from header.
 pub enum Answer {
     Complete {
         raw: Arc<RawValue>,
         is_error: bool,
         content: Content,
     },
-    NeedsInput(Needed),
+    NeedsInput(InputRequired),
     /// A kind of result that we did not ask for.
     Other(String),
 }
@@ -26,20 +26,20 @@ pub enum Answer {
 /// Whether a result has its list of content, as every tool result should.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Content {
-    Listed,
-    Odd,
+    List,
+    Other,
 }
 
 /// What a server of the newer era wants to know before it answers.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Needed {
-    input_requests: Option<BTreeMap<String, Wanted>>,
+pub struct InputRequired {
+    input_requests: Option<BTreeMap<String, InputRequest>>,
     request_state: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Wanted {
+struct InputRequest {
     #[serde(default)]
     method: String,
     #[serde(default)]
@@ -55,7 +55,7 @@ pub struct Input {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Outside<'a> {
+struct ResultHeader<'a> {
     #[serde(borrow)]
     result_type: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -66,15 +66,15 @@ struct Outside<'a> {
 
 impl Answer {
     pub fn of(raw: Arc<RawValue>) -> Self {
-        let outside: Outside<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
-        let is_error = outside.is_error.is_some_and(|flag| flag.get() == "true");
-        let content = match outside.content {
-            Some(content) if content.get().starts_with('[') => Content::Listed,
-            _ => Content::Odd,
+        let header: ResultHeader<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
+        let is_error = header.is_error.is_some_and(|flag| flag.get() == "true");
+        let content = match header.content {
+            Some(content) if content.get().starts_with('[') => Content::List,
+            _ => Content::Other,
         };
-        match outside.result_type.map(RawValue::get) {
+        match header.result_type.map(RawValue::get) {
             Some("\"input_required\"") => Self::NeedsInput(serde_json::from_str(raw.get()).unwrap_or_default()),
-            Some(other) if other != "\"complete\"" && content == Content::Odd => {
+            Some(other) if other != "\"complete\"" && content == Content::Other => {
                 Self::Other(crate::text::one_line(other.trim_matches('"'), 60))
             }
             _ => Self::Complete { raw, is_error, content },
@@ -82,7 +82,7 @@ impl Answer {
     }
 }
 
-impl Needed {
+impl InputRequired {
     /// Asks whom it concerns, one question after the other.
     pub async fn ask(self, questions: &Questions, call: Option<&CallId>) -> Input {
         let mut responses = InputResponses::new();
@@ -108,7 +108,7 @@ pub fn empty() -> Arc<RawValue> {
 /// A tool result always has its list of content: one that came as a bare text, or not at all, is put into one, so that
 /// no reader behind us stumbles over it.
 pub fn with_content(raw: Arc<RawValue>, content: Content) -> Arc<RawValue> {
-    if content == Content::Listed {
+    if content == Content::List {
         return raw;
     }
     let mut result = match serde_json::from_str(raw.get()) {
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn content_in_odd_shapes_becomes_a_list() {
-        let shown = |text: &str| with_content(raw(text), Content::Odd).get().to_owned();
+        let shown = |text: &str| with_content(raw(text), Content::Other).get().to_owned();
         assert_eq!(shown(r#"{"content":"hi"}"#), r#"{"content":[{"type":"text","text":"hi"}]}"#);
         assert_eq!(shown("{}"), r#"{"content":[]}"#);
         assert_eq!(shown("null"), r#"{"content":[]}"#);

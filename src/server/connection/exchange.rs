@@ -19,14 +19,14 @@ use crate::server::transport::ledger::Slot;
 use crate::text::{mask, one_line};
 
 /// By which a server says that its user has to visit a page first.
-const PAGES_FIRST: ErrorCode = ErrorCode(-32042);
+const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
 /// The limits of one exchange.
-pub(super) struct Patience {
+pub(super) struct RequestLimits {
     /// Without an answer or progress.
     pub idle: Duration,
     /// In all.
-    pub most: Duration,
+    pub total: Duration,
     /// Which setting to name when the first of them is over.
     pub setting: &'static str,
 }
@@ -37,10 +37,10 @@ impl Connection {
         &self,
         request: ClientRequest,
         what: &str,
-        patience: &Patience,
+        limits: &RequestLimits,
         progress: Option<mpsc::Sender<Progress>>,
     ) -> Result<Arc<RawValue>> {
-        self.exchange(request, what, patience, Slot::new(progress)).await.map_err(|failure| self.failed(failure))
+        self.exchange(request, what, limits, Slot::new(progress)).await.map_err(|failure| self.to_error(failure))
     }
 
     /// The same, with a no of the server as it was said. Whoever stops waiting makes the server stop, too.
@@ -48,9 +48,9 @@ impl Connection {
         &self,
         mut request: ClientRequest,
         what: &str,
-        patience: &Patience,
+        limits: &RequestLimits,
         slot: Slot,
-    ) -> Result<Arc<RawValue>, Failure> {
+    ) -> Result<Arc<RawValue>, RequestFailure> {
         let Inner { peer, ledger, .. } = self.0.as_ref();
         request.extensions_mut().insert(slot.clone());
         let mut options = PeerRequestOptions::no_options();
@@ -61,9 +61,9 @@ impl Connection {
         let started = Instant::now();
         let mut handle = peer.send_cancellable_request(request, options).await?;
         slot.mark_sent();
-        let mut abandoned = Abandoned { connection: self, id: Some(handle.id.clone()) };
-        let latest = after(started, patience.most);
-        let timer = tokio::time::sleep_until(latest.min(after(started, patience.idle)));
+        let mut abandoned = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };
+        let latest = deadline(started, limits.total);
+        let timer = tokio::time::sleep_until(latest.min(deadline(started, limits.idle)));
         let closed = ledger.closed();
         tokio::pin!(timer, closed);
         let answer = loop {
@@ -73,14 +73,14 @@ impl Connection {
                 _ = &mut closed => break Err(ServiceError::TransportClosed),
                 () = &mut timer => {
                     let now = Instant::now();
-                    let heard = if self.0.questions.is_open(call.as_ref()) { now } else { slot.heard().unwrap_or(started) };
-                    let deadline = latest.min(after(heard, patience.idle));
+                    let heard = if self.0.questions.is_open(call.as_ref()) { now } else { slot.last_progress().unwrap_or(started) };
+                    let deadline = latest.min(deadline(heard, limits.idle));
                     if deadline <= now {
-                        let limit = if now < latest { patience.idle } else { patience.most };
+                        let limit = if now < latest { limits.idle } else { limits.total };
                         // Looked at before our own word goes out, which nobody has had time to read.
-                        let late = self.late(what, limit, patience);
+                        let late = self.timeout_error(what, limit, limits);
                         abandoned.cancel().await;
-                        return Err(Failure::Ours(late));
+                        return Err(RequestFailure::Local(late));
                     }
                     timer.as_mut().reset(deadline);
                 }
@@ -91,13 +91,14 @@ impl Connection {
         match slot.take() {
             Some(raw) => Ok(raw),
             // A wire that keeps no raw answers has a typed one.
-            None => typed(&result)
-                .ok_or_else(|| Failure::Ours(self.protocol(format!("gave an answer to {what} that cannot be read")))),
+            None => typed(&result).ok_or_else(|| {
+                RequestFailure::Local(self.protocol(format!("gave an answer to {what} that cannot be read")))
+            }),
         }
     }
 
-    fn late(&self, what: &str, limit: Duration, patience: &Patience) -> Error {
-        // It was sent a moment after the clock began: half of the time is telling.
+    fn timeout_error(&self, what: &str, limit: Duration, limits: &RequestLimits) -> Error {
+        // It was sent a moment after the clock began: half of the time is take_cancel.
         if let Some(unread) = self.0.ledger.unread_for(limit / 2) {
             let message = format!(
                 "the server does not read: {unread} bytes of its input have been waiting for {} s",
@@ -105,14 +106,14 @@ impl Connection {
             );
             return Error::Connection { server: self.0.name.clone(), message };
         }
-        let setting = if limit > patience.idle { "servers.max-timeout" } else { patience.setting };
+        let setting = if limit > limits.idle { "servers.max-timeout" } else { limits.setting };
         Error::Timeout { server: self.0.name.clone(), what: what.to_owned(), limit, setting }
     }
 
     /// A server may want its user to visit a page before it answers: then the user is shown it.
-    pub(super) async fn after_pages(&self, failure: Failure, call: &CallId) -> Error {
-        if let Failure::Theirs(ServiceError::McpError(error)) = &failure
-            && error.code == PAGES_FIRST
+    pub(super) async fn show_required_pages(&self, failure: RequestFailure, call: &CallId) -> Error {
+        if let RequestFailure::Remote(ServiceError::McpError(error)) = &failure
+            && error.code == URL_ELICITATION_REQUIRED
         {
             for page in error
                 .data
@@ -125,19 +126,19 @@ impl Connection {
                 self.0.questions.elicit(page.clone(), vec![call.clone()]).await;
             }
         }
-        self.failed(failure)
+        self.to_error(failure)
     }
 
     /// Why a resource could not be read; that there is none of this name is told apart.
-    pub(super) fn unread(&self, failure: Failure) -> Error {
+    pub(super) fn resource_error(&self, failure: RequestFailure) -> Error {
         let absent = match &failure {
-            Failure::Theirs(ServiceError::McpError(error)) => {
+            RequestFailure::Remote(ServiceError::McpError(error)) => {
                 error.code == ErrorCode::RESOURCE_NOT_FOUND
                     || (error.code == ErrorCode::INVALID_PARAMS && self.0.era == Era::Discover)
             }
             _ => false,
         };
-        match self.failed(failure) {
+        match self.to_error(failure) {
             Error::Protocol { server, message } if absent => {
                 let message = format!("server `{server}`: {message}");
                 Error::Missing { server, message }
@@ -146,17 +147,17 @@ impl Connection {
         }
     }
 
-    pub(super) fn failed(&self, failure: Failure) -> Error {
+    pub(super) fn to_error(&self, failure: RequestFailure) -> Error {
         let server = self.0.name.clone();
         let closed = || self.0.ledger.close_reason().unwrap_or_else(|| "the server closed the connection".to_owned());
         let error = match failure {
-            Failure::Ours(error) => return error,
-            Failure::Theirs(error) => error,
+            RequestFailure::Local(error) => return error,
+            RequestFailure::Remote(error) => error,
         };
         match error {
-            ServiceError::McpError(error) => self.protocol(in_words(&error)),
+            ServiceError::McpError(error) => self.protocol(describe_error(&error)),
             ServiceError::TransportSend(error) => match OpenError::from_chain(error.error.as_ref()) {
-                OpenError::NeedsAuth { .. } => Error::NeedsAuth(server),
+                OpenError::NeedsAuth => Error::NeedsAuth(server),
                 OpenError::Protocol { message } | OpenError::Refused { message } => Error::Protocol { server, message },
                 other => Error::Connection { server, message: other.to_string() },
             },
@@ -168,33 +169,33 @@ impl Connection {
 }
 
 /// Why there is no answer.
-pub(super) enum Failure {
-    Ours(Error),
+pub(super) enum RequestFailure {
+    Local(Error),
     /// The server's no, or that of the wire to it.
-    Theirs(ServiceError),
+    Remote(ServiceError),
 }
 
-impl From<ServiceError> for Failure {
+impl From<ServiceError> for RequestFailure {
     fn from(error: ServiceError) -> Self {
-        Self::Theirs(error)
+        Self::Remote(error)
     }
 }
 
 /// A request whose caller may go away. Dropped with its id, it tells the server that nobody waits any more.
-struct Abandoned<'a> {
+struct CancelOnDrop<'a> {
     connection: &'a Connection,
     id: Option<RequestId>,
 }
 
-impl Abandoned<'_> {
+impl CancelOnDrop<'_> {
     /// Tells the server now, so that whatever is sent next comes after.
     async fn cancel(&mut self) {
-        if let Some(cancel) = self.telling() {
+        if let Some(cancel) = self.take_cancel() {
             cancel.await;
         }
     }
 
-    fn telling(&mut self) -> Option<impl Future<Output = ()> + Send + 'static> {
+    fn take_cancel(&mut self) -> Option<impl Future<Output = ()> + Send + 'static> {
         let id = self.id.take()?;
         self.connection.0.ledger.forget(&id);
         let peer = self.connection.0.peer.clone();
@@ -205,9 +206,9 @@ impl Abandoned<'_> {
     }
 }
 
-impl Drop for Abandoned<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        if let (Some(cancel), Ok(runtime)) = (self.telling(), tokio::runtime::Handle::try_current()) {
+        if let (Some(cancel), Ok(runtime)) = (self.take_cancel(), tokio::runtime::Handle::try_current()) {
             runtime.spawn(cancel);
         }
     }
@@ -218,10 +219,10 @@ fn typed(result: &ServerResult) -> Option<Arc<RawValue>> {
 }
 
 /// An error of the server, safe to show. Codes that everybody sends for everything are left out.
-pub(super) fn in_words(error: &ErrorData) -> String {
+pub(super) fn describe_error(error: &ErrorData) -> String {
     let said = one_line(&mask(&error.message), 2_000);
     match error.code {
-        PAGES_FIRST => {
+        URL_ELICITATION_REQUIRED => {
             let url = error.data.as_ref().and_then(|data| data.pointer("/elicitations/0/url")).and_then(Value::as_str);
             let page = url.map(|url| format!(" at {}", one_line(&mask(url), 500))).unwrap_or_default();
             format!("{said}: finish what it asks for{page}, then try again (error -32042)")
@@ -231,6 +232,6 @@ pub(super) fn in_words(error: &ErrorData) -> String {
 }
 
 /// A moment later; for a wait without end, one that nobody lives to see.
-fn after(start: Instant, wait: Duration) -> Instant {
+fn deadline(start: Instant, wait: Duration) -> Instant {
     start.checked_add(wait).unwrap_or_else(|| start + Duration::from_secs(1 << 30))
 }

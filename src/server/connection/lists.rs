@@ -1,7 +1,7 @@
 //! What a server offers: every page of every list, read entry by entry, so that one odd entry costs only itself.
 
-mod room;
-mod words;
+mod budget;
+mod sanitize;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use rmcp::model::{
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::{Connection, Listed, Patience};
+use super::{Connection, Listed, RequestLimits};
 use crate::model::{Annotations, Error, Prompt, Resource, ResourceTemplate, Result, Tool};
 use crate::server::transport::ledger::size;
 use crate::text::{hides_something, mask, one_line};
 
-pub use room::Room;
-pub use words::{conceal, cut_text};
+pub use budget::ListBudget;
+pub use sanitize::{mask_secrets, truncate};
 
 /// Everything that a server offers.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -44,15 +44,15 @@ pub async fn all(connection: &Connection) -> Result<Lists> {
     let (tools, (resources, templates), prompts) =
         tokio::try_join!(tools(connection), resources(connection), entries(connection, Kind::Prompts))?;
     let mut lists = Lists { tools: tools.0, warnings: tools.1, ..Lists::default() };
-    let most = connection.0.limits.description_bytes;
-    lists.resources = resources.read(resource, most, &mut lists.warnings);
-    lists.templates = templates.read(template, most, &mut lists.warnings);
-    lists.prompts = prompts.read(prompt, most, &mut lists.warnings);
+    let max = connection.0.limits.description_bytes;
+    lists.resources = resources.read(resource, max, &mut lists.warnings);
+    lists.templates = templates.read(template, max, &mut lists.warnings);
+    lists.prompts = prompts.read(prompt, max, &mut lists.warnings);
     Ok(lists)
 }
 
 pub async fn one(connection: &Connection, listed: Listed) -> Result<Listing> {
-    let most = connection.0.limits.description_bytes;
+    let max = connection.0.limits.description_bytes;
     let mut warnings = Vec::new();
     Ok(match listed {
         Listed::Tools => {
@@ -61,21 +61,21 @@ pub async fn one(connection: &Connection, listed: Listed) -> Result<Listing> {
         }
         Listed::Resources => {
             let (resources, templates) = resources(connection).await?;
-            let resources = resources.read(resource, most, &mut warnings);
-            let templates = templates.read(template, most, &mut warnings);
+            let resources = resources.read(resource, max, &mut warnings);
+            let templates = templates.read(template, max, &mut warnings);
             Listing::Resources { resources, templates, warnings }
         }
         Listed::Prompts => {
-            let prompts = entries(connection, Kind::Prompts).await?.read(prompt, most, &mut warnings);
+            let prompts = entries(connection, Kind::Prompts).await?.read(prompt, max, &mut warnings);
             Listing::Prompts { prompts, warnings }
         }
     })
 }
 
 async fn tools(connection: &Connection) -> Result<(Vec<Arc<Tool>>, Vec<String>)> {
-    let most = connection.0.limits.description_bytes;
+    let max = connection.0.limits.description_bytes;
     let mut warnings = Vec::new();
-    let tools = entries(connection, Kind::Tools).await?.read(tool, most, &mut warnings);
+    let tools = entries(connection, Kind::Tools).await?.read(tool, max, &mut warnings);
     Ok((tools.into_iter().map(Arc::new).collect(), warnings))
 }
 
@@ -148,17 +148,17 @@ struct Entries {
 
 impl Entries {
     /// Reads each as what it is, its words fit to be kept: without secrets, and cut where they are endless.
-    fn read<T>(self, read: impl Fn(Entry, &mut Vec<String>) -> T, most: usize, warnings: &mut Vec<String>) -> Vec<T> {
+    fn read<T>(self, read: impl Fn(Entry, &mut Vec<String>) -> T, max: usize, warnings: &mut Vec<String>) -> Vec<T> {
         warnings.extend(self.warnings);
         let (what, key) = self.kind.entry();
         let fit = |(name, mut fields): (String, Map<String, Value>)| {
-            words::conceal(&mut fields, key);
-            words::cut(&mut fields, "title", most);
-            if words::cut(&mut fields, "description", most) {
+            sanitize::mask_secrets(&mut fields, key);
+            sanitize::truncate_field(&mut fields, "title", max);
+            if sanitize::truncate_field(&mut fields, "description", max) {
                 warnings.push(format!(
                     "the description of {what} {} is cut at {} (`limits.description-bytes` sets this limit)",
                     one_line(&mask(&name), 80),
-                    size(most)
+                    size(max)
                 ));
             }
             read(Entry { name, fields }, warnings)
@@ -179,18 +179,18 @@ async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
         return Ok(entries);
     }
     let (method, field) = kind.names();
-    let room = &connection.0.room;
-    room.begin(kind as usize);
-    let patience = Patience { idle: connection.0.timeout, most: connection.0.timeout, setting: "timeout" };
+    let budget = &connection.0.budget;
+    budget.reset(kind as usize);
+    let limits = RequestLimits { idle: connection.0.timeout, total: connection.0.timeout, setting: "timeout" };
     let mut names = HashSet::new();
     let mut cursors = HashSet::new();
     let mut cursor: Option<String> = None;
     for page in 0..connection.0.limits.pages {
         // An empty cursor names a page like any other, but many servers mean the end by it.
-        let blank = cursor.as_deref() == Some("");
-        let raw = match connection.ask(kind.request(cursor.take()), method, &patience, None).await {
+        let empty_cursor = cursor.as_deref() == Some("");
+        let raw = match connection.ask(kind.request(cursor.take()), method, &limits, None).await {
             Ok(raw) => raw,
-            Err(_) if blank => return Ok(entries),
+            Err(_) if empty_cursor => return Ok(entries),
             Err(error) if page > 0 => {
                 entries.warnings.push(format!("a page of {method} failed, those before it are kept: {error}"));
                 return Ok(entries);
@@ -205,17 +205,17 @@ async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
             Err(error) => return Err(error),
         };
         let page: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
-        match page.get(field).and_then(|list| room::read(list, kind as usize, room)) {
+        match page.get(field).and_then(|list| budget::read(list, kind as usize, budget)) {
             // What was meant as the end, not as the name of a page, brings the first page again.
-            Some(read) if blank && kind.all_known(&read.items, &names) => return Ok(entries),
+            Some(read) if empty_cursor && kind.all_known(&read.items, &names) => return Ok(entries),
             Some(read) => {
                 if !entries.add(read.items, &mut names, connection.0.limits.tools) {
                     return Ok(entries);
                 }
-                if read.cut {
+                if read.truncated {
                     entries.warnings.push(format!(
                         "its lists take more than {}: the rest of {method} is left out (`limits.list-bytes` sets this limit)",
-                        size(room.most())
+                        size(budget.limit())
                     ));
                     return Ok(entries);
                 }
@@ -247,19 +247,19 @@ async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
 }
 
 impl Entries {
-    /// Adds a page. False when there is no room for more.
-    fn add(&mut self, items: Vec<Value>, names: &mut HashSet<String>, most: usize) -> bool {
+    /// Adds a page. False when there is no budget for more.
+    fn add(&mut self, items: Vec<Value>, names: &mut HashSet<String>, max: usize) -> bool {
         let (entry, key) = self.kind.entry();
-        let mut nameless = 0;
+        let mut unnamed = 0;
         for item in items {
             let Value::Object(fields) = item else {
-                nameless += 1;
+                unnamed += 1;
                 continue;
             };
             let name = match fields.get(key) {
                 Some(Value::String(name)) if !name.is_empty() => name.clone(),
                 _ => {
-                    nameless += 1;
+                    unnamed += 1;
                     continue;
                 }
             };
@@ -273,16 +273,16 @@ impl Entries {
                 self.warnings.push(format!("duplicate {entry} {}: the first one counts", one_line(&mask(&name), 80)));
                 continue;
             }
-            if self.found.len() >= most {
+            if self.found.len() >= max {
                 self.warnings
-                    .push(format!("more than {most} {entry}s: the rest is left out (`limits.tools` sets this limit)"));
+                    .push(format!("more than {max} {entry}s: the rest is left out (`limits.tools` sets this limit)"));
                 return false;
             }
             names.insert(name.clone());
             self.found.push((name, fields));
         }
-        if nameless > 0 {
-            self.warnings.push(format!("{nameless} {entry}s without a {key} are left out"));
+        if unnamed > 0 {
+            self.warnings.push(format!("{unnamed} {entry}s without a {key} are left out"));
         }
         true
     }
@@ -324,8 +324,8 @@ fn tool(entry: Entry, warnings: &mut Vec<String>) -> Tool {
     }
 }
 
-fn name_of(fields: &Map<String, Value>, otherwise: &str) -> String {
-    fields.get("name").and_then(Value::as_str).unwrap_or(otherwise).to_owned()
+fn name_of(fields: &Map<String, Value>, default: &str) -> String {
+    fields.get("name").and_then(Value::as_str).unwrap_or(default).to_owned()
 }
 
 fn resource(entry: Entry, _: &mut Vec<String>) -> Resource {

@@ -26,8 +26,8 @@ struct Fake {
 
 impl Fake {
     /// A wire, and its other end.
-    fn wired(room: usize) -> (Wire, Self) {
-        let (ours, theirs) = tokio::io::duplex(room);
+    fn wired(capacity: usize) -> (Wire, Self) {
+        let (ours, theirs) = tokio::io::duplex(capacity);
         let (read, write) = tokio::io::split(ours);
         let wire = Wire::Bytes { read: Box::new(read), write: Box::new(write) };
         let (read, write) = tokio::io::split(theirs);
@@ -110,17 +110,17 @@ impl Host for Arc<FakeHost> {
     }
 }
 
-type Happenings = mpsc::Receiver<Happening>;
+type Notices = mpsc::Receiver<ServerNotice>;
 
-fn opening() -> (Opening, Happenings) {
-    opening_with(Arc::default())
+fn options() -> (ConnectionOptions, Notices) {
+    options_with(Arc::default())
 }
 
-fn opening_with(host: Arc<FakeHost>) -> (Opening, Happenings) {
-    let (happenings, heard) = mpsc::channel(64);
+fn options_with(host: Arc<FakeHost>) -> (ConnectionOptions, Notices) {
+    let (notices, heard) = mpsc::channel(64);
     let mut limits = Settings::default().limits;
     limits.message_bytes = 64 << 10;
-    let opening = Opening {
+    let options = ConnectionOptions {
         name: ServerName::new("fake").unwrap(),
         limits: Arc::new(limits),
         host: Arc::new(host),
@@ -128,21 +128,21 @@ fn opening_with(host: Arc<FakeHost>) -> (Opening, Happenings) {
         startup_timeout: Duration::from_secs(30),
         timeout: Duration::from_secs(60),
         log_level: String::new(),
-        happenings,
+        notices,
     };
-    (opening, heard)
+    (options, heard)
 }
 
 /// A connection to a server with these capabilities.
-async fn connected(capabilities: Value) -> (Connection, Fake, Happenings) {
+async fn connected(capabilities: Value) -> (Connection, Fake, Notices) {
     connected_with(capabilities, Arc::default()).await
 }
 
-async fn connected_with(capabilities: Value, host: Arc<FakeHost>) -> (Connection, Fake, Happenings) {
+async fn connected_with(capabilities: Value, host: Arc<FakeHost>) -> (Connection, Fake, Notices) {
     let (wire, mut fake) = Fake::wired(256 << 10);
-    let (opening, happenings) = opening_with(host);
-    let (connection, ()) = tokio::join!(Connection::open(wire, opening), fake.shake(capabilities));
-    (connection.unwrap(), fake, happenings)
+    let (options, notices) = options_with(host);
+    let (connection, ()) = tokio::join!(Connection::open(wire, options), fake.shake(capabilities));
+    (connection.unwrap(), fake, notices)
 }
 
 fn permitted(tool: &str, arguments: Value) -> Permitted {
@@ -157,7 +157,7 @@ fn permitted(tool: &str, arguments: Value) -> Permitted {
     })
 }
 
-fn options() -> CallOptions {
+fn call_options() -> CallOptions {
     CallOptions {
         timeout: Duration::from_secs(60),
         max_timeout: Duration::from_secs(600),
@@ -168,7 +168,7 @@ fn options() -> CallOptions {
 
 /// What comes of a call: its result as text, or the error as people see it.
 async fn call(connection: &Connection, tool: &str) -> String {
-    shown(connection.call(&permitted(tool, json!({})), options()).await)
+    shown(connection.call(&permitted(tool, json!({})), call_options()).await)
 }
 
 fn shown(outcome: Result<CallResult>) -> String {

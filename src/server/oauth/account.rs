@@ -80,8 +80,8 @@ impl Account {
             ))
         };
         let mut manager = AuthorizationManager::new(self.url.clone()).await.map_err(failed)?;
-        let (credentials, kept) = tokens::in_memory();
-        kept.put(entry.credentials.clone()).await;
+        let (credentials, flow_result) = tokens::in_memory();
+        flow_result.put(entry.credentials.clone()).await;
         manager.set_credential_store(credentials);
         discover(&mut manager, &self.url, None).await.map_err(failed)?;
         if !manager.initialize_from_store().await.map_err(failed)? {
@@ -97,7 +97,7 @@ impl Account {
             Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => return Ok(None),
             Err(error) => return Err(failed(error)),
         }
-        let Some(credentials) = kept.take().await else { return Ok(None) };
+        let Some(credentials) = flow_result.take().await else { return Ok(None) };
         let fresh = Entry { credentials, ..entry.clone() };
         if let Err(error) = fresh.save(&self.url, &self.store).await {
             tracing::warn!(%error, "a renewed token could not be kept");

@@ -12,8 +12,8 @@ use url::Url;
 use crate::text::one_line;
 
 /// Bytes of a request's head, and the time for it to come.
-const HEAD: usize = 16 << 10;
-const PATIENCE: Duration = Duration::from_secs(5);
+const MAX_HEAD_BYTES: usize = 16 << 10;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const PATH: &str = "/callback";
 
 pub struct Callback {
@@ -42,12 +42,7 @@ impl Callback {
     }
 
     /// Opens the page and waits for the browser to come back from it.
-    pub async fn wait(
-        &self,
-        page: &str,
-        patience: Duration,
-        open: impl Future<Output = bool>,
-    ) -> Result<Answer, String> {
+    pub async fn wait(&self, page: &str, limit: Duration, open: impl Future<Output = bool>) -> Result<Answer, String> {
         let state =
             Url::parse(page).ok().and_then(|url| parameter(&url, "state")).ok_or("the sign-in page has no state")?;
         let opened = async {
@@ -67,8 +62,8 @@ impl Callback {
         // The listener goes first: a host without a browser may come back before `open` has ended.
         tokio::select! {
             biased;
-            answer = timeout(patience, answered) => {
-                answer.map_err(|_| format!("nobody came back from the browser within {} min", patience.as_secs() / 60))?
+            answer = timeout(limit, answered) => {
+                answer.map_err(|_| format!("nobody came back from the browser within {} min", limit.as_secs() / 60))?
             }
             refused = opened => refused,
         }
@@ -80,7 +75,7 @@ impl Callback {
             Ok(accepted) => accepted,
             Err(error) => return Some(Err(format!("the browser's answer could not be taken: {error}"))),
         };
-        let target = timeout(PATIENCE, read_target(&mut browser)).await.ok().flatten()?;
+        let target = timeout(REQUEST_TIMEOUT, read_target(&mut browser)).await.ok().flatten()?;
         let url = Url::parse(&format!("http://127.0.0.1:{}", self.port)).ok()?.join(&target).ok()?;
         if url.path() != PATH || !target.starts_with('/') {
             respond(&mut browser, "404 Not Found", "There is nothing here", "").await;
@@ -91,8 +86,8 @@ impl Callback {
             return None;
         }
         if let Some(error) = parameter(&url, "error") {
-            let said = parameter(&url, "error_description").unwrap_or_default();
-            let reason = one_line(format!("{error} {said}").trim(), 200);
+            let description = parameter(&url, "error_description").unwrap_or_default();
+            let reason = one_line(format!("{error} {description}").trim(), 200);
             respond(&mut browser, "200 OK", "Not signed in", &reason).await;
             return Some(Err(format!("the server refused: {reason}")));
         }
@@ -123,14 +118,14 @@ async fn read_target(browser: &mut TcpStream) -> Option<String> {
     let mut chunk = [0; 1024];
     while !head.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
         let count = browser.read(&mut chunk).await.ok()?;
-        if count == 0 || head.len() + count > HEAD {
+        if count == 0 || head.len() + count > MAX_HEAD_BYTES {
             return None;
         }
         head.extend_from_slice(chunk.get(..count)?);
     }
     let head = String::from_utf8(head).ok()?;
-    let mut words = head.lines().next()?.split(' ');
-    (words.next()? == "GET").then(|| words.next().map(str::to_owned)).flatten()
+    let mut parts = head.lines().next()?.split(' ');
+    (parts.next()? == "GET").then(|| parts.next().map(str::to_owned)).flatten()
 }
 
 async fn respond(browser: &mut TcpStream, status: &str, title: &str, text: &str) {
@@ -146,7 +141,7 @@ async fn respond(browser: &mut TcpStream, status: &str, title: &str, text: &str)
         body.len()
     );
     // A browser that went away has seen enough.
-    timeout(PATIENCE, async {
+    timeout(REQUEST_TIMEOUT, async {
         browser.write_all(answer.as_bytes()).await.ok();
         browser.shutdown().await.ok();
     })

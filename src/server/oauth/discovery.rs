@@ -10,8 +10,8 @@ use crate::server::transport::net::{Origin, Request};
 use crate::text::Secret;
 
 /// Bytes of a metadata document, and the time for it.
-const LIMIT: usize = 1 << 20;
-const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_BYTES: usize = 1 << 20;
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Finds the metadata of the issuer and lets the library go on with it.
 pub async fn discover(
@@ -36,13 +36,13 @@ async fn own_issuer(error: &AuthError, url: &Url) -> Option<AuthorizationMetadat
     if !same(expected_issuer) || !same(received_issuer) {
         return None;
     }
-    let place = url.join("/.well-known/oauth-authorization-server").ok()?;
-    let endpoint = Endpoint { url: Secret::plain(place.as_str()), headers: Default::default(), oauth: None };
-    let origin = Origin::new(&endpoint, LIMIT, std::sync::Arc::new(super::NoTokens)).ok()?;
+    let metadata_url = url.join("/.well-known/oauth-authorization-server").ok()?;
+    let endpoint = Endpoint { url: Secret::plain(metadata_url.as_str()), headers: Default::default(), oauth: None };
+    let origin = Origin::new(&endpoint, MAX_BYTES, std::sync::Arc::new(super::NoTokens)).ok()?;
     let request =
-        Request { method: reqwest::Method::GET, headers: Default::default(), body: None, head_limit: Some(PATIENCE) };
-    let fetched = async { origin.read(origin.send(&place, &request, None).await?).await };
-    let text = tokio::time::timeout(PATIENCE, fetched).await.ok()?.ok()?;
+        Request { method: reqwest::Method::GET, headers: Default::default(), body: None, head_timeout: Some(TIMEOUT) };
+    let fetched = async { origin.read(origin.send(&metadata_url, &request, None).await?).await };
+    let text = tokio::time::timeout(TIMEOUT, fetched).await.ok()?.ok()?;
     let metadata: AuthorizationMetadata = serde_json::from_str(&text).ok()?;
     let addresses = [Some(&metadata.authorization_endpoint), Some(&metadata.token_endpoint), metadata.issuer.as_ref()];
     let own = addresses.into_iter().all(|address| address.is_some_and(|address| same(address)));

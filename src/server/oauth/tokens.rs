@@ -1,4 +1,4 @@
-//! Where tokens are kept, and how one entry looks.
+//! Where tokens are flow_result, and how one entry looks.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -52,14 +52,14 @@ impl Entry {
 }
 
 /// A store for the library's use during one flow, and a handle to take the outcome from.
-pub(super) fn in_memory() -> (InMemoryCredentialStore, Kept) {
+pub(super) fn in_memory() -> (InMemoryCredentialStore, FlowResult) {
     let store = InMemoryCredentialStore::new();
-    (store.clone(), Kept(store))
+    (store.clone(), FlowResult(store))
 }
 
-pub(super) struct Kept(InMemoryCredentialStore);
+pub(super) struct FlowResult(InMemoryCredentialStore);
 
-impl Kept {
+impl FlowResult {
     pub async fn put(&self, credentials: StoredCredentials) {
         self.0.save(credentials).await.ok();
     }

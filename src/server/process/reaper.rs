@@ -1,5 +1,5 @@
 //! Takes in orphans. On Linux the engine asks to become the parent of whoever loses its own below it, so that a daemon
-//! never becomes a stranger's child; in return it has to take note of their deaths.
+//! never becomes a stranger's child; in return it has to take note of their child_exits.
 //!
 //! The children that tokio waits for are left to it: taking note of one of those here would lose its exit code.
 
@@ -41,21 +41,21 @@ pub fn forget(pid: u32) {
 pub fn reap() {}
 
 #[cfg(not(target_os = "linux"))]
-pub fn strays() -> Vec<super::census::Entry> {
+pub fn orphans() -> Vec<super::proc_table::ProcEntry> {
     Vec::new()
 }
 
 /// Orphans that were taken in and live: daemons of a server that has left them. One that gave up its environment
 /// carries no mark, and whose it was nobody can tell any more.
 #[cfg(target_os = "linux")]
-pub fn strays() -> Vec<super::census::Entry> {
-    let Some(me) = super::census::look_up(std::process::id()) else { return Vec::new() };
+pub fn orphans() -> Vec<super::proc_table::ProcEntry> {
+    let Some(me) = super::proc_table::process(std::process::id()) else { return Vec::new() };
     let Ok(waited_for) = WAITED_FOR.lock() else { return Vec::new() };
-    let mut census = super::census::take();
-    census.retain(|entry| {
+    let mut processes = super::proc_table::processes();
+    processes.retain(|entry| {
         !entry.zombie && entry.parent == me.pid && entry.session != me.session && !waited_for.contains(&entry.pid)
     });
-    census
+    processes
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -66,15 +66,15 @@ fn adopt() {}
 pub fn reap() {
     use rustix::process::{Pid, WaitOptions, waitpid};
 
-    // The census and not the system call says which group and session are ours: in a container their leaders may be
+    // The proc_table and not the system call says which group and session are ours: in a container their leaders may be
     // outside, both numbers are 0 then, and rustix takes no 0 for a process.
-    let Some(me) = super::census::look_up(std::process::id()) else { return };
+    let Some(me) = super::proc_table::process(std::process::id()) else { return };
     let Ok(waited_for) = WAITED_FOR.lock() else { return };
-    for entry in super::census::take() {
-        let born_elsewhere = (entry.group != me.group && entry.group != entry.pid) || entry.session != me.session;
+    for entry in super::proc_table::processes() {
+        let is_orphan = (entry.group != me.group && entry.group != entry.pid) || entry.session != me.session;
         if entry.zombie
             && entry.parent == me.pid
-            && born_elsewhere
+            && is_orphan
             && !waited_for.contains(&entry.pid)
             && let Some(pid) = i32::try_from(entry.pid).ok().and_then(Pid::from_raw)
         {
@@ -83,7 +83,7 @@ pub fn reap() {
     }
 }
 
-/// Becomes the one who inherits orphans, and keeps taking note of their deaths while the runtime lives.
+/// Becomes the one who inherits orphans, and keeps taking note of their child_exits while the runtime lives.
 #[cfg(target_os = "linux")]
 fn adopt() {
     use std::time::Duration;
@@ -92,7 +92,7 @@ fn adopt() {
     /// The task that listens, if its runtime still lives.
     static LISTENER: Mutex<Option<tokio::task::JoinHandle<()>>> = Mutex::new(None);
     /// Deaths come in swarms; one look serves them all.
-    const SWARM: Duration = Duration::from_millis(200);
+    const BURST: Duration = Duration::from_millis(200);
 
     let Ok(mut listener) = LISTENER.lock() else { return };
     if listener.as_ref().is_some_and(|task| !task.is_finished()) {
@@ -102,10 +102,10 @@ fn adopt() {
         tracing::debug!(%error, "cannot take in orphans");
         return;
     }
-    let Ok(mut deaths) = signal(SignalKind::child()) else { return };
+    let Ok(mut child_exits) = signal(SignalKind::child()) else { return };
     *listener = Some(tokio::spawn(async move {
-        while deaths.recv().await.is_some() {
-            tokio::time::sleep(SWARM).await;
+        while child_exits.recv().await.is_some() {
+            tokio::time::sleep(BURST).await;
             reap();
         }
     }));

@@ -42,14 +42,14 @@ async fn pids(pipes: Pipes, count: usize) -> (ChildStdin, Vec<u32>) {
 }
 
 fn alive(pid: u32) -> bool {
-    census::look_up(pid).is_some_and(|entry| !entry.zombie)
+    proc_table::process(pid).is_some_and(|entry| !entry.zombie)
 }
 
 #[tokio::test]
 async fn the_end_of_a_process_is_told_in_words_with_its_last_lines() {
     let started = start("echo one >&2; echo two >&2; exit 3");
     assert_eq!(started.process.exited().await.to_string(), "exited with code 3");
-    assert_eq!(started.logs.last_words(Timestamp::from_unix_millis(0), 5), ["one", "two"]);
+    assert_eq!(started.logs.recent_stderr(Timestamp::from_unix_millis(0), 5), ["one", "two"]);
     let started = start("kill -9 $$");
     assert_eq!(started.process.exited().await.to_string(), "was ended by signal 9 (SIGKILL)");
 }
@@ -84,7 +84,7 @@ async fn members_that_outlive_their_leader_end_and_leave_no_corpse() {
     assert_eq!(started.process.exited().await, Exit::Code(0));
     started.process.end().await;
     for pid in pids {
-        assert_eq!(census::look_up(pid), None, "not even as a zombie");
+        assert_eq!(proc_table::process(pid), None, "not even as a zombie");
     }
 }
 

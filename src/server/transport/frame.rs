@@ -6,9 +6,9 @@ use std::ops::Range;
 const HEAD: usize = 4 << 10;
 const TAIL: usize = 512;
 /// What is asked for with each read, and kept between messages.
-const ROOM: usize = 16 << 10;
+const READ_SIZE: usize = 16 << 10;
 /// A buffer that a large message has blown up is given back beyond this size.
-const KEEP: usize = 256 << 10;
+const MAX_IDLE_CAPACITY: usize = 256 << 10;
 
 /// Lines as they come in.
 #[derive(Debug)]
@@ -19,12 +19,12 @@ pub struct Frames {
     /// How far that line has been searched for its end.
     searched: usize,
     limit: usize,
-    flood: Option<Flood>,
+    overlong: Option<OverlongLine>,
 }
 
 /// An overlong line that is being let through without being kept.
 #[derive(Debug, Default)]
-pub struct Flood {
+pub struct OverlongLine {
     pub head: Vec<u8>,
     pub tail: Vec<u8>,
 }
@@ -36,12 +36,12 @@ pub enum Frame {
     /// A line has just grown beyond the limit; this is how it begins.
     TooLong(Vec<u8>),
     /// The overlong line has come to its end.
-    TooLongEnded(Flood),
+    TooLongEnded(OverlongLine),
 }
 
 impl Frames {
     pub fn new(limit: usize) -> Self {
-        Self { buffer: Vec::new(), start: 0, searched: 0, limit, flood: None }
+        Self { buffer: Vec::new(), start: 0, searched: 0, limit, overlong: None }
     }
 
     /// Where to read into: append what comes.
@@ -51,10 +51,10 @@ impl Frames {
             self.searched -= self.start;
             self.start = 0;
         }
-        if self.buffer.is_empty() && self.buffer.capacity() > KEEP {
+        if self.buffer.is_empty() && self.buffer.capacity() > MAX_IDLE_CAPACITY {
             self.buffer = Vec::new();
         }
-        self.buffer.reserve(ROOM);
+        self.buffer.reserve(READ_SIZE);
         &mut self.buffer
     }
 
@@ -66,10 +66,10 @@ impl Frames {
     pub fn take(&mut self) -> Option<Frame> {
         let end =
             self.buffer.get(self.searched..).and_then(|rest| memchr::memchr(b'\n', rest)).map(|at| self.searched + at);
-        if let Some(flood) = &mut self.flood {
-            flood.remember(self.buffer.get(self.start..end.unwrap_or(self.buffer.len())).unwrap_or_default());
+        if let Some(overlong) = &mut self.overlong {
+            overlong.remember(self.buffer.get(self.start..end.unwrap_or(self.buffer.len())).unwrap_or_default());
             self.advance(end.map_or(self.buffer.len(), |end| end + 1));
-            return end.and_then(|_| self.flood.take()).map(Frame::TooLongEnded);
+            return end.and_then(|_| self.overlong.take()).map(Frame::TooLongEnded);
         }
         match end {
             Some(end) if end - self.start <= self.limit => {
@@ -84,7 +84,7 @@ impl Frames {
             _ => {
                 let rest = self.buffer.get(self.start..end.unwrap_or(self.buffer.len())).unwrap_or_default();
                 let head = rest.get(..HEAD.min(rest.len())).unwrap_or_default().to_vec();
-                self.flood = Some(Flood { head: head.clone(), tail: Vec::new() });
+                self.overlong = Some(OverlongLine { head: head.clone(), tail: Vec::new() });
                 Some(Frame::TooLong(head))
             }
         }
@@ -94,7 +94,7 @@ impl Frames {
     pub fn rest(&mut self) -> Option<Range<usize>> {
         let line = self.start..self.buffer.len();
         self.advance(self.buffer.len());
-        (!line.is_empty() && self.flood.is_none()).then_some(line)
+        (!line.is_empty() && self.overlong.is_none()).then_some(line)
     }
 
     fn advance(&mut self, to: usize) {
@@ -103,7 +103,7 @@ impl Frames {
     }
 }
 
-impl Flood {
+impl OverlongLine {
     fn remember(&mut self, piece: &[u8]) {
         self.tail.extend_from_slice(piece.get(piece.len().saturating_sub(TAIL)..).unwrap_or_default());
         self.tail.drain(..self.tail.len().saturating_sub(TAIL));
@@ -124,7 +124,7 @@ mod tests {
                 seen.push(match frame {
                     Frame::Line(line) => String::from_utf8_lossy(frames.line(line)).into_owned(),
                     Frame::TooLong(head) => format!("too long: {}", String::from_utf8_lossy(&head)),
-                    Frame::TooLongEnded(flood) => format!("ended: {}", String::from_utf8_lossy(&flood.tail)),
+                    Frame::TooLongEnded(overlong) => format!("ended: {}", String::from_utf8_lossy(&overlong.tail)),
                 });
             }
         }

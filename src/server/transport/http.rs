@@ -18,81 +18,81 @@ use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::ledger::Ledger;
-use super::net::{Inbox, Origin, Outlet, RemoteError, inbox};
+use super::net::{Inbox, InboxSender, Origin, RemoteError, inbox};
 use crate::config::expand::Endpoint;
 use crate::server::oauth::TokenStore;
 use headers::MarkedTools;
 use session::Session;
 
 /// How long the head of an answer may take where a server has nothing to think about, and a notification altogether.
-const HEAD: Duration = Duration::from_secs(15);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a server may take to hear that its session is over.
-const GOODBYE: Duration = Duration::from_secs(2);
+const END_SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub struct HttpTransport {
-    line: Arc<Line>,
+    state: Arc<HttpState>,
     inbox: Inbox,
     /// Whatever the connection has started ends with it.
     _closing: DropGuard,
 }
 
 /// What the tasks of one connection share.
-struct Line {
+struct HttpState {
     origin: Origin,
     /// How long the head of an answer may take where a server has nothing to think about.
     head: Duration,
-    outlet: Outlet,
+    inbox_sender: InboxSender,
     session: Mutex<Session>,
     tools: Mutex<MarkedTools>,
     /// The exchanges under way, so that each can be cancelled. Locked for a moment only.
     running: Mutex<HashMap<RequestId, CancellationToken>>,
     closed: CancellationToken,
     /// There is no background stream, and there will be none.
-    deaf: CancellationToken,
+    no_background_stream: CancellationToken,
 }
 
 /// A connection to be: nothing is sent before the first message.
 pub fn http(endpoint: &Endpoint, tokens: Arc<dyn TokenStore>, ledger: Ledger) -> Result<HttpTransport, RemoteError> {
-    within(HEAD, endpoint, tokens, ledger)
+    with_timeout(HEAD_TIMEOUT, endpoint, tokens, ledger)
 }
 
-fn within(
+fn with_timeout(
     head: Duration,
     endpoint: &Endpoint,
     tokens: Arc<dyn TokenStore>,
     ledger: Ledger,
 ) -> Result<HttpTransport, RemoteError> {
     let origin = Origin::new(endpoint, ledger.limit(), tokens)?;
-    let (inbox, outlet) = inbox(ledger);
+    let (inbox, inbox_sender) = inbox(ledger);
     let closed = CancellationToken::new();
-    let line = Arc::new(Line {
+    let state = Arc::new(HttpState {
         origin,
         head,
-        outlet,
+        inbox_sender,
         session: Mutex::default(),
         tools: Mutex::default(),
         running: Mutex::default(),
         closed: closed.clone(),
-        deaf: CancellationToken::new(),
+        no_background_stream: CancellationToken::new(),
     });
-    Ok(HttpTransport { line, inbox, _closing: closed.drop_guard() })
+    Ok(HttpTransport { state, inbox, _closing: closed.drop_guard() })
 }
 
 impl Transport<RoleClient> for HttpTransport {
     type Error = RemoteError;
 
     /// For a request the future lasts until its answer is there, so that whatever happens to the exchange reaches the
-    /// one who asked. The handshake is let go at the first message, because a server may want a word before it answers.
+    /// one who sent. The handshake is let go at the first message, because a server may want a word before it answers.
     fn send(
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), RemoteError>> + Send + 'static {
-        let line = self.line.clone();
+        let state = self.state.clone();
         let (done, outcome) = oneshot::channel();
-        if let Some(reason) = line.outlet.lost.reason() {
+        if let Some(reason) = state.inbox_sender.closed.reason() {
             done.send(Err(reason)).ok();
         } else {
-            line.start(message, done);
+            state.start(message, done);
         }
         async move { outcome.await.unwrap_or(Err(RemoteError::Closed)) }
     }
@@ -102,18 +102,18 @@ impl Transport<RoleClient> for HttpTransport {
     }
 
     async fn close(&mut self) -> Result<(), RemoteError> {
-        let running: Vec<_> = lock(&self.line.running).drain().map(|(_, stop)| stop).collect();
+        let running: Vec<_> = lock(&self.state.running).drain().map(|(_, stop)| stop).collect();
         running.iter().for_each(CancellationToken::cancel);
-        if self.line.outlet.lost.reason().is_none() {
-            tokio::time::timeout(GOODBYE, self.line.leave()).await.ok();
+        if self.state.inbox_sender.closed.reason().is_none() {
+            tokio::time::timeout(END_SESSION_TIMEOUT, self.state.end_session()).await.ok();
         }
-        self.line.outlet.lose(RemoteError::Closed);
-        self.line.closed.cancel();
+        self.state.inbox_sender.close(RemoteError::Closed);
+        self.state.closed.cancel();
         Ok(())
     }
 }
 
-impl Line {
+impl HttpState {
     /// Starts what a message needs, without waiting for it.
     fn start(self: Arc<Self>, message: ClientJsonRpcMessage, done: oneshot::Sender<Result<(), RemoteError>>) {
         let closed = self.closed.clone();
@@ -128,10 +128,10 @@ impl Line {
                         () = stop.cancelled() => report.end(Ok(())),
                         outcome = self.exchange(request, &mut report) => {
                             if let Err(reason) = &outcome {
-                                self.outlet.judge(reason);
+                                self.inbox_sender.close_if_fatal(reason);
                                 // A handshake that was let go and fails all the same leaves nothing to wait for.
                                 if report.done.is_none() {
-                                    self.outlet.lose(reason.clone());
+                                    self.inbox_sender.close(reason.clone());
                                 }
                             }
                             report.end(outcome);
@@ -165,13 +165,13 @@ impl Line {
                 tokio::spawn(async move {
                     let outcome = tokio::select! {
                         () = closed.cancelled() => Err(RemoteError::Closed),
-                        outcome = self.tell(&message) => outcome,
+                        outcome = self.notify(&message) => outcome,
                     };
                     if let Err(reason) = &outcome {
                         tracing::debug!(error = %reason, "a notification was not taken");
-                        self.outlet.judge(reason);
+                        self.inbox_sender.close_if_fatal(reason);
                     } else if handshake {
-                        self.clone().listen();
+                        self.clone().open_background_stream();
                     }
                     if let Some(done) = done {
                         done.send(outcome).ok();
@@ -244,9 +244,9 @@ mod tests {
         let endpoint = Endpoint { url: Secret::plain(url), headers: Default::default(), oauth: None };
         let ledger = Ledger::new(ServerName::new("slow").unwrap(), 1 << 20);
         let head = Duration::from_millis(200);
-        let mut transport = within(head, &endpoint, Arc::new(NoTokens), ledger).unwrap();
+        let mut transport = with_timeout(head, &endpoint, Arc::new(NoTokens), ledger).unwrap();
         let ping = ClientRequest::PingRequest(PingRequest::default());
         let outcome = transport.send(ClientJsonRpcMessage::request(ping, RequestId::Number(1))).await;
-        assert_eq!(outcome, Err(RemoteError::SlowHead(head)));
+        assert_eq!(outcome, Err(RemoteError::HeadersTimeout(head)));
     }
 }

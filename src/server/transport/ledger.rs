@@ -22,8 +22,8 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::repair::{self, Incoming, Reading};
-use super::{Happening, greeting};
+use super::repair::{self, Incoming, Parsed};
+use super::{ServerNotice, server_info};
 use crate::model::{CallId, ServerName};
 use crate::text::{mask, one_line};
 
@@ -31,7 +31,7 @@ pub use slot::{Sent, Slot};
 use state::{Kind, Open, State};
 
 /// Broken bytes before the first message after which a peer is taken for something other than MCP.
-const BROKEN_BYTES: usize = 16 << 10;
+const MAX_INVALID_BYTES: usize = 16 << 10;
 
 /// Shared by a wire and its connection.
 #[derive(Clone)]
@@ -43,9 +43,9 @@ struct Shared {
     limit: usize,
     state: Mutex<State>,
     closed: watch::Sender<Option<String>>,
-    happenings: OnceLock<mpsc::Sender<Happening>>,
+    notices: OnceLock<mpsc::Sender<ServerNotice>>,
     /// A list change that found the channel full and is being sent by a task of its own.
-    owed: [AtomicBool; 3],
+    pending_changes: [AtomicBool; 3],
     dropped_logs: AtomicU64,
     unread: Unread,
 }
@@ -65,7 +65,7 @@ impl Unread {
         let before = self.bytes.fetch_add(bytes, Ordering::AcqRel);
         self.messages.fetch_add(1, Ordering::AcqRel);
         if before == 0 {
-            self.moved(true);
+            self.reset_clock(true);
         }
     }
 
@@ -73,28 +73,28 @@ impl Unread {
     pub fn taken(&self, bytes: usize, messages: usize) {
         let before = self.bytes.fetch_sub(bytes, Ordering::AcqRel);
         self.messages.fetch_sub(messages, Ordering::AcqRel);
-        self.moved(before > bytes);
+        self.reset_clock(before > bytes);
     }
 
-    fn moved(&self, waits: bool) {
+    fn reset_clock(&self, waits: bool) {
         *self.since.lock().unwrap_or_else(PoisonError::into_inner) = waits.then(Instant::now);
     }
 }
 
 /// The request on whose stream a message came. Travels with the message as an extension of it.
 #[derive(Debug, Clone)]
-pub struct Stream(pub RequestId);
+pub struct StreamRequest(pub RequestId);
 
 /// The calls that were on their way when a request of the server came: one of them it belongs to, if to any. Travels with
 /// the message as an extension of it.
 #[derive(Debug, Clone, Default)]
-pub struct During(pub Vec<CallId>);
+pub struct ActiveCalls(pub Vec<CallId>);
 
 /// What becomes of a message on its way to rmcp.
 pub(super) enum Screened {
-    Pass(ServerJsonRpcMessage),
-    Answer(ClientJsonRpcMessage),
-    Taken,
+    Forward(ServerJsonRpcMessage),
+    Respond(ClientJsonRpcMessage),
+    Handled,
 }
 
 impl Ledger {
@@ -104,8 +104,8 @@ impl Ledger {
             limit: message_bytes,
             state: Mutex::default(),
             closed: watch::Sender::new(None),
-            happenings: OnceLock::new(),
-            owed: Default::default(),
+            notices: OnceLock::new(),
+            pending_changes: Default::default(),
             dropped_logs: AtomicU64::new(0),
             unread: Unread::default(),
         }))
@@ -129,8 +129,8 @@ impl Ledger {
     /// stub for rmcp; progress, logs and list changes go where they belong, in order. What remains is for rmcp.
     pub fn read(&self, text: &[u8]) -> Vec<ServerJsonRpcMessage> {
         match repair::read(text) {
-            Reading::Messages(messages) => self.accept(messages),
-            Reading::Incomplete | Reading::Junk => {
+            Parsed::Messages(messages) => self.accept(messages),
+            Parsed::Incomplete | Parsed::Junk => {
                 self.skip(text);
                 Vec::new()
             }
@@ -143,23 +143,23 @@ impl Ledger {
 
     fn accept_one(&self, message: Incoming) -> Option<ServerJsonRpcMessage> {
         match message {
-            Incoming::Reply { id, outcome } => self.settle(&id, outcome),
-            Incoming::Stray(error) => self.settle_stray(error),
+            Incoming::Reply { id, outcome } => self.complete(&id, outcome),
+            Incoming::ErrorWithoutId(error) => self.complete_without_id(error),
             Incoming::Request { id, method, params } => {
                 let mut request = match method.as_str() {
                     "ping" => ServerRequest::PingRequest(PingRequest::default()),
                     _ => ServerRequest::CustomRequest(CustomRequest::new(method, params)),
                 };
                 let open = self.state().open.values().filter_map(|open| open.slot.as_ref()?.call()).collect();
-                request.extensions_mut().insert(During(open));
+                request.extensions_mut().insert(ActiveCalls(open));
                 Some(JsonRpcMessage::Request(JsonRpcRequest::new(id, request)))
             }
-            Incoming::Notice { method, params } => self.notice(&method, params),
+            Incoming::Notification { method, params } => self.notice(&method, params),
         }
     }
 
     /// Ends a request with its answer. A second answer, or one to a request that was given up, finds nobody.
-    fn settle(&self, id: &RequestId, outcome: Result<Box<RawValue>, ErrorData>) -> Option<ServerJsonRpcMessage> {
+    fn complete(&self, id: &RequestId, outcome: Result<Box<RawValue>, ErrorData>) -> Option<ServerJsonRpcMessage> {
         let mut state = self.state();
         let Some((id, open)) = state.close(id) else {
             tracing::debug!(server = %self.0.server, %id, "an answer nobody waits for");
@@ -172,10 +172,10 @@ impl Ledger {
         let result = match open.kind {
             Kind::Initialize | Kind::Discover => {
                 let result = match open.kind {
-                    Kind::Initialize => ServerResult::InitializeResult(greeting::initialize_result(&raw)),
-                    _ => ServerResult::DiscoverResult(greeting::discover_result(&raw)),
+                    Kind::Initialize => ServerResult::InitializeResult(server_info::initialize_result(&raw)),
+                    _ => ServerResult::DiscoverResult(server_info::discover_result(&raw)),
                 };
-                state.greeted = Some(Arc::from(raw));
+                state.handshake_result = Some(Arc::from(raw));
                 result
             }
             Kind::Listen => serde_json::from_str(raw.get()).unwrap_or(ServerResult::empty(())),
@@ -190,7 +190,7 @@ impl Ledger {
     }
 
     /// An error without an id belongs to the only open request, if there is just one.
-    fn settle_stray(&self, error: ErrorData) -> Option<ServerJsonRpcMessage> {
+    fn complete_without_id(&self, error: ErrorData) -> Option<ServerJsonRpcMessage> {
         let mut state = self.state();
         let only = match state.open.keys().next() {
             Some(id) if state.open.len() == 1 => id.clone(),
@@ -236,13 +236,13 @@ impl Ledger {
         if state.skipped == 1 {
             state.sample.clone_from(&sample);
         }
-        if state.greeted.is_none() && std::str::from_utf8(line).is_err() {
-            state.broken += line.len();
+        if state.handshake_result.is_none() && std::str::from_utf8(line).is_err() {
+            state.invalid_bytes += line.len();
         }
         let lines = state.skipped;
         drop(state);
         if lines <= 100 || lines.checked_ilog10().is_some_and(|power| 10_u64.pow(power) == lines) {
-            self.tell(Happening::Skipped { lines, sample });
+            self.notify(ServerNotice::Skipped { lines, sample });
         }
     }
 
@@ -255,26 +255,26 @@ impl Ledger {
     /// Whether so much came that cannot be text, and not one message, that waiting for more is no use.
     pub fn is_not_mcp(&self) -> bool {
         let state = self.state();
-        state.greeted.is_none() && state.broken > BROKEN_BYTES
+        state.handshake_result.is_none() && state.invalid_bytes > MAX_INVALID_BYTES
     }
 
     /// The result of the handshake as the server sent it.
-    pub fn greeting(&self) -> Option<Arc<RawValue>> {
-        self.state().greeted.clone()
+    pub fn handshake_result(&self) -> Option<Arc<RawValue>> {
+        self.state().handshake_result.clone()
     }
 
     /// Everything in it has been read: that there was one is all that is still asked.
-    pub fn trim_greeting(&self) {
-        self.state().greeted = Some(Arc::from(RawValue::NULL.to_owned()));
+    pub fn clear_handshake_result(&self) {
+        self.state().handshake_result = Some(Arc::from(RawValue::NULL.to_owned()));
     }
 
     /// From now on what happens is told to this channel.
-    pub fn report_to(&self, happenings: mpsc::Sender<Happening>) {
-        self.0.happenings.set(happenings).ok();
+    pub fn send_notices_to(&self, notices: mpsc::Sender<ServerNotice>) {
+        self.0.notices.set(notices).ok();
     }
 
     pub fn warn(&self, text: String) {
-        self.tell(Happening::Warning(text));
+        self.notify(ServerNotice::Warning(text));
     }
 
     /// Marks the wire as gone; the first reason stays.
@@ -322,7 +322,7 @@ impl Ledger {
             JsonRpcMessage::Request(request) => {
                 let kind = match &request.request {
                     ClientRequest::InitializeRequest(_) => Kind::Initialize,
-                    ClientRequest::DiscoverRequest(_) if self.greeting().is_none() => Kind::Discover,
+                    ClientRequest::DiscoverRequest(_) if self.handshake_result().is_none() => Kind::Discover,
                     ClientRequest::SubscriptionsListenRequest(_) => Kind::Listen,
                     _ => Kind::Other,
                 };
@@ -357,10 +357,10 @@ impl Ledger {
     pub(super) fn screen(&self, message: ServerJsonRpcMessage) -> Screened {
         match &message {
             JsonRpcMessage::Request(request)
-                if !matches!(request.request, ServerRequest::PingRequest(_)) && self.greeting().is_none() =>
+                if !matches!(request.request, ServerRequest::PingRequest(_)) && self.handshake_result().is_none() =>
             {
                 let error = ErrorData::invalid_request("not before the answer to initialize", None);
-                Screened::Answer(JsonRpcMessage::error(error, Some(request.id.clone())))
+                Screened::Respond(JsonRpcMessage::error(error, Some(request.id.clone())))
             }
             // An answer that a wire has read by itself: its request is done all the same.
             JsonRpcMessage::Response(response) => {
@@ -368,29 +368,29 @@ impl Ledger {
                 if let Some((_, open)) = state.close(&response.id)
                     && matches!(open.kind, Kind::Initialize | Kind::Discover)
                 {
-                    state.greeted = serde_json::value::to_raw_value(&response.result).ok().map(Arc::from);
+                    state.handshake_result = serde_json::value::to_raw_value(&response.result).ok().map(Arc::from);
                 }
                 drop(state);
-                Screened::Pass(message)
+                Screened::Forward(message)
             }
             JsonRpcMessage::Error(error) => {
                 if let Some(id) = &error.id {
                     self.forget(id);
                 }
-                Screened::Pass(message)
+                Screened::Forward(message)
             }
             // Where a wire has typed notices, they take the same way as the others.
             JsonRpcMessage::Notification(notice) => match serde_json::to_value(notice) {
                 Ok(Value::Object(mut fields)) => {
                     let params = fields.remove("params");
                     match fields.get("method").and_then(Value::as_str).map(|method| self.notice(method, params)) {
-                        Some(Some(_)) | None => Screened::Pass(message),
-                        Some(None) => Screened::Taken,
+                        Some(Some(_)) | None => Screened::Forward(message),
+                        Some(None) => Screened::Handled,
                     }
                 }
-                _ => Screened::Pass(message),
+                _ => Screened::Forward(message),
             },
-            _ => Screened::Pass(message),
+            _ => Screened::Forward(message),
         }
     }
 

@@ -12,7 +12,7 @@ use url::{Host, Url};
 
 pub use error::RemoteError;
 pub use events::{Event, Events};
-pub use inbox::{Inbox, Lost, Outlet, inbox};
+pub use inbox::{CloseReason, Inbox, InboxSender, inbox};
 pub use origin::{EVENT_STREAM, JSON, Origin, Request, content_type};
 
 /// Whether a plain connection to `host` may be made: loopback always, another host only when the settings name it.

@@ -31,11 +31,11 @@ pub fn warnings(expanded: &Expanded) -> Vec<String> {
         Expanded::Sse(endpoint) => (endpoint, true),
         Expanded::Stdio(_) | Expanded::Tcp { .. } | Expanded::Sdk { .. } => return Vec::new(),
     };
-    said(endpoint.url.reveal(), old)
+    address_warnings(endpoint.url.reveal(), old)
 }
 
 /// The same for a definition as it is written, before anything in it is expanded.
-pub fn remarks(launch: &Launch) -> Vec<String> {
+pub fn launch_warnings(launch: &Launch) -> Vec<String> {
     let (url, old) = match launch {
         Launch::Http(remote) | Launch::ClaudeAiProxy { remote, .. } => (remote.url.as_str(), false),
         Launch::Sse(remote) => (remote.url.as_str(), true),
@@ -43,10 +43,10 @@ pub fn remarks(launch: &Launch) -> Vec<String> {
     };
     // A host that a variable gives is judged when it is known.
     let host = url.split('/').nth(2).unwrap_or_default();
-    said(if host.contains('$') { "" } else { url }, old)
+    address_warnings(if host.contains('$') { "" } else { url }, old)
 }
 
-fn said(url: &str, old: bool) -> Vec<String> {
+fn address_warnings(url: &str, old: bool) -> Vec<String> {
     let old = old.then(|| "`sse` is the old way to reach a server; use `http` if it offers that".to_owned());
     let plain = Url::parse(url).ok().and_then(|url| net::warning(&url));
     old.into_iter().chain(plain).collect()

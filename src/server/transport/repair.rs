@@ -14,9 +14,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// Deeper answers are refused: whoever reads them next would fail on them, or run out of stack.
-pub const DEEPEST: usize = 96;
+pub const MAX_DEPTH: usize = 96;
 /// How many places in a line of log text are tried as the start of a message.
-const TRIES: usize = 16;
+const MAX_STARTS: usize = 16;
 
 /// One message of a server.
 #[derive(Debug)]
@@ -27,13 +27,13 @@ pub enum Incoming {
         outcome: Result<Box<RawValue>, ErrorData>,
     },
     /// An error that does not say which request it is about.
-    Stray(ErrorData),
+    ErrorWithoutId(ErrorData),
     Request {
         id: RequestId,
         method: String,
         params: Option<Value>,
     },
-    Notice {
+    Notification {
         method: String,
         params: Option<Value>,
     },
@@ -41,7 +41,7 @@ pub enum Incoming {
 
 /// What a piece of text turned out to be.
 #[derive(Debug)]
-pub enum Reading {
+pub enum Parsed {
     Messages(Vec<Incoming>),
     /// The beginning of a JSON text: the rest may stand on the lines that follow.
     Incomplete,
@@ -49,14 +49,14 @@ pub enum Reading {
 }
 
 /// Reads one line: a message, a batch of them, or several on one line, with whatever log text stands around them.
-pub fn read(line: &[u8]) -> Reading {
+pub fn read(line: &[u8]) -> Parsed {
     let line = trim(line);
     match std::str::from_utf8(line) {
         Ok(text) => read_text(text),
         // A message whose envelope can be told is refused by name; its sender learns at once instead of after a timeout.
         Err(_) => match read_text(&String::from_utf8_lossy(line)) {
-            Reading::Messages(messages) => Reading::Messages(messages.into_iter().map(not_utf8).collect()),
-            Reading::Incomplete | Reading::Junk => Reading::Junk,
+            Parsed::Messages(messages) => Parsed::Messages(messages.into_iter().map(not_utf8).collect()),
+            Parsed::Incomplete | Parsed::Junk => Parsed::Junk,
         },
     }
 }
@@ -88,57 +88,57 @@ pub fn outline(head: &[u8], tail: &[u8]) -> Option<Outline> {
     Some(Outline { id, is_request: holds(b"\"method\"") || !holds(b"\"result\"") && !holds(b"\"error\"") })
 }
 
-fn read_text(text: &str) -> Reading {
+fn read_text(text: &str) -> Parsed {
     match text.as_bytes().first() {
-        Some(b'{') => match stream(text) {
-            ControlFlow::Continue(messages) if !messages.is_empty() => Reading::Messages(messages),
-            ControlFlow::Continue(_) => Reading::Junk,
-            ControlFlow::Break(Fault::Cut) => Reading::Incomplete,
-            ControlFlow::Break(Fault::Other) => glued(text),
+        Some(b'{') => match parse_objects(text) {
+            ControlFlow::Continue(messages) if !messages.is_empty() => Parsed::Messages(messages),
+            ControlFlow::Continue(_) => Parsed::Junk,
+            ControlFlow::Break(ParseError::Incomplete) => Parsed::Incomplete,
+            ControlFlow::Break(ParseError::Other) => after_log_text(text),
         },
         Some(b'[') => match serde_json::from_str::<Vec<&RawValue>>(text) {
             Ok(items) => {
                 let messages: Vec<_> = items
                     .iter()
-                    .filter_map(|item| serde_json::from_str::<Envelope<'_>>(item.get()).ok()?.open())
+                    .filter_map(|item| serde_json::from_str::<Envelope<'_>>(item.get()).ok()?.into_message())
                     .collect();
-                if messages.is_empty() { Reading::Junk } else { Reading::Messages(messages) }
+                if messages.is_empty() { Parsed::Junk } else { Parsed::Messages(messages) }
             }
-            Err(error) if error.is_eof() && !text.contains(']') => Reading::Incomplete,
-            Err(_) => glued(text),
+            Err(error) if error.is_eof() && !text.contains(']') => Parsed::Incomplete,
+            Err(_) => after_log_text(text),
         },
-        Some(_) => glued(text),
-        None => Reading::Junk,
+        Some(_) => after_log_text(text),
+        None => Parsed::Junk,
     }
 }
 
 /// Messages that stand after log text on the same line.
-fn glued(text: &str) -> Reading {
-    for (at, _) in text.match_indices('{').take(TRIES) {
+fn after_log_text(text: &str) -> Parsed {
+    for (at, _) in text.match_indices('{').take(MAX_STARTS) {
         if let Some(rest) = text.get(at..)
-            && let ControlFlow::Continue(messages) = stream(rest)
+            && let ControlFlow::Continue(messages) = parse_objects(rest)
             && !messages.is_empty()
         {
-            return Reading::Messages(messages);
+            return Parsed::Messages(messages);
         }
     }
-    Reading::Junk
+    Parsed::Junk
 }
 
-enum Fault {
-    Cut,
+enum ParseError {
+    Incomplete,
     Other,
 }
 
 /// Reads one object after another; text behind the last one is dropped.
-fn stream(text: &str) -> ControlFlow<Fault, Vec<Incoming>> {
+fn parse_objects(text: &str) -> ControlFlow<ParseError, Vec<Incoming>> {
     let mut messages = Vec::new();
     let mut first = true;
     for envelope in serde_json::Deserializer::from_str(text).into_iter::<Envelope<'_>>() {
         match envelope {
-            Ok(envelope) => messages.extend(envelope.open()),
-            Err(error) if first && error.is_eof() => return ControlFlow::Break(Fault::Cut),
-            Err(_) if first => return ControlFlow::Break(Fault::Other),
+            Ok(envelope) => messages.extend(envelope.into_message()),
+            Err(error) if first && error.is_eof() => return ControlFlow::Break(ParseError::Incomplete),
+            Err(_) if first => return ControlFlow::Break(ParseError::Other),
             Err(_) => break,
         }
         first = false;
@@ -160,7 +160,7 @@ struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    fn open(self) -> Option<Incoming> {
+    fn into_message(self) -> Option<Incoming> {
         if !self.version && self.foreign {
             return None;
         }
@@ -173,13 +173,13 @@ impl<'a> Envelope<'a> {
             let method = method.into_owned();
             return Some(match id {
                 Some(id) => Incoming::Request { id, method, params },
-                None => Incoming::Notice { method, params },
+                None => Incoming::Notification { method, params },
             });
         }
         match (id, self.error, self.result) {
             (Some(id), Some(error), _) => Some(Incoming::Reply { id, outcome: Err(error_data(error)) }),
-            (Some(id), None, Some(result)) => Some(Incoming::Reply { id, outcome: shallow(result) }),
-            (None, Some(error), _) => Some(Incoming::Stray(error_data(error))),
+            (Some(id), None, Some(result)) => Some(Incoming::Reply { id, outcome: check_result(result) }),
+            (None, Some(error), _) => Some(Incoming::ErrorWithoutId(error_data(error))),
             // Who waits for it learns at once that nothing will come.
             (Some(id), None, None) if self.version => {
                 let empty = ErrorData::parse_error("answer has neither a result nor an error", None);
@@ -267,13 +267,13 @@ fn present(raw: &RawValue) -> Option<&RawValue> {
     (raw.get() != "null").then_some(raw)
 }
 
-fn shallow(result: &RawValue) -> Result<Box<RawValue>, ErrorData> {
-    if is_deeper_than(result.get().as_bytes(), DEEPEST) {
-        return Err(ErrorData::parse_error(format!("answer is nested deeper than {DEEPEST} levels"), None));
+fn check_result(result: &RawValue) -> Result<Box<RawValue>, ErrorData> {
+    if is_deeper_than(result.get().as_bytes(), MAX_DEPTH) {
+        return Err(ErrorData::parse_error(format!("answer is nested deeper than {MAX_DEPTH} levels"), None));
     }
     match crate::text::whole(result.get()) {
         Cow::Borrowed(_) => Ok(result.to_owned()),
-        Cow::Owned(mended) => RawValue::from_string(mended)
+        Cow::Owned(repaired) => RawValue::from_string(repaired)
             .map_err(|error| ErrorData::parse_error(format!("answer cannot be read: {error}"), None)),
     }
 }

@@ -10,14 +10,14 @@ use super::ledger::Ledger;
 use super::{AnyTransport, OpenError};
 use crate::server::host::Tunnel;
 
-pub struct Inside {
+pub struct EditorTransport {
     /// Empty once the connection is closed: the editor learns of it by its channel ending.
     tunnel: Option<Tunnel>,
     ready: VecDeque<ServerJsonRpcMessage>,
     ledger: Ledger,
 }
 
-impl Inside {
+impl EditorTransport {
     pub fn new(tunnel: Tunnel, ledger: Ledger) -> Self {
         Self { tunnel: Some(tunnel), ready: VecDeque::new(), ledger }
     }
@@ -54,7 +54,7 @@ impl Inside {
     }
 }
 
-impl AnyTransport for Inside {
+impl AnyTransport for EditorTransport {
     fn send(&mut self, message: ClientJsonRpcMessage) -> BoxFuture<'static, Result<(), OpenError>> {
         Box::pin(std::future::ready(self.put(&message)))
     }

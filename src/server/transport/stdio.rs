@@ -1,6 +1,6 @@
 //! Messages a line over a pair of byte streams: a child's pipes, or a socket.
 //!
-//! Reading happens where rmcp asks for the next message, so an answer is always seen before the end of the stream.
+//! Parsed happens where rmcp asks for the next message, so an answer is always seen before the end of the stream.
 //! Writing happens in one task that keeps the order of what it was given: a request always stands before its cancel.
 
 use std::collections::VecDeque;
@@ -18,19 +18,19 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::frame::{Frame, Frames};
 use super::ledger::{Ledger, size};
-use super::repair::{self, Nesting, Reading};
+use super::repair::{self, Nesting, Parsed};
 use super::{AnyTransport, OpenError};
 
 /// Messages that may wait for a server to read them. Beyond that, or beyond twice the longest message, it is taken
 /// for one that does not read at all.
-const WAITING: usize = 4_096;
+const MAX_QUEUED: usize = 4_096;
 /// How long the last words may take when a connection closes.
-const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(200);
+const FLUSH_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(200);
 
 type Reader = Box<dyn AsyncRead + Send + Unpin>;
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
-pub struct Lines {
+pub struct LineTransport {
     read: Reader,
     frames: Frames,
     /// A message that stands on several lines, as far as it has come.
@@ -47,7 +47,7 @@ struct Partial {
     nesting: Nesting,
 }
 
-impl Lines {
+impl LineTransport {
     pub fn new(read: Reader, write: Writer, ledger: Ledger) -> Self {
         let limit = ledger.limit();
         Self {
@@ -72,14 +72,14 @@ impl Lines {
             // `read_buf` either appends or does nothing, so that dropping this future in between loses no byte.
             match self.read.read_buf(self.frames.room()).await {
                 Ok(0) => self.end("the server closed its output"),
-                Ok(_) => self.sort(),
+                Ok(_) => self.parse_frames(),
                 Err(error) => self.end(&format!("the connection broke: {}", error.kind())),
             }
         }
     }
 
     /// Takes what is complete out of the buffer.
-    fn sort(&mut self) {
+    fn parse_frames(&mut self) {
         while let Some(frame) = self.frames.take() {
             match frame {
                 Frame::Line(line) => {
@@ -90,10 +90,10 @@ impl Lines {
                     self.partial = None;
                     self.ready.extend(self.ledger.too_long(repair::id_of_cut_message(&head, &[]), false));
                 }
-                Frame::TooLongEnded(flood) => {
+                Frame::TooLongEnded(line) => {
                     // A head that named its request has failed it already; then nobody else is to blame.
-                    if repair::id_of_cut_message(&flood.head, &[]).is_none() {
-                        let id = repair::id_of_cut_message(&[], &flood.tail);
+                    if repair::id_of_cut_message(&line.head, &[]).is_none() {
+                        let id = repair::id_of_cut_message(&[], &line.tail);
                         self.ready.extend(self.ledger.too_long(id, true));
                     }
                     self.ledger.warn(format!("a message larger than {} was dropped", size(self.ledger.limit())));
@@ -122,41 +122,41 @@ impl Lines {
 
 /// Reads a line, alone or as the next piece of a message that was printed over several.
 fn take_line(line: &[u8], partial: &mut Option<Partial>, ledger: &Ledger) -> Vec<ServerJsonRpcMessage> {
-    let reading = repair::read(line);
+    let parsed = repair::read(line);
     let begins = line.first().is_some_and(|byte| matches!(byte, b'{' | b'[' | b'\xef'));
-    match (reading, partial.as_mut()) {
-        // A whole message ends whatever was begun before it: that was none.
-        (Reading::Messages(messages), begun) if begins || begun.is_none() => {
-            if let Some(begun) = partial.take() {
-                ledger.skip(&begun.text);
+    match (parsed, partial.as_mut()) {
+        // A whole message ends whatever was partial_message before it: that was none.
+        (Parsed::Messages(messages), partial_message) if begins || partial_message.is_none() => {
+            if let Some(partial_message) = partial.take() {
+                ledger.skip(&partial_message.text);
             }
             ledger.accept(messages)
         }
-        (Reading::Incomplete, begun) if begins => {
-            if let Some(begun) = begun {
-                ledger.skip(&begun.text);
+        (Parsed::Incomplete, partial_message) if begins => {
+            if let Some(partial_message) = partial_message {
+                ledger.skip(&partial_message.text);
             }
-            let mut begun = Partial::default();
-            begun.add(line);
-            *partial = Some(begun);
+            let mut partial_message = Partial::default();
+            partial_message.add(line);
+            *partial = Some(partial_message);
             Vec::new()
         }
-        (_, Some(begun)) => {
-            begun.add(line);
-            if begun.text.len() > ledger.limit() {
-                let id = repair::id_of_cut_message(&begun.text, &[]);
+        (_, Some(partial_message)) => {
+            partial_message.add(line);
+            if partial_message.text.len() > ledger.limit() {
+                let id = repair::id_of_cut_message(&partial_message.text, &[]);
                 *partial = None;
                 return ledger.too_long(id, true);
             }
-            if !begun.nesting.is_closed() {
+            if !partial_message.nesting.is_closed() {
                 return Vec::new();
             }
-            let text = std::mem::take(&mut begun.text);
+            let text = std::mem::take(&mut partial_message.text);
             *partial = None;
             ledger.read(&text)
         }
-        (Reading::Messages(messages), None) => ledger.accept(messages),
-        (Reading::Incomplete | Reading::Junk, None) => {
+        (Parsed::Messages(messages), None) => ledger.accept(messages),
+        (Parsed::Incomplete | Parsed::Junk, None) => {
             ledger.skip(line);
             Vec::new()
         }
@@ -171,7 +171,7 @@ impl Partial {
     }
 }
 
-impl AnyTransport for Lines {
+impl AnyTransport for LineTransport {
     fn send(&mut self, message: ClientJsonRpcMessage) -> BoxFuture<'static, Result<(), OpenError>> {
         let sent = match to_text(&message) {
             Ok(text) => self.outbox.put(text),
@@ -235,12 +235,12 @@ impl Outbox {
         text.push(b'\n');
         let unread = self.ledger.unread();
         let waiting = unread.bytes.load(Ordering::Acquire);
-        let most = 2 * self.ledger.limit();
+        let limit = 2 * self.ledger.limit();
         // A message that is alone may be of any size: the server might well read it.
-        if waiting > 0 && waiting + text.len() > most || unread.messages.load(Ordering::Acquire) >= WAITING {
+        if waiting > 0 && waiting + text.len() > limit || unread.messages.load(Ordering::Acquire) >= MAX_QUEUED {
             let message = format!(
-                "the server does not read: {waiting} bytes wait for it, and at most {} or {WAITING} messages may",
-                size(most)
+                "the server does not read: {waiting} bytes wait for it, and at limit {} or {MAX_QUEUED} messages may",
+                size(limit)
             );
             return Err(OpenError::Closed { message });
         }
@@ -253,7 +253,7 @@ impl Outbox {
         self.sender = None;
         if let Some(writing) = self.writing.take() {
             // A server that does not read is not waited for.
-            tokio::time::timeout(LAST_WORDS, writing).await.ok();
+            tokio::time::timeout(FLUSH_TIMEOUT, writing).await.ok();
         }
     }
 }
@@ -267,7 +267,7 @@ async fn write_all(mut write: Writer, mut queue: mpsc::UnboundedReceiver<Vec<u8>
             messages += 1;
         }
         if write.write_all(&text).await.is_err() || write.flush().await.is_err() {
-            // The reading side learns how the connection ended, and says so.
+            // The parsed side learns how the connection ended, and says so.
             return;
         }
         ledger.unread().taken(text.len(), messages);

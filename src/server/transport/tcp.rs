@@ -12,7 +12,7 @@ pub async fn dial(host: &str, port: u16, limit: Duration) -> Result<Wire, OpenEr
     let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let stream = match tokio::time::timeout(limit, TcpStream::connect(&address)).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return Err(OpenError::Io { message: trouble(&error, &address) }),
+        Ok(Err(error)) => return Err(OpenError::Io { message: describe(&error, &address) }),
         Err(_) => {
             let message =
                 format!("no connection to {address} in {} s (`startupTimeout` sets this limit)", limit.as_secs_f64());
@@ -25,7 +25,7 @@ pub async fn dial(host: &str, port: u16, limit: Duration) -> Result<Wire, OpenEr
     Ok(Wire::Bytes { read: Box::new(read), write: Box::new(write) })
 }
 
-fn trouble(error: &std::io::Error, address: &str) -> String {
+fn describe(error: &std::io::Error, address: &str) -> String {
     match error.kind() {
         ErrorKind::ConnectionRefused => format!("connection refused {address}; is the server running?"),
         ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => format!("{address} cannot be reached"),

@@ -10,8 +10,8 @@ fn willing() -> Arc<FakeHost> {
 async fn what_we_can_is_declared_and_no_more() {
     for (host, can) in [(willing(), true), (Arc::default(), false)] {
         let (wire, mut fake) = Fake::wired(64 << 10);
-        let (opening, _happenings) = opening_with(host);
-        let opened = tokio::spawn(Connection::open(wire, opening));
+        let (options, _notices) = options_with(host);
+        let opened = tokio::spawn(Connection::open(wire, options));
         let request = fake.expect("initialize").await;
         let params = &request["params"];
         assert_eq!(params["protocolVersion"], "2025-11-25");
@@ -113,7 +113,7 @@ async fn a_question_stops_the_clock_of_its_own_call_and_goes_with_it() {
     let second = async {
         let started = Instant::now();
         let other = ToolCall { id: CallId("2".into()), ..permitted("slow", json!({})).call().clone() };
-        let result = shown(connection.call(&Permitted::for_test(other), options()).await);
+        let result = shown(connection.call(&Permitted::for_test(other), call_options()).await);
         (result, started.elapsed())
     };
     let (result, took) = tokio::select! {
@@ -148,9 +148,9 @@ async fn a_question_that_comes_right_before_the_answer_of_its_call_is_put_to_nob
 #[tokio::test]
 async fn a_level_is_asked_for_where_the_server_can_log() {
     let (wire, mut fake) = Fake::wired(64 << 10);
-    let (mut opening, _happenings) = opening();
-    opening.log_level = "warn".to_owned();
-    let (connection, ()) = tokio::join!(Connection::open(wire, opening), fake.shake(json!({ "logging": {} })));
+    let (mut options, _notices) = options();
+    options.log_level = "warn".to_owned();
+    let (connection, ()) = tokio::join!(Connection::open(wire, options), fake.shake(json!({ "logging": {} })));
     let _connection = connection.unwrap();
     assert_eq!(fake.expect("logging/setLevel").await["params"]["level"], "warning");
 }

@@ -66,7 +66,7 @@ async fn progress_arrives_in_order_and_gives_a_call_more_time_up_to_a_limit() {
         }
     };
     let tool = permitted("slow", json!({}));
-    let calling = connection.call(&tool, CallOptions { progress: Some(progress), ..options() });
+    let calling = connection.call(&tool, CallOptions { progress: Some(progress), ..call_options() });
     let (result, ()) = tokio::join!(calling, server);
     assert_eq!(
         shown(result),
@@ -96,7 +96,7 @@ async fn many_steps_of_progress_keep_their_order() {
     };
     let tool = permitted("fast", json!({}));
     let (result, ()) =
-        tokio::join!(connection.call(&tool, CallOptions { progress: Some(progress), ..options() }), server);
+        tokio::join!(connection.call(&tool, CallOptions { progress: Some(progress), ..call_options() }), server);
     result.unwrap();
     let mut steps = Vec::new();
     while let Ok(step) = heard.try_recv() {
@@ -109,7 +109,7 @@ async fn many_steps_of_progress_keep_their_order() {
 async fn a_call_that_nobody_waits_for_any_more_is_cancelled_at_the_server() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     let tool = permitted("slow", json!({}));
-    let calling = connection.call(&tool, options());
+    let calling = connection.call(&tool, call_options());
     let request = tokio::select! {
         _ = calling => panic!("nobody answered"),
         request = fake.expect("tools/call") => request,
@@ -123,7 +123,7 @@ async fn a_request_always_stands_before_its_cancel() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     for _ in 0..50 {
         let tool = permitted("slow", json!({}));
-        let mut calling = Box::pin(connection.call(&tool, options()));
+        let mut calling = Box::pin(connection.call(&tool, call_options()));
         // Sent, and at once given up.
         for _ in 0..3 {
             assert!(futures::poll!(calling.as_mut()).is_pending());

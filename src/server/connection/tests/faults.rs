@@ -74,7 +74,7 @@ async fn an_answer_over_the_limit_fails_its_call_and_no_other() {
     let id_last = format!(r#"{{"result":{{"content":["{long}"]}},"jsonrpc":"2.0","id":ID}}"#);
     let without_end = format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{{"content":["{long}"#);
     for answer in [id_first.as_str(), &id_last, &without_end] {
-        let (connection, mut fake, mut happenings) = connected(json!({ "tools": {} })).await;
+        let (connection, mut fake, mut notices) = connected(json!({ "tools": {} })).await;
         let server = async {
             let one = fake.expect("tools/call").await;
             let two = fake.expect("tools/call").await;
@@ -84,8 +84,8 @@ async fn an_answer_over_the_limit_fails_its_call_and_no_other() {
         let (one, two, ()) = tokio::join!(call(&connection, "one"), call(&connection, "two"), server);
         assert_eq!((one.as_str(), two.as_str()), (limit, GOOD));
         assert_eq!(
-            happenings.recv().await,
-            Some(Happening::Warning("a message larger than 64 KiB was dropped".into()))
+            notices.recv().await,
+            Some(ServerNotice::Warning("a message larger than 64 KiB was dropped".into()))
         );
     }
 }
@@ -108,7 +108,7 @@ async fn a_flood_without_a_line_end_fails_the_call_while_it_still_pours() {
 
 #[tokio::test]
 async fn junk_between_messages_is_skipped_and_counted() {
-    let (connection, mut fake, mut happenings) = connected(json!({ "tools": {} })).await;
+    let (connection, mut fake, mut notices) = connected(json!({ "tools": {} })).await;
     let server = async {
         let request = fake.expect("tools/call").await;
         fake.say(b"\x1b[31mstarting\x1b[0m up\n\n\xff\xfe\xfd broken\n{\"level\":\"info\"}\n\n").await;
@@ -125,7 +125,7 @@ async fn junk_between_messages_is_skipped_and_counted() {
     let (result, ()) = tokio::join!(call(&connection, "echo"), server);
     assert_eq!(result, GOOD);
     assert_eq!(connection.skipped(), 3);
-    assert_eq!(happenings.recv().await, Some(Happening::Skipped { lines: 1, sample: "starting up".into() }));
+    assert_eq!(notices.recv().await, Some(ServerNotice::Skipped { lines: 1, sample: "starting up".into() }));
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn a_thousand_unknown_notices_disturb_nobody() {
 
 #[tokio::test]
 async fn a_storm_of_logs_keeps_its_order_and_holds_up_no_call() {
-    let (connection, mut fake, mut happenings) = connected(json!({ "tools": {} })).await;
+    let (connection, mut fake, mut notices) = connected(json!({ "tools": {} })).await;
     let server = async {
         let request = fake.expect("tools/call").await;
         for n in 0..20_000 {
@@ -171,33 +171,33 @@ async fn a_storm_of_logs_keeps_its_order_and_holds_up_no_call() {
         fake.line(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#).await;
         fake.reply(&request, json!({ "content": ["good"] })).await;
     };
-    // Nobody reads the happenings meanwhile.
+    // Nobody reads the notices meanwhile.
     let (result, ()) = tokio::join!(call(&connection, "echo"), server);
     assert_eq!(result, GOOD);
     for n in 0..64 {
-        assert_eq!(happenings.recv().await, Some(Happening::Log { level: "info".into(), text: format!("db: {n}") }));
+        assert_eq!(notices.recv().await, Some(ServerNotice::Log { level: "info".into(), text: format!("db: {n}") }));
     }
-    assert_eq!(happenings.recv().await, Some(Happening::ListChanged(Listed::Tools)));
+    assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(Listed::Tools)));
     fake.line(
         r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"message":"after"}}}"#,
     )
     .await;
     let text = "19936 log messages were dropped: they came too fast".into();
-    assert_eq!(happenings.recv().await, Some(Happening::Log { level: "warning".into(), text }));
-    assert_eq!(happenings.recv().await, Some(Happening::Log { level: "info".into(), text: "after".into() }));
+    assert_eq!(notices.recv().await, Some(ServerNotice::Log { level: "warning".into(), text }));
+    assert_eq!(notices.recv().await, Some(ServerNotice::Log { level: "info".into(), text: "after".into() }));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_reads_fails_the_call_and_blocks_nobody() {
     let (wire, mut fake) = Fake::wired(1 << 10);
-    let (opening, _happenings) = opening();
-    let (connection, ()) = tokio::join!(Connection::open(wire, opening), fake.shake(json!({ "tools": {} })));
+    let (options, _notices) = options();
+    let (connection, ()) = tokio::join!(Connection::open(wire, options), fake.shake(json!({ "tools": {} })));
     let connection = connection.unwrap();
     let big = permitted("echo", json!({ "text": "x".repeat(50 << 10) }));
     let (one, two, three) = tokio::join!(
-        connection.call(&big, options()),
-        connection.call(&big, options()),
-        connection.call(&big, options()),
+        connection.call(&big, call_options()),
+        connection.call(&big, call_options()),
+        connection.call(&big, call_options()),
     );
     let waits = "bytes of its input have been waiting for 60 s";
     let (one, two, three) = (shown(one), shown(two), shown(three));
@@ -214,14 +214,14 @@ async fn a_server_that_never_reads_fails_the_call_and_blocks_nobody() {
 async fn a_server_in_the_editor_is_like_any_other_until_the_editor_goes() {
     let (to_editor, mut to_server) = mpsc::channel(8);
     let (from_server, from_editor) = mpsc::channel(8);
-    let (opening, _happenings) = opening();
+    let (options, _notices) = options();
     let server = async {
         let request: Value = to_server.recv().await.unwrap();
         from_server.send(json!({ "id": request["id"], "result": { "capabilities": { "tools": {} } } })).await.unwrap();
         assert_eq!(to_server.recv().await.unwrap()["method"], "notifications/initialized");
     };
     let (connection, ()) =
-        tokio::join!(Connection::open(Wire::Tunnel(Tunnel { to_editor, from_editor }), opening), server);
+        tokio::join!(Connection::open(Wire::Tunnel(Tunnel { to_editor, from_editor }), options), server);
     let connection = connection.unwrap();
     assert_eq!(connection.peer().protocol_version, "2024-11-05");
     let server = async {

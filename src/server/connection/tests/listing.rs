@@ -166,11 +166,11 @@ async fn only_what_the_server_can_is_asked_for_and_all_at_once() {
 
 #[tokio::test]
 async fn a_changed_list_is_told_and_listed_anew() {
-    let (connection, mut fake, mut happenings) = connected(json!({ "tools": { "listChanged": true } })).await;
+    let (connection, mut fake, mut notices) = connected(json!({ "tools": { "listChanged": true } })).await;
     fake.line(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#).await;
     fake.line(r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///a"}}"#).await;
-    assert_eq!(happenings.recv().await, Some(Happening::ListChanged(Listed::Tools)));
-    assert_eq!(happenings.recv().await, Some(Happening::ResourceUpdated("file:///a".into())));
+    assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(Listed::Tools)));
+    assert_eq!(notices.recv().await, Some(ServerNotice::ResourceUpdated("file:///a".into())));
     let server = async {
         let request = fake.expect("tools/list").await;
         fake.reply(&request, json!({ "tools": [named("new")] })).await;
@@ -191,10 +191,10 @@ async fn a_list_that_never_comes_ends_at_the_limit() {
 #[tokio::test]
 async fn lists_take_no_more_memory_than_their_limit() {
     let (wire, mut fake) = Fake::wired(256 << 10);
-    let (mut opening, _happenings) = opening();
-    Arc::make_mut(&mut opening.limits).list_bytes = 5 << 10;
+    let (mut options, _notices) = options();
+    Arc::make_mut(&mut options.limits).list_bytes = 5 << 10;
     let capabilities = json!({ "tools": {}, "prompts": {} });
-    let (connection, ()) = tokio::join!(Connection::open(wire, opening), fake.shake(capabilities));
+    let (connection, ()) = tokio::join!(Connection::open(wire, options), fake.shake(capabilities));
     let connection = connection.unwrap();
     let big =
         |name: &str| json!({ "name": name, "description": "x".repeat(1_500), "inputSchema": { "type": "object" } });

@@ -11,21 +11,21 @@ use serde_json::Value;
 
 use super::super::net::{EVENT_STREAM, Events, JSON, RemoteError, Request, content_type};
 use super::session::{SESSION_ID, Session, pause};
-use super::{Line, Report, lock};
+use super::{HttpState, Report, lock};
 use crate::text::{mask, one_line};
 
 /// Attempts in a row to go on with a stream that bring nothing.
-const RESUMES: u32 = 5;
+const MAX_RESUMES: u32 = 5;
 
-/// What is being asked, as far as the transport cares.
-struct Asked {
+/// What is being sent, as far as the transport cares.
+struct SentRequest {
     id: RequestId,
     method: String,
     /// The revision of this request: from 2026-07-28 on it stands in the request itself.
     version: Option<ProtocolVersion>,
 }
 
-impl Line {
+impl HttpState {
     pub(super) async fn exchange(
         &self,
         request: JsonRpcRequest<ClientRequest>,
@@ -35,7 +35,7 @@ impl Line {
         let id = request.id.clone();
         let message = ClientJsonRpcMessage::Request(request);
         let value =
-            serde_json::to_value(&message).map_err(|error| RemoteError::Address(format!("not JSON: {error}")))?;
+            serde_json::to_value(&message).map_err(|error| RemoteError::InvalidConfig(format!("not JSON: {error}")))?;
         let method = value.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
         if let Some(version) = &version {
             lock(&self.session).version = Some(version.clone());
@@ -44,45 +44,45 @@ impl Line {
             // It may be the second try, after a server that does not know the newer handshake.
             *lock(&self.session) = Session::default();
         }
-        let asked = Asked { id, method, version };
-        let post = self.post(&value, &asked.method);
+        let sent = SentRequest { id, method, version };
+        let post = self.post(&value, &sent.method);
         let has_session = post.headers.contains_key(SESSION_ID);
         let answer = self.origin.fetch(&self.origin.url, &post).await?;
-        lock(&self.session).note(&answer, asked.method == "initialize" && answer.status().is_success());
+        lock(&self.session).note(&answer, sent.method == "initialize" && answer.status().is_success());
 
         let status = answer.status();
         match content_type(&answer).as_str() {
             _ if status == StatusCode::NOT_FOUND && has_session => Err(RemoteError::SessionLost),
             // The answer comes on the background stream, or the call runs into its limit. Without one, none will come.
             _ if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => {
-                let alone =
-                    asked.version.is_some() || tokio::time::timeout(self.head, self.deaf.cancelled()).await.is_ok();
+                let alone = sent.version.is_some()
+                    || tokio::time::timeout(self.head, self.no_background_stream.cancelled()).await.is_ok();
                 match alone {
                     true => Err(RemoteError::NotMcp(format!("HTTP {} and no answer", status.as_u16()))),
                     false => Ok(()),
                 }
             }
-            kind if !status.is_success() => self.refused(answer, kind == JSON, &asked, has_session, report).await,
+            kind if !status.is_success() => self.handle_refusal(answer, kind == JSON, &sent, has_session, report).await,
             JSON => {
                 let body = self.origin.read(answer).await?;
-                match self.hand_over(&body, &asked, report).await {
+                match self.deliver(&body, &sent, report).await {
                     true => Ok(()),
-                    false => Err(RemoteError::NotMcp(no_answer(&body, &asked.method))),
+                    false => Err(RemoteError::NotMcp(no_answer(&body, &sent.method))),
                 }
             }
-            EVENT_STREAM => self.follow(answer, &asked, report).await,
+            EVENT_STREAM => self.follow(answer, &sent, report).await,
             "" => Err(RemoteError::NotMcp("an answer without a content type".to_owned())),
             kind => Err(RemoteError::NotMcp(kind.to_owned())),
         }
     }
 
     /// Sends what needs no answer: a notification, or our own answer to the server.
-    pub(super) async fn tell(&self, message: &ClientJsonRpcMessage) -> Result<(), RemoteError> {
+    pub(super) async fn notify(&self, message: &ClientJsonRpcMessage) -> Result<(), RemoteError> {
         let value =
-            serde_json::to_value(message).map_err(|error| RemoteError::Address(format!("not JSON: {error}")))?;
+            serde_json::to_value(message).map_err(|error| RemoteError::InvalidConfig(format!("not JSON: {error}")))?;
         let method = value.get("method").and_then(Value::as_str).unwrap_or_default();
         let mut post = self.post(&value, method);
-        post.head_limit = Some(self.head);
+        post.head_timeout = Some(self.head);
         let has_session = post.headers.contains_key(SESSION_ID);
         let answer = self.origin.fetch(&self.origin.url, &post).await?;
         match answer.status() {
@@ -112,45 +112,45 @@ impl Line {
             method: Method::POST,
             headers,
             body: Some(message.to_string().into_bytes()),
-            head_limit: quick.then_some(self.head),
+            head_timeout: quick.then_some(self.head),
         }
     }
 
     /// Hands over what one JSON text holds. True when our answer was in it.
-    async fn hand_over(&self, text: &str, asked: &Asked, report: &mut Report) -> bool {
-        match asked.method.as_str() {
+    async fn deliver(&self, text: &str, sent: &SentRequest, report: &mut Report) -> bool {
+        match sent.method.as_str() {
             "initialize" => {
-                if let Some(version) = agreed(text) {
+                if let Some(version) = negotiated_version(text) {
                     lock(&self.session).version = Some(version);
                 }
             }
-            "tools/list" if asked.version.is_some() => {
+            "tools/list" if sent.version.is_some() => {
                 let changed = lock(&self.tools).learn(text);
                 if let Some(changed) = changed {
-                    return self.outlet.answer(&changed, &asked.id).await.answered;
+                    return self.inbox_sender.deliver_answer(&changed, &sent.id).await.answered;
                 }
             }
             _ => {}
         }
-        let handed = self.outlet.answer(text, &asked.id).await;
-        if handed.any {
+        let delivered = self.inbox_sender.deliver_answer(text, &sent.id).await;
+        if delivered.any {
             report.message();
         }
-        handed.answered
+        delivered.answered
     }
 
     /// Reads an event stream up to our answer.
-    async fn follow(&self, answer: Response, asked: &Asked, report: &mut Report) -> Result<(), RemoteError> {
+    async fn follow(&self, answer: Response, sent: &SentRequest, report: &mut Report) -> Result<(), RemoteError> {
         let mut events = Events::new(answer, self.origin.limit);
         let mut failures = 0;
         loop {
             while let Some(event) = events.next().await? {
                 failures = 0;
-                if self.hand_over(&event.data, asked, report).await {
+                if self.deliver(&event.data, sent, report).await {
                     return Ok(());
                 }
             }
-            let resumable = asked.version.is_none() && failures < RESUMES;
+            let resumable = sent.version.is_none() && failures < MAX_RESUMES;
             let Some(last_id) = events.last_id().filter(|_| resumable).map(str::to_owned) else {
                 return Err(RemoteError::StreamEnded);
             };
@@ -160,8 +160,8 @@ impl Line {
                 failures += 1;
                 match self.stream(Some(&last_id)).await {
                     Ok(events) => break events.resuming(&last_id, said),
-                    Err(reason) if failures >= RESUMES || reason.needs_auth() => return Err(reason),
-                    Err(RemoteError::Refused(_) | RemoteError::Unreachable(_) | RemoteError::SlowHead(_)) => {}
+                    Err(reason) if failures >= MAX_RESUMES || reason.needs_auth() => return Err(reason),
+                    Err(RemoteError::Refused(_) | RemoteError::Unreachable(_) | RemoteError::HeadersTimeout(_)) => {}
                     Err(reason) => {
                         tracing::debug!(%reason, "the stream could not be resumed");
                         return Err(RemoteError::StreamEnded);
@@ -172,11 +172,11 @@ impl Line {
     }
 
     /// A status that is no success may still carry an answer in the words of the protocol.
-    async fn refused(
+    async fn handle_refusal(
         &self,
         answer: Response,
         json: bool,
-        asked: &Asked,
+        sent: &SentRequest,
         has_session: bool,
         report: &mut Report,
     ) -> Result<(), RemoteError> {
@@ -186,11 +186,13 @@ impl Line {
             false => String::new(),
         };
         let said = serde_json::from_str::<Refusal>(&body).unwrap_or_default();
-        if said.id.as_ref().is_some_and(|id| !id.is_null()) && self.outlet.answer(&body, &asked.id).await.answered {
+        if said.id.as_ref().is_some_and(|id| !id.is_null())
+            && self.inbox_sender.deliver_answer(&body, &sent.id).await.answered
+        {
             report.message();
             return Ok(());
         }
-        let handshake = match (asked.method.as_str(), said.error.clone()) {
+        let handshake = match (sent.method.as_str(), said.error.clone()) {
             ("initialize" | "server/discover", Some(error)) => Some(error),
             // A server that has never heard of it, and cannot say so.
             ("server/discover", None) => {
@@ -201,7 +203,7 @@ impl Line {
         };
         if let Some(error) = handshake.filter(|_| status.is_client_error()) {
             // Said in the words of the protocol, so that the handshake can try the other era.
-            self.outlet.refuse(error, &asked.id).await;
+            self.inbox_sender.refuse(error, &sent.id).await;
             report.message();
             return Ok(());
         }
@@ -232,7 +234,7 @@ struct Refusal {
 }
 
 /// The revision that the answer to `initialize` settles.
-fn agreed(text: &str) -> Option<ProtocolVersion> {
+fn negotiated_version(text: &str) -> Option<ProtocolVersion> {
     #[derive(Deserialize)]
     struct Answer {
         result: Settled,

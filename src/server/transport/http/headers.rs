@@ -1,5 +1,5 @@
 //! The headers that say beside the body what is in it, from revision 2026-07-28 on, so that a proxy can route a
-//! message without reading it: its method, what it names, and the arguments that a tool's schema marks for it.
+//! message without parsed it: its method, what it names, and the arguments that a tool's schema marks for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! What a connection keeps between its requests: the session's id and the agreed revision; and, for servers up to
-//! 2025-11-25, the background stream on which a server speaks without being asked.
+//! What a connection keeps between its requests: the session's id and the negotiated_version revision; and, for servers up to
+//! 2025-11-25, the background stream on which a server speaks without being sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use reqwest::{Method, Response, StatusCode};
 use rmcp::model::ProtocolVersion;
 
 use super::super::net::{EVENT_STREAM, Events, RemoteError, Request, content_type};
-use super::{Line, lock};
+use super::{HttpState, lock};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Before a stream is asked for again, where the server does not say; doubled while nothing comes.
+/// Before a stream is sent for again, where the server does not say; doubled while nothing comes.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Whatever a server says, it is asked again after this.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Whatever a server says, it is sent again after this.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 pub(super) struct Session {
@@ -64,22 +64,22 @@ impl Session {
     }
 }
 
-/// How long to leave a server alone before its stream is asked for again.
+/// How long to leave a server alone before its stream is sent for again.
 pub(super) fn pause(said: Option<u64>, failures: u32) -> Duration {
     let pause = match said {
         Some(milliseconds) => Duration::from_millis(milliseconds),
         None => PAUSE.saturating_mul(1 << failures.min(6)),
     };
-    pause.min(LONGEST_PAUSE)
+    pause.min(MAX_PAUSE)
 }
 
-impl Line {
+impl HttpState {
     pub(super) fn has_sessions(&self) -> bool {
         lock(&self.session).has_sessions()
     }
 
     /// Keeps the background stream open for as long as the connection lives, where the server offers one.
-    pub(super) fn listen(self: Arc<Self>) {
+    pub(super) fn open_background_stream(self: Arc<Self>) {
         {
             let session = lock(&self.session);
             if !session.has_sessions() {
@@ -90,8 +90,8 @@ impl Line {
         tokio::spawn(async move {
             tokio::select! {
                 () = closed.cancelled() => {}
-                () = self.outlet.lost.ended() => {}
-                () = self.background() => self.deaf.cancel(),
+                () = self.inbox_sender.closed.ended() => {}
+                () = self.background() => self.no_background_stream.cancel(),
             }
         });
     }
@@ -105,12 +105,12 @@ impl Line {
                 Ok(mut events) => {
                     while let Ok(Some(event)) = events.next().await {
                         failures = 0;
-                        self.outlet.pass(&event.data).await;
+                        self.inbox_sender.deliver(&event.data).await;
                     }
                     last_id = events.last_id().map(str::to_owned).or(last_id);
                     said = events.retry().or(said);
                 }
-                Err(RemoteError::Refused(_) | RemoteError::Unreachable(_) | RemoteError::SlowHead(_)) => {}
+                Err(RemoteError::Refused(_) | RemoteError::Unreachable(_) | RemoteError::HeadersTimeout(_)) => {}
                 // The server has no such stream, or not for us. Its calls work without it.
                 Err(reason) => {
                     tracing::debug!(%reason, "no background stream");
@@ -129,7 +129,7 @@ impl Line {
         if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        let request = Request { method: Method::GET, headers, body: None, head_limit: Some(self.head) };
+        let request = Request { method: Method::GET, headers, body: None, head_timeout: Some(self.head) };
         let answer = self.origin.fetch(&self.origin.url, &request).await?;
         match (answer.status(), content_type(&answer)) {
             (StatusCode::OK, kind) if kind == EVENT_STREAM => Ok(Events::new(answer, self.origin.limit)),
@@ -139,7 +139,7 @@ impl Line {
     }
 
     /// Tells the server that the session is over, where there is one.
-    pub(super) async fn leave(&self) {
+    pub(super) async fn end_session(&self) {
         let headers = {
             let session = lock(&self.session);
             if session.id.is_none() {
@@ -147,7 +147,7 @@ impl Line {
             }
             session.headers()
         };
-        let request = Request { method: Method::DELETE, headers, body: None, head_limit: None };
+        let request = Request { method: Method::DELETE, headers, body: None, head_timeout: None };
         if let Err(error) = self.origin.fetch(&self.origin.url, &request).await {
             tracing::debug!(%error, "the server did not hear the goodbye");
         }
@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn a_server_is_asked_again_when_it_says_but_within_a_minute() {
         assert_eq!(pause(Some(500), 4), Duration::from_millis(500));
-        assert_eq!(pause(Some(86_400_000), 0), LONGEST_PAUSE);
+        assert_eq!(pause(Some(86_400_000), 0), MAX_PAUSE);
         assert_eq!(pause(None, 0), PAUSE);
-        assert_eq!(pause(None, 40), LONGEST_PAUSE);
+        assert_eq!(pause(None, 40), MAX_PAUSE);
     }
 }

@@ -32,7 +32,7 @@ struct Inner {
     call: Option<CallId>,
     sent: Sent,
     /// `std`, private to this file, held for a copy only.
-    heard: Mutex<Option<Instant>>,
+    last_progress: Mutex<Option<Instant>>,
 }
 
 impl Slot {
@@ -41,7 +41,7 @@ impl Slot {
     }
 
     /// The place of the answer to a call.
-    pub fn of_call(progress: Option<mpsc::Sender<Progress>>, call: &CallId, sent: Sent) -> Self {
+    pub fn for_call(progress: Option<mpsc::Sender<Progress>>, call: &CallId, sent: Sent) -> Self {
         Self(Arc::new(Inner { progress, call: Some(call.clone()), sent, ..Default::default() }))
     }
 
@@ -62,17 +62,17 @@ impl Slot {
         }
     }
 
-    /// When progress was last heard of.
-    pub fn heard(&self) -> Option<Instant> {
-        *self.0.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    /// When progress was last last_progress of.
+    pub fn last_progress(&self) -> Option<Instant> {
+        *self.0.last_progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn put(&self, raw: Box<RawValue>) {
         self.0.raw.set(raw).ok();
     }
 
-    pub(super) fn hear(&self, progress: Progress) {
-        *self.0.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    pub(super) fn record_progress(&self, progress: Progress) {
+        *self.0.last_progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         if let Some(sender) = &self.0.progress {
             // Who reads too slowly misses a step: the next one tells more.
             sender.try_send(progress).ok();

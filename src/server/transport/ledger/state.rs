@@ -14,10 +14,10 @@ pub struct State {
     pub open: HashMap<RequestId, Open>,
     pub tokens: HashMap<NumberOrString, RequestId>,
     /// The server has answered the handshake: from now on it may ask us things.
-    pub greeted: Option<Arc<RawValue>>,
+    pub handshake_result: Option<Arc<RawValue>>,
     pub skipped: u64,
     pub sample: String,
-    pub broken: usize,
+    pub invalid_bytes: usize,
     pub unknown: HashSet<String>,
 }
 

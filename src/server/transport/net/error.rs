@@ -15,7 +15,7 @@ use crate::text::{mask, one_line};
 pub enum RemoteError {
     /// What the config says cannot work; trying again cannot help.
     #[error("{0}")]
-    Address(String),
+    InvalidConfig(String),
     #[error("connection refused {0}")]
     Refused(String),
     #[error("{0}")]
@@ -23,7 +23,7 @@ pub enum RemoteError {
     #[error("the server wants you to sign in (401)")]
     NeedsAuth,
     #[error("the server wants more rights than you gave it ({0}); sign in again")]
-    MoreRights(String),
+    InsufficientScope(String),
     #[error("403 forbidden; the server knows you and says no, so check its headers or your account there")]
     Forbidden,
     #[error("{status}{}", waiting(*.wait))]
@@ -43,9 +43,9 @@ pub enum RemoteError {
     #[error("the answer is larger than {} MiB (`limits.message-bytes` sets this limit)", .0 >> 20)]
     TooLarge(usize),
     #[error("the head of the answer is larger than 64 KiB")]
-    LargeHead,
+    HeadersTooLarge,
     #[error("no complete head of an answer within {} s", .0.as_secs())]
-    SlowHead(Duration),
+    HeadersTimeout(Duration),
     #[error("no endpoint event within {} s; is this a legacy SSE server?", .0.as_secs())]
     NoEndpoint(Duration),
     #[error("the connection is closed")]
@@ -60,11 +60,11 @@ impl RemoteError {
 
     /// Whether signing in is what helps.
     pub fn needs_auth(&self) -> bool {
-        matches!(self, Self::NeedsAuth | Self::MoreRights(_))
+        matches!(self, Self::NeedsAuth | Self::InsufficientScope(_))
     }
 
     /// What went wrong on the way to `url`. The URL itself stays out of it: its query may hold a key.
-    pub fn on_the_way(error: reqwest::Error, url: &Url) -> Self {
+    pub fn from_reqwest(error: reqwest::Error, url: &Url) -> Self {
         let place = host_and_port(url);
         let mut cause = error.source();
         let mut last = None;
@@ -94,19 +94,22 @@ impl From<RemoteError> for OpenError {
     fn from(error: RemoteError) -> Self {
         let message = error.to_string();
         match error {
-            RemoteError::NeedsAuth | RemoteError::MoreRights(_) => Self::NeedsAuth { challenge: None },
+            RemoteError::NeedsAuth | RemoteError::InsufficientScope(_) => Self::NeedsAuth,
             RemoteError::Busy { wait: Some(after), .. } => Self::RetryAfter { after, message },
-            RemoteError::Address(_) | RemoteError::Forbidden | RemoteError::Redirect(_) => Self::Refused { message },
-            RemoteError::Status { code: 400..500, .. } => Self::Refused { message },
-            RemoteError::NotMcp(_) | RemoteError::TooLarge(_) | RemoteError::LargeHead | RemoteError::NoEndpoint(_) => {
-                Self::Protocol { message }
+            RemoteError::InvalidConfig(_) | RemoteError::Forbidden | RemoteError::Redirect(_) => {
+                Self::Refused { message }
             }
+            RemoteError::Status { code: 400..500, .. } => Self::Refused { message },
+            RemoteError::NotMcp(_)
+            | RemoteError::TooLarge(_)
+            | RemoteError::HeadersTooLarge
+            | RemoteError::NoEndpoint(_) => Self::Protocol { message },
             RemoteError::StreamEnded | RemoteError::SessionLost | RemoteError::Closed => Self::Closed { message },
             RemoteError::Refused(_)
             | RemoteError::Unreachable(_)
             | RemoteError::Busy { wait: None, .. }
             | RemoteError::Status { .. }
-            | RemoteError::SlowHead(_) => Self::Io { message },
+            | RemoteError::HeadersTimeout(_) => Self::Io { message },
         }
     }
 }

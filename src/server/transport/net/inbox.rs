@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::RemoteError;
-use crate::server::transport::ledger::{Ledger, Stream};
+use crate::server::transport::ledger::{Ledger, StreamRequest};
 
 /// Messages that wait for the protocol. A sender waits when they are full, and so does the server behind it; senders
 /// take turns, so that a flood on one stream holds up an answer on another by a few messages at most.
@@ -20,35 +20,35 @@ const GRACE: Duration = Duration::from_millis(50);
 /// The receiving end: what the protocol reads from.
 pub struct Inbox {
     queue: mpsc::Receiver<ServerJsonRpcMessage>,
-    lost: Lost,
+    closed: CloseReason,
 }
 
 /// The sending end: what the tasks of a connection write to.
 #[derive(Clone)]
-pub struct Outlet {
+pub struct InboxSender {
     ledger: Ledger,
     queue: mpsc::Sender<ServerJsonRpcMessage>,
-    pub lost: Lost,
+    pub closed: CloseReason,
 }
 
 /// What a text held for the protocol.
 #[derive(Default)]
-pub struct Handed {
+pub struct Delivered {
     pub any: bool,
     pub answered: bool,
 }
 
 /// Whether the connection is over, and why. The first reason counts.
 #[derive(Clone, Default)]
-pub struct Lost {
+pub struct CloseReason {
     reason: Arc<OnceLock<RemoteError>>,
     over: CancellationToken,
 }
 
-pub fn inbox(ledger: Ledger) -> (Inbox, Outlet) {
+pub fn inbox(ledger: Ledger) -> (Inbox, InboxSender) {
     let (sender, queue) = mpsc::channel(QUEUE);
-    let lost = Lost::default();
-    (Inbox { queue, lost: lost.clone() }, Outlet { ledger, queue: sender, lost })
+    let closed = CloseReason::default();
+    (Inbox { queue, closed: closed.clone() }, InboxSender { ledger, queue: sender, closed })
 }
 
 impl Inbox {
@@ -57,48 +57,48 @@ impl Inbox {
         tokio::select! {
             biased;
             message = self.queue.recv() => message,
-            () = self.lost.ended() => None,
+            () = self.closed.ended() => None,
         }
     }
 }
 
-impl Outlet {
+impl InboxSender {
     /// Ends the connection. The ledger keeps the reason for everybody who waits for an answer.
-    pub fn lose(&self, reason: RemoteError) {
+    pub fn close(&self, reason: RemoteError) {
         if reason != RemoteError::Closed {
             self.ledger.close(&reason.to_string());
         }
-        self.lost.reason.set(reason).ok();
-        self.lost.over.cancel();
+        self.closed.reason.set(reason).ok();
+        self.closed.over.cancel();
     }
 
     /// Ends the connection if an exchange has failed in a way that no other can survive.
-    pub fn judge(&self, reason: &RemoteError) {
+    pub fn close_if_fatal(&self, reason: &RemoteError) {
         if reason.ends_connection() {
-            let (outlet, reason) = (self.clone(), reason.clone());
+            let (inbox_sender, reason) = (self.clone(), reason.clone());
             tokio::spawn(async move {
                 tokio::time::sleep(GRACE).await;
-                outlet.lose(reason);
+                inbox_sender.close(reason);
             });
         }
     }
 
     /// Hands over what `text` holds, and tells whether the answer to `request` was among it.
-    pub async fn answer(&self, text: &str, request: &RequestId) -> Handed {
-        let mut handed = Handed::default();
+    pub async fn deliver_answer(&self, text: &str, request: &RequestId) -> Delivered {
+        let mut delivered = Delivered::default();
         for mut message in self.ledger.read(text.as_bytes()) {
-            handed.any = true;
-            handed.answered |= answers(&message, request);
+            delivered.any = true;
+            delivered.answered |= answers(&message, request);
             if let ServerJsonRpcMessage::Request(asked) = &mut message {
-                asked.request.extensions_mut().insert(Stream(request.clone()));
+                asked.request.extensions_mut().insert(StreamRequest(request.clone()));
             }
             self.put(message).await;
         }
-        handed
+        delivered
     }
 
     /// Hands over what arrived without being asked for.
-    pub async fn pass(&self, text: &str) {
+    pub async fn deliver(&self, text: &str) {
         for message in self.ledger.read(text.as_bytes()) {
             self.put(message).await;
         }
@@ -108,7 +108,7 @@ impl Outlet {
     pub async fn refuse(&self, error: ErrorData, request: &RequestId) {
         let refusal = ServerJsonRpcMessage::error(error, Some(request.clone()));
         if let Ok(text) = serde_json::to_string(&refusal) {
-            self.pass(&text).await;
+            self.deliver(&text).await;
         }
     }
 
@@ -118,7 +118,7 @@ impl Outlet {
     }
 }
 
-impl Lost {
+impl CloseReason {
     /// Why the connection ended; `None` while it lives.
     pub fn reason(&self) -> Option<RemoteError> {
         self.reason.get().cloned()

@@ -21,15 +21,15 @@ pub const JSON: &str = "application/json";
 pub const EVENT_STREAM: &str = "text/event-stream";
 
 /// Redirects that are followed inside one origin before it is called a loop.
-const REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 /// Bytes of the head of an answer.
-const HEAD: usize = 64 << 10;
+const MAX_HEAD_BYTES: usize = 64 << 10;
 /// Time for a connection to come about.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Many servers close a connection that was idle for five seconds. Leaving it first avoids the race.
-const IDLE: Duration = Duration::from_secs(4);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// The longest that a server may ask to be left alone.
-const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 /// One remote server as something to send requests to.
 pub struct Origin {
@@ -48,7 +48,7 @@ pub struct Request {
     pub headers: HeaderMap,
     pub body: Option<Vec<u8>>,
     /// How long the head of the answer may take. Absent where a server may think before it says anything.
-    pub head_limit: Option<Duration>,
+    pub head_timeout: Option<Duration>,
 }
 
 impl Origin {
@@ -74,7 +74,7 @@ impl Origin {
         {
             answer = self.send(url, request, Some(&fresh)).await?;
         }
-        self.admit(answer)
+        self.check_status(answer)
     }
 
     /// Reads a whole body as text.
@@ -98,9 +98,9 @@ impl Origin {
     /// Sends as it is, following redirects inside the origin. The method stays what it was: a call is not turned into a look.
     pub async fn send(&self, url: &Url, request: &Request, token: Option<&Secret>) -> Result<Response, RemoteError> {
         let mut url = url.clone();
-        for _ in 0..=REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             if url.origin() != self.url.origin() {
-                return Err(RemoteError::Redirect(shown(&url)));
+                return Err(RemoteError::Redirect(origin_text(&url)));
             }
             let answer = self.send_once(&url, request, token).await?;
             if !answer.status().is_redirection() {
@@ -120,7 +120,7 @@ impl Origin {
                 .join(location)
                 .map_err(|_| RemoteError::status(answer.status(), "a redirect that is no address"))?;
         }
-        Err(RemoteError::Status { code: 310, text: format!("more than {REDIRECTS} redirects in a row") })
+        Err(RemoteError::Status { code: 310, text: format!("more than {MAX_REDIRECTS} redirects in a row") })
     }
 
     async fn send_once(&self, url: &Url, request: &Request, token: Option<&Secret>) -> Result<Response, RemoteError> {
@@ -136,19 +136,19 @@ impl Origin {
         if let Some(body) = &request.body {
             sending = sending.body(body.clone());
         }
-        let answer = match request.head_limit {
+        let answer = match request.head_timeout {
             Some(limit) => {
-                tokio::time::timeout(limit, sending.send()).await.map_err(|_| RemoteError::SlowHead(limit))?
+                tokio::time::timeout(limit, sending.send()).await.map_err(|_| RemoteError::HeadersTimeout(limit))?
             }
             None => sending.send().await,
         };
-        let answer = answer.map_err(|error| RemoteError::on_the_way(error, url))?;
+        let answer = answer.map_err(|error| RemoteError::from_reqwest(error, url))?;
         let head: usize = answer.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
-        if head > HEAD { Err(RemoteError::LargeHead) } else { Ok(answer) }
+        if head > MAX_HEAD_BYTES { Err(RemoteError::HeadersTooLarge) } else { Ok(answer) }
     }
 
     /// Lets through what the transport can judge for itself; the rest means the same for every transport.
-    fn admit(&self, answer: Response) -> Result<Response, RemoteError> {
+    fn check_status(&self, answer: Response) -> Result<Response, RemoteError> {
         let text = |name: HeaderName| answer.headers().get(name).and_then(|value| value.to_str().ok());
         match answer.status() {
             StatusCode::UNAUTHORIZED => {
@@ -156,8 +156,8 @@ impl Origin {
                 Err(RemoteError::NeedsAuth)
             }
             StatusCode::FORBIDDEN => {
-                match text(WWW_AUTHENTICATE).and_then(|challenge| oauth::more_rights(&self.url, challenge)) {
-                    Some(scope) => Err(RemoteError::MoreRights(scope)),
+                match text(WWW_AUTHENTICATE).and_then(|challenge| oauth::insufficient_scope(&self.url, challenge)) {
+                    Some(scope) => Err(RemoteError::InsufficientScope(scope)),
                     None => Err(RemoteError::Forbidden),
                 }
             }
@@ -189,7 +189,7 @@ fn wait(said: &str, now: SystemTime) -> Option<Duration> {
             Duration::try_from(until - OffsetDateTime::from(now)).unwrap_or_default()
         }
     };
-    Some(wait.min(LONGEST_WAIT))
+    Some(wait.min(MAX_WAIT))
 }
 
 /// The media type of an answer, without its parameters.
@@ -199,15 +199,15 @@ pub fn content_type(answer: &Response) -> String {
 }
 
 fn parse(text: &str) -> Result<Url, RemoteError> {
-    let url = Url::parse(text).map_err(|error| RemoteError::Address(format!("`url` is no address: {error}")))?;
+    let url = Url::parse(text).map_err(|error| RemoteError::InvalidConfig(format!("`url` is no address: {error}")))?;
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
-        scheme => Err(RemoteError::Address(format!("`url` must start with http:// or https://, not {scheme}:"))),
+        scheme => Err(RemoteError::InvalidConfig(format!("`url` must start with http:// or https://, not {scheme}:"))),
     }
 }
 
 fn header(name: &str, value: &Secret) -> Result<(HeaderName, HeaderValue), RemoteError> {
-    let bad = |what| RemoteError::Address(format!("header `{name}` has a {what} that cannot be sent"));
+    let bad = |what| RemoteError::InvalidConfig(format!("header `{name}` has a {what} that cannot be sent"));
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("name"))?;
     let mut value = HeaderValue::from_str(value.reveal().trim()).map_err(|_| bad("value"))?;
     value.set_sensitive(true);
@@ -215,7 +215,7 @@ fn header(name: &str, value: &Secret) -> Result<(HeaderName, HeaderValue), Remot
 }
 
 /// Scheme and host of a foreign address. Its path and query are nobody's business here.
-fn shown(url: &Url) -> String {
+fn origin_text(url: &Url) -> String {
     match url.scheme() {
         "http" | "https" => format!("{}://{}", url.scheme(), host_and_port(url)),
         scheme => format!("{scheme}:"),
@@ -228,8 +228,8 @@ fn client(url: &Url) -> Result<Client, RemoteError> {
         .user_agent(concat!("mcp-sidecar/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
-        .connect_timeout(CONNECT)
-        .pool_idle_timeout(IDLE);
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT);
     if url.host_str().is_some_and(is_loopback) {
         // A proxy cannot know what this machine means by itself.
         builder = builder.no_proxy();
@@ -238,7 +238,9 @@ fn client(url: &Url) -> Result<Client, RemoteError> {
         // Nothing here ever speaks TLS, so a machine without certificates is fine, too.
         builder = builder.tls_certs_only([]);
     }
-    builder.build().map_err(|error| RemoteError::Address(format!("TLS is not available: {}", error.without_url())))
+    builder
+        .build()
+        .map_err(|error| RemoteError::InvalidConfig(format!("TLS is not available: {}", error.without_url())))
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@ use super::*;
 /// What a line is read as, one message a line.
 fn shown(line: impl AsRef<[u8]>) -> String {
     match read(line.as_ref()) {
-        Reading::Incomplete => "incomplete".to_owned(),
-        Reading::Junk => "junk".to_owned(),
-        Reading::Messages(messages) => messages.into_iter().map(one).collect::<Vec<_>>().join("\n"),
+        Parsed::Incomplete => "incomplete".to_owned(),
+        Parsed::Junk => "junk".to_owned(),
+        Parsed::Messages(messages) => messages.into_iter().map(one).collect::<Vec<_>>().join("\n"),
     }
 }
 
@@ -16,9 +16,9 @@ fn one(message: Incoming) -> String {
         Incoming::Reply { id, outcome: Err(error) } => {
             format!("reply {id}: error {} {}", error.code.0, error.message)
         }
-        Incoming::Stray(error) => format!("stray error {} {}", error.code.0, error.message),
+        Incoming::ErrorWithoutId(error) => format!("stray error {} {}", error.code.0, error.message),
         Incoming::Request { id, method, params: given } => format!("request {id} {method}{}", params(given)),
-        Incoming::Notice { method, params: given } => format!("notice {method}{}", params(given)),
+        Incoming::Notification { method, params: given } => format!("notice {method}{}", params(given)),
     }
 }
 

@@ -1,9 +1,9 @@
-//! Who is alive on this machine, as `/proc` tells it. Elsewhere than on Linux the census is empty, and process groups
+//! Who is alive on this machine, as `/proc` tells it. Elsewhere than on Linux the proc_table is empty, and process groups
 //! are all there is to go by.
 
-/// One process at the moment of the census.
+/// One process at the moment of the proc_table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Entry {
+pub struct ProcEntry {
     pub pid: u32,
     pub parent: u32,
     pub group: u32,
@@ -15,20 +15,20 @@ pub struct Entry {
 }
 
 /// Everybody, in no order.
-pub fn take() -> Vec<Entry> {
+pub fn processes() -> Vec<ProcEntry> {
     if !cfg!(target_os = "linux") {
         return Vec::new();
     }
     let Ok(folder) = std::fs::read_dir("/proc") else { return Vec::new() };
-    folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter_map(look_up).collect()
+    folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter_map(process).collect()
 }
 
 /// When this process started; 0 when nobody can tell.
-pub fn start_of(pid: u32) -> u64 {
-    look_up(pid).map_or(0, |entry| entry.started)
+pub fn start_time(pid: u32) -> u64 {
+    process(pid).map_or(0, |entry| entry.started)
 }
 
-pub fn look_up(pid: u32) -> Option<Entry> {
+pub fn process(pid: u32) -> Option<ProcEntry> {
     if !cfg!(target_os = "linux") {
         return None;
     }
@@ -36,18 +36,18 @@ pub fn look_up(pid: u32) -> Option<Entry> {
 }
 
 /// Whether the process was started with the variable `name` and a value that begins like this.
-pub fn carries(pid: u32, name: &str, beginning: &str) -> bool {
+pub fn has_variable(pid: u32, name: &str, prefix: &str) -> bool {
     let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
     environment.split(|byte| *byte == 0).any(|variable| {
         variable
             .strip_prefix(name.as_bytes())
             .and_then(|rest| rest.strip_prefix(b"="))
-            .is_some_and(|value| value.starts_with(beginning.as_bytes()))
+            .is_some_and(|value| value.starts_with(prefix.as_bytes()))
     })
 }
 
 /// Reads a line of `/proc/<pid>/stat`. The program's name stands in parentheses and may hold anything, `)` included.
-fn parse(pid: u32, line: &str) -> Option<Entry> {
+fn parse(pid: u32, line: &str) -> Option<ProcEntry> {
     let (_, rest) = line.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
     let state = fields.next()?;
@@ -56,7 +56,7 @@ fn parse(pid: u32, line: &str) -> Option<Entry> {
     let session = fields.next()?.parse().ok()?;
     // Fifteen fields stand between the session and the start time.
     let started = fields.nth(15)?.parse().ok()?;
-    Some(Entry { pid, parent, group, session, zombie: matches!(state, "Z" | "X"), started })
+    Some(ProcEntry { pid, parent, group, session, zombie: matches!(state, "Z" | "X"), started })
 }
 
 #[cfg(test)]
@@ -67,16 +67,16 @@ mod tests {
     fn a_name_full_of_parentheses_does_not_confuse_the_census() {
         let line = "42 (a) b (c)) S 7 40 39 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2";
         let entry = parse(42, line).unwrap();
-        assert_eq!(entry, Entry { pid: 42, parent: 7, group: 40, session: 39, zombie: false, started: 98765 });
+        assert_eq!(entry, ProcEntry { pid: 42, parent: 7, group: 40, session: 39, zombie: false, started: 98765 });
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn the_census_knows_ourselves() {
         let me = std::process::id();
-        let entry = take().into_iter().find(|entry| entry.pid == me).unwrap();
+        let entry = processes().into_iter().find(|entry| entry.pid == me).unwrap();
         assert!(!entry.zombie);
-        assert_eq!(entry.started, start_of(me));
-        assert!(!carries(me, "MCP_SIDECAR_ENGINE", "no such mark"));
+        assert_eq!(entry.started, start_time(me));
+        assert!(!has_variable(me, "MCP_SIDECAR_ENGINE", "no such mark"));
     }
 }

@@ -11,19 +11,19 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Happening, Listed};
+use super::{Listed, ServerNotice};
 use crate::model::PeerInfo;
 use crate::server::transport::ledger::Ledger;
 
 /// A server that refuses so many times in a row is not asked again.
 const REFUSALS: u32 = 3;
 
-pub struct Listening {
+pub struct Subscription {
     filter: watch::Sender<SubscriptionFilter>,
     _task: AbortOnDropHandle<()>,
 }
 
-impl Listening {
+impl Subscription {
     pub fn start(peer: Peer<RoleClient>, info: &PeerInfo, ledger: Ledger) -> Self {
         let changes = |name: &str| {
             let changes = info.raw.pointer(&format!("/capabilities/{name}/listChanged")).and_then(Value::as_bool);
@@ -83,7 +83,7 @@ async fn listen(peer: Peer<RoleClient>, mut filter: watch::Receiver<Subscription
                         continue;
                     }
                     // Nothing is delivered here but the end.
-                    ended = subscription.next() => tracing::debug!(server = %ledger.server(), ok = ended.is_ok(), "listening ended"),
+                    ended = subscription.next() => tracing::debug!(server = %ledger.server(), ok = ended.is_ok(), "subscription ended"),
                 }
             }
             Err(error) => {
@@ -107,6 +107,6 @@ fn catch_up(wanted: &SubscriptionFilter, ledger: &Ledger) {
         (wanted.prompts_list_changed, Listed::Prompts),
     ];
     for (_, listed) in lists.into_iter().filter(|(changes, _)| *changes == Some(true)) {
-        ledger.tell(Happening::ListChanged(listed));
+        ledger.notify(ServerNotice::ListChanged(listed));
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{MARK, census};
+use super::{MARK, proc_table};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
@@ -12,7 +12,7 @@ pub enum Signal {
 }
 
 #[derive(Debug)]
-pub struct Family {
+pub struct Descendants {
     /// What a member's mark begins with.
     mark: String,
     /// Leader of a group → when it started.
@@ -21,7 +21,7 @@ pub struct Family {
     seen: BTreeMap<u32, u64>,
 }
 
-impl Family {
+impl Descendants {
     pub fn new(mark: String) -> Self {
         Self { mark, groups: BTreeMap::new(), seen: BTreeMap::new() }
     }
@@ -46,24 +46,24 @@ impl Family {
         if !cfg!(target_os = "linux") {
             return self.groups.keys().copied().filter(|leader| group_exists(*leader)).collect();
         }
-        let census = census::take();
-        self.drop_reused_groups(&census);
+        let processes = proc_table::processes();
+        self.drop_reused_groups(&processes);
         let oldest = self.groups.values().min().copied().unwrap_or(0);
         let me = std::process::id();
-        let mut members: BTreeSet<u32> = census
+        let mut members: BTreeSet<u32> = processes
             .iter()
             .filter(|entry| !entry.zombie && entry.pid != me)
             .filter(|entry| {
                 self.groups.contains_key(&entry.group)
                     || self.seen.get(&entry.pid) == Some(&entry.started)
                     // Nobody is older than its ancestor; asking the old ones for their environment would be a waste.
-                    || (entry.started >= oldest && census::carries(entry.pid, MARK, &self.mark))
+                    || (entry.started >= oldest && proc_table::has_variable(entry.pid, MARK, &self.mark))
             })
             .map(|entry| entry.pid)
             .collect();
         loop {
             let before = members.len();
-            for entry in &census {
+            for entry in &processes {
                 if !entry.zombie && entry.pid != me && members.contains(&entry.parent) {
                     members.insert(entry.pid);
                 }
@@ -72,7 +72,7 @@ impl Family {
                 break;
             }
         }
-        self.seen = census
+        self.seen = processes
             .iter()
             .filter(|entry| members.contains(&entry.pid))
             .map(|entry| (entry.pid, entry.started))
@@ -99,8 +99,8 @@ impl Family {
     }
 
     /// A group whose number now belongs to a process that started later than ours is a stranger's.
-    fn drop_reused_groups(&mut self, census: &[census::Entry]) {
-        for entry in census {
+    fn drop_reused_groups(&mut self, processes: &[proc_table::ProcEntry]) {
+        for entry in processes {
             if self.groups.get(&entry.pid).is_some_and(|started| *started != 0 && *started != entry.started) {
                 self.groups.remove(&entry.pid);
             }

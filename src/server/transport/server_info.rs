@@ -11,8 +11,8 @@ use super::Era;
 use crate::model::PeerInfo;
 
 /// Taken for the version of a server that does not say: the first one there was.
-const UNSAID: &str = "2024-11-05";
-/// Where a server of the newer era says who it is.
+const DEFAULT_VERSION: &str = "2024-11-05";
+/// Where a server of the newer era says info it is.
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 pub fn initialize_result(raw: &RawValue) -> InitializeResult {
@@ -22,7 +22,7 @@ pub fn initialize_result(raw: &RawValue) -> InitializeResult {
     }
     let sent = object(raw);
     let repaired = json!({
-        "protocolVersion": text(&sent, "protocolVersion").unwrap_or(UNSAID),
+        "protocolVersion": text(&sent, "protocolVersion").unwrap_or(DEFAULT_VERSION),
         "capabilities": {},
         "serverInfo": { "name": "", "version": "" },
     });
@@ -49,11 +49,11 @@ pub fn discover_result(raw: &RawValue) -> DiscoverResult {
 /// Who the server is, from what it sent.
 pub fn peer_info(raw: &RawValue, era: Era, version: &ProtocolVersion) -> PeerInfo {
     let sent = object(raw);
-    let who = match era {
+    let info = match era {
         Era::Initialize => sent.get("serverInfo"),
         Era::Discover => sent.get("_meta").and_then(|meta| meta.get(SERVER_INFO)).or_else(|| sent.get("serverInfo")),
     };
-    let of = |key: &str| who.and_then(|who| who.get(key)).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let field = |key: &str| info.and_then(|info| info.get(key)).and_then(Value::as_str).unwrap_or_default().to_owned();
     let capabilities = match sent.get("capabilities") {
         Some(Value::Object(capabilities)) => {
             capabilities.iter().filter(|(_, value)| declared(value)).map(|(name, _)| name.clone()).collect()
@@ -62,8 +62,8 @@ pub fn peer_info(raw: &RawValue, era: Era, version: &ProtocolVersion) -> PeerInf
         _ => ["tools", "resources", "prompts"].map(str::to_owned).to_vec(),
     };
     PeerInfo {
-        name: of("name"),
-        version: of("version"),
+        name: field("name"),
+        version: field("version"),
         protocol_version: version.to_string(),
         instructions: text(&sent, "instructions").map(str::to_owned),
         capabilities,
