@@ -1,5 +1,5 @@
-//! The handle on one MCP server. Whatever happens to the server happens in its actor; whoever holds a [`Server`]
-//! sends it a request, looks at its last picture, or calls straight through its live connection.
+//! The handle to one MCP server. Its actor owns all of its state; the holder of a [`Server`] sends the actor requests,
+//! reads the latest state, or calls tools directly through the open connection.
 
 mod activity;
 mod actor;
@@ -37,25 +37,25 @@ use connector::{Connector, DefaultConnector};
 use host::Host;
 use logs::Logs;
 
-/// Wishes that may wait for the actor's attention.
+/// Requests that may wait for the actor.
 const REQUEST_QUEUE: usize = 64;
-/// How long a call whose wire broke waits for the actor to find out why.
+/// How long a call whose connection broke waits for the actor to find the reason.
 const EXIT_REASON_WAIT: Duration = Duration::from_millis(500);
-/// What settling may take beyond the time for one start.
+/// How long a server may take to settle, in addition to its startup timeout.
 const SETTLE_MARGIN: Duration = Duration::from_secs(10);
 
-/// What a server tells the hub. `State` is always the whole picture: the newest counts, none needs the one before.
+/// What a server reports to the hub. `State` is always the complete state, so a skipped one does no harm.
 #[derive(Debug, Clone)]
 pub enum Event {
     State(Arc<ServerState>),
     Log(LogLine),
-    /// A resource that somebody subscribed to has changed.
+    /// A subscribed resource has changed.
     ResourceUpdated {
         uri: String,
     },
 }
 
-/// What a user does with a server.
+/// What a user can do with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Start,
@@ -63,7 +63,7 @@ pub enum Action {
     Restart,
 }
 
-/// What every server of an engine shares.
+/// What all servers of an engine share.
 #[derive(Clone)]
 pub struct Context {
     pub settings: watch::Receiver<Arc<Settings>>,
@@ -73,12 +73,12 @@ pub struct Context {
     pub inputs: Arc<Vec<Input>>,
     pub cache: Arc<dyn ServerCache>,
     pub connector: Arc<dyn Connector>,
-    /// Every server waits for its first use, as if its definition said so.
+    /// Starts every server on first use, as if its definition had `autoStart: false`.
     pub on_demand: bool,
 }
 
 impl Context {
-    /// A context without inputs, which remembers nothing beyond this process.
+    /// A context without inputs, whose cache lasts as long as this process.
     pub fn new(
         settings: watch::Receiver<Arc<Settings>>,
         host: Arc<dyn Host>,
@@ -97,7 +97,7 @@ impl Context {
     }
 }
 
-/// A handle on one server. When the last one is dropped, the server stops.
+/// A handle to one server. The server stops when the last one is dropped.
 #[derive(Clone)]
 pub struct Server(Arc<Inner>);
 
@@ -111,13 +111,13 @@ struct Inner {
     link: watch::Receiver<Link>,
     stop: CancellationToken,
     _stop_when_dropped: DropGuard,
-    /// Set when the actor and all of its processes are gone.
+    /// Cancelled when the actor and all of its processes have ended.
     ended: CancellationToken,
 }
 
 impl Server {
-    /// Brings a server to life: it starts at once, unless it is lazy or disabled. `generation` comes back with every
-    /// event, so that the words of a server that was replaced are not taken for its successor's.
+    /// Creates a server and starts it immediately, unless it is lazy or disabled. Every event carries `generation`, so
+    /// that events of a replaced server are not attributed to its successor.
     pub fn spawn(trusted: Trusted, generation: u64, context: Context) -> Self {
         let auto_start = match AutoStart::of(trusted.definition()) {
             AutoStart::Now if context.on_demand => AutoStart::OnFirstUse,
@@ -126,11 +126,11 @@ impl Server {
         Self::begin(trusted, generation, context, auto_start)
     }
 
-    /// Tries a definition once, even a lazy or disabled one, tells how it went, and leaves nothing running.
+    /// Starts a definition once, even a lazy or disabled one, returns the outcome, and stops it again.
     pub async fn trial(trusted: Trusted, context: Context) -> Arc<ServerState> {
         let mut settings = Settings::clone(&context.settings.borrow());
         settings.servers.attempts = 1;
-        // Its events go nowhere: nobody but the caller sees a trial.
+        // Only the caller sees the outcome, so its events are dropped.
         let (events, _) = mpsc::channel(1);
         let (_settings, only) = watch::channel(Arc::new(settings));
         let context = Context { settings: only, events, ..context };
@@ -191,12 +191,12 @@ impl Server {
         &self.0.trusted
     }
 
-    /// The last picture.
+    /// The latest state.
     pub fn state(&self) -> Arc<ServerState> {
         self.0.state.borrow().clone()
     }
 
-    /// Why it cannot be talked to now, where it cannot.
+    /// Why the server cannot be used at the moment, if so.
     pub fn unavailable(&self) -> Option<Error> {
         match &*self.0.link.borrow() {
             Link::Closed(error) => Some(error.clone()),
@@ -204,7 +204,7 @@ impl Server {
         }
     }
 
-    /// Lazy and not used yet: its first use wakes it.
+    /// Whether it is lazy and has not been used yet. The first use starts it.
     pub fn is_asleep(&self) -> bool {
         matches!(*self.0.link.borrow(), Link::Asleep)
     }
@@ -214,19 +214,19 @@ impl Server {
         self.0.logs.last(limit)
     }
 
-    /// Runs a tool. Goes straight through the connection: the actor is not in the opened. A lazy server is woken first.
+    /// Runs a tool directly through the connection, without the actor. Starts a lazy server first.
     pub async fn call(&self, call: Permitted, options: CallOptions) -> Result<CallResult> {
         let (connection, number) = self.connection(options.timeout).await?;
         self.guard(number, connection.call(&call, options)).await
     }
 
-    /// Anything else that one asks of a server: reading a resource, getting a prompt, completing, subscribing.
+    /// Sends any other request: reads a resource, gets a prompt, completes, subscribes.
     pub async fn request(&self, request: Request, limit: Duration) -> Result<Arc<RawValue>> {
         let (connection, number) = self.connection(limit).await?;
         self.guard(number, connection.request(request, limit)).await
     }
 
-    /// Tells it that the workspace folders are others now.
+    /// Notifies the server that the workspace folders have changed.
     pub async fn roots_changed(&self) {
         let link = self.0.link.borrow().clone();
         if let Link::Open(connection, _) = link {
@@ -234,23 +234,22 @@ impl Server {
         }
     }
 
-    /// Starts it and answers when it has settled. A server that runs is left alone.
+    /// Starts the server and returns when it has settled. Does nothing if it is running.
     pub async fn start(&self) -> Result<Arc<ServerState>> {
         Ok(self.begin_action(Action::Start)?.await)
     }
 
-    /// Stops it and answers when its process is gone.
+    /// Stops the server and returns when its process has ended.
     pub async fn stop(&self) -> Result<Arc<ServerState>> {
         Ok(self.begin_action(Action::Stop)?.await)
     }
 
-    /// Stops it, starts it with a clean slate, and answers when it has settled.
+    /// Restarts the server, resets its backoff, and returns when it has settled.
     pub async fn restart(&self) -> Result<Arc<ServerState>> {
         Ok(self.begin_action(Action::Restart)?.await)
     }
 
-    /// Queues an action at once, so that actions take effect in the order in which they were begun. The future ends when
-    /// the server has settled.
+    /// Queues an action immediately, so that actions take effect in order. The future ends when the server has settled.
     pub fn begin_action(&self, action: Action) -> Result<impl Future<Output = Arc<ServerState>> + Send + use<>> {
         let (done, settled) = oneshot::channel();
         let request = match action {
@@ -265,7 +264,7 @@ impl Server {
             TrySendError::Closed(_) => self.gone(),
             TrySendError::Full(_) => Error::Connection {
                 server: self.name().clone(),
-                message: format!("{REQUEST_QUEUE} requests to start or stop it are waiting already"),
+                message: format!("{REQUEST_QUEUE} start and stop requests are already waiting; try again later"),
             },
         })?;
         let definition = self.0.trusted.definition();
@@ -273,13 +272,13 @@ impl Server {
             definition.spec.startup_timeout.unwrap_or(self.0.context.settings.borrow().servers.startup_timeout);
         let server = self.clone();
         Ok(async move {
-            // A server that is tried again and again has not settled, but nobody should wait for ever to hear that.
+            // A server that keeps retrying does not settle, so the wait is bounded.
             timeout(startup + SETTLE_MARGIN, settled).await.ok();
             server.state()
         })
     }
 
-    /// Ends it for good, and returns when nothing of it is left.
+    /// Stops the server for good and returns when all of its processes have ended.
     pub async fn shutdown(self) {
         self.0.stop.cancel();
         self.0.ended.cancelled().await;
@@ -290,7 +289,7 @@ impl Server {
         if definition.spec.enabled { Ok(()) } else { Err(actor::disabled(definition)) }
     }
 
-    /// The live connection; waits for one that is coming.
+    /// The open connection; waits while the server is connecting.
     async fn connection(&self, limit: Duration) -> Result<(Connection, u64)> {
         let mut link = self.0.link.clone();
         let connecting = async {
@@ -309,14 +308,14 @@ impl Server {
             Ok(found) => found,
             Err(_) => Err(Error::Timeout {
                 server: self.name().clone(),
-                what: "while it was starting".to_owned(),
+                what: "(it was still starting)".to_owned(),
                 limit,
                 setting: "timeout",
             }),
         }
     }
 
-    /// Runs one request; when the connection goes, it ends at once and with the reason.
+    /// Runs one request. If the connection is lost, it ends immediately with the reason.
     async fn guard<T>(&self, number: u64, work: impl Future<Output = Result<T>>) -> Result<T> {
         let _flight = self.0.activity.begin();
         let begun = Instant::now();
@@ -330,7 +329,7 @@ impl Server {
                 self.0.activity.record_latency(begun.elapsed());
                 Ok(answer)
             }
-            // The wire has broken; how the process ended tells more.
+            // The connection broke; how the process ended is the better reason.
             Err(error @ Error::Connection { .. }) => match timeout(EXIT_REASON_WAIT, self.lost(number)).await {
                 Ok(reason) => Err(reason),
                 Err(_) => Err(error),
@@ -343,7 +342,7 @@ impl Server {
         }
     }
 
-    /// Ends when this connection is no longer the live one, with the reason.
+    /// Ends when this connection is no longer the open one, with the reason.
     async fn lost(&self, number: u64) -> Error {
         let mut link = self.0.link.clone();
         let lost = link.wait_for(|link| !matches!(link, Link::Open(_, current) if *current == number)).await;
@@ -354,13 +353,12 @@ impl Server {
     }
 
     fn gone(&self) -> Error {
-        let message = "it was stopped".to_owned();
+        let message = "the server was stopped".to_owned();
         Error::Connection { server: self.name().clone(), message }
     }
 }
 
-/// Passes pictures on to the hub, each whole, the newest always: a hub that is slow holds up nobody and misses nothing
-/// that still counts.
+/// Forwards the latest state to the hub. A slow hub skips intermediate states but always gets the newest.
 async fn report(
     mut state: watch::Receiver<Arc<ServerState>>,
     name: ServerName,

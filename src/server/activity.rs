@@ -1,4 +1,4 @@
-//! What goes through a connection without the actor seeing it: calls run past it, and leave their traces here.
+//! Counters of the requests that bypass the actor.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,16 +8,16 @@ use tokio::sync::Notify;
 #[derive(Debug, Default)]
 pub struct Activity {
     in_flight: AtomicUsize,
-    /// Requests ever begun.
+    /// Requests started so far.
     begun: AtomicU64,
-    /// Microseconds that the last answered one took; 0 = none yet.
+    /// Microseconds that the last answered request took; 0 if there is none yet.
     latency: AtomicU64,
-    /// Whether the actor wants to hear of the next answer.
+    /// Whether the actor wants to be notified of the next response.
     wants_notice: AtomicBool,
     answered: Notify,
 }
 
-/// A request under way; over when dropped.
+/// A request in flight; it ends when dropped.
 #[derive(Debug)]
 pub struct InFlight<'a>(&'a Activity);
 
@@ -28,7 +28,7 @@ impl Activity {
         InFlight(self)
     }
 
-    /// Whether nobody waits for an answer: a server that works on one may be too busy to answer a ping.
+    /// Whether no request is in flight: a server that works on one may be too busy to answer a ping.
     pub fn is_idle(&self) -> bool {
         self.in_flight.load(Ordering::Relaxed) == 0
     }
@@ -51,7 +51,7 @@ impl Activity {
         }
     }
 
-    /// The next answer is told, once: the picture of a server is not redrawn with every call.
+    /// Notifies the actor of the next response only, so that the state is not published with every call.
     pub fn notify_next(&self) {
         self.wants_notice.store(true, Ordering::Relaxed);
     }

@@ -1,5 +1,5 @@
-//! The life of one server: starting, running, failing, trying again, stopping. Whatever happens to it happens in
-//! [`Actor::run`], one phase after another; the world sees whole pictures of it.
+//! The lifecycle of one server: start, run, fail, retry, stop. [`Actor::run`] owns it, one phase after another, and
+//! publishes complete states.
 
 mod attempt;
 mod failure;
@@ -27,10 +27,10 @@ use attempt::{Attempt, AttemptUpdate, Connected};
 use failure::{Failure, Next};
 use sources::SourceWatcher;
 
-/// A server's own word on when to come again is believed up to this long.
+/// The longest `Retry-After` that is honoured.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
-/// When a server starts by itself.
+/// When a server starts automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AutoStart {
     Now,
@@ -48,25 +48,25 @@ impl AutoStart {
     }
 }
 
-/// What a handle asks of the actor. The sender is answered once the server has settled.
+/// A request of a handle to the actor. The sender is notified once the server has settled.
 #[derive(Debug)]
 pub(super) enum ActorRequest {
     Start(oneshot::Sender<()>),
     Stop(oneshot::Sender<()>),
     Restart(oneshot::Sender<()>),
-    /// Somebody needs a server that is asleep.
+    /// A call needs a server that is asleep.
     Use,
-    /// A call was told to sign in first.
+    /// The server rejected a call because the user is not signed in.
     SignIn,
 }
 
-/// What a handle finds when it wants to talk to the server.
+/// The connection as a handle sees it.
 #[derive(Clone)]
 pub(super) enum Link {
-    /// Lazy and not used yet: the first use wakes it.
+    /// Lazy and not used yet: the first use starts it.
     Asleep,
     Connecting,
-    /// Open, and the how-manieth connection this is.
+    /// The connection and the connection counter.
     Open(Connection, u64),
     Closed(Error),
 }
@@ -82,14 +82,14 @@ pub(super) struct Actor {
     pub state: watch::Sender<Arc<ServerState>>,
     pub link: watch::Sender<Link>,
     backoff: Backoff,
-    /// Everything that still has a process to end.
+    /// The processes that are still ending.
     processes: TaskTracker,
-    /// Who waits for the server to settle.
+    /// Notified when the server settles.
     waiting: Vec<oneshot::Sender<()>>,
     connections: u64,
 }
 
-/// What comes next.
+/// The next phase.
 enum Phase {
     Idle,
     Start,
@@ -118,7 +118,7 @@ impl Actor {
         };
         let mut state = ServerState::new(status);
         if auto_start == AutoStart::OnFirstUse {
-            // A lazy server shows what it had when it last ran.
+            // A lazy server shows the tools of its last run.
             state.tools = context.cache.recall(&definition).tools;
         }
         Self {
@@ -159,7 +159,7 @@ impl Actor {
         }
     }
 
-    /// Nothing runs; a request may change that.
+    /// Nothing is running; waits for a request.
     async fn idle(&mut self) -> Phase {
         loop {
             let request = tokio::select! {
@@ -173,7 +173,7 @@ impl Actor {
         }
     }
 
-    /// A failed server waits for its next try.
+    /// Waits for the next retry of a failed server.
     async fn wait_for_retry(&mut self, at: Instant) -> Phase {
         loop {
             let request = tokio::select! {
@@ -191,11 +191,11 @@ impl Actor {
         }
     }
 
-    /// One try, which any request may cut short.
+    /// Makes one attempt, which a request may interrupt.
     async fn start(&mut self) -> Phase {
         self.link.send_replace(Link::Connecting);
         self.publish(|state| state.status = Status::Pending(Waiting::Starting));
-        // The one before is gone for good before the next begins: there are never two of one server.
+        // The previous process must have ended: a server never runs twice.
         self.wait_for_processes().await;
         let (updates, mut received_updates) = mpsc::channel(8);
         let attempt = Attempt {
@@ -217,7 +217,7 @@ impl Actor {
                     Some(ActorRequest::Start(done)) => self.waiting.push(done),
                     Some(ActorRequest::Use | ActorRequest::SignIn) => {}
                     Some(request) => {
-                        // What was begun ends before anything else begins.
+                        // The attempt must end before anything else starts.
                         drop(attempt);
                         return self.handle(request).await.unwrap_or(Phase::Idle);
                     }
@@ -239,7 +239,7 @@ impl Actor {
         }
     }
 
-    /// Takes a request while nothing is connected. `None`: nothing changes by it.
+    /// Handles a request while there is no connection. Returns `None` if the phase does not change.
     async fn handle(&mut self, request: ActorRequest) -> Option<Phase> {
         match request {
             ActorRequest::Start(done) | ActorRequest::Restart(done)
@@ -267,7 +267,7 @@ impl Actor {
         }
     }
 
-    /// Shows a failure and decides what follows from it.
+    /// Publishes a failure and chooses the next phase.
     fn fail(&mut self, failure: &Failure) -> Phase {
         let settings = self.context.settings.borrow().clone();
         self.link.send_replace(Link::Closed(failure.error(&self.definition.name)));
@@ -289,7 +289,7 @@ impl Actor {
         let mut shown = failure.clone();
         if status == Status::Failed && failure.next != Next::GiveUp && self.backoff.failures() > 1 {
             let failures = self.backoff.failures();
-            shown.message.push_str(&format!(" ({failures} failures in a row; restart it to try again)"));
+            shown.message.push_str(&format!(" (failed {failures} times in a row; restart the server to try again)"));
         }
         tracing::warn!(server = %name, status = status.as_str(), error = %crate::text::one_line(&failure.message, 200), "not connected");
         self.publish(|state| {
@@ -299,7 +299,7 @@ impl Actor {
         at.map_or(Phase::Idle, Phase::Retry)
     }
 
-    /// Replaces the picture, and answers those who waited for it to settle.
+    /// Publishes a new state, and notifies those who wait for it to settle.
     fn publish(&mut self, change: impl FnOnce(&mut ServerState)) {
         let mut state = ServerState::clone(&self.state.borrow());
         change(&mut state);
@@ -312,7 +312,7 @@ impl Actor {
         }
     }
 
-    /// Tells the hub of a single event; one that is too busy misses it.
+    /// Sends one event to the hub; drops it if the hub is too busy.
     fn send_event(&self, event: Event) {
         self.context.events.try_send((self.definition.name.clone(), self.generation, event)).ok();
     }
@@ -324,7 +324,7 @@ impl Actor {
     }
 
     fn stopped(&self) -> Error {
-        let message = "it is stopped; `mcp.server.start` starts it".to_owned();
+        let message = "the server is stopped; start it first".to_owned();
         Error::Connection { server: self.definition.name.clone(), message }
     }
 
@@ -332,7 +332,7 @@ impl Actor {
         let dev = self.definition.spec.dev.clone()?;
         let file_folder = || self.definition.file.as_deref().and_then(|file| file.parent());
         let folder = self.definition.folder.as_deref().or_else(file_folder)?.to_owned();
-        // Watching a large tree takes its time.
+        // Watching a large tree takes a while.
         let watching = tokio::task::spawn_blocking(move || SourceWatcher::watch(&dev, &folder)).await.ok()?;
         watching.inspect_err(|error| self.logs.push(LogSource::Sidecar, "warning", error)).ok()
     }
@@ -344,11 +344,11 @@ impl Actor {
 }
 
 pub(super) fn disabled(definition: &Definition) -> Error {
-    Error::Disabled { server: definition.name.clone(), hint: "set `enabled` in its file" }
+    Error::Disabled { server: definition.name.clone(), hint: "set `enabled` to `true` in its configuration file" }
 }
 
-/// Nothing runs: what belonged to the running server is no longer true. One that comes back soon keeps its lists, so
-/// that nobody sees its tools go and come.
+/// Clears what belongs to the running server. A server that retries keeps its lists, so that its tools do not disappear
+/// in between.
 fn clear(state: &mut ServerState, status: Status) {
     state.status = status;
     state.error = None;

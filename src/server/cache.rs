@@ -1,5 +1,5 @@
-//! What is worth knowing about a server before it runs: which era of MCP it speaks, so that nobody asks twice, and which
-//! tools it had, so that a lazy server has something to show.
+//! What is known about a server before it runs: its MCP era, which saves a handshake, and its tools, which a lazy
+//! server shows.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -14,14 +14,14 @@ pub struct CachedServer {
     pub tools: Arc<Vec<Arc<Tool>>>,
 }
 
-/// Keeps what was learned, by what is launched: another launch is another server. Answers at once; what has to be
-/// written is written behind.
+/// A cache keyed by server name and launch: another launch is another server. Returns immediately; writes happen in the
+/// background.
 pub trait ServerCache: Send + Sync + 'static {
     fn recall(&self, definition: &Definition) -> CachedServer;
     fn remember(&self, definition: &Definition, cached: CachedServer);
 }
 
-/// Remembers for as long as the process lives. The lock is private to this file and never held over an await.
+/// A cache that lasts as long as the process. The lock is private to this file and never held over an await.
 #[derive(Default)]
 pub struct MemoryCache(Mutex<HashMap<ServerName, (Launch, CachedServer)>>);
 

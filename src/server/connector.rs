@@ -1,5 +1,5 @@
-//! The open to a server: starts its program, dials its address, or asks the editor for it. What is said on the open is
-//! the connection's business. Tests give the actor another connector.
+//! Opens the way to a server: starts its program, connects to its address, or asks the editor for it. The connection
+//! handles the messages. Tests use their own connector.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,25 +16,25 @@ use crate::config::expand::{Expanded, child_environment};
 use crate::model::ServerName;
 use crate::settings::Settings;
 
-/// Everything that is needed to reach one server once.
+/// Everything that is needed to reach a server once.
 pub struct ConnectRequest {
     pub name: ServerName,
     pub expanded: Expanded,
-    /// The environment of the engine, from which a child's is made.
+    /// The engine's environment, which the child's is derived from.
     pub environment: BTreeMap<String, String>,
-    /// What is left of the start's time.
+    /// The time left for the start.
     pub limit: Duration,
     pub settings: Arc<Settings>,
     pub context: Context,
     pub logs: Logs,
-    /// Where the end of a process is awaited.
+    /// Tracks the end of the process.
     pub tracker: TaskTracker,
 }
 
-/// An open open.
+/// An open transport to a server.
 pub struct OpenConnection {
     pub wire: Wire,
-    /// The program behind it, where we started one.
+    /// The program that was started, if any.
     pub process: Option<Process>,
     pub warnings: Vec<String>,
 }
@@ -43,7 +43,7 @@ pub trait Connector: Send + Sync + 'static {
     fn open(&self, request: ConnectRequest) -> BoxFuture<'static, Result<OpenConnection, OpenError>>;
 }
 
-/// Real programs and real addresses.
+/// Starts real programs and connects to real addresses.
 pub struct DefaultConnector;
 
 impl Connector for DefaultConnector {
@@ -68,7 +68,7 @@ async fn open(request: ConnectRequest) -> Result<OpenConnection, OpenError> {
         Expanded::Tcp { host, port } => {
             if !net::allowed_host(host, &request.settings.servers.tcp_hosts) {
                 let message = format!(
-                    "`tcp` reaches only this machine; to allow `{host}`, add it to `servers.tcp-hosts` in config.toml"
+                    "`tcp` connects only to this machine; to allow `{host}`, add it to `servers.tcp-hosts` in config.toml"
                 );
                 return Err(OpenError::Refused { message });
             }
@@ -76,7 +76,7 @@ async fn open(request: ConnectRequest) -> Result<OpenConnection, OpenError> {
         }
         Expanded::Sdk { name } => match request.context.host.tunnel(name) {
             Some(tunnel) => Ok(open(Wire::Tunnel(tunnel))),
-            None => Err(OpenError::Closed { message: format!("no editor offers a server named `{name}`") }),
+            None => Err(OpenError::Closed { message: format!("no connected editor provides a server named `{name}`") }),
         },
         Expanded::Http(_) | Expanded::Sse(_) | Expanded::ClaudeAiProxy { .. } => {
             let warnings = remote::warnings(&request.expanded);

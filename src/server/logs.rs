@@ -1,7 +1,7 @@
-//! The log of one server: its stderr, its MCP log messages and our own lines about it, in a ring of bounded size.
+//! The log of one server: its stderr, its MCP log messages and our own lines, in a ring of bounded size.
 //!
-//! Everything is kept (the newest counts), but only so many lines a second are forwarded on: a server that shouts is heard
-//! without drowning the others.
+//! The ring keeps the newest lines; only a limited number per second is forwarded, so that a noisy server does not
+//! drown out the others.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -14,12 +14,11 @@ use super::Event;
 use crate::model::{LogLine, LogSource, ServerName, Timestamp};
 use crate::text::{mask, visible};
 
-/// Lines forwarded on in one second.
 const LINES_PER_SECOND: u32 = 100;
 const SECOND: Duration = Duration::from_secs(1);
 /// Characters of a line that are kept.
 const MAX_LINE_CHARS: usize = 2_000;
-/// What a line costs beside its text.
+/// Memory of a line in addition to its text.
 const OVERHEAD: usize = 96;
 
 #[derive(Clone)]
@@ -54,7 +53,7 @@ impl Logs {
         Self(Arc::new(Shared { name, generation, events, ring: Mutex::new(ring) }))
     }
 
-    /// Takes in one line: masked, made visible, cut.
+    /// Adds one line: masked, made visible, truncated.
     pub fn push(&self, source: LogSource, level: &str, text: &str) {
         let line = LogLine {
             time: Timestamp::now(),
@@ -89,7 +88,7 @@ impl Logs {
         ring.lines.iter().skip(ring.lines.len().saturating_sub(limit)).cloned().collect()
     }
 
-    /// The last lines on stderr since a moment, oldest first.
+    /// The last lines on stderr since a point in time, oldest first.
     pub fn recent_stderr(&self, since: Timestamp, limit: usize) -> Vec<String> {
         let Ok(ring) = self.0.ring.lock() else { return Vec::new() };
         let mut lines: Vec<String> = ring
@@ -105,7 +104,7 @@ impl Logs {
         lines
     }
 
-    /// A hub that is too busy for a log line misses it; the ring has it.
+    /// Returns false if the hub is too busy; the ring has the line.
     fn forward(&self, line: LogLine) -> bool {
         let shared = &self.0;
         shared.events.try_send((shared.name.clone(), shared.generation, Event::Log(line))).is_ok()
@@ -118,7 +117,7 @@ impl Logs {
                 source: LogSource::Sidecar,
                 level: "warning".to_owned(),
                 text: format!(
-                    "{} more lines came too fast to be shown; the log keeps the last of them",
+                    "{} more lines were logged too fast to show; the log keeps the last ones",
                     ring.suppressed
                 ),
             };
@@ -127,7 +126,7 @@ impl Logs {
         }
     }
 
-    /// Tells the count at the end of this second even if no further line comes.
+    /// Reports the count at the end of this second even if no further line comes.
     fn report_later(&self, at: Instant) {
         let logs = self.clone();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_shouts_is_cut_to_a_hundred_lines_a_second_with_a_count() {
+    async fn a_noisy_server_is_limited_to_a_hundred_lines_per_second() {
         let (logs, mut received) = logs();
         for number in 0..20_000 {
             logs.push(LogSource::Server, "info", &format!("line {number}"));
@@ -179,7 +178,7 @@ mod tests {
         tokio::time::sleep(SECOND * 2).await;
         let shown = shown(&mut received);
         assert_eq!(shown.len(), 101);
-        assert_eq!(shown[100], "19900 more lines came too fast to be shown; the log keeps the last of them");
+        assert_eq!(shown[100], "19900 more lines were logged too fast to show; the log keeps the last ones");
         assert_eq!(logs.last(1)[0].text, "line 19999");
         assert!(logs.last(usize::MAX).len() < 100, "the ring is bounded");
     }

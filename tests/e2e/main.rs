@@ -1,4 +1,4 @@
-//! Journeys through the whole: real servers, real sockets, real processes.
+//! End-to-end tests with real servers, sockets and processes.
 
 #![allow(
     clippy::unwrap_used,

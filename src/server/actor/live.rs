@@ -1,5 +1,4 @@
-//! The phase in which a server is connected: pings when it is idle, new lists when it says so, and the moment when it
-//! is lost.
+//! The connected phase: pings an idle server, reloads changed lists, and detects a lost connection.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,19 +17,19 @@ use crate::server::connection::{Connection, Listing};
 use crate::server::process::Process;
 use crate::server::transport::{Listed, ServerNotice};
 
-/// A server that has lived this long, or was of use, did start properly: its next failure is a first one.
+/// A server that ran this long, or answered a request, started properly: its next failure counts as the first.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
-/// Pings without an answer in a row that mean the end.
+/// Unanswered pings in a row after which the connection is lost.
 const MISSED_PINGS: u32 = 2;
-/// A server that announces changes without pause is asked for its lists this often.
+/// The minimum time between two reloads of changed lists.
 const LISTING_INTERVAL: Duration = Duration::from_millis(200);
-/// Time for a connection to say goodbye.
+/// How long closing the connection may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
-/// Time for a process to be seen ending after its pipes broke.
+/// How long to wait for the exit of a process after its pipes broke.
 const EXIT_WAIT: Duration = Duration::from_millis(300);
 const MAX_WARNINGS: usize = 50;
 
-/// Why a connection is over.
+/// Why a connection ended.
 enum End {
     Stopped(Phase),
     Requested(ActorRequest),
@@ -40,7 +39,7 @@ enum End {
 
 impl Actor {
     pub(super) async fn live(&mut self, connected: Connected) -> Phase {
-        // Before anybody hears that it is connected: what is saved from then on counts.
+        // Before the server is shown as connected: every later save counts.
         let mut sources = self.watch_sources().await;
         let Connected { connection, process, mut notices, since, .. } = self.publish_connected(connected);
         let begun = Instant::now();
@@ -67,7 +66,7 @@ impl Actor {
                     Some(request) => break End::Requested(request),
                 },
                 exit = exit_of(process.as_ref()) => {
-                    let failure = Failure::retry(Kind::Process, exit.to_string());
+                    let failure = Failure::retry(Kind::Process, format!("the server {exit}"));
                     break End::Lost(failure.with_stderr(&self.logs, since));
                 }
                 reason = connection.closed() => break End::Lost(self.lost(process.as_ref(), reason, since).await),
@@ -88,11 +87,11 @@ impl Actor {
                         }
                         Err(error) => {
                             missed += 1;
-                            self.logs.push(LogSource::Sidecar, "warning", &format!("ping: {error}"));
+                            self.logs.push(LogSource::Sidecar, "warning", &format!("ping failed: {error}"));
                         }
                     }
                     if missed >= MISSED_PINGS {
-                        break End::Lost(Failure::retry(Kind::Connection, "it missed two pings in a row"));
+                        break End::Lost(Failure::retry(Kind::Connection, "the server did not answer two pings in a row"));
                     }
                 }
                 _ = ticks.tick() => {
@@ -100,7 +99,7 @@ impl Actor {
                     let idle = begun == seen && self.activity.is_idle();
                     seen = begun;
                     self.activity.notify_next();
-                    // One at a time: a new ping in place of one that is still open would never let it be missed.
+                    // One at a time: replacing an open ping would never let it time out.
                     if idle && ping.is_none() {
                         let connection = connection.clone();
                         let limit = interval.min(Duration::from_secs(10));
@@ -112,7 +111,7 @@ impl Actor {
                     self.publish(|state| state.latency = latency);
                 }
                 () = sources_changed(&mut sources) => break End::SourcesChanged,
-                // Last, so that a server that never stops talking keeps nothing else from notice.
+                // Last, so that a noisy server does not starve the other branches.
                 Some(notice) = notices.recv() => {
                     if let ServerNotice::ListChanged(listed) = notice {
                         changed.insert(listed);
@@ -129,7 +128,7 @@ impl Actor {
         self.disconnect(end, connection, process).await
     }
 
-    /// Shows the server as connected and opens it to calls.
+    /// Publishes the server as connected and accepts calls.
     fn publish_connected(&mut self, mut connected: Connected) -> Connected {
         let lists = std::mem::take(&mut connected.lists);
         let mut warnings = std::mem::take(&mut connected.warnings);
@@ -149,7 +148,7 @@ impl Actor {
             state.prompts = Arc::new(lists.prompts);
             state.pid = pid;
             state.started_at = Some(connected.since);
-            // All lists are asked for at once, so this is about one round trip; the first call tells better.
+            // All lists are requested concurrently, so this is about one round trip; the first call replaces it.
             state.latency = Some(connected.discover_time);
             state.start_time = Some(connected.start_time);
             state.discover_time = Some(connected.discover_time);
@@ -168,11 +167,14 @@ impl Actor {
                 self.publish(|state| warn(state, warning));
             }
             ServerNotice::Skipped { lines, sample } => {
-                let warning =
-                    format!("{lines} lines on its stdout were no messages and were skipped, such as: {sample}");
+                let (noun, verb) =
+                    if lines == 1 { ("line", "is not an MCP message") } else { ("lines", "are not MCP messages") };
+                let warning = format!("skipped {lines} {noun} on stdout that {verb}, for example: {sample}");
                 self.publish(|state| {
-                    // The newest count replaces the one before.
-                    state.warnings.retain(|warning| !warning.contains("were no messages and were skipped"));
+                    // The new count replaces the previous one.
+                    state
+                        .warnings
+                        .retain(|warning| !(warning.starts_with("skipped ") && warning.contains(" on stdout that ")));
                     warn(state, warning);
                 });
             }
@@ -180,7 +182,7 @@ impl Actor {
         }
     }
 
-    /// New lists replace the old; where one could not be had, the old one stays.
+    /// Replaces the reloaded lists; a list that could not be reloaded stays.
     fn apply_lists(&mut self, relisted: Relisted, connection: &Connection) {
         for warning in &relisted.warnings {
             self.logs.push(LogSource::Sidecar, "warning", warning);
@@ -196,16 +198,16 @@ impl Actor {
         self.remember(connection.era());
     }
 
-    /// What a closed connection means: the exit behind it, where there is one.
+    /// Why the connection closed: the exit of the process, if there is one.
     async fn lost(&self, process: Option<&Process>, reason: String, since: crate::model::Timestamp) -> Failure {
         let failure = match timeout(EXIT_WAIT, exit_of(process)).await {
-            Ok(exit) => Failure::retry(Kind::Process, exit.to_string()),
+            Ok(exit) => Failure::retry(Kind::Process, format!("the server {exit}")),
             Err(_) => Failure::retry(Kind::Connection, reason),
         };
         failure.with_stderr(&self.logs, since)
     }
 
-    /// Closes the connection to calls first, so that none begins on a wire that is being cut.
+    /// Rejects calls first, so that none starts on a closing connection.
     async fn disconnect(&mut self, end: End, connection: Connection, process: Option<Process>) -> Phase {
         let (request, phase) = match end {
             End::Lost(failure) => {
@@ -214,7 +216,7 @@ impl Actor {
             }
             End::Requested(ActorRequest::SignIn) => {
                 let failure =
-                    Failure { next: Next::SignIn, ..Failure::permanent("the server wants you to sign in again") };
+                    Failure { next: Next::SignIn, ..Failure::permanent("the server requires you to sign in again") };
                 (None, self.fail(&failure))
             }
             End::Stopped(phase) => {
@@ -227,7 +229,7 @@ impl Actor {
             }
             End::SourcesChanged => {
                 self.link.send_replace(Link::Closed(self.interrupted()));
-                self.logs.push(LogSource::Sidecar, "info", "its sources have changed: restarting");
+                self.logs.push(LogSource::Sidecar, "info", "source files have changed; restarting the server");
                 self.backoff.reset();
                 (None, Phase::Start)
             }
@@ -240,7 +242,7 @@ impl Actor {
             });
         }
         timeout(CLOSE_TIMEOUT, connection.close()).await.ok();
-        // From here the process has its ladder to go; whoever needs it gone waits for the tracker.
+        // The process now ends in the background; the tracker tracks it.
         drop(process);
         match request {
             Some(request) => self.handle(request).await.unwrap_or(Phase::Idle),
@@ -249,12 +251,12 @@ impl Actor {
     }
 
     fn interrupted(&self) -> Error {
-        let message = "it was stopped or restarted while this ran".to_owned();
+        let message = "the server was stopped or restarted during the request".to_owned();
         Error::Connection { server: self.definition.name.clone(), message }
     }
 }
 
-/// What a new look at changed lists has brought.
+/// The reloaded lists.
 #[derive(Default)]
 struct Relisted {
     listings: Vec<Listing>,
@@ -266,17 +268,15 @@ async fn relist(connection: Connection, changed: HashSet<Listed>) -> Relisted {
     for listed in changed {
         match connection.list(listed).await {
             Ok(listing) => relisted.listings.push(listing),
-            Err(error) => {
-                relisted.warnings.push(format!("a list has changed, but the new one could not be had: {error}"))
-            }
+            Err(error) => relisted.warnings.push(format!("cannot reload a list that has changed: {error}")),
         }
     }
     relisted
 }
 
-/// An empty list that came with the word that it failed is no list: the old one stays.
+/// An empty list with a failure warning means that the request failed: the old list stays.
 fn replace(state: &mut ServerState, listing: Listing) {
-    let failed = |warnings: &[String]| warnings.iter().any(|warning| warning.contains("/list failed: "));
+    let failed = |warnings: &[String]| warnings.iter().any(|warning| warning.contains("/list` failed: "));
     let news = match listing {
         Listing::Tools { tools, warnings } => {
             if !(tools.is_empty() && failed(&warnings)) {
@@ -309,7 +309,7 @@ fn warn(state: &mut ServerState, warning: String) {
     }
 }
 
-/// Never ends where nothing is under opened. The caller takes the finished work out.
+/// Never returns if there is no work. The caller removes finished work.
 async fn done<T>(work: &mut Option<BoxFuture<'static, T>>) -> T {
     match work {
         Some(work) => work.await,

@@ -34,7 +34,7 @@ async fn run(server: &Server, tool: &str) -> Result<CallResult> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_starts_shakes_hands_lists_and_is_connected() {
+async fn a_server_starts_completes_the_handshake_lists_and_is_connected() {
     let mut fixture = start([Outcome::Server(Fake::with(&["read", "write"]))]);
     assert_eq!(fixture.until_status("pending").await.status.reason().unwrap(), "starting");
     let state = fixture.until_status("connected").await;
@@ -47,7 +47,7 @@ async fn a_server_starts_shakes_hands_lists_and_is_connected() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_retried_with_growing_waits_and_end_after_five() {
+async fn failures_are_retried_with_growing_delays_up_to_five_times() {
     let mut fixture = start([refused()]);
     let begun = Instant::now();
     let state = fixture.until(|state| state.status == Status::Failed).await;
@@ -55,7 +55,7 @@ async fn failures_are_retried_with_growing_waits_and_end_after_five() {
     assert!((12.0..=15.1).contains(&took), "1 + 2 + 4 + 8 s less the jitter, but {took}");
     assert_eq!(fixture.attempts(), 5);
     assert_eq!(state.restarts, 4);
-    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"connection refused 127.0.0.1:9 (5 failures in a row; restart it to try again)");
+    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"connection refused 127.0.0.1:9 (failed 5 times in a row; restart the server to try again)");
     let error = run(&fixture.server, "read").await.unwrap_err();
     assert_eq!(error.kind(), "process-failed");
 
@@ -64,10 +64,10 @@ async fn failures_are_retried_with_growing_waits_and_end_after_five() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_answers_is_given_up_with_what_was_waited_for() {
+async fn a_start_without_an_answer_times_out_and_names_the_request() {
     let mut fixture = start([Outcome::Silence]);
     let state = fixture.until(|state| state.error.is_some()).await;
-    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"no answer to initialize in 30 s (`startupTimeout` sets this limit)");
+    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"the server did not answer `initialize` within 30 s (`startupTimeout` sets this limit)");
     assert!(state.status.reason().unwrap().starts_with("retrying in"));
 }
 
@@ -77,12 +77,12 @@ async fn two_missed_pings_restart_a_server() {
     let mut fixture = start([Outcome::Server(deaf), Outcome::Server(Fake::default())]);
     fixture.until_status("connected").await;
     let state = fixture.until(|state| state.error.is_some()).await;
-    assert_eq!(state.error.as_deref(), Some("it missed two pings in a row"));
+    assert_eq!(state.error.as_deref(), Some("the server did not answer two pings in a row"));
     assert_eq!(fixture.until_status("connected").await.restarts, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn pings_are_missed_however_short_the_time_between_them_is() {
+async fn missed_pings_are_detected_with_a_short_interval() {
     let deaf = Fake { ignores_pings: true, ..Fake::with(&[]) };
     let outcomes = [Outcome::Server(deaf), Outcome::Server(Fake::default())];
     let mut fixture = start_with(definition(|_| ()), outcomes, |context| {
@@ -93,12 +93,12 @@ async fn pings_are_missed_however_short_the_time_between_them_is() {
     fixture.until_status("connected").await;
     let begun = Instant::now();
     let state = fixture.until(|state| state.error.is_some()).await;
-    assert_eq!(state.error.as_deref(), Some("it missed two pings in a row"));
+    assert_eq!(state.error.as_deref(), Some("the server did not answer two pings in a row"));
     assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_works_on_a_call_is_not_pinged_to_death() {
+async fn a_server_that_works_on_a_call_is_not_pinged() {
     let busy = Fake { ignores_pings: true, ..Fake::with(&["hang"]) };
     let mut fixture = start([Outcome::Server(busy)]);
     fixture.until_status("connected").await;
@@ -124,7 +124,7 @@ async fn a_lazy_server_sleeps_until_its_first_use() {
     assert_eq!(fixture.attempts(), 1);
     fixture.server.stop().await.unwrap();
     let error = run(&fixture.server, "read").await.unwrap_err();
-    assert_eq!(error.to_string(), "server `it`: it is stopped; `mcp.server.start` starts it");
+    assert_eq!(error.to_string(), "server `it`: the server is stopped; start it first");
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,7 +140,7 @@ async fn a_lazy_server_shows_the_tools_that_it_had() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changed_lists_are_listed_anew_and_a_storm_of_changes_is_calmed() {
+async fn changed_lists_are_reloaded_and_frequent_changes_are_throttled() {
     let storm = vec![json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }); 1_000];
     let fake = Fake { sends: storm, ..Fake::with(&["old"]) };
     let (tools, asked) = (fake.tools.clone(), fake.lists_asked.clone());
@@ -153,13 +153,13 @@ async fn changed_lists_are_listed_anew_and_a_storm_of_changes_is_calmed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_cannot_be_had_anew_keeps_the_old_one_with_a_warning() {
+async fn a_list_that_cannot_be_reloaded_stays_with_a_warning() {
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
     let fake = Fake { sends: vec![changed], refuses_second_list: true, ..Fake::with(&["old"]) };
     let mut fixture = start([Outcome::Server(fake)]);
     let state = fixture.until(|state| !state.warnings.is_empty()).await;
     assert_eq!(names(&state), ["old"]);
-    assert_eq!(state.warnings, ["tools/list failed: no (error -32603)"]);
+    assert_eq!(state.warnings, ["`tools/list` failed: no (error -32603)"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,7 +175,7 @@ async fn a_call_whose_server_dies_ends_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_dies_of_its_own_right_after_the_start_is_not_restarted_for_ever() {
+async fn a_server_that_dies_right_after_the_start_is_not_restarted_forever() {
     let weak = Fake { hangs_up: true, ..Fake::with(&[]) };
     let mut fixture = start([Outcome::Server(weak)]);
     fixture.until_status("failed").await;
@@ -183,7 +183,7 @@ async fn a_server_that_dies_of_its_own_right_after_the_start_is_not_restarted_fo
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_must_sign_in_waits_without_being_tried_again() {
+async fn a_server_that_requires_sign_in_is_not_retried() {
     let auth = Outcome::Error(OpenError::NeedsAuth);
     let mut fixture = start([auth, Outcome::Server(Fake::default())]);
     fixture.until_status("needs-auth").await;
@@ -194,7 +194,7 @@ async fn who_must_sign_in_waits_without_being_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_when_to_come_again_is_obeyed() {
+async fn retry_after_is_honoured() {
     let busy = OpenError::RetryAfter { after: Duration::from_secs(30), message: "429 too many requests".to_owned() };
     let mut fixture = start([Outcome::Error(busy), Outcome::Server(Fake::default())]);
     let begun = Instant::now();
@@ -218,7 +218,7 @@ async fn an_unset_variable_fails_by_name_and_nothing_is_started() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_input_is_waited_for_outside_the_time_of_the_start() {
+async fn waiting_for_an_input_does_not_count_towards_the_startup_timeout() {
     let asks = || {
         definition(|spec| {
             if let Launch::Stdio(stdio) = &mut spec.launch {
@@ -248,25 +248,25 @@ async fn an_input_is_waited_for_outside_the_time_of_the_start() {
 
     let mut declined = start_with(asks(), [Outcome::Silence], with(None));
     let state = declined.until_status("failed").await;
-    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"the input `key` was not answered; restart it to be asked again");
+    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"the input `key` has no value; restart the server to be asked again");
     assert_eq!(declined.attempts(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_fallback_is_tried_when_the_first_way_fails() {
+async fn the_fallback_is_tried_when_the_launch_fails() {
     let two_ways = || definition(|spec| spec.fallback = Some(Launch::Tcp { host: "127.0.0.1".to_owned(), port: 9 }));
     let mut fixture = start_with(two_ways(), [refused(), Outcome::Server(Fake::default())], |_| ());
     let state = fixture.until_status("connected").await;
-    insta::assert_snapshot!(state.warnings[0], @"connected through its fallback (tcp): connection refused 127.0.0.1:9");
+    insta::assert_snapshot!(state.warnings[0], @"connected through the fallback (tcp) because of: connection refused 127.0.0.1:9");
     assert_eq!(*fixture.connector.attempts.lock().unwrap(), ["stdio", "tcp"]);
 
     let mut fixture = start_with(two_ways(), [refused()], |_| ());
     let state = fixture.until(|state| state.error.is_some()).await;
-    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"connection refused 127.0.0.1:9; and its fallback (tcp): connection refused 127.0.0.1:9");
+    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"connection refused 127.0.0.1:9; the fallback (tcp) failed, too: connection refused 127.0.0.1:9");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_can_be_cut_short_by_stop_and_by_restart() {
+async fn a_start_can_be_interrupted_by_stop_and_restart() {
     let fixture = start([Outcome::Silence, Outcome::Silence, Outcome::Server(Fake::default())]);
     while fixture.attempts() < 1 {
         tokio::task::yield_now().await;
@@ -295,7 +295,7 @@ async fn a_disabled_server_does_nothing_and_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_in_flight_end_when_the_server_is_stopped_by_hand() {
+async fn calls_in_flight_end_when_the_server_is_stopped() {
     let mut fixture = start([Outcome::Server(Fake::with(&["hang"]))]);
     fixture.until_status("connected").await;
     let server = fixture.server.clone();
@@ -303,7 +303,7 @@ async fn calls_in_flight_end_when_the_server_is_stopped_by_hand() {
     tokio::task::yield_now().await;
     fixture.server.stop().await.unwrap();
     let error = hanging.await.unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "server `it`: it was stopped or restarted while this ran");
+    assert_eq!(error.to_string(), "server `it`: the server was stopped or restarted during the request");
 }
 
 #[tokio::test(start_paused = true)]
@@ -322,7 +322,7 @@ async fn the_server_stops_when_its_last_handle_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trial_is_one_try_even_of_a_disabled_server_and_leaves_nothing() {
+async fn a_trial_is_one_attempt_even_of_a_disabled_server() {
     let off = || definition(|spec| spec.enabled = false);
     for (outcomes, status) in [(refused(), Status::Failed), (Outcome::Server(Fake::with(&["read"])), Status::Connected)]
     {

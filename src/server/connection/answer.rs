@@ -1,4 +1,4 @@
-//! What an answer says on its header: done, failed, or more input wanted. The inside stays as it was sent.
+//! Reads the outer fields of a result: complete, failed, or more input required. The rest stays as it was sent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::model::CallId;
 use crate::server::client::Questions;
 
-/// An answer, looked at from header.
+/// A parsed result.
 pub enum Answer {
     Complete {
         raw: Arc<RawValue>,
@@ -19,18 +19,18 @@ pub enum Answer {
         content: Content,
     },
     NeedsInput(InputRequired),
-    /// A kind of result that we did not ask for.
+    /// An unknown kind of result.
     Other(String),
 }
 
-/// Whether a result has its list of content, as every tool result should.
+/// Whether a tool result has a list of content, as it should.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Content {
     List,
     Other,
 }
 
-/// What a server of the newer era wants to know before it answers.
+/// The input that a server of the newer era requires before it answers.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InputRequired {
@@ -46,7 +46,7 @@ struct InputRequest {
     params: Option<Value>,
 }
 
-/// What goes along with the next try.
+/// The input that is sent with the repeated request.
 #[derive(Default)]
 pub struct Input {
     pub responses: Option<InputResponses>,
@@ -83,7 +83,7 @@ impl Answer {
 }
 
 impl InputRequired {
-    /// Asks whom it concerns, one question after the other.
+    /// Answers one input request after the other.
     pub async fn ask(self, questions: &Questions, call: Option<&CallId>) -> Input {
         let mut responses = InputResponses::new();
         for (key, wanted) in self.input_requests.unwrap_or_default() {
@@ -100,13 +100,13 @@ impl InputRequired {
     }
 }
 
-/// An object with nothing in it.
+/// An empty object.
 pub fn empty() -> Arc<RawValue> {
     Arc::from(to_raw_value(&Map::new()).unwrap_or_else(|_| RawValue::NULL.to_owned()))
 }
 
-/// A tool result always has its list of content: one that came as a bare text, or not at all, is put into one, so that
-/// no reader behind us stumbles over it.
+/// Ensures that a tool result has a list of content, so that clients can parse it: a bare text or missing content is
+/// converted.
 pub fn with_content(raw: Arc<RawValue>, content: Content) -> Arc<RawValue> {
     if content == Content::List {
         return raw;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_in_order_is_the_very_text_that_was_sent() {
+    fn a_valid_result_keeps_its_original_text() {
         let sent = raw(r#"{"content":[ {"type":"x-new","a":1} ],  "isError":true}"#);
         let Answer::Complete { raw, is_error, content } = Answer::of(sent.clone()) else { panic!("not complete") };
         assert!(is_error);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn content_in_odd_shapes_becomes_a_list() {
+    fn content_of_any_shape_becomes_a_list() {
         let shown = |text: &str| with_content(raw(text), Content::Other).get().to_owned();
         assert_eq!(shown(r#"{"content":"hi"}"#), r#"{"content":[{"type":"text","text":"hi"}]}"#);
         assert_eq!(shown("{}"), r#"{"content":[]}"#);

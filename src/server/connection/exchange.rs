@@ -1,4 +1,4 @@
-//! One request and its answer: sent, waited for within limits, given up politely.
+//! One request and its response, with timeouts and cancellation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,21 +18,21 @@ use crate::server::transport::Era;
 use crate::server::transport::ledger::Slot;
 use crate::text::{mask, one_line};
 
-/// By which a server says that its user has to visit a page first.
+/// The error code of a server that requires the user to visit a page first.
 const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
-/// The limits of one exchange.
+/// The timeouts of one request.
 pub(super) struct RequestLimits {
-    /// Without an answer or progress.
+    /// Without a response or progress.
     pub idle: Duration,
-    /// In all.
+    /// In total.
     pub total: Duration,
-    /// Which setting to name when the first of them is over.
+    /// The setting to name when `idle` is exceeded.
     pub setting: &'static str,
 }
 
 impl Connection {
-    /// Sends a request and waits for its answer within the limits.
+    /// Sends a request and waits for its response.
     pub(super) async fn ask(
         &self,
         request: ClientRequest,
@@ -43,7 +43,7 @@ impl Connection {
         self.exchange(request, what, limits, Slot::new(progress)).await.map_err(|failure| self.to_error(failure))
     }
 
-    /// The same, with a no of the server as it was said. Whoever stops waiting makes the server stop, too.
+    /// Like `ask`, but returns the server's error unchanged. Dropping the future cancels the request at the server.
     pub(super) async fn exchange(
         &self,
         mut request: ClientRequest,
@@ -77,7 +77,7 @@ impl Connection {
                     let deadline = latest.min(deadline(heard, limits.idle));
                     if deadline <= now {
                         let limit = if now < latest { limits.idle } else { limits.total };
-                        // Looked at before our own word goes out, which nobody has had time to read.
+                        // Checked before the cancellation is sent, which the server cannot have read yet.
                         let late = self.timeout_error(what, limit, limits);
                         abandoned.cancel().await;
                         return Err(RequestFailure::Local(late));
@@ -90,18 +90,17 @@ impl Connection {
         let result = answer?;
         match slot.take() {
             Some(raw) => Ok(raw),
-            // A wire that keeps no raw answers has a typed one.
-            None => typed(&result).ok_or_else(|| {
-                RequestFailure::Local(self.protocol(format!("gave an answer to {what} that cannot be read")))
-            }),
+            // A transport that keeps no raw results has a typed one.
+            None => typed(&result)
+                .ok_or_else(|| RequestFailure::Local(self.protocol(format!("cannot parse the response to {what}")))),
         }
     }
 
     fn timeout_error(&self, what: &str, limit: Duration, limits: &RequestLimits) -> Error {
-        // It was sent a moment after the clock began: half of the time is take_cancel.
+        // The request was sent shortly after the clock started, so half of the time is enough.
         if let Some(unread) = self.0.ledger.unread_for(limit / 2) {
             let message = format!(
-                "the server does not read: {unread} bytes of its input have been waiting for {} s",
+                "the server does not read its input: {unread} bytes have been waiting for {} s",
                 limit.as_secs_f64()
             );
             return Error::Connection { server: self.0.name.clone(), message };
@@ -110,7 +109,7 @@ impl Connection {
         Error::Timeout { server: self.0.name.clone(), what: what.to_owned(), limit, setting }
     }
 
-    /// A server may want its user to visit a page before it answers: then the user is shown it.
+    /// If the server requires the user to visit a page first, shows the page to the user.
     pub(super) async fn show_required_pages(&self, failure: RequestFailure, call: &CallId) -> Error {
         if let RequestFailure::Remote(ServiceError::McpError(error)) = &failure
             && error.code == URL_ELICITATION_REQUIRED
@@ -129,7 +128,7 @@ impl Connection {
         self.to_error(failure)
     }
 
-    /// Why a resource could not be read; that there is none of this name is told apart.
+    /// Why a resource could not be read; a missing resource is a separate error.
     pub(super) fn resource_error(&self, failure: RequestFailure) -> Error {
         let absent = match &failure {
             RequestFailure::Remote(ServiceError::McpError(error)) => {
@@ -162,16 +161,18 @@ impl Connection {
                 other => Error::Connection { server, message: other.to_string() },
             },
             ServiceError::Cancelled { .. } => Error::Cancelled,
-            ServiceError::UnexpectedResponse => self.protocol("gave an answer that cannot be read".to_owned()),
+            ServiceError::UnexpectedResponse => {
+                self.protocol("cannot parse the response: unexpected result".to_owned())
+            }
             _ => Error::Connection { server, message: closed() },
         }
     }
 }
 
-/// Why there is no answer.
+/// Why a request has no result.
 pub(super) enum RequestFailure {
     Local(Error),
-    /// The server's no, or that of the wire to it.
+    /// The server or the transport rejected the request.
     Remote(ServiceError),
 }
 
@@ -181,14 +182,14 @@ impl From<ServiceError> for RequestFailure {
     }
 }
 
-/// A request whose caller may go away. Dropped with its id, it tells the server that nobody waits any more.
+/// Cancels the request at the server when dropped with its id.
 struct CancelOnDrop<'a> {
     connection: &'a Connection,
     id: Option<RequestId>,
 }
 
 impl CancelOnDrop<'_> {
-    /// Tells the server now, so that whatever is sent next comes after.
+    /// Cancels now, so that the cancellation is sent before anything else.
     async fn cancel(&mut self) {
         if let Some(cancel) = self.take_cancel() {
             cancel.await;
@@ -200,7 +201,7 @@ impl CancelOnDrop<'_> {
         self.connection.0.ledger.forget(&id);
         let peer = self.connection.0.peer.clone();
         Some(async move {
-            let reason = "nobody waits for the answer any more".to_owned();
+            let reason = "the caller no longer waits for the response".to_owned();
             peer.notify_cancelled(CancelledNotificationParam::new(Some(id), Some(reason))).await.ok();
         })
     }
@@ -218,20 +219,20 @@ fn typed(result: &ServerResult) -> Option<Arc<RawValue>> {
     serde_json::value::to_raw_value(result).ok().map(Arc::from)
 }
 
-/// An error of the server, safe to show. Codes that everybody sends for everything are left out.
+/// A server's error, safe to show.
 pub(super) fn describe_error(error: &ErrorData) -> String {
-    let said = one_line(&mask(&error.message), 2_000);
+    let message = one_line(&mask(&error.message), 2_000);
     match error.code {
         URL_ELICITATION_REQUIRED => {
             let url = error.data.as_ref().and_then(|data| data.pointer("/elicitations/0/url")).and_then(Value::as_str);
             let page = url.map(|url| format!(" at {}", one_line(&mask(url), 500))).unwrap_or_default();
-            format!("{said}: finish what it asks for{page}, then try again (error -32042)")
+            format!("{message}: complete the page{page}, then try again (error -32042)")
         }
-        ErrorCode(code) => format!("{said} (error {code})"),
+        ErrorCode(code) => format!("{message} (error {code})"),
     }
 }
 
-/// A moment later; for a wait without end, one that nobody lives to see.
+/// `start + wait`, bounded so that it cannot overflow.
 fn deadline(start: Instant, wait: Duration) -> Instant {
     start.checked_add(wait).unwrap_or_else(|| start + Duration::from_secs(1 << 30))
 }

@@ -1,4 +1,4 @@
-//! How a connection begins: both eras, on whichever wire.
+//! The handshake in both eras, on every transport.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -33,9 +33,9 @@ pub async fn open(wire: Wire, options: ConnectionOptions) -> Result<Connection, 
         Ok(opened) => opened,
         Err(_) => {
             let hint = match ledger.skipped() {
-                (0, _) if ledger.unread_bytes() > 0 => "; the server does not read".to_owned(),
+                (0, _) if ledger.unread_bytes() > 0 => "; the server does not read its input".to_owned(),
                 (0, _) => String::new(),
-                (_, sample) => format!("; it sent “{sample}”"),
+                (_, sample) => format!("; it sent `{sample}`, which is not MCP"),
             };
             Err(OpenError::Timeout { what: what.get().copied().unwrap_or("initialize"), limit, hint })
         }
@@ -63,7 +63,7 @@ async fn connect(
             let (era, version) = next_attempt(first, &refusal);
             tracing::debug!(server = %options.name, code = refusal.code.0, "refused {}, trying {}", method(first), method(era));
             let refused = OpenError::Refused {
-                message: format!("the server refused {}: {}", method(first), describe_error(&refusal)),
+                message: format!("the server refused `{}`: {}", method(first), describe_error(&refusal)),
             };
             match shake(era, version).await {
                 Ok(service) => (era, service),
@@ -80,7 +80,7 @@ async fn connect(
     Ok(build(options, ledger, questions, era, service).await)
 }
 
-/// Makes a connection of a service that runs.
+/// Creates the connection of a running service.
 async fn build(
     options: ConnectionOptions,
     ledger: Ledger,
@@ -89,7 +89,7 @@ async fn build(
     service: Service,
 ) -> Connection {
     let peer = service.peer().clone();
-    // What a list holds is asked anew when somebody wants to know it.
+    // Lists are always requested, never cached by rmcp.
     peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
     let version =
         peer.peer_info().map_or(ProtocolVersion::LATEST_WITH_INITIALIZE, |info| info.protocol_version.clone());
@@ -121,14 +121,14 @@ async fn build(
     connection
 }
 
-/// What a server says about itself is kept without secrets, and no longer than a description may be.
+/// Removes secrets from what a server says about itself, and truncates it.
 fn sanitize(info: &mut PeerInfo, max_bytes: usize) {
     for words in [Some(&mut info.name), Some(&mut info.version), info.instructions.as_mut()].into_iter().flatten() {
-        // Masked first: half a secret at the cut would not be known for one.
+        // Masked first: a truncated secret would not be recognized.
         *words = mask(words).into_owned();
         lists::truncate(words, max_bytes);
     }
-    // Only what it can do is asked of the rest later on; the texts stand above.
+    // Only the capabilities are needed later.
     if let Value::Object(said) = Arc::make_mut(&mut info.raw) {
         said.retain(|key, value| key != "instructions" && (key == "capabilities" || !is_large(value, max_bytes)));
         lists::mask_secrets(said, "protocolVersion");
@@ -139,14 +139,14 @@ fn is_large(value: &Value, max_bytes: usize) -> bool {
     value.to_string().len() > max_bytes
 }
 
-/// Asks for a log level in the background: no start waits for it.
+/// Requests the log level in the background, so that the start does not wait.
 fn ask_for_level(connection: &Connection, level: String) {
     let inner = Arc::downgrade(&connection.0);
     let timeout = connection.0.timeout;
     let asking = tokio::spawn(async move {
         let Some(connection) = inner.upgrade().map(Connection) else { return };
         if let Err(error) = connection.request(Request::SetLevel { level }, timeout).await {
-            tracing::debug!(server = %connection.0.name, %error, "would not set its log level");
+            tracing::debug!(server = %connection.0.name, %error, "the server did not set its log level");
         }
     });
     if let Ok(mut level_task) = connection.0.level_task.lock() {
@@ -155,7 +155,7 @@ fn ask_for_level(connection: &Connection, level: String) {
 }
 
 enum HandshakeError {
-    /// The server would not begin in this way.
+    /// The server refused this kind of handshake.
     Refused(ErrorData),
     Final(OpenError),
 }
@@ -181,7 +181,7 @@ fn classify(error: ClientInitializeError, era: Era, ledger: &Ledger) -> Handshak
             return HandshakeError::Refused(error);
         }
         ClientInitializeError::JsonRpcError(error) => {
-            OpenError::Refused { message: format!("the server refused {method}: {}", describe_error(&error)) }
+            OpenError::Refused { message: format!("the server refused `{method}`: {}", describe_error(&error)) }
         }
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
             return HandshakeError::Refused(ErrorData::unsupported_protocol_version(
@@ -194,22 +194,24 @@ fn classify(error: ClientInitializeError, era: Era, ledger: &Ledger) -> Handshak
             let (lines, sample) = ledger.skipped();
             match ledger.close_reason() {
                 _ if lines > 0 && ledger.is_not_mcp() => {
-                    OpenError::Protocol { message: format!("not MCP: it sent “{sample}”") }
+                    OpenError::Protocol { message: format!("this is not an MCP server: it sent `{sample}`") }
                 }
                 reason => {
                     let reason = reason.unwrap_or_else(|| "the server closed the connection".to_owned());
                     let hint =
-                        if lines > 0 { format!("; it sent “{sample}”, which is not MCP") } else { String::new() };
-                    OpenError::Closed { message: format!("{reason} before {method}{hint}") }
+                        if lines > 0 { format!("; it sent `{sample}`, which is not MCP") } else { String::new() };
+                    OpenError::Closed { message: format!("{reason} before it answered `{method}`{hint}") }
                 }
             }
         }
-        _ => OpenError::Protocol { message: format!("the server did not answer {method} as MCP has it") },
+        _ => OpenError::Protocol {
+            message: format!("cannot parse the response to `{method}`: it does not follow the MCP specification"),
+        },
     })
 }
 
-/// Codes by which servers say that they do not know the method or the version, or miss the headers that only the newer
-/// era has. Anything else is a trouble of its own.
+/// Codes of servers that do not know the method or the version, or that miss the headers of the newer era. Other codes
+/// are real errors.
 fn is_other_era(code: ErrorCode) -> bool {
     matches!(
         code,
@@ -221,7 +223,7 @@ fn is_other_era(code: ErrorCode) -> bool {
     )
 }
 
-/// What to try after a refusal: an older version of the same era where the server names one, else the other era.
+/// What to try after a refusal: an older version that the server names, or else the other era.
 fn next_attempt(refused: Era, refusal: &ErrorData) -> (Era, ProtocolVersion) {
     let supported = refusal.data.as_ref().and_then(|data| data.get("supported")).cloned();
     let supported: Vec<ProtocolVersion> =
@@ -244,7 +246,7 @@ fn method(era: Era) -> &'static str {
     }
 }
 
-/// Where lines come from: bytes and tunnels are there once and are handed back, remote servers are dialled again.
+/// Where transports come from: pipes and tunnels exist once and are put back, remote servers are connected again.
 enum TransportSource {
     Once(ParkedTransport),
     Dialled(crate::server::transport::Remote),
@@ -282,7 +284,7 @@ mod tests {
     use crate::text::Secret;
 
     #[test]
-    fn what_a_server_says_about_itself_is_short_and_holds_no_secret() {
+    fn the_server_info_is_truncated_and_masked() {
         Secret::new("greeting-secret");
         let mut info = PeerInfo {
             name: "n greeting-secret".to_owned(),
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_the_cut_goes_through_is_masked_all_the_same() {
+    fn a_secret_at_the_truncation_limit_is_masked() {
         Secret::new("secret-at-the-cut");
         let name = format!("{}secret-at-the-cut", "x".repeat(90));
         let mut info = PeerInfo { name, ..PeerInfo::default() };

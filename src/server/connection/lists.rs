@@ -1,4 +1,4 @@
-//! What a server offers: every page of every list, read entry by entry, so that one odd entry costs only itself.
+//! All pages of all lists of a server, parsed entry by entry, so that an invalid entry does not affect the others.
 
 mod budget;
 mod sanitize;
@@ -21,18 +21,17 @@ use crate::text::{hides_something, mask, one_line};
 pub use budget::ListBudget;
 pub use sanitize::{mask_secrets, truncate};
 
-/// Everything that a server offers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Lists {
     pub tools: Vec<Arc<Tool>>,
     pub resources: Vec<Resource>,
     pub templates: Vec<ResourceTemplate>,
     pub prompts: Vec<Prompt>,
-    /// What was odd about it, for people.
+    /// Problems, as text for the user.
     pub warnings: Vec<String>,
 }
 
-/// One list anew, with what was odd about it.
+/// One reloaded list and its problems.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Listing {
     Tools { tools: Vec<Arc<Tool>>, warnings: Vec<String> },
@@ -100,7 +99,7 @@ impl Kind {
         }
     }
 
-    /// The method's name, and the field of its result.
+    /// The method and the field of its result.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Tools => ("tools/list", "tools"),
@@ -110,7 +109,7 @@ impl Kind {
         }
     }
 
-    /// What one entry is called, and the field that tells it from the others.
+    /// The noun for an entry and the field that identifies it.
     fn entry(self) -> (&'static str, &'static str) {
         match self {
             Self::Tools => ("tool", "name"),
@@ -139,7 +138,7 @@ impl Kind {
     }
 }
 
-/// The entries of one list as they were sent, one for each name.
+/// The entries of one list as they were sent, unique by name.
 struct Entries {
     kind: Kind,
     found: Vec<(String, Map<String, Value>)>,
@@ -147,7 +146,7 @@ struct Entries {
 }
 
 impl Entries {
-    /// Reads each as what it is, its words fit to be kept: without secrets, and cut where they are endless.
+    /// Parses each entry, with secrets masked and long texts truncated.
     fn read<T>(self, read: impl Fn(Entry, &mut Vec<String>) -> T, max: usize, warnings: &mut Vec<String>) -> Vec<T> {
         warnings.extend(self.warnings);
         let (what, key) = self.kind.entry();
@@ -156,7 +155,7 @@ impl Entries {
             sanitize::truncate_field(&mut fields, "title", max);
             if sanitize::truncate_field(&mut fields, "description", max) {
                 warnings.push(format!(
-                    "the description of {what} {} is cut at {} (`limits.description-bytes` sets this limit)",
+                    "the description of {what} `{}` was truncated to {} (`limits.description-bytes` sets this limit)",
                     one_line(&mask(&name), 80),
                     size(max)
                 ));
@@ -172,7 +171,7 @@ struct Entry {
     fields: Map<String, Value>,
 }
 
-/// All pages of one list, as far as the server and our limits let us.
+/// All pages of one list, within our limits.
 async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
     let mut entries = Entries { kind, found: Vec::new(), warnings: Vec::new() };
     if !connection.0.info.capabilities.iter().any(|name| name == kind.capability()) {
@@ -186,19 +185,21 @@ async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
     let mut cursors = HashSet::new();
     let mut cursor: Option<String> = None;
     for page in 0..connection.0.limits.pages {
-        // An empty cursor names a page like any other, but many servers mean the end by it.
+        // An empty cursor is valid, but many servers use it to mark the end.
         let empty_cursor = cursor.as_deref() == Some("");
-        let raw = match connection.ask(kind.request(cursor.take()), method, &limits, None).await {
+        let raw = match connection.ask(kind.request(cursor.take()), &format!("`{method}`"), &limits, None).await {
             Ok(raw) => raw,
             Err(_) if empty_cursor => return Ok(entries),
             Err(error) if page > 0 => {
-                entries.warnings.push(format!("a page of {method} failed, those before it are kept: {error}"));
+                entries
+                    .warnings
+                    .push(format!("a page of `{method}` failed, only the pages before it are shown: {error}"));
                 return Ok(entries);
             }
             Err(Error::Protocol { message, .. }) => {
-                // Half of all servers with resources know no templates.
+                // Many servers with resources do not support templates.
                 if kind != Kind::Templates {
-                    entries.warnings.push(format!("{method} failed: {message}"));
+                    entries.warnings.push(format!("`{method}` failed: {message}"));
                 }
                 return Ok(entries);
             }
@@ -206,7 +207,7 @@ async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
         };
         let page: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
         match page.get(field).and_then(|list| budget::read(list, kind as usize, budget)) {
-            // What was meant as the end, not as the name of a page, brings the first page again.
+            // If it marked the end, the server returns the first page again.
             Some(read) if empty_cursor && kind.all_known(&read.items, &names) => return Ok(entries),
             Some(read) => {
                 if !entries.add(read.items, &mut names, connection.0.limits.tools) {
@@ -214,40 +215,40 @@ async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
                 }
                 if read.truncated {
                     entries.warnings.push(format!(
-                        "its lists take more than {}: the rest of {method} is left out (`limits.list-bytes` sets this limit)",
+                        "the lists are larger than {}: ignored the rest of `{method}` (`limits.list-bytes` sets this limit)",
                         size(budget.limit())
                     ));
                     return Ok(entries);
                 }
             }
-            None => entries.warnings.push(format!("the answer to {method} has no list `{field}`")),
+            None => entries.warnings.push(format!("the response to `{method}` has no list `{field}`")),
         }
         match page.get("nextCursor").map(|next| serde_json::from_str(next.get()).unwrap_or_default()) {
             Some(Value::String(next)) => {
                 if !cursors.insert(next.clone()) {
-                    entries
-                        .warnings
-                        .push(format!("{method} goes round in circles: a page came back, the rest was not asked for"));
+                    entries.warnings.push(format!("`{method}` repeats a cursor: stopped at this page"));
                     return Ok(entries);
                 }
                 cursor = Some(next);
             }
             None | Some(Value::Null) => return Ok(entries),
             Some(_) => {
-                entries.warnings.push(format!("{method} names a next page that is no text: it was not asked for"));
+                entries
+                    .warnings
+                    .push(format!("`{method}` has an invalid `nextCursor`: expected a string; stopped at this page"));
                 return Ok(entries);
             }
         }
     }
     let pages = connection.0.limits.pages;
-    entries.warnings.push(format!(
-        "{method} has more than {pages} pages: the rest was not asked for (`limits.pages` sets this limit)"
-    ));
+    entries
+        .warnings
+        .push(format!("`{method}` has more than {pages} pages: ignored the rest (`limits.pages` sets this limit)"));
     Ok(entries)
 }
 
 impl Entries {
-    /// Adds a page. False when there is no budget for more.
+    /// Adds a page. Returns false when the limit is reached.
     fn add(&mut self, items: Vec<Value>, names: &mut HashSet<String>, max: usize) -> bool {
         let (entry, key) = self.kind.entry();
         let mut unnamed = 0;
@@ -263,32 +264,34 @@ impl Entries {
                     continue;
                 }
             };
-            // A name that reads like another one's would be chosen, allowed or denied by mistake.
+            // A name that looks like another one could be allowed or denied by mistake.
             if self.kind == Kind::Tools && hides_something(&name) {
                 let shown = one_line(&mask(&name), 80);
-                self.warnings.push(format!("tool {shown} is left out: its name holds characters that cannot be seen"));
+                self.warnings.push(format!("ignored tool `{shown}`: its name contains invisible characters"));
                 continue;
             }
             if names.contains(&name) {
-                self.warnings.push(format!("duplicate {entry} {}: the first one counts", one_line(&mask(&name), 80)));
+                self.warnings
+                    .push(format!("duplicate {entry} `{}`: only the first one is used", one_line(&mask(&name), 80)));
                 continue;
             }
             if self.found.len() >= max {
                 self.warnings
-                    .push(format!("more than {max} {entry}s: the rest is left out (`limits.tools` sets this limit)"));
+                    .push(format!("more than {max} {entry}s: ignored the rest (`limits.tools` sets this limit)"));
                 return false;
             }
             names.insert(name.clone());
             self.found.push((name, fields));
         }
         if unnamed > 0 {
-            self.warnings.push(format!("{unnamed} {entry}s without a {key} are left out"));
+            let plural = if unnamed == 1 { "" } else { "s" };
+            self.warnings.push(format!("ignored {unnamed} {entry}{plural} without `{key}`"));
         }
         true
     }
 }
 
-/// Tools as they were kept, in the form in which a server sends them.
+/// Parses cached tools, which have the form that a server sends.
 pub fn tools_from(items: Vec<Value>) -> Vec<Arc<Tool>> {
     let mut entries = Entries { kind: Kind::Tools, found: Vec::new(), warnings: Vec::new() };
     entries.add(items, &mut HashSet::new(), usize::MAX);
@@ -298,7 +301,8 @@ pub fn tools_from(items: Vec<Value>) -> Vec<Arc<Tool>> {
 fn tool(entry: Entry, warnings: &mut Vec<String>) -> Tool {
     let Entry { name, mut fields } = entry;
     if !matches!(fields.get("inputSchema"), Some(Value::Object(_))) {
-        warnings.push(format!("tool {} has no usable inputSchema: any object is taken", one_line(&mask(&name), 80)));
+        warnings
+            .push(format!("tool `{}` has no valid `inputSchema`: it accepts any object", one_line(&mask(&name), 80)));
         fields.insert("inputSchema".to_owned(), json!({ "type": "object" }));
     }
     let object = |key: &str| match fields.get(key) {

@@ -1,4 +1,4 @@
-//! Conversations with a scripted server: text in, text out, over a pipe in memory.
+//! Conversations with a scripted server over an in-memory pipe.
 
 mod asking;
 mod calls;
@@ -18,14 +18,14 @@ use crate::model::{CallId, Requester, ToolCall, ToolId};
 use crate::server::host::Tunnel;
 use crate::settings::Settings;
 
-/// The other end of a connection, played by the test.
+/// The server side of a connection, scripted by the test.
 struct Fake {
     lines: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
     write: WriteHalf<DuplexStream>,
 }
 
 impl Fake {
-    /// A wire, and its other end.
+    /// A transport and its server side.
     fn wired(capacity: usize) -> (Wire, Self) {
         let (ours, theirs) = tokio::io::duplex(capacity);
         let (read, write) = tokio::io::split(ours);
@@ -34,13 +34,13 @@ impl Fake {
         (wire, Self { lines: BufReader::new(read).lines(), write })
     }
 
-    /// The next message that arrives at the server.
+    /// The next message that the server receives.
     async fn hear(&mut self) -> Value {
         let line = self.lines.next_line().await.unwrap().expect("the connection is closed");
         serde_json::from_str(&line).unwrap()
     }
 
-    /// The next message with this method; fails on any other.
+    /// The next message; it must have this method.
     async fn expect(&mut self, method: &str) -> Value {
         let message = self.hear().await;
         assert_eq!(message["method"], method, "{message}");
@@ -73,12 +73,12 @@ impl Fake {
     }
 }
 
-/// An engine that has one root, and answers every question alike.
+/// A host with one root that accepts every question.
 #[derive(Default)]
 struct FakeHost {
     elicits: bool,
     asked: AtomicUsize,
-    /// Asked at the same time, at most.
+    /// The maximum number of concurrent questions.
     together: AtomicUsize,
     now: AtomicUsize,
     /// Never answers.
@@ -166,7 +166,7 @@ fn call_options() -> CallOptions {
     }
 }
 
-/// What comes of a call: its result as text, or the error as people see it.
+/// The outcome of a call as text.
 async fn call(connection: &Connection, tool: &str) -> String {
     shown(connection.call(&permitted(tool, json!({})), call_options()).await)
 }

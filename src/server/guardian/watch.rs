@@ -1,5 +1,5 @@
-//! The guardian process itself: reads until the engine's pipe closes, then ends whoever is left. It holds next to no
-//! memory and sleeps in one read for all its life.
+//! The guardian process: reads until the engine's pipe closes, then ends the remaining processes. It uses little memory
+//! and blocks in one read all the time.
 
 use std::io::BufRead;
 use std::process::ExitCode;
@@ -11,16 +11,16 @@ const AFTER_TERM: Duration = Duration::from_secs(1);
 const AFTER_KILL: Duration = Duration::from_secs(3);
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Runs until the engine's end and a little longer. `mark` is the argument after the subcommand.
+/// Runs until the engine has ended. `mark` is the argument after the subcommand.
 pub fn run_guardian(mark: &str) -> ExitCode {
-    // A mark that is empty would match the children of every engine.
+    // An empty mark would match the children of every engine.
     if mark.len() < 16 {
         return ExitCode::from(2);
     }
     let _signals = detach();
     let mut descendants = Descendants::new(mark.to_owned());
     for line in std::io::stdin().lock().lines() {
-        // A line that is no text was not written by an engine; the next one may be.
+        // Skip a line that is not text: the engine did not write it.
         let Ok(line) = line else { continue };
         apply(&mut descendants, &line);
     }
@@ -57,8 +57,8 @@ fn end(descendants: &mut Descendants) {
     }
 }
 
-/// Leaves the engine's session, so that what ends the engine's group does not end its guardian, and stops listening to
-/// polite signals. The answer must be kept: with it the signals get back their meaning.
+/// Leaves the engine's session, so that a signal to the engine's group does not reach the guardian, and ignores signals
+/// other than SIGKILL. Dropping the returned value restores the signal handlers.
 #[cfg(unix)]
 fn detach() -> impl Sized {
     use tokio::signal::unix::{SignalKind, signal};

@@ -1,4 +1,4 @@
-//! Where a server's issuer is. The library finds it; one old habit of servers it does not forgive is forgiven here.
+//! Finds the issuer of a server. The library does most of it; this also accepts an old habit of servers.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use crate::config::expand::Endpoint;
 use crate::server::transport::net::{Origin, Request};
 use crate::text::Secret;
 
-/// Bytes of a metadata document, and the time for it.
+/// Limits of a metadata document.
 const MAX_BYTES: usize = 1 << 20;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Finds the metadata of the issuer and lets the library go on with it.
+/// Finds the metadata of the issuer and passes it to the library.
 pub async fn discover(
     manager: &mut AuthorizationManager,
     url: &Url,
@@ -28,8 +28,8 @@ pub async fn discover(
     Ok(metadata)
 }
 
-/// Servers of 2025-03-26 are their own issuer and may call themselves by a path that their document does not stand
-/// under. As long as document, issuer and server are of one origin, nothing can go to anybody else.
+/// Servers of revision 2025-03-26 are their own issuer, and their issuer path may differ from the location of the
+/// document. This is safe as long as document, issuer and server have the same origin.
 async fn own_issuer(error: &AuthError, url: &Url) -> Option<AuthorizationMetadata> {
     let AuthError::AuthorizationServerMismatch { expected_issuer, received_issuer } = error else { return None };
     let same = |address: &str| Url::parse(address).is_ok_and(|address| address.origin() == url.origin());

@@ -1,5 +1,5 @@
-//! Everybody who descends from one server process, or from all of an engine: the members of the recorded groups, whoever
-//! carries the mark in its environment, and the children of those.
+//! The descendants of one server process or of an engine: members of the recorded groups, processes with the mark in
+//! their environment, and the children of both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,11 +13,11 @@ pub enum Signal {
 
 #[derive(Debug)]
 pub struct Descendants {
-    /// What a member's mark begins with.
+    /// The prefix of the marks.
     mark: String,
-    /// Leader of a group → when it started.
+    /// Leader of a group → its start time.
     groups: BTreeMap<u32, u64>,
-    /// Members seen at earlier looks, with their start: one that loses its parent on the way is not forgotten.
+    /// Members seen before, with their start times, so that one that loses its parent stays known.
     seen: BTreeMap<u32, u64>,
 }
 
@@ -32,7 +32,7 @@ impl Descendants {
         }
     }
 
-    /// Counts a single process as a member.
+    /// Adds a single process.
     pub fn adopt(&mut self, pid: u32, started: u64) {
         self.seen.insert(pid, started);
     }
@@ -41,7 +41,7 @@ impl Descendants {
         self.groups.remove(&leader);
     }
 
-    /// The members that are alive now. Empty groups are all that is known off Linux, where each counts as one member.
+    /// The members that are alive. Outside of Linux only the groups are known; each counts as one member.
     pub fn living(&mut self) -> BTreeSet<u32> {
         if !cfg!(target_os = "linux") {
             return self.groups.keys().copied().filter(|leader| group_exists(*leader)).collect();
@@ -56,7 +56,7 @@ impl Descendants {
             .filter(|entry| {
                 self.groups.contains_key(&entry.group)
                     || self.seen.get(&entry.pid) == Some(&entry.started)
-                    // Nobody is older than its ancestor; asking the old ones for their environment would be a waste.
+                    // A descendant is never older than its ancestor, so the environment of older processes is not read.
                     || (entry.started >= oldest && proc_table::has_variable(entry.pid, MARK, &self.mark))
             })
             .map(|entry| entry.pid)
@@ -80,13 +80,13 @@ impl Descendants {
         members
     }
 
-    /// Signals every member, and tells how many there were.
+    /// Signals every member and returns their number.
     pub fn signal(&mut self, signal: Signal) -> usize {
         let members = self.living();
         if members.is_empty() {
             return 0;
         }
-        // The group first and at once: no member can slip through by forking in between.
+        // The groups first: a member cannot escape by forking in between.
         for leader in self.groups.keys() {
             send_group(*leader, signal);
         }
@@ -98,7 +98,7 @@ impl Descendants {
         members.len()
     }
 
-    /// A group whose number now belongs to a process that started later than ours is a stranger's.
+    /// Forgets a group whose number has been reused by a process that started later.
     fn drop_reused_groups(&mut self, processes: &[proc_table::ProcEntry]) {
         for entry in processes {
             if self.groups.get(&entry.pid).is_some_and(|started| *started != 0 && *started != entry.started) {
@@ -115,7 +115,7 @@ mod system {
     use super::Signal;
 
     fn pid(raw: u32) -> Option<Pid> {
-        // 0 and 1 would mean our own group and everybody.
+        // 0 and 1 would mean our own group and all processes.
         i32::try_from(raw).ok().filter(|raw| *raw > 1).and_then(Pid::from_raw)
     }
 
@@ -143,7 +143,7 @@ mod system {
     }
 }
 
-/// Without process groups only the leader is ended, by its own handle.
+/// Without process groups only the leader ends, through its own handle.
 #[cfg(not(unix))]
 mod system {
     pub fn send_group(_leader: u32, _signal: super::Signal) {}

@@ -1,20 +1,19 @@
-//! Who is alive on this machine, as `/proc` tells it. Elsewhere than on Linux the proc_table is empty, and process groups
-//! are all there is to go by.
+//! The running processes according to `/proc`. Empty outside of Linux, where only process groups are known.
 
-/// One process at the moment of the proc_table.
+/// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcEntry {
     pub pid: u32,
     pub parent: u32,
     pub group: u32,
     pub session: u32,
-    /// Dead, and only waiting for its parent to take note.
+    /// Dead, but not yet reaped by its parent.
     pub zombie: bool,
-    /// Clock ticks since boot; with the pid it names a process for good, because numbers are used again.
+    /// Clock ticks since boot. Pids are reused, so only pid and start time together identify a process.
     pub started: u64,
 }
 
-/// Everybody, in no order.
+/// All processes, in no particular order.
 pub fn processes() -> Vec<ProcEntry> {
     if !cfg!(target_os = "linux") {
         return Vec::new();
@@ -23,7 +22,7 @@ pub fn processes() -> Vec<ProcEntry> {
     folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter_map(process).collect()
 }
 
-/// When this process started; 0 when nobody can tell.
+/// The start time of a process; 0 if unknown.
 pub fn start_time(pid: u32) -> u64 {
     process(pid).map_or(0, |entry| entry.started)
 }
@@ -35,7 +34,7 @@ pub fn process(pid: u32) -> Option<ProcEntry> {
     parse(pid, &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Whether the process was started with the variable `name` and a value that begins like this.
+/// Whether the environment of the process has the variable `name` with this prefix.
 pub fn has_variable(pid: u32, name: &str, prefix: &str) -> bool {
     let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
     environment.split(|byte| *byte == 0).any(|variable| {
@@ -46,7 +45,7 @@ pub fn has_variable(pid: u32, name: &str, prefix: &str) -> bool {
     })
 }
 
-/// Reads a line of `/proc/<pid>/stat`. The program's name stands in parentheses and may hold anything, `)` included.
+/// Parses `/proc/<pid>/stat`. The program's name is in parentheses and may contain anything, including `)`.
 fn parse(pid: u32, line: &str) -> Option<ProcEntry> {
     let (_, rest) = line.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
@@ -54,7 +53,7 @@ fn parse(pid: u32, line: &str) -> Option<ProcEntry> {
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
     let session = fields.next()?.parse().ok()?;
-    // Fifteen fields stand between the session and the start time.
+    // There are 15 fields between the session and the start time.
     let started = fields.nth(15)?.parse().ok()?;
     Some(ProcEntry { pid, parent, group, session, zombie: matches!(state, "Z" | "X"), started })
 }
@@ -64,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_full_of_parentheses_does_not_confuse_the_census() {
+    fn a_name_with_parentheses_is_parsed() {
         let line = "42 (a) b (c)) S 7 40 39 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2";
         let entry = parse(42, line).unwrap();
         assert_eq!(entry, ProcEntry { pid: 42, parent: 7, group: 40, session: 39, zombie: false, started: 98765 });
@@ -72,7 +71,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_census_knows_ourselves() {
+    fn the_process_table_contains_this_process() {
         let me = std::process::id();
         let entry = processes().into_iter().find(|entry| entry.pid == me).unwrap();
         assert!(!entry.zombie);

@@ -1,11 +1,11 @@
-//! Reads a server's stderr for as long as there is any, whatever pours out of it, and keeps a bounded part as log lines.
+//! Reads a server's stderr to the end, and keeps a bounded part as log lines.
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::model::LogSource;
 use crate::server::logs::Logs;
 
-/// More than is ever shown of a line, so that a secret at the cut is still whole when it is masked.
+/// More than is ever shown, so that a secret at the cut is masked as a whole.
 const MAX_LINE_BYTES: usize = 16 << 10;
 
 pub async fn drain(mut stderr: impl AsyncRead + Unpin, logs: Logs) {
@@ -24,7 +24,7 @@ fn emit(logs: &Logs, line: &str) {
     logs.push(LogSource::Stderr, level(line), line);
 }
 
-/// Most servers write everything to stderr; a line that names a level is believed, any other is information.
+/// Most servers write everything to stderr; a line without a level counts as information.
 fn level(line: &str) -> &'static str {
     let head: String = line.chars().take(64).collect::<String>().to_ascii_lowercase();
     match () {
@@ -38,7 +38,7 @@ fn level(line: &str) -> &'static str {
 #[derive(Default)]
 struct Lines {
     line: Vec<u8>,
-    /// Bytes of the current line beyond what is kept.
+    /// Bytes of the current line that were dropped.
     skipped: usize,
 }
 
@@ -54,7 +54,7 @@ impl Lines {
         }
     }
 
-    /// A line that outgrows its room is emitted at once: one that never ends would not be seen otherwise.
+    /// A line that reaches the limit is emitted immediately, because it may never end.
     fn extend(&mut self, piece: &[u8], emit: &mut impl FnMut(&str)) {
         let room = MAX_LINE_BYTES - self.line.len();
         let (kept, rest) = piece.split_at(piece.len().min(room));
@@ -69,7 +69,7 @@ impl Lines {
 
     fn end_line(&mut self, emit: &mut impl FnMut(&str)) {
         if self.skipped > 0 {
-            emit(&format!("({} more bytes of that line were not kept)", self.skipped));
+            emit(&format!("({} more bytes of this line were dropped)", self.skipped));
         } else {
             let line = String::from_utf8_lossy(&self.line);
             let line = line.trim_end();
@@ -101,17 +101,17 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_out_whole_however_they_arrive() {
+    fn lines_are_complete_for_any_chunking() {
         assert_eq!(lines(&[b"one\r\ntw", b"o\n\nthr\xffee"]), ["one", "two", "thr\u{fffd}ee"]);
     }
 
     #[test]
-    fn a_line_without_end_is_kept_in_part_and_counted() {
+    fn an_endless_line_is_truncated_and_counted() {
         let chunk = vec![b'x'; 8 << 10];
         let chunks: Vec<&[u8]> = std::iter::repeat_n(chunk.as_slice(), 8192).collect();
         let emitted = lines(&chunks);
         assert_eq!(emitted.len(), 2);
         assert_eq!(emitted[0].len(), MAX_LINE_BYTES);
-        assert_eq!(emitted[1], "(67092480 more bytes of that line were not kept)");
+        assert_eq!(emitted[1], "(67092480 more bytes of this line were dropped)");
     }
 }

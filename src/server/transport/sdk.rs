@@ -1,4 +1,4 @@
-//! A server that lives inside the editor: whole messages through the editor's own channel.
+//! An editor-hosted server: complete messages through the editor's channel.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use super::{AnyTransport, OpenError};
 use crate::server::host::Tunnel;
 
 pub struct EditorTransport {
-    /// Empty once the connection is closed: the editor learns of it by its channel ending.
+    /// `None` once the connection is closed, which closes the editor's channel.
     tunnel: Option<Tunnel>,
     ready: VecDeque<ServerJsonRpcMessage>,
     ledger: Ledger,
@@ -23,11 +23,12 @@ impl EditorTransport {
     }
 
     fn put(&mut self, message: &ClientJsonRpcMessage) -> Result<(), OpenError> {
-        let gone = || OpenError::Closed { message: "editor gone".to_owned() };
-        let value =
-            serde_json::to_value(message).map_err(|error| OpenError::Protocol { message: error.to_string() })?;
+        let gone = || OpenError::Closed { message: "the editor has disconnected".to_owned() };
+        let value = serde_json::to_value(message).map_err(|error| OpenError::Protocol {
+            message: format!("cannot serialize the message as JSON: {error}"),
+        })?;
         self.tunnel.as_ref().ok_or_else(gone)?.to_editor.try_send(value).map_err(|error| match error {
-            TrySendError::Full(_) => OpenError::Closed { message: "the editor does not read".to_owned() },
+            TrySendError::Full(_) => OpenError::Closed { message: "the editor does not read its messages".to_owned() },
             TrySendError::Closed(_) => gone(),
         })
     }
@@ -38,7 +39,7 @@ impl EditorTransport {
                 return Some(message);
             }
             let Some(value) = self.tunnel.as_mut()?.from_editor.recv().await else {
-                self.ledger.close("editor gone");
+                self.ledger.close("the editor has disconnected");
                 return None;
             };
             let text = value.to_string();

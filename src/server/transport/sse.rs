@@ -1,6 +1,5 @@
-//! MCP over the legacy HTTP+SSE transport (2024-11-05): one event stream carries everything from the server, and its
-//! first event names the address that our messages are posted to. The stream is the connection: when it ends, the
-//! connection has ended, and whoever holds it connects anew.
+//! MCP over the legacy HTTP+SSE transport (2024-11-05): one event stream carries all messages of the server, and its
+//! first event contains the URL for our messages. When the stream ends, the connection ends, and the actor reconnects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +18,9 @@ use super::net::{EVENT_STREAM, Events, Inbox, InboxSender, JSON, Origin, RemoteE
 use crate::config::expand::Endpoint;
 use crate::server::oauth::TokenStore;
 
-/// How long the server may take to say where messages go.
+/// How long the server may take to send the URL for messages.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a message may take to be accepted; the answer to it comes on the stream.
+/// How long a message may take to be accepted; its response comes on the stream.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub struct SseTransport {
@@ -33,9 +32,9 @@ pub struct SseTransport {
 struct SseState {
     origin: Origin,
     inbox_sender: InboxSender,
-    /// How long the server may take to say where messages go.
+    /// How long the server may take to send the URL for messages.
     endpoint_timeout: Duration,
-    /// Where messages go, once the server has said so.
+    /// The URL for messages, once the server has sent it.
     post_url: watch::Sender<Option<Url>>,
 }
 
@@ -95,7 +94,7 @@ impl Transport<RoleClient> for SseTransport {
 }
 
 impl SseState {
-    /// Reads the stream to its end, and says why it ended.
+    /// Reads the stream to its end and returns the reason.
     async fn run(&self) -> RemoteError {
         let mut events = match self.open().await {
             Ok(events) => events,
@@ -111,7 +110,7 @@ impl SseState {
         }
     }
 
-    /// Opens the stream and waits for the event that names the address for messages.
+    /// Opens the stream and waits for the URL for messages.
     async fn open(&self) -> Result<Events, RemoteError> {
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(EVENT_STREAM))]);
         let request = Request { method: Method::GET, headers, body: None, head_timeout: Some(ACCEPT_TIMEOUT) };
@@ -128,7 +127,7 @@ impl SseState {
                     Some(_) => {}
                     None => {
                         return Err(RemoteError::Unreachable(
-                            "the event stream ended before its endpoint event".to_owned(),
+                            "the event stream ended before the `endpoint` event".to_owned(),
                         ));
                     }
                 }
@@ -141,7 +140,7 @@ impl SseState {
             .origin
             .url
             .join(named.trim())
-            .map_err(|_| RemoteError::NotMcp("an endpoint event without an address".to_owned()))?;
+            .map_err(|_| RemoteError::NotMcp("an `endpoint` event without a URL".to_owned()))?;
         if post_url.origin() != self.origin.url.origin() {
             return Err(RemoteError::Redirect(post_url.origin().ascii_serialization()));
         }
@@ -157,8 +156,8 @@ impl SseState {
             .ok()
             .and_then(|post_url| post_url.clone())
             .ok_or(RemoteError::Closed)?;
-        let body =
-            serde_json::to_vec(message).map_err(|error| RemoteError::InvalidConfig(format!("not JSON: {error}")))?;
+        let body = serde_json::to_vec(message)
+            .map_err(|error| RemoteError::InvalidConfig(format!("cannot serialize the message as JSON: {error}")))?;
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(JSON))]);
         let request = Request { method: Method::POST, headers, body: Some(body), head_timeout: Some(ACCEPT_TIMEOUT) };
         let outcome = match self.origin.fetch(&post_url, &request).await {
@@ -186,7 +185,7 @@ mod tests {
     use crate::text::Secret;
 
     #[tokio::test]
-    async fn a_stream_without_its_endpoint_event_is_given_up() {
+    async fn a_stream_without_an_endpoint_event_times_out() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/sse", listener.local_addr().unwrap());
         tokio::spawn(async move {
@@ -202,6 +201,6 @@ mod tests {
         let outcome = transport.send(ClientJsonRpcMessage::request(ping, RequestId::Number(1))).await;
         assert_eq!(outcome, Err(RemoteError::NoEndpoint(endpoint_timeout)));
         assert!(transport.receive().await.is_none());
-        assert!(ledger.close_reason().unwrap().starts_with("no endpoint event within"));
+        assert!(ledger.close_reason().unwrap().starts_with("the server sent no `endpoint` event within"));
     }
 }

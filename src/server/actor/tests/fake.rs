@@ -1,4 +1,4 @@
-//! Servers that behave as a test wants, over a pipe in memory: time can stand still around them.
+//! Scripted servers over an in-memory pipe, so that tests can pause time.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,24 +22,24 @@ use crate::server::{Context, Event, Server};
 use crate::settings::Settings;
 use crate::text::Secret;
 
-/// What one attempt to reach the server outcomes. The last one stands for all that follow.
+/// The outcome of one attempt to connect. The last one repeats.
 #[derive(Clone)]
 pub enum Outcome {
     Error(OpenError),
-    /// Reads and says nothing.
+    /// Reads and never answers.
     Silence,
     Server(Fake),
 }
 
-/// A server's manners.
+/// The behaviour of a server.
 #[derive(Clone, Default)]
 pub struct Fake {
     pub tools: Arc<Mutex<Vec<&'static str>>>,
     pub ignores_pings: bool,
-    /// Hangs up after so many lists.
+    /// Closes the connection after the first list.
     pub hangs_up: bool,
     pub refuses_second_list: bool,
-    /// Says this after it was initialized.
+    /// Sent after `initialize`.
     pub sends: Vec<Value>,
     pub lists_asked: Arc<AtomicUsize>,
 }
@@ -100,7 +100,7 @@ impl Fake {
 
 pub struct FakeConnector {
     outcomes: Mutex<VecDeque<Outcome>>,
-    /// Every launch that was attempts.
+    /// The transport of every attempt.
     pub attempts: Mutex<Vec<&'static str>>,
 }
 
@@ -131,7 +131,7 @@ impl Connector for FakeConnector {
     }
 }
 
-/// A host with nobody at it, except for an input that a test may give.
+/// A host without a user; it only answers inputs.
 #[derive(Default)]
 pub struct FakeHost {
     pub answer: Option<&'static str>,
@@ -147,7 +147,7 @@ impl Host for FakeHost {
     }
 }
 
-/// One server and everything that it tells.
+/// One server and its events.
 pub struct TestServer {
     pub server: Server,
     pub connector: Arc<FakeConnector>,
@@ -194,7 +194,7 @@ pub fn start_with(
 }
 
 impl TestServer {
-    /// Waits for a picture that fits.
+    /// Waits for a matching state.
     pub async fn until(&mut self, fits: impl Fn(&ServerState) -> bool) -> Arc<ServerState> {
         loop {
             let (_, generation, event) = self.events.recv().await.expect("the server still tells");

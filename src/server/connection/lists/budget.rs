@@ -1,4 +1,4 @@
-//! How much of a server's lists is kept: all of them together may take no more memory than the limit says.
+//! The memory limit of all lists of one server together.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -8,10 +8,10 @@ use serde::de::{SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// What a value takes in memory beside its text, about: a key, a place in its map, the value itself.
+/// Estimated memory of a value in addition to its text: key, map entry, value.
 const VALUE_OVERHEAD: usize = 64;
 
-/// What the lists of one server take. The lock is `std`, private to this file and held for a sum only.
+/// The memory used by the lists of one server. The lock is `std`, private to this file and held for a sum only.
 pub struct ListBudget {
     limit: usize,
     taken: Mutex<[usize; 4]>,
@@ -26,14 +26,14 @@ impl ListBudget {
         self.limit
     }
 
-    /// A list is asked for anew: what the one before took is free again.
+    /// Frees the memory of a list before it is reloaded.
     pub fn reset(&self, list: usize) {
         if let Some(taken) = self.taken.lock().unwrap_or_else(PoisonError::into_inner).get_mut(list) {
             *taken = 0;
         }
     }
 
-    /// False when it does not fit any more.
+    /// Returns false if it does not fit.
     fn take(&self, list: usize, bytes: usize) -> bool {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = taken.iter().sum();
@@ -47,14 +47,14 @@ impl ListBudget {
     }
 }
 
-/// The items of one page, as far as there is budget for them.
+/// The items of one page that fit.
 pub struct Items {
     pub items: Vec<Value>,
-    /// What followed did not fit.
+    /// The remaining items did not fit.
     pub truncated: bool,
 }
 
-/// Reads a list item by item, so that what does not fit is never built. `None` for anything but a list.
+/// Parses a list item by item, so that items that do not fit are never allocated. `None` if it is not a list.
 pub fn read(raw: &RawValue, list: usize, budget: &ListBudget) -> Option<Items> {
     serde_json::Deserializer::from_str(raw.get()).deserialize_seq(Reader { list, budget }).ok()
 }
@@ -78,7 +78,7 @@ impl<'de> Visitor<'de> for Reader<'_> {
                 read.truncated = true;
                 continue;
             }
-            // What does not read is counted among those without a name.
+            // Invalid items count as items without a name.
             read.items.push(serde_json::from_str(raw.get()).unwrap_or_default());
         }
         Ok(read)
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out_and_a_new_list_begins_with_what_the_old_one_took() {
+    fn items_that_do_not_fit_are_dropped_and_a_reload_frees_memory() {
         let budget = ListBudget::new(1_000);
         let count = |list| {
             read(&raw(r#"[{"name":"a"},{"name":"b"},{"name":"c"}]"#), list, &budget)
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn many_small_values_weigh_more_than_their_text() {
+    fn many_small_values_need_more_memory_than_their_text() {
         assert!(memory_size(&format!("[{}1]", "1,".repeat(1_000))) > 64_000);
     }
 }

@@ -1,14 +1,13 @@
-//! What a server says about the things that it offers, made fit to be kept and shown: without a secret, and not endless.
+//! Makes a server's descriptions safe to keep and show: secrets are masked, long texts truncated.
 
 use serde_json::{Map, Value};
 
 use crate::text::{holds_secret, mask};
 
-/// Where words mean something to programs: a schema whose `type` was masked would be none.
+/// Fields with a meaning to programs: masking the `type` would break a schema.
 const STRUCTURE: [&str; 9] = ["type", "$ref", "$schema", "$id", "format", "required", "uri", "uriTemplate", "mimeType"];
 
-/// Masks every known secret in what is said, once, as it comes in. `identity` is the field by which a thing is asked for:
-/// it stays as it is, wherever it stands.
+/// Masks every known secret. The field `identity`, which names the entry in requests, stays unchanged at every depth.
 pub fn mask_secrets(fields: &mut Map<String, Value>, identity: &str) {
     for (key, value) in fields.iter_mut() {
         let is_structure = key == identity || STRUCTURE.contains(&key.as_str());
@@ -34,7 +33,7 @@ fn mask_value(value: &mut Value, identity: &str) {
     }
 }
 
-/// Cuts a text of a thing at the limit; tells whether there was anything to cut.
+/// Truncates a field; returns whether it was too long.
 pub fn truncate_field(fields: &mut Map<String, Value>, key: &str, max_bytes: usize) -> bool {
     match fields.get_mut(key) {
         Some(Value::String(text)) => truncate(text, max_bytes),
@@ -60,7 +59,7 @@ mod tests {
     use crate::text::Secret;
 
     #[test]
-    fn a_secret_shows_in_no_word_of_a_tool_and_its_schema_stays_one() {
+    fn secrets_in_a_tool_are_masked_and_its_schema_stays_valid() {
         Secret::new("list-secret-1");
         let Value::Object(mut tool) = json!({
             "name": "list-secret-1", "title": "t list-secret-1", "description": "uses list-secret-1",

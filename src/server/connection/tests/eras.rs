@@ -1,4 +1,4 @@
-//! Beginnings: both eras, refusals, and servers that are none.
+//! Handshakes: both eras, refusals, and servers that are not MCP servers.
 
 use std::borrow::Cow;
 
@@ -25,7 +25,7 @@ async fn error_of(options: ConnectionOptions, script: impl AsyncFnOnce(&mut Fake
 }
 
 #[tokio::test]
-async fn an_old_server_tells_its_version_and_name() {
+async fn version_and_name_of_an_old_server_are_read() {
     let (wire, mut fake) = Fake::wired(64 << 10);
     let (options, _notices) = options();
     let server = async {
@@ -47,7 +47,7 @@ async fn an_old_server_tells_its_version_and_name() {
 }
 
 #[tokio::test]
-async fn requests_before_the_first_answer_get_an_error_and_the_start_goes_on() {
+async fn requests_during_the_handshake_are_rejected_and_the_start_continues() {
     let (wire, mut fake) = Fake::wired(64 << 10);
     let (options, _notices) = options();
     let server = async {
@@ -56,7 +56,7 @@ async fn requests_before_the_first_answer_get_an_error_and_the_start_goes_on() {
         let answer = fake.hear().await;
         assert_eq!(
             (answer["id"].as_str(), answer["error"]["message"].as_str()),
-            (Some("early"), Some("not before the answer to initialize"))
+            (Some("early"), Some("requests are not allowed before `initialize` is answered"))
         );
         fake.line(r#"{"jsonrpc":"2.0","id":"alive","method":"ping"}"#).await;
         assert_eq!(fake.hear().await, json!({ "jsonrpc": "2.0", "id": "alive", "result": {} }));
@@ -70,13 +70,16 @@ async fn requests_before_the_first_answer_get_an_error_and_the_start_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_server_and_a_dripping_one_end_at_the_same_limit() {
+async fn silent_and_slow_servers_time_out_at_the_same_limit() {
     let (silent, _notices) = options();
     let error = error_of(silent, async |fake| {
         fake.expect("initialize").await;
         tokio::time::sleep(Duration::from_secs(60)).await;
     });
-    assert_eq!(error.await.to_string(), "no answer to initialize in 30 s (`startupTimeout` sets this limit)");
+    assert_eq!(
+        error.await.to_string(),
+        "the server did not answer `initialize` within 30 s (`startupTimeout` sets this limit)"
+    );
 
     let (dripping, _notices) = options();
     let error = error_of(dripping, async |fake| {
@@ -86,18 +89,21 @@ async fn a_silent_server_and_a_dripping_one_end_at_the_same_limit() {
             fake.write.write_all(&[if byte == b'\n' { b' ' } else { byte }]).await.ok();
         }
     });
-    let limit = "no answer to initialize in 30 s (`startupTimeout` sets this limit); it sent “SSH-2.0-OpenSSH”";
+    let limit = "the server did not answer `initialize` within 30 s (`startupTimeout` sets this limit); it sent `SSH-2.0-OpenSSH`, which is not MCP";
     assert_eq!(error.await.to_string(), limit);
 }
 
 #[tokio::test]
-async fn a_server_that_leaves_before_the_handshake_says_what_came_of_it() {
+async fn an_exit_before_the_handshake_names_what_the_server_sent() {
     let (first, _notices) = options();
     let error = error_of(first, async |_| {}).await;
-    assert_eq!(error, OpenError::Closed { message: "the server closed its output before initialize".into() });
+    assert_eq!(
+        error,
+        OpenError::Closed { message: "the server closed its output before it answered `initialize`".into() }
+    );
     let (second, _notices) = options();
     let error = error_of(second, async |fake| fake.line("Usage: server --help").await).await;
-    let message = "the server closed its output before initialize; it sent “Usage: server --help”, which is not MCP";
+    let message = "the server closed its output before it answered `initialize`; it sent `Usage: server --help`, which is not MCP";
     assert_eq!(error, OpenError::Closed { message: message.into() });
 }
 
@@ -107,18 +113,18 @@ async fn random_bytes_are_not_mcp() {
     let error = error_of(options, async |fake| {
         let bytes: Vec<u8> = (0_u32..64 << 10).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         fake.say(bytes).await;
-        // Still open: nothing but the bytes themselves gives it away.
+        // The connection stays open: only the bytes show that this is not MCP.
         while fake.lines.next_line().await.is_ok_and(|line| line.is_some()) {}
     });
     let error = error.await;
     assert!(
-        matches!(&error, OpenError::Protocol { message } if message.starts_with("not MCP: it sent “")),
+        matches!(&error, OpenError::Protocol { message } if message.starts_with("this is not an MCP server: it sent `")),
         "{error:?}"
     );
 }
 
 #[tokio::test]
-async fn a_flood_in_place_of_the_first_answer_names_the_limit() {
+async fn an_endless_handshake_response_names_the_limit() {
     let (options, _notices) = options();
     let error = error_of(options, async |fake| {
         fake.expect("initialize").await;
@@ -126,7 +132,7 @@ async fn a_flood_in_place_of_the_first_answer_names_the_limit() {
             fake.write.write_all(&[b'x'; 32 << 10]).await.ok();
         }
     });
-    let limit = "the server refused initialize: answer is larger than 64 KiB (`limits.message-bytes` sets this limit) (error -32603)";
+    let limit = "the server refused `initialize`: the response is larger than 64 KiB (`limits.message-bytes` sets this limit) (error -32603)";
     assert_eq!(error.await.to_string(), limit);
 }
 
@@ -138,7 +144,7 @@ fn discovered() -> Value {
 }
 
 #[tokio::test]
-async fn where_initialize_is_unknown_discover_follows_on_the_same_wire() {
+async fn discover_follows_on_the_same_transport_if_initialize_is_unknown() {
     let (wire, mut fake) = Fake::wired(64 << 10);
     let (mut options, _notices) = options();
     options.log_level = "debug".to_owned();
@@ -165,7 +171,7 @@ async fn where_initialize_is_unknown_discover_follows_on_the_same_wire() {
 }
 
 #[tokio::test]
-async fn a_server_that_misses_the_headers_of_the_newer_era_is_of_that_era() {
+async fn a_server_that_requires_the_headers_of_the_newer_era_belongs_to_it() {
     let (wire, mut fake) = Fake::wired(64 << 10);
     let (options, _notices) = options();
     let server = async {
@@ -179,7 +185,7 @@ async fn a_server_that_misses_the_headers_of_the_newer_era_is_of_that_era() {
 }
 
 #[tokio::test]
-async fn what_is_remembered_is_tried_first_and_forgiven() {
+async fn the_cached_era_is_tried_first_and_may_be_wrong() {
     let (wire, mut fake) = Fake::wired(64 << 10);
     let (mut options, _notices) = options();
     options.era = Some(Era::Discover);
@@ -193,7 +199,7 @@ async fn what_is_remembered_is_tried_first_and_forgiven() {
 }
 
 #[tokio::test]
-async fn an_older_version_that_the_server_names_is_taken() {
+async fn an_older_version_that_the_server_names_is_used() {
     let (wire, mut fake) = Fake::wired(64 << 10);
     let (options, _notices) = options();
     let server = async {
@@ -210,7 +216,7 @@ async fn an_older_version_that_the_server_names_is_taken() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_both_eras_tells_the_first_reason() {
+async fn a_refusal_of_both_eras_reports_the_first_reason() {
     let (options, _notices) = options();
     let error = error_of(options, async |fake| {
         let request = fake.expect("initialize").await;
@@ -221,11 +227,11 @@ async fn a_refusal_of_both_eras_tells_the_first_reason() {
     });
     assert_eq!(
         error.await,
-        OpenError::Refused { message: "the server refused initialize: licence expired (error -32600)".into() }
+        OpenError::Refused { message: "the server refused `initialize`: licence expired (error -32600)".into() }
     );
 }
 
-/// A server of the newer era, made of rmcp's own other side.
+/// A server of the newer era, implemented with rmcp.
 struct Modern;
 
 impl ServerHandler for Modern {
@@ -283,7 +289,7 @@ impl ServerHandler for Modern {
 }
 
 #[tokio::test]
-async fn a_server_of_the_newer_era_that_hangs_up_is_opened_anew() {
+async fn a_server_of_the_newer_era_that_hangs_up_is_reported() {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     let (read, write) = tokio::io::split(ours);
     let serving = tokio::spawn(async move { Modern.serve(theirs).await.err().map(|error| error.to_string()) });
@@ -295,7 +301,7 @@ async fn a_server_of_the_newer_era_that_hangs_up_is_opened_anew() {
 }
 
 #[tokio::test]
-async fn a_server_of_the_newer_era_lists_asks_answers_and_tells_of_changes() {
+async fn a_server_of_the_newer_era_lists_asks_answers_and_reports_changes() {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     let (read, write) = tokio::io::split(ours);
     let serving = tokio::spawn(async move { Modern.serve(theirs).await.unwrap().waiting().await });
@@ -315,10 +321,10 @@ async fn a_server_of_the_newer_era_lists_asks_answers_and_tells_of_changes() {
 }
 
 #[tokio::test]
-async fn a_remote_server_that_refuses_one_era_is_dialled_again_for_the_other() {
+async fn a_remote_server_that_refuses_one_era_is_connected_again_for_the_other() {
     let dials = Arc::new(AtomicUsize::new(0));
     let counted = dials.clone();
-    // A wire that reads by itself, as a library's own would: its typed messages do as well.
+    // A transport that parses messages itself, like those of a library.
     let dial = move || {
         counted.fetch_add(1, Ordering::SeqCst);
         let (ours, theirs) = tokio::io::duplex(64 << 10);

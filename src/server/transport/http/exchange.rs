@@ -1,5 +1,5 @@
-//! One request and whatever comes of it: an answer as JSON, an answer on an event stream (resumed when it is cut, as
-//! long as the server named an event to go on from), or the reason why there is none.
+//! One request and its outcome: a JSON response, an event stream (resumed if it breaks and the server sent an event
+//! id), or an error.
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, Response, StatusCode};
@@ -14,14 +14,14 @@ use super::session::{SESSION_ID, Session, pause};
 use super::{HttpState, Report, lock};
 use crate::text::{mask, one_line};
 
-/// Attempts in a row to go on with a stream that bring nothing.
+/// Attempts in a row to resume a stream without success.
 const MAX_RESUMES: u32 = 5;
 
-/// What is being sent, as far as the transport cares.
+/// A sent request, as far as the transport needs it.
 struct SentRequest {
     id: RequestId,
     method: String,
-    /// The revision of this request: from 2026-07-28 on it stands in the request itself.
+    /// The revision of this request: from 2026-07-28 on it is part of the request.
     version: Option<ProtocolVersion>,
 }
 
@@ -34,14 +34,14 @@ impl HttpState {
         let version = request.request.get_meta().protocol_version();
         let id = request.id.clone();
         let message = ClientJsonRpcMessage::Request(request);
-        let value =
-            serde_json::to_value(&message).map_err(|error| RemoteError::InvalidConfig(format!("not JSON: {error}")))?;
+        let value = serde_json::to_value(&message)
+            .map_err(|error| RemoteError::InvalidConfig(format!("cannot serialize the message as JSON: {error}")))?;
         let method = value.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
         if let Some(version) = &version {
             lock(&self.session).version = Some(version.clone());
         }
         if method == "initialize" {
-            // It may be the second try, after a server that does not know the newer handshake.
+            // This may be the second attempt, after a server refused the newer handshake.
             *lock(&self.session) = Session::default();
         }
         let sent = SentRequest { id, method, version };
@@ -53,12 +53,12 @@ impl HttpState {
         let status = answer.status();
         match content_type(&answer).as_str() {
             _ if status == StatusCode::NOT_FOUND && has_session => Err(RemoteError::SessionLost),
-            // The answer comes on the background stream, or the call runs into its limit. Without one, none will come.
+            // The response comes on the background stream, or the call times out. Without that stream it never comes.
             _ if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => {
                 let alone = sent.version.is_some()
                     || tokio::time::timeout(self.head, self.no_background_stream.cancelled()).await.is_ok();
                 match alone {
-                    true => Err(RemoteError::NotMcp(format!("HTTP {} and no answer", status.as_u16()))),
+                    true => Err(RemoteError::NotMcp(format!("HTTP {} without a response", status.as_u16()))),
                     false => Ok(()),
                 }
             }
@@ -71,15 +71,15 @@ impl HttpState {
                 }
             }
             EVENT_STREAM => self.follow(answer, &sent, report).await,
-            "" => Err(RemoteError::NotMcp("an answer without a content type".to_owned())),
+            "" => Err(RemoteError::NotMcp("a response without a content type".to_owned())),
             kind => Err(RemoteError::NotMcp(kind.to_owned())),
         }
     }
 
-    /// Sends what needs no answer: a notification, or our own answer to the server.
+    /// Sends a message without a response: a notification, or our response to the server.
     pub(super) async fn notify(&self, message: &ClientJsonRpcMessage) -> Result<(), RemoteError> {
-        let value =
-            serde_json::to_value(message).map_err(|error| RemoteError::InvalidConfig(format!("not JSON: {error}")))?;
+        let value = serde_json::to_value(message)
+            .map_err(|error| RemoteError::InvalidConfig(format!("cannot serialize the message as JSON: {error}")))?;
         let method = value.get("method").and_then(Value::as_str).unwrap_or_default();
         let mut post = self.post(&value, method);
         post.head_timeout = Some(self.head);
@@ -96,7 +96,7 @@ impl HttpState {
         let mut headers: HeaderMap = {
             let session = lock(&self.session);
             let mut headers = session.headers();
-            // Which era a server is of is not known before its first answer, and the older one overlooks these.
+            // The era is unknown before the first response, and older servers ignore these headers.
             if !session.has_sessions() || method == "initialize" {
                 headers.extend(lock(&self.tools).headers(message));
                 headers.remove(SESSION_ID);
@@ -105,7 +105,7 @@ impl HttpState {
         };
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
-        // A tool may think as long as its call may last; these have nothing to think about.
+        // A tool may take as long as its call; these requests must be quick.
         let quick = method.ends_with("/list")
             || matches!(method, "initialize" | "server/discover" | "ping" | "logging/setLevel");
         Request {
@@ -116,7 +116,7 @@ impl HttpState {
         }
     }
 
-    /// Hands over what one JSON text holds. True when our answer was in it.
+    /// Delivers the messages of one JSON text. Returns true if our response was among them.
     async fn deliver(&self, text: &str, sent: &SentRequest, report: &mut Report) -> bool {
         match sent.method.as_str() {
             "initialize" => {
@@ -139,7 +139,7 @@ impl HttpState {
         delivered.answered
     }
 
-    /// Reads an event stream up to our answer.
+    /// Reads an event stream up to our response.
     async fn follow(&self, answer: Response, sent: &SentRequest, report: &mut Report) -> Result<(), RemoteError> {
         let mut events = Events::new(answer, self.origin.limit);
         let mut failures = 0;
@@ -163,7 +163,7 @@ impl HttpState {
                     Err(reason) if failures >= MAX_RESUMES || reason.needs_auth() => return Err(reason),
                     Err(RemoteError::Refused(_) | RemoteError::Unreachable(_) | RemoteError::HeadersTimeout(_)) => {}
                     Err(reason) => {
-                        tracing::debug!(%reason, "the stream could not be resumed");
+                        tracing::debug!(%reason, "cannot resume the event stream");
                         return Err(RemoteError::StreamEnded);
                     }
                 }
@@ -171,7 +171,7 @@ impl HttpState {
         }
     }
 
-    /// A status that is no success may still carry an answer in the words of the protocol.
+    /// An error status may still come with a JSON-RPC response.
     async fn handle_refusal(
         &self,
         answer: Response,
@@ -194,46 +194,46 @@ impl HttpState {
         }
         let handshake = match (sent.method.as_str(), said.error.clone()) {
             ("initialize" | "server/discover", Some(error)) => Some(error),
-            // A server that has never heard of it, and cannot say so.
+            // A server that does not know the method and sends no JSON-RPC error.
             ("server/discover", None) => {
-                let text = format!("server/discover was refused with HTTP {}", status.as_u16());
+                let text = format!("`server/discover` was refused with HTTP {}", status.as_u16());
                 Some(ErrorData::invalid_request(text, None))
             }
             _ => None,
         };
         if let Some(error) = handshake.filter(|_| status.is_client_error()) {
-            // Said in the words of the protocol, so that the handshake can try the other era.
+            // Converted to a JSON-RPC error, so that the handshake can try the other era.
             self.inbox_sender.refuse(error, &sent.id).await;
             report.message();
             return Ok(());
         }
         if status == StatusCode::BAD_REQUEST && has_session && said.error.is_some() {
-            // Some servers answer so when they were restarted and do not know the session.
+            // Some servers send this after a restart, when they do not know the session.
             return Err(RemoteError::SessionLost);
         }
         Err(RemoteError::status(status, said.error.as_ref().map_or("", |error| error.message.as_ref())))
     }
 }
 
-/// What came in place of an answer, in words.
+/// Describes a body without a response.
 fn no_answer(body: &str, method: &str) -> String {
     match body.trim() {
-        "" => "an empty answer".to_owned(),
+        "" => "an empty response".to_owned(),
         body if serde_json::from_str::<serde::de::IgnoredAny>(body).is_ok() => {
-            format!("JSON that holds no answer to {method}")
+            format!("JSON without a response to `{method}`")
         }
-        body => format!("“{}”, which is not whole JSON", one_line(&mask(body), 80)),
+        body => format!("`{}`, which is not valid JSON", one_line(&mask(body), 80)),
     }
 }
 
-/// A refusal in the words of the protocol, perhaps without saying what it is about.
+/// A JSON-RPC error, perhaps without an id.
 #[derive(Default, Deserialize)]
 struct Refusal {
     id: Option<Value>,
     error: Option<ErrorData>,
 }
 
-/// The revision that the answer to `initialize` settles.
+/// The protocol version in the response to `initialize`.
 fn negotiated_version(text: &str) -> Option<ProtocolVersion> {
     #[derive(Deserialize)]
     struct Answer {

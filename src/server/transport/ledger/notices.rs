@@ -1,4 +1,4 @@
-//! What a server says without being asked, taken in the order it came and passed on without waiting.
+//! Handles notifications of a server in order, without waiting.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,13 +10,13 @@ use super::Ledger;
 use crate::server::transport::{Listed, Progress, ServerNotice};
 use crate::text::{mask, one_line, visible};
 
-/// A log message longer than this is cut: one line of a log, not a channel for data.
+/// Longer log messages are truncated.
 const MAX_LOG_CHARS: usize = 16 << 10;
-/// Unknown methods cached, so that each is logged once.
+/// Unknown methods to remember, so that each is logged once.
 const MAX_UNKNOWN_METHODS: usize = 64;
 
 impl Ledger {
-    /// Takes a notice. What rmcp has to see is given back.
+    /// Handles a notification. Returns those that rmcp needs.
     pub(super) fn notice(&self, method: &str, params: Option<Value>) -> Option<ServerJsonRpcMessage> {
         let field = |name: &str| params.as_ref().and_then(|params| params.get(name));
         match method {
@@ -50,7 +50,7 @@ impl Ledger {
             _ => {
                 let mut state = self.state();
                 if state.unknown.len() < MAX_UNKNOWN_METHODS && state.unknown.insert(one_line(method, 80)) {
-                    tracing::debug!(server = %self.0.server, method = one_line(method, 80), "notifications of this kind are ignored");
+                    tracing::debug!(server = %self.0.server, method = one_line(method, 80), "ignored an unknown notification");
                 }
             }
         }
@@ -69,13 +69,13 @@ impl Ledger {
         });
     }
 
-    /// Passes a notice on without waiting: the reader of a wire never stands still for its audience.
+    /// Sends a notice without waiting, so that reading never blocks.
     pub(in crate::server) fn notify(&self, notice: ServerNotice) {
         let Some(notices) = self.0.notices.get() else { return };
         if matches!(notice, ServerNotice::Log { .. }) {
             let dropped = self.0.dropped_logs.swap(0, Ordering::Relaxed);
             if dropped > 0 {
-                let text = format!("{dropped} log messages were dropped: they came too fast");
+                let text = format!("dropped {dropped} log messages: they arrived too fast");
                 if notices.try_send(ServerNotice::Log { level: "warning".to_owned(), text }).is_err() {
                     self.0.dropped_logs.fetch_add(dropped, Ordering::Relaxed);
                 }
@@ -83,7 +83,7 @@ impl Ledger {
         }
         let Err(TrySendError::Full(notice)) = notices.try_send(notice) else { return };
         match notice {
-            // A change of a list is never lost: the newest stands for all that came before it.
+            // A list change is never lost: one notice stands for all pending changes.
             ServerNotice::ListChanged(listed) => {
                 let ledger = self.clone();
                 let sender = notices.clone();
@@ -101,7 +101,7 @@ impl Ledger {
                 self.0.dropped_logs.fetch_add(1, Ordering::Relaxed);
             }
             ServerNotice::ResourceUpdated(_) | ServerNotice::Warning(_) | ServerNotice::Skipped { .. } => {
-                tracing::debug!(server = %self.0.server, "a notice was dropped: too many wait");
+                tracing::debug!(server = %self.0.server, "dropped a notice: the queue is full");
             }
         }
     }

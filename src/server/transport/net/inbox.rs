@@ -1,4 +1,4 @@
-//! The queue between a remote server and the protocol, and the end of a connection with its reason.
+//! The queue between a remote server and rmcp, and the reason for the end of a connection.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -10,20 +10,19 @@ use tokio_util::sync::CancellationToken;
 use super::RemoteError;
 use crate::server::transport::ledger::{Ledger, StreamRequest};
 
-/// Messages that wait for the protocol. A sender waits when they are full, and so does the server behind it; senders
-/// take turns, so that a flood on one stream holds up an answer on another by a few messages at most.
+/// Messages that wait for rmcp. Senders wait while it is full and take turns, so a busy stream delays a response on
+/// another one only briefly.
 const QUEUE: usize = 64;
-/// Between the failure of an exchange and the end of the connection, so that whoever asked hears the answer to his own
-/// question before everybody hears of the end.
+/// The time between a failed request and the end of the connection, so that the caller gets its own error first.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// The receiving end: what the protocol reads from.
+/// The receiving end, which rmcp reads.
 pub struct Inbox {
     queue: mpsc::Receiver<ServerJsonRpcMessage>,
     closed: CloseReason,
 }
 
-/// The sending end: what the tasks of a connection write to.
+/// The sending end, for the tasks of a connection.
 #[derive(Clone)]
 pub struct InboxSender {
     ledger: Ledger,
@@ -31,14 +30,14 @@ pub struct InboxSender {
     pub closed: CloseReason,
 }
 
-/// What a text held for the protocol.
+/// What a text contained.
 #[derive(Default)]
 pub struct Delivered {
     pub any: bool,
     pub answered: bool,
 }
 
-/// Whether the connection is over, and why. The first reason counts.
+/// Whether and why the connection is closed. The first reason is kept.
 #[derive(Clone, Default)]
 pub struct CloseReason {
     reason: Arc<OnceLock<RemoteError>>,
@@ -52,7 +51,7 @@ pub fn inbox(ledger: Ledger) -> (Inbox, InboxSender) {
 }
 
 impl Inbox {
-    /// The next message; `None` when the connection is over. Dropping the future loses nothing.
+    /// The next message; `None` when the connection is closed. Cancel-safe.
     pub async fn next(&mut self) -> Option<ServerJsonRpcMessage> {
         tokio::select! {
             biased;
@@ -63,7 +62,7 @@ impl Inbox {
 }
 
 impl InboxSender {
-    /// Ends the connection. The ledger keeps the reason for everybody who waits for an answer.
+    /// Closes the connection. The ledger keeps the reason for all callers.
     pub fn close(&self, reason: RemoteError) {
         if reason != RemoteError::Closed {
             self.ledger.close(&reason.to_string());
@@ -72,7 +71,7 @@ impl InboxSender {
         self.closed.over.cancel();
     }
 
-    /// Ends the connection if an exchange has failed in a way that no other can survive.
+    /// Closes the connection if no other request can succeed after this error.
     pub fn close_if_fatal(&self, reason: &RemoteError) {
         if reason.ends_connection() {
             let (inbox_sender, reason) = (self.clone(), reason.clone());
@@ -83,7 +82,7 @@ impl InboxSender {
         }
     }
 
-    /// Hands over what `text` holds, and tells whether the answer to `request` was among it.
+    /// Delivers the messages in `text`, and returns whether the response to `request` was among them.
     pub async fn deliver_answer(&self, text: &str, request: &RequestId) -> Delivered {
         let mut delivered = Delivered::default();
         for mut message in self.ledger.read(text.as_bytes()) {
@@ -97,14 +96,14 @@ impl InboxSender {
         delivered
     }
 
-    /// Hands over what arrived without being asked for.
+    /// Delivers messages that belong to no request.
     pub async fn deliver(&self, text: &str) {
         for message in self.ledger.read(text.as_bytes()) {
             self.put(message).await;
         }
     }
 
-    /// Answers a request in the server's place, where it has put its refusal into something other than an answer.
+    /// Delivers an error for a request that the server rejected without a JSON-RPC response.
     pub async fn refuse(&self, error: ErrorData, request: &RequestId) {
         let refusal = ServerJsonRpcMessage::error(error, Some(request.clone()));
         if let Ok(text) = serde_json::to_string(&refusal) {
@@ -113,13 +112,13 @@ impl InboxSender {
     }
 
     async fn put(&self, message: ServerJsonRpcMessage) {
-        // The protocol has gone: then nobody misses the message.
+        // An error means that rmcp has ended.
         self.queue.send(message).await.ok();
     }
 }
 
 impl CloseReason {
-    /// Why the connection ended; `None` while it lives.
+    /// Why the connection is closed; `None` while it is open.
     pub fn reason(&self) -> Option<RemoteError> {
         self.reason.get().cloned()
     }
@@ -129,7 +128,7 @@ impl CloseReason {
     }
 }
 
-/// Whether `message` answers `request`. Some servers give a numeric id back as a string.
+/// Whether `message` answers `request`. Some servers return a numeric id as a string.
 fn answers(message: &ServerJsonRpcMessage, request: &RequestId) -> bool {
     let id = match message {
         ServerJsonRpcMessage::Response(response) => Some(&response.id),
