@@ -128,7 +128,7 @@ impl Engine {
 
     /// The same, but does not use the user's keyring: for temporary workspaces.
     pub fn start_isolated(paths: Paths, settings: Settings) -> Self {
-        let keyring = Keyring::apart(&paths);
+        let keyring = Keyring::without_system(&paths);
         Self::start_with(paths, settings, StartMode::Immediate, keyring)
     }
 
@@ -168,7 +168,7 @@ impl Engine {
             commands: commands.clone(),
         };
         let context = Context {
-            memory: memory.clone(),
+            cache: memory.clone(),
             on_demand: start_mode == StartMode::OnDemand,
             ..Context::new(shared_settings.subscribe(), Arc::new(host), events)
         };
@@ -380,7 +380,7 @@ impl Engine {
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, ended).await.is_err() {
             tracing::warn!("servers did not stop in time; the guardian kills them");
         }
-        crate::server::process::end_strays().await;
+        crate::server::process::end_orphans().await;
         self.0.store.flush().await;
     }
 

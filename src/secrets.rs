@@ -1,8 +1,8 @@
-//! Values that the user gave once and need not give again: inputs, `${keyring:…}` and sign-ins, in the OS keyring.
+//! Saved secrets: answers to inputs, `${keyring:…}` and sign-ins, in the OS keyring.
 //!
-//! A machine without a keyring (a server, a container) keeps nothing, unless the user said that a file will do.
-//! The keyring may ask the user to unlock it and take its time over that: one thread talks to it, everybody else waits
-//! for an answer, and not for ever. Which names there are is kept in a list beside the database; no value is.
+//! A machine without a keyring (a server, a container) saves nothing, unless the user allows a file. The keyring may
+//! ask the user to unlock it, so one thread talks to it and everything else waits with a timeout. The list of names is
+//! a file beside the database; it contains no values.
 
 mod vault;
 
@@ -20,23 +20,23 @@ use crate::policy::trust::real;
 use crate::text::Secret;
 use vault::{FileVault, Names};
 
-/// What the keyring files our entries under.
+/// The service name of our keyring entries.
 const SERVICE: &str = "mcp-sidecar";
-/// Long enough to type a password into the dialog that unlocks the keyring.
-const PATIENCE: Duration = Duration::from_secs(120);
-const WAITING: usize = 256;
+/// Long enough to type a password into the unlock dialog.
+const UNLOCK_TIMEOUT: Duration = Duration::from_secs(120);
+const QUEUE: usize = 256;
 
-/// The handle on the keyring. Cheap to clone.
+/// A handle to the keyring. Cheap to clone.
 #[derive(Clone)]
 pub struct Keyring {
     jobs: mpsc::Sender<Job>,
-    /// The user's word that a file may hold values where there is no keyring.
+    /// Whether the user allows a file if there is no keyring.
     file_allowed: Arc<AtomicBool>,
 }
 
 type Job = Box<dyn FnOnce(&Owner) + Send>;
 
-/// What the thread owns.
+/// The state of the keyring thread.
 struct Owner {
     names: Names,
     file: FileVault,
@@ -47,12 +47,12 @@ struct Owner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Backend {
     System,
-    /// As if there were no keyring.
+    /// Behaves as if there were no keyring.
     Absent,
 }
 
-/// The name under which an input's answer is kept. An input of a project belongs to that file: another project that
-/// asks for an input of the same id does not get this one's answer.
+/// The name of an input's saved answer. An input of a project belongs to its file, so another project with an input of
+/// the same id does not get this answer.
 pub fn input_name(input: &Input) -> String {
     match (&input.file, input.scope.needs_trust()) {
         (Some(file), true) => format!("input:{} of {}", input.id, real(file).display()),
@@ -70,13 +70,13 @@ impl Keyring {
         Self::with(&paths.state_dir, Backend::System)
     }
 
-    /// For an engine that keeps to itself: as if the system had no keyring.
-    pub fn apart(paths: &Paths) -> Self {
+    /// For an isolated engine: behaves as if the system had no keyring.
+    pub fn without_system(paths: &Paths) -> Self {
         Self::with(&paths.state_dir, Backend::Absent)
     }
 
     fn with(folder: &Path, backend: Backend) -> Self {
-        let (jobs, mut receiver) = mpsc::channel::<Job>(WAITING);
+        let (jobs, mut receiver) = mpsc::channel::<Job>(QUEUE);
         let file_allowed = Arc::new(AtomicBool::new(false));
         let owner = Owner {
             names: Names::new(folder),
@@ -90,17 +90,17 @@ impl Keyring {
             }
         });
         if let Err(error) = started {
-            tracing::error!(%error, "the keyring has no thread; nothing is kept there");
+            tracing::error!(%error, "cannot start the keyring thread; no secrets can be saved");
         }
         Self { jobs, file_allowed }
     }
 
-    /// Follows the setting `secrets`: whether a file, readable by the user only, may stand in for a missing keyring.
+    /// Applies the setting `secrets`: whether a file that only the user can read may replace a missing keyring.
     pub fn allow_file(&self, allowed: bool) {
         self.file_allowed.store(allowed, Ordering::Release);
     }
 
-    /// The value kept under a name; `None` when there is none.
+    /// The value saved under a name, if any.
     pub async fn get(&self, name: &str) -> Result<Option<Secret>> {
         let name = name.to_owned();
         self.run(move |owner| owner.get(&name)).await
@@ -111,20 +111,20 @@ impl Keyring {
         self.run(move |owner| owner.set(&name, &value)).await
     }
 
-    /// Takes a value away; it is no mistake when there is none.
+    /// Removes a value; succeeds if there is none.
     pub async fn remove(&self, name: &str) -> Result<()> {
         let name = name.to_owned();
         self.run(move |owner| owner.remove(&name)).await
     }
 
-    /// The names under which something was kept, without values.
+    /// The names of all saved values.
     pub async fn names(&self) -> Result<Vec<String>> {
-        self.run(|owner| owner.names.list().map_err(failed)).await
+        self.run(|owner| owner.names.list().map_err(file_error)).await
     }
 
-    /// Whether values can be kept at all, and where, in a line for people.
-    pub async fn place(&self) -> Result<String> {
-        self.run(Owner::place).await
+    /// Where values are saved, as text for the user; an error if they cannot be saved.
+    pub async fn location(&self) -> Result<String> {
+        self.run(Owner::location).await
     }
 
     async fn run<T: Send + 'static>(&self, work: impl FnOnce(&Owner) -> Result<T> + Send + 'static) -> Result<T> {
@@ -132,34 +132,34 @@ impl Keyring {
         let job: Job = Box::new(move |owner| {
             sender.send(work(owner)).ok();
         });
-        let gone = || Error::Io("the keyring is not available: its thread has ended".to_owned());
+        let gone = || Error::Io("the keyring is not available: its thread has ended; restart mcp-sidecar".to_owned());
         let asked = async {
             self.jobs.send(job).await.map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
         };
-        tokio::time::timeout(PATIENCE, asked).await.unwrap_or_else(|_| {
-            let seconds = PATIENCE.as_secs();
-            Err(Error::Io(format!("the keyring did not answer within {seconds} s; is it waiting to be unlocked?")))
+        tokio::time::timeout(UNLOCK_TIMEOUT, asked).await.unwrap_or_else(|_| {
+            let seconds = UNLOCK_TIMEOUT.as_secs();
+            Err(Error::Io(format!("the keyring did not answer within {seconds} s; unlock it and try again")))
         })
     }
 }
 
-/// Where a value goes.
-enum Place<'a> {
+/// Where a value is saved.
+enum Location<'a> {
     System(keyring::Entry),
     File(&'a FileVault),
 }
 
 impl Owner {
-    fn find(&self, name: &str) -> Result<Place<'_>> {
+    fn find(&self, name: &str) -> Result<Location<'_>> {
         let entry = match self.backend {
             Backend::System => keyring::Entry::new(SERVICE, name),
             Backend::Absent => Err(keyring::Error::NoDefaultStore),
         };
         match entry {
-            Ok(entry) => Ok(Place::System(entry)),
+            Ok(entry) => Ok(Location::System(entry)),
             Err(keyring::Error::NoDefaultStore) if self.file_allowed.load(Ordering::Acquire) => {
-                Ok(Place::File(&self.file))
+                Ok(Location::File(&self.file))
             }
             Err(keyring::Error::NoDefaultStore) => Err(no_keyring()),
             Err(error) => Err(unusable(&error)),
@@ -168,38 +168,38 @@ impl Owner {
 
     fn get(&self, name: &str) -> Result<Option<Secret>> {
         match self.find(name)? {
-            Place::System(entry) => match entry.get_password() {
+            Location::System(entry) => match entry.get_password() {
                 Ok(value) => Ok(Some(Secret::new(value))),
                 Err(keyring::Error::NoEntry) => Ok(None),
                 Err(error) => Err(unusable(&error)),
             },
-            Place::File(file) => file.get(name).map_err(failed),
+            Location::File(file) => file.get(name).map_err(file_error),
         }
     }
 
     fn set(&self, name: &str, value: &Secret) -> Result<()> {
         match self.find(name)? {
-            Place::System(entry) => entry.set_password(value.reveal()).map_err(|error| unusable(&error))?,
-            Place::File(file) => file.set(name, Some(value)).map_err(failed)?,
+            Location::System(entry) => entry.set_password(value.reveal()).map_err(|error| unusable(&error))?,
+            Location::File(file) => file.set(name, Some(value)).map_err(file_error)?,
         }
-        self.names.add(name).map_err(failed)
+        self.names.add(name).map_err(file_error)
     }
 
     fn remove(&self, name: &str) -> Result<()> {
         match self.find(name)? {
-            Place::System(entry) => match entry.delete_credential() {
+            Location::System(entry) => match entry.delete_credential() {
                 Ok(()) | Err(keyring::Error::NoEntry) => {}
                 Err(error) => return Err(unusable(&error)),
             },
-            Place::File(file) => file.set(name, None).map_err(failed)?,
+            Location::File(file) => file.set(name, None).map_err(file_error)?,
         }
-        self.names.remove(name).map_err(failed)
+        self.names.remove(name).map_err(file_error)
     }
 
-    fn place(&self) -> Result<String> {
+    fn location(&self) -> Result<String> {
         Ok(match self.find("probe")? {
-            Place::System(_) => "the keyring of the system".to_owned(),
-            Place::File(file) => format!("the file {}", file.path().display()),
+            Location::System(_) => "the system keyring".to_owned(),
+            Location::File(file) => format!("the file {}", file.path().display()),
         })
     }
 }
@@ -209,20 +209,20 @@ fn no_keyring() -> Error {
     Error::Io(format!("no keyring is running on this machine; {help}"))
 }
 
-/// The library's errors may carry the bytes of an entry: only their kind is told.
+/// The library's errors may contain the bytes of an entry, so only their kind is shown.
 fn unusable(error: &keyring::Error) -> Error {
     let why = match error {
         keyring::Error::NoStorageAccess(_) => "it is locked, or access was refused",
-        keyring::Error::BadEncoding(_) | keyring::Error::BadDataFormat(..) => "the entry is no text",
+        keyring::Error::BadEncoding(_) | keyring::Error::BadDataFormat(..) => "the entry is not text",
         keyring::Error::TooLong(..) => "the value is too long for it",
-        keyring::Error::Ambiguous(_) => "it holds several entries of that name",
-        _ => "it did not do what it was asked",
+        keyring::Error::Ambiguous(_) => "it has several entries with this name",
+        _ => "it reported an error",
     };
-    Error::Io(format!("the keyring cannot be used: {why}"))
+    Error::Io(format!("cannot use the keyring: {why}"))
 }
 
-fn failed((path, error): (PathBuf, std::io::Error)) -> Error {
-    Error::Io(format!("{}: {error}", path.display()))
+fn file_error((path, error): (PathBuf, std::io::Error)) -> Error {
+    Error::Io(format!("cannot access {}: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_keyring_nothing_is_kept_unless_the_user_allows_a_file() {
+    async fn without_a_keyring_nothing_is_saved_unless_a_file_is_allowed() {
         let folder = tempfile::tempdir().unwrap();
         let keyring = keyring(folder.path());
         let secret = Secret::new("a-value-of-an-input");
@@ -259,7 +259,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn the_file_is_the_users_alone_and_the_list_holds_no_value() {
+    async fn the_files_are_private_and_the_list_contains_no_value() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let keyring = keyring(folder.path());
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn several_engines_add_to_one_list() {
+    async fn several_engines_share_one_list() {
         let folder = tempfile::tempdir().unwrap();
         let (one, two) = (keyring(folder.path()), keyring(folder.path()));
         one.allow_file(true);

@@ -1,16 +1,16 @@
-//! The handle on one MCP server. Whatever happens to the server happens in its actor; whoever holds a [`Server`]
-//! sends it a wish, looks at its last picture, or calls straight through its live connection.
+//! The handle to one MCP server. Its actor owns all of its state; the holder of a [`Server`] sends the actor requests,
+//! reads the latest state, or calls tools directly through the open connection.
 
 mod activity;
 mod actor;
 pub mod backoff;
+pub mod cache;
 pub mod client;
 pub mod connection;
 pub mod connector;
 pub mod guardian;
 pub mod host;
 pub mod logs;
-pub mod memory;
 pub mod oauth;
 pub mod process;
 pub mod transport;
@@ -30,32 +30,32 @@ use crate::policy::permit::Permitted;
 use crate::policy::trust::Trusted;
 use crate::settings::Settings;
 use activity::Activity;
-use actor::{Actor, Beginning, Live, Wish};
+use actor::{Actor, ActorRequest, AutoStart, Link};
+use cache::{MemoryCache, ServerCache};
 use connection::{CallOptions, Connection, Request};
-use connector::{Connector, Roads};
+use connector::{Connector, DefaultConnector};
 use host::Host;
 use logs::Logs;
-use memory::{Memory, ShortMemory};
 
-/// Wishes that may wait for the actor's attention.
-const WISHES: usize = 64;
-/// How long a call whose wire broke waits for the actor to find out why.
-const VERDICT: Duration = Duration::from_millis(500);
-/// What settling may take beyond the time for one start.
-const SETTLING: Duration = Duration::from_secs(10);
+/// Requests that may wait for the actor.
+const REQUEST_QUEUE: usize = 64;
+/// How long a call whose connection broke waits for the actor to find the reason.
+const EXIT_REASON_WAIT: Duration = Duration::from_millis(500);
+/// How long a server may take to settle, in addition to its startup timeout.
+const SETTLE_MARGIN: Duration = Duration::from_secs(10);
 
-/// What a server tells the hub. `State` is always the whole picture: the newest counts, none needs the one before.
+/// What a server reports to the hub. `State` is always the complete state, so a skipped one does no harm.
 #[derive(Debug, Clone)]
 pub enum Event {
     State(Arc<ServerState>),
     Log(LogLine),
-    /// A resource that somebody subscribed to has changed.
+    /// A subscribed resource has changed.
     ResourceUpdated {
         uri: String,
     },
 }
 
-/// What a user does with a server.
+/// What a user can do with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Start,
@@ -63,7 +63,7 @@ pub enum Action {
     Restart,
 }
 
-/// What every server of an engine shares.
+/// What all servers of an engine share.
 #[derive(Clone)]
 pub struct Context {
     pub settings: watch::Receiver<Arc<Settings>>,
@@ -71,25 +71,33 @@ pub struct Context {
     pub events: mpsc::Sender<(ServerName, u64, Event)>,
     /// What `${input:…}` may refer to.
     pub inputs: Arc<Vec<Input>>,
-    pub memory: Arc<dyn Memory>,
+    pub cache: Arc<dyn ServerCache>,
     pub connector: Arc<dyn Connector>,
-    /// Every server waits for its first use, as if its definition said so.
+    /// Starts every server on first use, as if its definition had `autoStart: false`.
     pub on_demand: bool,
 }
 
 impl Context {
-    /// A context without inputs, which remembers nothing beyond this process.
+    /// A context without inputs, whose cache lasts as long as this process.
     pub fn new(
         settings: watch::Receiver<Arc<Settings>>,
         host: Arc<dyn Host>,
         events: mpsc::Sender<(ServerName, u64, Event)>,
     ) -> Self {
-        let memory = Arc::new(ShortMemory::default());
-        Self { settings, host, events, inputs: Arc::default(), memory, connector: Arc::new(Roads), on_demand: false }
+        let cache = Arc::new(MemoryCache::default());
+        Self {
+            settings,
+            host,
+            events,
+            inputs: Arc::default(),
+            cache,
+            connector: Arc::new(DefaultConnector),
+            on_demand: false,
+        }
     }
 }
 
-/// A handle on one server. When the last one is dropped, the server stops.
+/// A handle to one server. The server stops when the last one is dropped.
 #[derive(Clone)]
 pub struct Server(Arc<Inner>);
 
@@ -98,35 +106,35 @@ struct Inner {
     context: Context,
     logs: Logs,
     activity: Arc<Activity>,
-    wishes: mpsc::Sender<Wish>,
+    requests: mpsc::Sender<ActorRequest>,
     state: watch::Receiver<Arc<ServerState>>,
-    live: watch::Receiver<Live>,
+    link: watch::Receiver<Link>,
     stop: CancellationToken,
     _stop_when_dropped: DropGuard,
-    /// Set when the actor and all of its processes are gone.
+    /// Cancelled when the actor and all of its processes have ended.
     ended: CancellationToken,
 }
 
 impl Server {
-    /// Brings a server to life: it starts at once, unless it is lazy or disabled. `generation` comes back with every
-    /// event, so that the words of a server that was replaced are not taken for its successor's.
+    /// Creates a server and starts it immediately, unless it is lazy or disabled. Every event carries `generation`, so
+    /// that events of a replaced server are not attributed to its successor.
     pub fn spawn(trusted: Trusted, generation: u64, context: Context) -> Self {
-        let beginning = match Beginning::of(trusted.definition()) {
-            Beginning::Now if context.on_demand => Beginning::AtFirstUse,
-            beginning => beginning,
+        let auto_start = match AutoStart::of(trusted.definition()) {
+            AutoStart::Now if context.on_demand => AutoStart::OnFirstUse,
+            auto_start => auto_start,
         };
-        Self::begin(trusted, generation, context, beginning)
+        Self::begin(trusted, generation, context, auto_start)
     }
 
-    /// Tries a definition once, even a lazy or disabled one, tells how it went, and leaves nothing running.
+    /// Starts a definition once, even a lazy or disabled one, returns the outcome, and stops it again.
     pub async fn trial(trusted: Trusted, context: Context) -> Arc<ServerState> {
         let mut settings = Settings::clone(&context.settings.borrow());
         settings.servers.attempts = 1;
-        // Its events go nowhere: nobody but the caller sees a trial.
+        // Only the caller sees the outcome, so its events are dropped.
         let (events, _) = mpsc::channel(1);
         let (_settings, only) = watch::channel(Arc::new(settings));
         let context = Context { settings: only, events, ..context };
-        let server = Self::begin(trusted, 0, context, Beginning::Now);
+        let server = Self::begin(trusted, 0, context, AutoStart::Now);
         let mut state = server.0.state.clone();
         let outcome = state.wait_for(|state| !matches!(state.status, Status::Pending(_))).await;
         let outcome = outcome.map_or_else(|_| server.state(), |state| state.clone());
@@ -134,25 +142,25 @@ impl Server {
         outcome
     }
 
-    fn begin(trusted: Trusted, generation: u64, context: Context, beginning: Beginning) -> Self {
+    fn begin(trusted: Trusted, generation: u64, context: Context, auto_start: AutoStart) -> Self {
         let name = trusted.definition().name.clone();
         let limit = context.settings.borrow().limits.stderr_bytes;
         let logs = Logs::new(name.clone(), generation, limit, context.events.clone());
         let activity = Arc::new(Activity::default());
-        let (wishes, wished) = mpsc::channel(WISHES);
+        let (requests, received) = mpsc::channel(REQUEST_QUEUE);
         let stop = CancellationToken::new();
         let ended = CancellationToken::new();
         let actor = Actor::new(
             &trusted,
-            beginning,
+            auto_start,
             context.clone(),
             generation,
             logs.clone(),
             activity.clone(),
-            wished,
+            received,
             stop.clone(),
         );
-        let (state, live) = (actor.state.subscribe(), actor.live.subscribe());
+        let (state, link) = (actor.state.subscribe(), actor.link.subscribe());
         tokio::spawn(report(state.clone(), name, generation, context.events.clone()));
         let over = ended.clone().drop_guard();
         tokio::spawn(async move {
@@ -160,7 +168,18 @@ impl Server {
             drop(over);
         });
         let _stop_when_dropped = stop.clone().drop_guard();
-        Self(Arc::new(Inner { trusted, context, logs, activity, wishes, state, live, stop, _stop_when_dropped, ended }))
+        Self(Arc::new(Inner {
+            trusted,
+            context,
+            logs,
+            activity,
+            requests,
+            state,
+            link,
+            stop,
+            _stop_when_dropped,
+            ended,
+        }))
     }
 
     pub fn name(&self) -> &ServerName {
@@ -172,22 +191,22 @@ impl Server {
         &self.0.trusted
     }
 
-    /// The last picture.
+    /// The latest state.
     pub fn state(&self) -> Arc<ServerState> {
         self.0.state.borrow().clone()
     }
 
-    /// Why it cannot be talked to now, where it cannot.
-    pub fn trouble(&self) -> Option<Error> {
-        match &*self.0.live.borrow() {
-            Live::Down(error) => Some(error.clone()),
-            Live::Asleep | Live::Coming | Live::Up(..) => None,
+    /// Why the server cannot be used at the moment, if so.
+    pub fn unavailable(&self) -> Option<Error> {
+        match &*self.0.link.borrow() {
+            Link::Closed(error) => Some(error.clone()),
+            Link::Asleep | Link::Connecting | Link::Open(..) => None,
         }
     }
 
-    /// Lazy and not used yet: its first use wakes it.
+    /// Whether it is lazy and has not been used yet. The first use starts it.
     pub fn is_asleep(&self) -> bool {
-        matches!(*self.0.live.borrow(), Live::Asleep)
+        matches!(*self.0.link.borrow(), Link::Asleep)
     }
 
     /// The last lines of its log, oldest first.
@@ -195,58 +214,57 @@ impl Server {
         self.0.logs.last(limit)
     }
 
-    /// Runs a tool. Goes straight through the connection: the actor is not in the way. A lazy server is woken first.
+    /// Runs a tool directly through the connection, without the actor. Starts a lazy server first.
     pub async fn call(&self, call: Permitted, options: CallOptions) -> Result<CallResult> {
         let (connection, number) = self.connection(options.timeout).await?;
         self.guard(number, connection.call(&call, options)).await
     }
 
-    /// Anything else that one asks of a server: reading a resource, getting a prompt, completing, subscribing.
+    /// Sends any other request: reads a resource, gets a prompt, completes, subscribes.
     pub async fn request(&self, request: Request, limit: Duration) -> Result<Arc<RawValue>> {
         let (connection, number) = self.connection(limit).await?;
         self.guard(number, connection.request(request, limit)).await
     }
 
-    /// Tells it that the workspace folders are others now.
+    /// Notifies the server that the workspace folders have changed.
     pub async fn roots_changed(&self) {
-        let live = self.0.live.borrow().clone();
-        if let Live::Up(connection, _) = live {
+        let link = self.0.link.borrow().clone();
+        if let Link::Open(connection, _) = link {
             connection.roots_changed().await;
         }
     }
 
-    /// Starts it and answers when it has settled. A server that runs is left alone.
+    /// Starts the server and returns when it has settled. Does nothing if it is running.
     pub async fn start(&self) -> Result<Arc<ServerState>> {
         Ok(self.begin_action(Action::Start)?.await)
     }
 
-    /// Stops it and answers when its process is gone.
+    /// Stops the server and returns when its process has ended.
     pub async fn stop(&self) -> Result<Arc<ServerState>> {
         Ok(self.begin_action(Action::Stop)?.await)
     }
 
-    /// Stops it, starts it with a clean slate, and answers when it has settled.
+    /// Restarts the server, resets its backoff, and returns when it has settled.
     pub async fn restart(&self) -> Result<Arc<ServerState>> {
         Ok(self.begin_action(Action::Restart)?.await)
     }
 
-    /// Queues an action at once, so that actions take effect in the order in which they were begun. The future ends when
-    /// the server has settled.
+    /// Queues an action immediately, so that actions take effect in order. The future ends when the server has settled.
     pub fn begin_action(&self, action: Action) -> Result<impl Future<Output = Arc<ServerState>> + Send + use<>> {
         let (done, settled) = oneshot::channel();
-        let wish = match action {
-            Action::Start => Wish::Start(done),
-            Action::Stop => Wish::Stop(done),
-            Action::Restart => Wish::Restart(done),
+        let request = match action {
+            Action::Start => ActorRequest::Start(done),
+            Action::Stop => ActorRequest::Stop(done),
+            Action::Restart => ActorRequest::Restart(done),
         };
         if action != Action::Stop {
             self.enabled()?;
         }
-        self.0.wishes.try_send(wish).map_err(|error| match error {
+        self.0.requests.try_send(request).map_err(|error| match error {
             TrySendError::Closed(_) => self.gone(),
             TrySendError::Full(_) => Error::Connection {
                 server: self.name().clone(),
-                message: format!("{WISHES} requests to start or stop it are waiting already"),
+                message: format!("{REQUEST_QUEUE} start and stop requests are already waiting; try again later"),
             },
         })?;
         let definition = self.0.trusted.definition();
@@ -254,13 +272,13 @@ impl Server {
             definition.spec.startup_timeout.unwrap_or(self.0.context.settings.borrow().servers.startup_timeout);
         let server = self.clone();
         Ok(async move {
-            // A server that is tried again and again has not settled, but nobody should wait for ever to hear that.
-            timeout(startup + SETTLING, settled).await.ok();
+            // A server that keeps retrying does not settle, so the wait is bounded.
+            timeout(startup + SETTLE_MARGIN, settled).await.ok();
             server.state()
         })
     }
 
-    /// Ends it for good, and returns when nothing of it is left.
+    /// Stops the server for good and returns when all of its processes have ended.
     pub async fn shutdown(self) {
         self.0.stop.cancel();
         self.0.ended.cancelled().await;
@@ -271,33 +289,33 @@ impl Server {
         if definition.spec.enabled { Ok(()) } else { Err(actor::disabled(definition)) }
     }
 
-    /// The live connection; waits for one that is coming.
+    /// The open connection; waits while the server is connecting.
     async fn connection(&self, limit: Duration) -> Result<(Connection, u64)> {
-        let mut live = self.0.live.clone();
-        let coming = async {
+        let mut link = self.0.link.clone();
+        let connecting = async {
             loop {
-                let now = live.borrow_and_update().clone();
+                let now = link.borrow_and_update().clone();
                 match now {
-                    Live::Up(connection, number) => return Ok((connection, number)),
-                    Live::Down(error) => return Err(error),
-                    Live::Asleep => self.0.wishes.send(Wish::Use).await.map_err(|_| self.gone())?,
-                    Live::Coming => {}
+                    Link::Open(connection, number) => return Ok((connection, number)),
+                    Link::Closed(error) => return Err(error),
+                    Link::Asleep => self.0.requests.send(ActorRequest::Use).await.map_err(|_| self.gone())?,
+                    Link::Connecting => {}
                 }
-                live.changed().await.map_err(|_| self.gone())?;
+                link.changed().await.map_err(|_| self.gone())?;
             }
         };
-        match timeout(limit, coming).await {
+        match timeout(limit, connecting).await {
             Ok(found) => found,
             Err(_) => Err(Error::Timeout {
                 server: self.name().clone(),
-                what: "while it was starting".to_owned(),
+                what: "(it was still starting)".to_owned(),
                 limit,
                 setting: "timeout",
             }),
         }
     }
 
-    /// Runs one request; when the connection goes, it ends at once and with the reason.
+    /// Runs one request. If the connection is lost, it ends immediately with the reason.
     async fn guard<T>(&self, number: u64, work: impl Future<Output = Result<T>>) -> Result<T> {
         let _flight = self.0.activity.begin();
         let begun = Instant::now();
@@ -308,40 +326,39 @@ impl Server {
         };
         match result {
             Ok(answer) => {
-                self.0.activity.note(begun.elapsed());
+                self.0.activity.record_latency(begun.elapsed());
                 Ok(answer)
             }
-            // The wire has broken; how the process ended tells more.
-            Err(error @ Error::Connection { .. }) => match timeout(VERDICT, self.lost(number)).await {
-                Ok(verdict) => Err(verdict),
+            // The connection broke; how the process ended is the better reason.
+            Err(error @ Error::Connection { .. }) => match timeout(EXIT_REASON_WAIT, self.lost(number)).await {
+                Ok(reason) => Err(reason),
                 Err(_) => Err(error),
             },
             Err(Error::NeedsAuth(name)) => {
-                self.0.wishes.try_send(Wish::SignIn).ok();
+                self.0.requests.try_send(ActorRequest::SignIn).ok();
                 Err(Error::NeedsAuth(name))
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Ends when this connection is no longer the live one, with the reason.
+    /// Ends when this connection is no longer the open one, with the reason.
     async fn lost(&self, number: u64) -> Error {
-        let mut live = self.0.live.clone();
-        let lost = live.wait_for(|live| !matches!(live, Live::Up(_, current) if *current == number)).await;
+        let mut link = self.0.link.clone();
+        let lost = link.wait_for(|link| !matches!(link, Link::Open(_, current) if *current == number)).await;
         match lost.as_deref() {
-            Ok(Live::Down(error)) => error.clone(),
+            Ok(Link::Closed(error)) => error.clone(),
             _ => self.gone(),
         }
     }
 
     fn gone(&self) -> Error {
-        let message = "it was stopped".to_owned();
+        let message = "the server was stopped".to_owned();
         Error::Connection { server: self.name().clone(), message }
     }
 }
 
-/// Passes pictures on to the hub, each whole, the newest always: a hub that is slow holds up nobody and misses nothing
-/// that still counts.
+/// Forwards the latest state to the hub. A slow hub skips intermediate states but always gets the newest.
 async fn report(
     mut state: watch::Receiver<Arc<ServerState>>,
     name: ServerName,

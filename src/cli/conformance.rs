@@ -96,7 +96,7 @@ async fn play(script: &Script) -> anyhow::Result<()> {
     // Beside the state that ends with the scenario: the user's keyring is none of the suite's business.
     settings.secrets.file = true;
     if let Some(secret) = &script.known.client_secret {
-        let keyring = Keyring::apart(&paths);
+        let keyring = Keyring::without_system(&paths);
         keyring.allow_file(true);
         keyring.set(&keyring_name(CLIENT_SECRET), &Secret::new(secret)).await?;
     }

@@ -56,7 +56,7 @@ async fn carry_out(keyring: &Keyring, command: Command) -> anyhow::Result<Status
         Command::Set { name } => {
             let secret = typed(&name).await?;
             keyring.set(&whole(&name), &secret).await?;
-            let place = keyring.place().await?;
+            let place = keyring.location().await?;
             terminal::say(&format!(
                 "kept in {place}; mcp.json refers to it as ${{keyring:{}}}\n",
                 one_line(&name, 200)

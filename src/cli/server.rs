@@ -77,7 +77,7 @@ impl Server {
         let off = || (self.status == "connected" && !self.enabled).then_some("switched off");
         let warning = || self.warnings.first().map(String::as_str);
         let note = error.or_else(off).or_else(warning).or_else(lazy)?;
-        Some(shell_words(&one_line(&mask(note.trim_end_matches("; it last said on stderr:")), LONGEST_LINE)))
+        Some(shell_words(&one_line(&mask(note.trim_end_matches("; last lines of its stderr:")), LONGEST_LINE)))
     }
 
     /// Where it is defined, as short as can be.

@@ -248,7 +248,7 @@ impl CallTask {
                 }
                 _ => {
                     // The server's own error, so that its kind is kept: a dead process is not a failed connection.
-                    if let Some(error) = handle?.trouble() {
+                    if let Some(error) = handle?.unavailable() {
                         return Err(error);
                     }
                     let why = view.state.error.clone().unwrap_or_else(|| format!("it is {}", status.as_str()));

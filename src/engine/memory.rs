@@ -8,8 +8,8 @@ use sha2::{Digest, Sha256};
 
 use crate::config::Definition;
 use crate::model::Tool;
+use crate::server::cache::{CachedServer, MemoryCache, ServerCache};
 use crate::server::connection::tools_from;
-use crate::server::memory::{Memory, Remembered, ShortMemory};
 use crate::server::transport::Era;
 use crate::store::Store;
 
@@ -18,13 +18,13 @@ const TOOLS: &str = "tools";
 
 /// Reads from memory. Loads each definition from the store once before its server starts, and writes in the background.
 pub struct PersistentCache {
-    cache: ShortMemory,
+    cache: MemoryCache,
     store: Store,
 }
 
 impl PersistentCache {
     pub fn new(store: Store) -> Self {
-        Self { cache: ShortMemory::default(), store }
+        Self { cache: MemoryCache::default(), store }
     }
 
     /// Loads what is stored about a definition.
@@ -41,29 +41,29 @@ impl PersistentCache {
             _ => None,
         };
         let tools: Vec<Value> = tools.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        self.cache.remember(definition, Remembered { era, tools: Arc::new(tools_from(tools)) });
+        self.cache.remember(definition, CachedServer { era, tools: Arc::new(tools_from(tools)) });
     }
 }
 
-impl Memory for PersistentCache {
-    fn recall(&self, definition: &Definition) -> Remembered {
+impl ServerCache for PersistentCache {
+    fn recall(&self, definition: &Definition) -> CachedServer {
         self.cache.recall(definition)
     }
 
-    fn remember(&self, definition: &Definition, remembered: Remembered) {
+    fn remember(&self, definition: &Definition, cached: CachedServer) {
         let before = self.cache.recall(definition);
-        self.cache.remember(definition, remembered.clone());
+        self.cache.remember(definition, cached.clone());
         let (store, key) = (self.store.clone(), key(definition));
         tokio::spawn(async move {
-            if let Some(era) = remembered.era.filter(|era| before.era != Some(*era)) {
+            if let Some(era) = cached.era.filter(|era| before.era != Some(*era)) {
                 let era = match era {
                     Era::Initialize => "initialize",
                     Era::Discover => "discover",
                 };
                 store.remember(&key, ERA, era.to_owned()).await;
             }
-            if !Arc::ptr_eq(&before.tools, &remembered.tools) {
-                store.remember(&key, TOOLS, text(&remembered.tools)).await;
+            if !Arc::ptr_eq(&before.tools, &cached.tools) {
+                store.remember(&key, TOOLS, text(&cached.tools)).await;
             }
         });
     }

@@ -147,7 +147,7 @@ impl ServerView {
     }
 
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = remote::remarks(&self.definition.spec.launch);
+        let mut warnings = remote::launch_warnings(&self.definition.spec.launch);
         for warning in self.state.warnings.iter().chain(&self.remarks) {
             // A connected server repeats the warnings about its URL.
             if !warnings.contains(warning) {

@@ -1,4 +1,5 @@
-//! Small private files, changed whole under a lock: the list of names, and values where there is no keyring.
+//! Small private files that are replaced as a whole under a lock: the list of names, and the values if there is no
+//! keyring.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -12,15 +13,15 @@ use crate::text::Secret;
 
 type Result<T> = std::result::Result<T, (PathBuf, io::Error)>;
 
-/// The names of everything that is kept.
-pub struct Names(Small);
+/// The names of all saved values.
+pub struct Names(JsonFile);
 
-/// Values by name, readable by the user only. Used with the user's word alone.
-pub struct FileVault(Small);
+/// Values by name, readable by the user only. Used only if the user allows it.
+pub struct FileVault(JsonFile);
 
 impl Names {
     pub fn new(folder: &Path) -> Self {
-        Self(Small::new(folder, "secrets.names"))
+        Self(JsonFile::new(folder, "secrets.names"))
     }
 
     pub fn list(&self) -> Result<Vec<String>> {
@@ -38,7 +39,7 @@ impl Names {
 
 impl FileVault {
     pub fn new(folder: &Path) -> Self {
-        Self(Small::new(folder, "secrets.json"))
+        Self(JsonFile::new(folder, "secrets.json"))
     }
 
     pub fn path(&self) -> &Path {
@@ -49,7 +50,7 @@ impl FileVault {
         Ok(self.0.read::<BTreeMap<String, String>>()?.remove(name).map(Secret::new))
     }
 
-    /// Keeps a value, or takes it away.
+    /// Saves or removes a value.
     pub fn set(&self, name: &str, value: Option<&Secret>) -> Result<()> {
         self.0.change(|values: &mut BTreeMap<String, String>| match value {
             Some(value) => values.insert(name.to_owned(), value.reveal().to_owned()).as_deref() != Some(value.reveal()),
@@ -58,13 +59,13 @@ impl FileVault {
     }
 }
 
-/// A small JSON file that is replaced whole.
-struct Small {
+/// A small JSON file that is replaced as a whole.
+struct JsonFile {
     path: PathBuf,
     lock: PathBuf,
 }
 
-impl Small {
+impl JsonFile {
     fn new(folder: &Path, name: &str) -> Self {
         Self { path: folder.join(name), lock: folder.join("secrets.lock") }
     }
@@ -77,7 +78,7 @@ impl Small {
         }
     }
 
-    /// Reads, changes and replaces the file while no other engine does the same. `change` says whether it did.
+    /// Reads, changes and replaces the file while holding the lock. `change` returns whether it changed anything.
     fn change<T>(&self, change: impl FnOnce(&mut T) -> bool) -> Result<()>
     where
         T: DeserializeOwned + Serialize + Default,
@@ -103,8 +104,8 @@ impl Small {
         Ok(lock)
     }
 
-    /// By a new file that takes the old one's place: a reader sees the one or the other, whole. Made private from the
-    /// start, under a name that nobody can guess.
+    /// Renames a new file over the old one, so that a reader never sees a partial file. The new file is private from
+    /// the start and has a random name.
     fn replace<T: Serialize>(&self, value: &T) -> io::Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         let mut file = tempfile::NamedTempFile::new_in(folder)?;

@@ -1,4 +1,4 @@
-//! What goes through a connection without the actor seeing it: calls run past it, and leave their traces here.
+//! Counters of the requests that bypass the actor.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,28 +8,28 @@ use tokio::sync::Notify;
 #[derive(Debug, Default)]
 pub struct Activity {
     in_flight: AtomicUsize,
-    /// Requests ever begun.
+    /// Requests started so far.
     begun: AtomicU64,
-    /// Microseconds that the last answered one took; 0 = none yet.
+    /// Microseconds that the last answered request took; 0 if there is none yet.
     latency: AtomicU64,
-    /// Whether the actor wants to hear of the next answer.
-    listening: AtomicBool,
+    /// Whether the actor wants to be notified of the next response.
+    wants_notice: AtomicBool,
     answered: Notify,
 }
 
-/// A request under way; over when dropped.
+/// A request in flight; it ends when dropped.
 #[derive(Debug)]
-pub struct Flight<'a>(&'a Activity);
+pub struct InFlight<'a>(&'a Activity);
 
 impl Activity {
-    pub fn begin(&self) -> Flight<'_> {
+    pub fn begin(&self) -> InFlight<'_> {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         self.begun.fetch_add(1, Ordering::Relaxed);
-        Flight(self)
+        InFlight(self)
     }
 
-    /// Whether nobody waits for an answer: a server that works on one may be too busy to answer a ping.
-    pub fn is_quiet(&self) -> bool {
+    /// Whether no request is in flight: a server that works on one may be too busy to answer a ping.
+    pub fn is_idle(&self) -> bool {
         self.in_flight.load(Ordering::Relaxed) == 0
     }
 
@@ -44,16 +44,16 @@ impl Activity {
         }
     }
 
-    pub fn note(&self, took: Duration) {
+    pub fn record_latency(&self, took: Duration) {
         self.latency.store(u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1), Ordering::Relaxed);
-        if self.listening.swap(false, Ordering::Relaxed) {
+        if self.wants_notice.swap(false, Ordering::Relaxed) {
             self.answered.notify_one();
         }
     }
 
-    /// The next answer is told, once: the picture of a server is not redrawn with every call.
-    pub fn listen(&self) {
-        self.listening.store(true, Ordering::Relaxed);
+    /// Notifies the actor of the next response only, so that the state is not published with every call.
+    pub fn notify_next(&self) {
+        self.wants_notice.store(true, Ordering::Relaxed);
     }
 
     pub async fn answered(&self) {
@@ -61,7 +61,7 @@ impl Activity {
     }
 }
 
-impl Drop for Flight<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }

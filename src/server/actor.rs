@@ -1,5 +1,5 @@
-//! The life of one server: starting, running, failing, trying again, stopping. Whatever happens to it happens in
-//! [`Actor::run`], one phase after another; the world sees whole pictures of it.
+//! The lifecycle of one server: start, run, fail, retry, stop. [`Actor::run`] owns it, one phase after another, and
+//! publishes complete states.
 
 mod attempt;
 mod failure;
@@ -16,59 +16,59 @@ use tokio_util::task::TaskTracker;
 
 use super::activity::Activity;
 use super::backoff::Backoff;
+use super::cache::CachedServer;
 use super::connection::Connection;
 use super::logs::Logs;
-use super::memory::Remembered;
 use super::{Context, Event};
 use crate::config::Definition;
 use crate::model::{Error, LogSource, PendingReason, ServerState, Status};
 use crate::policy::trust::Trusted;
-use attempt::{Attempt, Connected, Note};
+use attempt::{Attempt, AttemptUpdate, Connected};
 use failure::{Failure, Next};
-use sources::Sources;
+use sources::SourceWatcher;
 
-/// A server's own word on when to come again is believed up to this long.
+/// The longest `Retry-After` that is honoured.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
-/// When a server starts by itself.
+/// When a server starts automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Beginning {
+pub(super) enum AutoStart {
     Now,
-    AtFirstUse,
+    OnFirstUse,
     Never,
 }
 
-impl Beginning {
+impl AutoStart {
     pub fn of(definition: &Definition) -> Self {
         match &definition.spec {
             spec if !spec.enabled => Self::Never,
-            spec if !spec.auto_start => Self::AtFirstUse,
+            spec if !spec.auto_start => Self::OnFirstUse,
             _ => Self::Now,
         }
     }
 }
 
-/// What a handle asks of the actor. The sender is answered once the server has settled.
+/// A request of a handle to the actor. The sender is notified once the server has settled.
 #[derive(Debug)]
-pub(super) enum Wish {
+pub(super) enum ActorRequest {
     Start(oneshot::Sender<()>),
     Stop(oneshot::Sender<()>),
     Restart(oneshot::Sender<()>),
-    /// Somebody needs a server that is asleep.
+    /// A call needs a server that is asleep.
     Use,
-    /// A call was told to sign in first.
+    /// The server rejected a call because the user is not signed in.
     SignIn,
 }
 
-/// What a handle finds when it wants to talk to the server.
+/// The connection as a handle sees it.
 #[derive(Clone)]
-pub(super) enum Live {
-    /// Lazy and not used yet: the first use wakes it.
+pub(super) enum Link {
+    /// Lazy and not used yet: the first use starts it.
     Asleep,
-    Coming,
-    /// Open, and the how-manieth connection this is.
-    Up(Connection, u64),
-    Down(Error),
+    Connecting,
+    /// The connection and the connection counter.
+    Open(Connection, u64),
+    Closed(Error),
 }
 
 pub(super) struct Actor {
@@ -77,19 +77,19 @@ pub(super) struct Actor {
     pub generation: u64,
     pub logs: Logs,
     pub activity: Arc<Activity>,
-    pub wishes: mpsc::Receiver<Wish>,
+    pub requests: mpsc::Receiver<ActorRequest>,
     pub stop: CancellationToken,
     pub state: watch::Sender<Arc<ServerState>>,
-    pub live: watch::Sender<Live>,
+    pub link: watch::Sender<Link>,
     backoff: Backoff,
-    /// Everything that still has a process to end.
+    /// The processes that are still ending.
     processes: TaskTracker,
-    /// Who waits for the server to settle.
+    /// Notified when the server settles.
     waiting: Vec<oneshot::Sender<()>>,
     connections: u64,
 }
 
-/// What comes next.
+/// The next phase.
 enum Phase {
     Idle,
     Start,
@@ -102,24 +102,24 @@ impl Actor {
     #[expect(clippy::too_many_arguments, reason = "each is an end of a channel or a part that only its server has")]
     pub fn new(
         trusted: &Trusted,
-        beginning: Beginning,
+        auto_start: AutoStart,
         context: Context,
         generation: u64,
         logs: Logs,
         activity: Arc<Activity>,
-        wishes: mpsc::Receiver<Wish>,
+        requests: mpsc::Receiver<ActorRequest>,
         stop: CancellationToken,
     ) -> Self {
         let definition = trusted.definition().clone();
-        let (status, live) = match beginning {
-            Beginning::Now => (Status::Pending(PendingReason::Starting), Live::Coming),
-            Beginning::AtFirstUse => (Status::Stopped, Live::Asleep),
-            Beginning::Never => (Status::Disabled, Live::Down(disabled(&definition))),
+        let (status, link) = match auto_start {
+            AutoStart::Now => (Status::Pending(PendingReason::Starting), Link::Connecting),
+            AutoStart::OnFirstUse => (Status::Stopped, Link::Asleep),
+            AutoStart::Never => (Status::Disabled, Link::Closed(disabled(&definition))),
         };
         let mut state = ServerState::new(status);
-        if beginning == Beginning::AtFirstUse {
-            // A lazy server shows what it had when it last ran.
-            state.tools = context.memory.recall(&definition).tools;
+        if auto_start == AutoStart::OnFirstUse {
+            // A lazy server shows the tools of its last run.
+            state.tools = context.cache.recall(&definition).tools;
         }
         Self {
             definition,
@@ -127,10 +127,10 @@ impl Actor {
             generation,
             logs,
             activity,
-            wishes,
+            requests,
             stop,
             state: watch::Sender::new(Arc::new(state)),
-            live: watch::Sender::new(live),
+            link: watch::Sender::new(link),
             backoff: Backoff::default(),
             processes: TaskTracker::new(),
             waiting: Vec::new(),
@@ -148,84 +148,84 @@ impl Actor {
                 Phase::Idle => self.idle().await,
                 Phase::Start => self.start().await,
                 Phase::Live(connected) => self.live(*connected).await,
-                Phase::Retry(at) => self.wait_until(at).await,
+                Phase::Retry(at) => self.wait_for_retry(at).await,
                 Phase::End => break,
             };
         }
-        self.live.send_replace(Live::Down(self.stopped()));
-        self.processes_gone().await;
+        self.link.send_replace(Link::Closed(self.stopped()));
+        self.wait_for_processes().await;
         if self.state.borrow().status != Status::Disabled {
-            self.publish(|state| rest(state, Status::Stopped));
+            self.publish(|state| clear(state, Status::Stopped));
         }
     }
 
-    /// Nothing runs; a wish may change that.
+    /// Nothing is running; waits for a request.
     async fn idle(&mut self) -> Phase {
         loop {
-            let wish = tokio::select! {
+            let request = tokio::select! {
                 () = self.stop.cancelled() => return Phase::End,
-                wish = self.wishes.recv() => wish,
+                request = self.requests.recv() => request,
             };
-            let Some(wish) = wish else { return Phase::End };
-            if let Some(phase) = self.turn(wish).await {
+            let Some(request) = request else { return Phase::End };
+            if let Some(phase) = self.handle(request).await {
                 return phase;
             }
         }
     }
 
-    /// A failed server waits for its next try.
-    async fn wait_until(&mut self, at: Instant) -> Phase {
+    /// Waits for the next retry of a failed server.
+    async fn wait_for_retry(&mut self, at: Instant) -> Phase {
         loop {
-            let wish = tokio::select! {
+            let request = tokio::select! {
                 () = self.stop.cancelled() => return Phase::End,
                 () = sleep_until(at) => {
                     self.publish(|state| state.restarts += 1);
                     return Phase::Start;
                 }
-                wish = self.wishes.recv() => wish,
+                request = self.requests.recv() => request,
             };
-            let Some(wish) = wish else { return Phase::End };
-            if let Some(phase) = self.turn(wish).await {
+            let Some(request) = request else { return Phase::End };
+            if let Some(phase) = self.handle(request).await {
                 return phase;
             }
         }
     }
 
-    /// One try, which any wish may cut short.
+    /// Makes one attempt, which a request may interrupt.
     async fn start(&mut self) -> Phase {
-        self.live.send_replace(Live::Coming);
+        self.link.send_replace(Link::Connecting);
         self.publish(|state| state.status = Status::Pending(PendingReason::Starting));
-        // The one before is gone for good before the next begins: there are never two of one server.
-        self.processes_gone().await;
-        let (notes, mut noted) = mpsc::channel(8);
+        // The previous process must have ended: a server never runs twice.
+        self.wait_for_processes().await;
+        let (updates, mut received_updates) = mpsc::channel(8);
         let attempt = Attempt {
             definition: self.definition.clone(),
             context: self.context.clone(),
             settings: self.context.settings.borrow().clone(),
             logs: self.logs.clone(),
             tracker: self.processes.clone(),
-            notes,
-            era: self.context.memory.recall(&self.definition).era,
+            updates,
+            era: self.context.cache.recall(&self.definition).era,
         };
         let mut attempt = Box::pin(attempt.run());
         let done = loop {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return Phase::End,
-                wish = self.wishes.recv() => match wish {
+                request = self.requests.recv() => match request {
                     None => return Phase::End,
-                    Some(Wish::Start(done)) => self.waiting.push(done),
-                    Some(Wish::Use | Wish::SignIn) => {}
-                    Some(wish) => {
-                        // What was begun ends before anything else begins.
+                    Some(ActorRequest::Start(done)) => self.waiting.push(done),
+                    Some(ActorRequest::Use | ActorRequest::SignIn) => {}
+                    Some(request) => {
+                        // The attempt must end before anything else starts.
                         drop(attempt);
-                        return self.turn(wish).await.unwrap_or(Phase::Idle);
+                        return self.handle(request).await.unwrap_or(Phase::Idle);
                     }
                 },
-                Some(note) = noted.recv() => self.publish(|state| match note {
-                    Note::Asking => state.status = Status::Pending(PendingReason::Input),
-                    Note::Starting => state.status = Status::Pending(PendingReason::Starting),
-                    Note::Running(pid) => state.pid = Some(pid),
+                Some(update) = received_updates.recv() => self.publish(|state| match update {
+                    AttemptUpdate::Asking => state.status = Status::Pending(PendingReason::Input),
+                    AttemptUpdate::Starting => state.status = Status::Pending(PendingReason::Starting),
+                    AttemptUpdate::Running(pid) => state.pid = Some(pid),
                 }),
                 done = &mut attempt => break done,
             }
@@ -239,39 +239,41 @@ impl Actor {
         }
     }
 
-    /// Takes a wish while nothing is connected. `None`: nothing changes by it.
-    async fn turn(&mut self, wish: Wish) -> Option<Phase> {
-        match wish {
-            Wish::Start(done) | Wish::Restart(done) if self.state.borrow().status == Status::Disabled => {
+    /// Handles a request while there is no connection. Returns `None` if the phase does not change.
+    async fn handle(&mut self, request: ActorRequest) -> Option<Phase> {
+        match request {
+            ActorRequest::Start(done) | ActorRequest::Restart(done)
+                if self.state.borrow().status == Status::Disabled =>
+            {
                 done.send(()).ok();
                 None
             }
-            Wish::Start(done) | Wish::Restart(done) => {
+            ActorRequest::Start(done) | ActorRequest::Restart(done) => {
                 self.waiting.push(done);
-                self.backoff.forget();
+                self.backoff.reset();
                 Some(Phase::Start)
             }
-            Wish::Stop(done) => {
+            ActorRequest::Stop(done) => {
                 if self.state.borrow().status != Status::Disabled {
-                    self.live.send_replace(Live::Down(self.stopped()));
-                    self.processes_gone().await;
-                    self.publish(|state| rest(state, Status::Stopped));
+                    self.link.send_replace(Link::Closed(self.stopped()));
+                    self.wait_for_processes().await;
+                    self.publish(|state| clear(state, Status::Stopped));
                 }
                 done.send(()).ok();
                 Some(Phase::Idle)
             }
-            Wish::Use => matches!(*self.live.borrow(), Live::Asleep).then_some(Phase::Start),
-            Wish::SignIn => None,
+            ActorRequest::Use => matches!(*self.link.borrow(), Link::Asleep).then_some(Phase::Start),
+            ActorRequest::SignIn => None,
         }
     }
 
-    /// Shows a failure and decides what follows from it.
+    /// Publishes a failure and chooses the next phase.
     fn fail(&mut self, failure: &Failure) -> Phase {
         let settings = self.context.settings.borrow().clone();
-        self.live.send_replace(Live::Down(failure.error(&self.definition.name)));
+        self.link.send_replace(Link::Closed(failure.error(&self.definition.name)));
         self.logs.push(LogSource::Sidecar, "error", &failure.message);
         let wait = match failure.next {
-            Next::Stay | Next::SignIn => None,
+            Next::GiveUp | Next::SignIn => None,
             Next::Retry => self.backoff.fail(&settings.servers),
             Next::RetryAfter(after) => {
                 self.backoff.fail(&settings.servers).map(|wait| wait.max(after.min(LONGEST_RETRY_AFTER)))
@@ -285,19 +287,19 @@ impl Actor {
             (_, None) => Status::Failed,
         };
         let mut shown = failure.clone();
-        if status == Status::Failed && failure.next != Next::Stay && self.backoff.failures() > 1 {
+        if status == Status::Failed && failure.next != Next::GiveUp && self.backoff.failures() > 1 {
             let failures = self.backoff.failures();
-            shown.message.push_str(&format!(" ({failures} failures in a row; restart it to try again)"));
+            shown.message.push_str(&format!(" (failed {failures} times in a row; restart the server to try again)"));
         }
         tracing::warn!(server = %name, status = status.as_str(), error = %crate::text::one_line(&failure.message, 200), "not connected");
         self.publish(|state| {
-            rest(state, status);
+            clear(state, status);
             state.error = Some(shown.text());
         });
         at.map_or(Phase::Idle, Phase::Retry)
     }
 
-    /// Replaces the picture, and answers those who waited for it to settle.
+    /// Publishes a new state, and notifies those who wait for it to settle.
     fn publish(&mut self, change: impl FnOnce(&mut ServerState)) {
         let mut state = ServerState::clone(&self.state.borrow());
         change(&mut state);
@@ -310,44 +312,44 @@ impl Actor {
         }
     }
 
-    /// Tells the hub of a single event; one that is too busy misses it.
-    fn tell(&self, event: Event) {
+    /// Sends one event to the hub; drops it if the hub is too busy.
+    fn send_event(&self, event: Event) {
         self.context.events.try_send((self.definition.name.clone(), self.generation, event)).ok();
     }
 
-    async fn processes_gone(&self) {
+    async fn wait_for_processes(&self) {
         self.processes.close();
         self.processes.wait().await;
         self.processes.reopen();
     }
 
     fn stopped(&self) -> Error {
-        let message = "it is stopped; `mcp.server.start` starts it".to_owned();
+        let message = "the server is stopped; start it first".to_owned();
         Error::Connection { server: self.definition.name.clone(), message }
     }
 
-    async fn watch_sources(&self) -> Option<Sources> {
+    async fn watch_sources(&self) -> Option<SourceWatcher> {
         let dev = self.definition.spec.dev.clone()?;
         let file_folder = || self.definition.file.as_deref().and_then(|file| file.parent());
         let folder = self.definition.folder.as_deref().or_else(file_folder)?.to_owned();
-        // Watching a large tree takes its time.
-        let watching = tokio::task::spawn_blocking(move || Sources::watch(&dev, &folder)).await.ok()?;
+        // Watching a large tree takes a while.
+        let watching = tokio::task::spawn_blocking(move || SourceWatcher::watch(&dev, &folder)).await.ok()?;
         watching.inspect_err(|error| self.logs.push(LogSource::Sidecar, "warning", error)).ok()
     }
 
     fn remember(&self, era: super::transport::Era) {
-        let remembered = Remembered { era: Some(era), tools: self.state.borrow().tools.clone() };
-        self.context.memory.remember(&self.definition, remembered);
+        let cached = CachedServer { era: Some(era), tools: self.state.borrow().tools.clone() };
+        self.context.cache.remember(&self.definition, cached);
     }
 }
 
 pub(super) fn disabled(definition: &Definition) -> Error {
-    Error::Disabled { server: definition.name.clone(), hint: "set `enabled` in its file" }
+    Error::Disabled { server: definition.name.clone(), hint: "set `enabled` to `true` in its configuration file" }
 }
 
-/// Nothing runs: what belonged to the running server is no longer true. One that comes back soon keeps its lists, so
-/// that nobody sees its tools go and come.
-fn rest(state: &mut ServerState, status: Status) {
+/// Clears what belongs to the running server. A server that retries keeps its lists, so that its tools do not disappear
+/// in between.
+fn clear(state: &mut ServerState, status: Status) {
     state.status = status;
     state.error = None;
     state.pid = None;

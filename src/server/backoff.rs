@@ -1,5 +1,5 @@
-//! When to try again: waits that double up to a limit, spread a little so that servers that fell together do not rise
-//! together, and an end to trying.
+//! When to retry: delays that double up to a limit, with jitter so that servers that failed together do not restart
+//! together, and a maximum number of attempts.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Counts a failure. The wait before the next try, or `None` when there have been enough of them in a row.
+    /// Counts a failure. Returns the delay before the next attempt, or `None` after too many failures in a row.
     pub fn fail(&mut self, settings: &Servers) -> Option<Duration> {
         self.failures = self.failures.saturating_add(1);
         if self.failures >= settings.attempts {
@@ -19,7 +19,7 @@ impl Backoff {
         }
         let doublings = (self.failures - 1).min(31);
         let wait = settings.backoff_first.saturating_mul(1 << doublings).min(settings.backoff_longest);
-        // Up to a fifth shorter, never longer: the limit is a limit.
+        // Up to 20 % shorter, never longer than the limit.
         Some(wait.mul_f64(0.8 + 0.2 * fastrand::f64()))
     }
 
@@ -27,8 +27,8 @@ impl Backoff {
         self.failures
     }
 
-    /// It works, or a person wants it tried anew.
-    pub fn forget(&mut self) {
+    /// Called when the server works, or when the user restarts it.
+    pub fn reset(&mut self) {
         self.failures = 0;
     }
 }
@@ -39,7 +39,7 @@ mod tests {
     use crate::settings::Settings;
 
     #[test]
-    fn waits_double_up_to_a_limit_and_end_after_five_failures() {
+    fn delays_double_up_to_a_limit_and_end_after_five_failures() {
         let mut settings = Settings::default().servers;
         let mut backoff = Backoff::default();
         for expected in [1.0, 2.0, 4.0, 8.0] {
@@ -48,7 +48,7 @@ mod tests {
         }
         assert_eq!(backoff.fail(&settings), None);
         settings.attempts = 100;
-        backoff.forget();
+        backoff.reset();
         let longest = (0..40).filter_map(|_| backoff.fail(&settings)).max().unwrap();
         assert!(longest <= Duration::from_secs(60));
     }

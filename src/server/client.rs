@@ -1,5 +1,4 @@
-//! What we answer when a server asks: roots, elicitation, sampling, ping. Everything else a server says without being
-//! asked is taken by the ledger of its wire.
+//! Answers the requests of a server: roots, elicitation, sampling, ping. Its notifications are handled by the ledger.
 #![allow(deprecated, reason = "roots and sampling are on their way out of MCP, but servers of today use them")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,11 +17,11 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 
 use super::host::Host;
-use super::transport::ledger::{During, Ledger, Stream};
+use super::transport::ledger::{ActiveCalls, Ledger, StreamRequest};
 use crate::model::{CallId, ServerName};
 
-/// Questions that one call may put to the user; further ones are declined unseen.
-const QUESTIONS_A_CALL: usize = 5;
+/// Questions that one call may ask the user; further ones are declined.
+const QUESTIONS_PER_CALL: usize = 5;
 
 /// Our side of a connection.
 #[derive(Clone)]
@@ -37,20 +36,21 @@ impl Client {
         Self { questions, ledger, version }
     }
 
-    /// Answers one request of the server, whichever way it came.
+    /// Answers one request of the server.
     async fn answer(
         &self,
         method: &str,
         params: Option<Value>,
         context: RequestContext<RoleClient>,
     ) -> Result<Value, ErrorData> {
-        // On a wire with a stream for each request it is known what a question belongs to.
-        let call = context.extensions.get::<Stream>().and_then(|Stream(request)| self.ledger.call_of(request));
-        let during = || context.extensions.get::<During>().cloned().unwrap_or_default().0;
+        // On a transport with one stream per request, the call of a question is known.
+        let call =
+            context.extensions.get::<StreamRequest>().and_then(|StreamRequest(request)| self.ledger.call_of(request));
+        let during = || context.extensions.get::<ActiveCalls>().cloned().unwrap_or_default().0;
         let calls = call.map_or_else(during, |call| vec![call]);
         tokio::select! {
             answer = self.questions.answer(method, params, calls) => answer,
-            // Nobody waits for the answer any more: the question is withdrawn.
+            // The server no longer waits for the answer: withdraw the question.
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
             _ = self.ledger.closed() => Err(ErrorData::internal_error("the connection is closed", None)),
         }
@@ -62,9 +62,9 @@ impl Client {
         params: P,
         context: RequestContext<RoleClient>,
     ) -> Result<R, ErrorData> {
-        let odd = |error: serde_json::Error| ErrorData::internal_error(error.to_string(), None);
-        let params = serde_json::to_value(params).map_err(odd)?;
-        serde_json::from_value(self.answer(method, Some(params), context).await?).map_err(odd)
+        let invalid = |error: serde_json::Error| ErrorData::internal_error(error.to_string(), None);
+        let params = serde_json::to_value(params).map_err(invalid)?;
+        serde_json::from_value(self.answer(method, Some(params), context).await?).map_err(invalid)
     }
 }
 
@@ -116,7 +116,7 @@ impl ClientHandler for Client {
     }
 }
 
-/// The questions of one server to its user: one at a time, and only so many for each call.
+/// The questions of one server to the user: one at a time, with a limit per call.
 #[derive(Clone)]
 pub struct Questions(Arc<Inner>);
 
@@ -124,12 +124,12 @@ struct Inner {
     server: ServerName,
     host: Arc<dyn Host>,
     one_at_a_time: Semaphore,
-    /// Asked since the last moment without a call.
+    /// Questions since there was last no running call.
     asked: AtomicUsize,
-    /// Waiting for an answer, or for their turn: the calls that each may belong to. `std`, private to this file and held
-    /// for a look-up.
+    /// Open questions, each with the calls that it may belong to. The lock is `std`, private to this file and held for
+    /// a lookup.
     open: Mutex<Vec<Arc<Vec<CallId>>>>,
-    /// Those that run.
+    /// The running calls.
     calls: watch::Sender<Vec<CallId>>,
 }
 
@@ -145,21 +145,21 @@ impl Questions {
         }))
     }
 
-    /// Marks a call as running while the guard lives. On most wires nobody can tell which call a question belongs to,
-    /// so all that run at the same time share what they may ask.
-    pub fn call(&self, id: &CallId) -> Running {
+    /// Marks a call as running while the guard lives. On most transports the call of a question is unknown, so
+    /// concurrent calls share their limit.
+    pub fn call(&self, id: &CallId) -> RunningCall {
         self.0.calls.send_modify(|calls| calls.push(id.clone()));
-        Running { questions: self.clone(), id: id.clone() }
+        RunningCall { questions: self.clone(), id: id.clone() }
     }
 
-    /// Whether somebody is being asked on behalf of this call: then it is not late, its user is thinking. What is no call
-    /// waits for questions that belong to none.
+    /// Whether the user is being asked on behalf of this call: then its timeout pauses. Requests that are not calls
+    /// wait for questions that belong to no call.
     pub fn is_open(&self, call: Option<&CallId>) -> bool {
         let concerns = |calls: &Arc<Vec<CallId>>| call.map_or(calls.is_empty(), |call| calls.contains(call));
         lock(&self.0.open).iter().any(concerns)
     }
 
-    /// Answers a request of the server, which belongs to one of `calls`, or to none where there are none.
+    /// Answers a request of the server that belongs to one of `calls`, or to no call.
     pub async fn answer(&self, method: &str, params: Option<Value>, calls: Vec<CallId>) -> Result<Value, ErrorData> {
         match method {
             "ping" => Ok(json!({})),
@@ -168,18 +168,18 @@ impl Questions {
             "sampling/createMessage" if self.0.host.can_sample() => {
                 let open = self.open(calls);
                 let sampled = self.0.host.sample(self.0.server.clone(), params.unwrap_or_default());
-                match open.while_wanted(sampled).await {
+                match open.until_calls_end(sampled).await {
                     Some(sampled) => sampled.map_err(|error| ErrorData::new(ErrorCode(-1), error.to_string(), None)),
-                    None => Err(ErrorData::new(ErrorCode(-1), "the call that wanted it has ended", None)),
+                    None => Err(ErrorData::new(ErrorCode(-1), "the call that requested it has ended", None)),
                 }
             }
-            _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("no method `{method}`"), None)),
+            _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("unknown method `{method}`"), None)),
         }
     }
 
-    /// Asks the user, or declines in their name where they cannot or should not be asked.
+    /// Asks the user, or declines if the user cannot or should not be asked.
     pub async fn elicit(&self, params: Value, calls: Vec<CallId>) -> Value {
-        let allowed = QUESTIONS_A_CALL * self.0.calls.borrow().len().max(1);
+        let allowed = QUESTIONS_PER_CALL * self.0.calls.borrow().len().max(1);
         if !self.0.host.can_elicit() || self.0.asked.fetch_add(1, Ordering::AcqRel) >= allowed {
             return json!({ "action": "decline" });
         }
@@ -191,7 +191,7 @@ impl Questions {
                 Ok(_) | Err(_) => json!({ "action": "cancel" }),
             }
         };
-        open.while_wanted(asked).await.unwrap_or_else(|| json!({ "action": "cancel" }))
+        open.until_calls_end(asked).await.unwrap_or_else(|| json!({ "action": "cancel" }))
     }
 
     fn roots(&self) -> Vec<Value> {
@@ -203,21 +203,21 @@ impl Questions {
         self.0.host.roots().iter().filter_map(root).collect()
     }
 
-    /// A question that is open as long as the guard lives.
-    fn open(&self, calls: Vec<CallId>) -> Open {
+    /// A question that is open while the guard lives.
+    fn open(&self, calls: Vec<CallId>) -> OpenQuestion {
         let calls = Arc::new(calls);
         lock(&self.0.open).push(calls.clone());
-        Open { questions: self.clone(), calls }
+        OpenQuestion { questions: self.clone(), calls }
     }
 }
 
-/// A call is running.
-pub struct Running {
+/// A running call.
+pub struct RunningCall {
     questions: Questions,
     id: CallId,
 }
 
-impl Drop for Running {
+impl Drop for RunningCall {
     fn drop(&mut self) {
         self.questions.0.calls.send_modify(|calls| calls.retain(|id| *id != self.id));
         if self.questions.0.calls.borrow().is_empty() {
@@ -226,14 +226,14 @@ impl Drop for Running {
     }
 }
 
-struct Open {
+struct OpenQuestion {
     questions: Questions,
     calls: Arc<Vec<CallId>>,
 }
 
-impl Open {
-    /// The answer; `None` when every call that it could be for has ended before it came.
-    async fn while_wanted<T>(&self, answer: impl Future<Output = T>) -> Option<T> {
+impl OpenQuestion {
+    /// The answer, or `None` if every call that it may belong to has ended.
+    async fn until_calls_end<T>(&self, answer: impl Future<Output = T>) -> Option<T> {
         let mut running = self.questions.0.calls.subscribe();
         let ended = async {
             let none = |running: &Vec<CallId>| !running.iter().any(|call| self.calls.contains(call));
@@ -248,7 +248,7 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenQuestion {
     fn drop(&mut self) {
         let mut open = lock(&self.questions.0.open);
         if let Some(own) = open.iter().position(|calls| Arc::ptr_eq(calls, &self.calls)) {

@@ -1,14 +1,14 @@
-//! A live connection to one MCP server, whatever the wire and the era: ask, call, list, and hear how it ended.
+//! An open connection to one MCP server, for every transport and era.
 //!
-//! rmcp keeps the conversation (ids, handshake, subscriptions); answers pass by it as the text that was sent. Starting,
-//! retrying and stopping servers is left to the actor.
+//! rmcp handles ids, handshake and subscriptions; results bypass it as the original text. Starting, retrying and
+//! stopping servers is the actor's job.
 
 mod answer;
 mod exchange;
 mod handshake;
-mod listen;
 mod lists;
 mod request;
+mod subscription;
 #[cfg(test)]
 mod tests;
 
@@ -34,35 +34,35 @@ use crate::model::{CallResult, Error, PeerInfo, Result, ServerName};
 use crate::policy::permit::Permitted;
 use crate::settings::Limits;
 use answer::{Answer, Input};
-use exchange::Patience;
-use listen::Listening;
+use exchange::RequestLimits;
+use subscription::Subscription;
 
-pub use super::transport::{Era, Happening, Listed, OpenError, Progress, Remote, Wire};
+pub use super::transport::{Era, Listed, OpenError, Progress, Remote, ServerNotice, Wire};
 pub use lists::{Listing, Lists, tools_from};
 pub use request::Request;
 
-/// How often a server may ask for more before it answers a request.
-const ROUNDS: usize = 10;
-/// How long closing may take before the connection is simply dropped.
-const CLOSING: Duration = Duration::from_secs(3);
+/// How often a server may ask for input before it answers a request.
+const INPUT_ROUNDS: usize = 10;
+/// How long closing may take before the connection is dropped.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What a connection needs to begin.
-pub struct Opening {
+/// What is needed to open a connection.
+pub struct ConnectionOptions {
     pub name: ServerName,
     pub limits: Arc<Limits>,
     pub host: Arc<dyn Host>,
-    /// What was found out about this definition before. It is tried first, the other one where it is refused.
+    /// The cached era of this definition. It is tried first, then the other one.
     pub era: Option<Era>,
     /// Covers the whole handshake.
     pub startup_timeout: Duration,
-    /// For what is asked later without a limit of its own: lists, levels.
+    /// The timeout of later requests without their own limit: lists, log level.
     pub timeout: Duration,
-    /// The log level asked of the server; empty for whatever it sends by itself.
+    /// The log level to request; empty for the server's default.
     pub log_level: String,
-    pub happenings: mpsc::Sender<Happening>,
+    pub notices: mpsc::Sender<ServerNotice>,
 }
 
-/// A live connection. Clones share it; the last one gone closes it.
+/// An open connection. Clones share it; dropping the last one closes it.
 #[derive(Clone)]
 pub struct Connection(Arc<Inner>);
 
@@ -75,32 +75,32 @@ struct Inner {
     peer: Peer<RoleClient>,
     ledger: Ledger,
     questions: Questions,
-    /// What its lists take.
-    room: lists::Room,
-    /// What every request carries in the newer era.
+    /// The memory used by its lists.
+    budget: lists::ListBudget,
+    /// Metadata of every request in the newer era.
     meta: Option<RequestMetaObject>,
-    /// Taken by whoever closes. Held for that move only.
+    /// Taken on close. Locked for that move only.
     service: Mutex<Option<RunningService<RoleClient, Client>>>,
-    listening: Option<Listening>,
-    levelling: Mutex<Option<AbortOnDropHandle<()>>>,
+    subscription: Option<Subscription>,
+    level_task: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
-/// How long a call may take, and who hears how far it is.
+/// The limits of a call, and where its progress goes.
 #[derive(Debug, Default)]
 pub struct CallOptions {
-    /// Without an answer or progress for this long, the call is given up.
+    /// The call times out after this time without a response or progress.
     pub timeout: Duration,
-    /// With progress, it may take this long.
+    /// The upper limit if there is progress.
     pub max_timeout: Duration,
     pub progress: Option<mpsc::Sender<Progress>>,
-    /// Set once the request is on its way.
+    /// Set once the request is sent.
     pub sent: Sent,
 }
 
 impl Connection {
-    /// Shakes hands: in the era that is known, otherwise `initialize` first and `server/discover` where it is refused.
-    pub async fn open(wire: Wire, opening: Opening) -> Result<Self, OpenError> {
-        handshake::open(wire, opening).await
+    /// Performs the handshake: in the cached era, or `initialize` first and `server/discover` if that is refused.
+    pub async fn open(wire: Wire, options: ConnectionOptions) -> Result<Self, OpenError> {
+        handshake::open(wire, options).await
     }
 
     pub fn peer(&self) -> Arc<PeerInfo> {
@@ -111,34 +111,34 @@ impl Connection {
         self.0.era
     }
 
-    /// Everything that the server offers, all pages, asked for at the same time.
+    /// All pages of all lists, requested concurrently.
     pub async fn lists(&self) -> Result<Lists> {
         lists::all(self).await
     }
 
-    /// One list anew.
+    /// Reloads one list.
     pub async fn list(&self, listed: Listed) -> Result<Listing> {
         lists::one(self, listed).await
     }
 
-    /// Runs a tool. Dropping the future tells the server to stop.
+    /// Runs a tool. Dropping the future cancels it at the server.
     pub async fn call(&self, call: &Permitted, options: CallOptions) -> Result<CallResult> {
         let call = call.call();
         let what = format!("`{}`", call.tool.tool);
-        let patience = Patience { idle: options.timeout, most: options.max_timeout, setting: "timeout" };
+        let limits = RequestLimits { idle: options.timeout, total: options.max_timeout, setting: "timeout" };
         let _running = self.0.questions.call(&call.id);
         let name = call.tool.tool.to_string();
         let mut input = Input::default();
-        for _ in 0..ROUNDS {
+        for _ in 0..INPUT_ROUNDS {
             let mut params = CallToolRequestParams::new(name.clone());
             params.arguments = Some(call.arguments.as_ref().clone());
             params.input_responses = input.responses.take();
             params.request_state = input.state.take();
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-            let slot = Slot::of_call(options.progress.clone(), &call.id, options.sent.clone());
-            let raw = match self.exchange(request, &what, &patience, slot).await {
+            let slot = Slot::for_call(options.progress.clone(), &call.id, options.sent.clone());
+            let raw = match self.exchange(request, &what, &limits, slot).await {
                 Ok(raw) => raw,
-                Err(failure) => return Err(self.after_pages(failure, &call.id).await),
+                Err(failure) => return Err(self.show_required_pages(failure, &call.id).await),
             };
             match Answer::of(raw) {
                 Answer::Complete { raw, is_error, content } => {
@@ -146,82 +146,86 @@ impl Connection {
                 }
                 Answer::NeedsInput(needed) => input = needed.ask(&self.0.questions, Some(&call.id)).await,
                 Answer::Other(kind) => {
-                    return Err(self.protocol(format!("answered {what} with a `{kind}`, which is not supported")));
+                    return Err(self.protocol(format!(
+                        "unsupported response to {what}: expected a complete result, found `{kind}`"
+                    )));
                 }
             }
         }
-        Err(self.protocol(format!("asked for input more than {ROUNDS} times during {what}")))
+        Err(self.protocol(format!("{what} was cancelled: the server asked for input more than {INPUT_ROUNDS} times")))
     }
 
-    /// Asks for something else; the result as it was sent.
+    /// Sends any other request; returns the result as it was sent.
     pub async fn request(&self, request: Request, timeout: Duration) -> Result<Arc<RawValue>> {
-        let patience = Patience { idle: timeout, most: timeout, setting: "timeout" };
-        if let (Request::Subscribe { uri } | Request::Unsubscribe { uri }, Some(listening)) =
-            (&request, &self.0.listening)
+        let limits = RequestLimits { idle: timeout, total: timeout, setting: "timeout" };
+        if let (Request::Subscribe { uri } | Request::Unsubscribe { uri }, Some(subscription)) =
+            (&request, &self.0.subscription)
         {
-            listening.watch(uri, matches!(request, Request::Subscribe { .. }));
+            subscription.watch(uri, matches!(request, Request::Subscribe { .. }));
             return Ok(answer::empty());
         }
-        let what = request.method();
+        let what = &*format!("`{}`", request.method());
         let mut input = Input::default();
-        for _ in 0..ROUNDS {
-            let answer = self.exchange(request.to_message(&mut input), what, &patience, Slot::new(None)).await;
+        for _ in 0..INPUT_ROUNDS {
+            let answer = self.exchange(request.to_message(&mut input), what, &limits, Slot::new(None)).await;
             let raw = answer.map_err(|failure| match &request {
-                Request::ReadResource { .. } => self.unread(failure),
-                _ => self.failed(failure),
+                Request::ReadResource { .. } => self.resource_error(failure),
+                _ => self.to_error(failure),
             })?;
             match Answer::of(raw) {
                 Answer::Complete { raw, .. } => return Ok(raw),
                 Answer::NeedsInput(needed) => input = needed.ask(&self.0.questions, None).await,
                 Answer::Other(kind) => {
-                    return Err(self.protocol(format!("answered {what} with a `{kind}`, which is not supported")));
+                    return Err(self.protocol(format!(
+                        "unsupported response to {what}: expected a complete result, found `{kind}`"
+                    )));
                 }
             }
         }
-        Err(self.protocol(format!("asked for input more than {ROUNDS} times during {what}")))
+        Err(self.protocol(format!("{what} was cancelled: the server asked for input more than {INPUT_ROUNDS} times")))
     }
 
-    /// How long the server takes to say that it is there.
+    /// Returns how long the server takes to answer a ping.
     pub async fn ping(&self, timeout: Duration) -> Result<Duration> {
         let started = Instant::now();
         let request = match self.0.era {
             Era::Initialize => ClientRequest::PingRequest(PingRequest::default()),
-            // The newer era has no ping; this is the cheapest question that every server answers.
+            // The newer era has no ping; this is the cheapest request that every server answers.
             Era::Discover => ClientRequest::DiscoverRequest(DiscoverRequest::new(DiscoverRequestParams {})),
         };
-        let patience = Patience { idle: timeout, most: timeout, setting: "servers.ping-interval" };
-        match self.ask(request, "a ping", &patience, None).await {
-            // A server that does not know `ping` has shown that it lives.
+        let limits = RequestLimits { idle: timeout, total: timeout, setting: "servers.ping-interval" };
+        match self.ask(request, "a ping", &limits, None).await {
+            // A server that rejects `ping` is alive, too.
             Ok(_) | Err(Error::Protocol { .. }) => Ok(started.elapsed()),
             Err(error) => Err(error),
         }
     }
 
-    /// Ends when the connection has, and says why.
+    /// Waits until the connection closes and returns the reason.
     pub async fn closed(&self) -> String {
         self.0.ledger.closed().await
     }
 
-    /// Lines that were no messages so far.
+    /// Lines that were not messages, so far.
     pub fn skipped(&self) -> u64 {
         self.0.ledger.skipped().0
     }
 
-    /// Says goodbye: last messages go out, then the server sees the end of its input.
+    /// Closes the connection: pending messages are sent, then the server's input ends.
     pub async fn close(&self) {
         let service = self.0.service.lock().ok().and_then(|mut service| service.take());
         if let Some(mut service) = service
-            && let Ok(None) | Err(_) = service.close_with_timeout(CLOSING).await
+            && let Ok(None) | Err(_) = service.close_with_timeout(CLOSE_TIMEOUT).await
         {
             tracing::debug!(server = %self.0.name, "did not close cleanly");
         }
         self.0.ledger.close("the connection was closed");
     }
 
-    /// Tells the server that the workspace folders are others now.
+    /// Notifies the server that the workspace folders have changed.
     pub async fn roots_changed(&self) {
         if self.0.era == Era::Initialize && self.0.peer.notify_roots_list_changed().await.is_err() {
-            tracing::debug!(server = %self.0.name, "could not be told about the new roots");
+            tracing::debug!(server = %self.0.name, "cannot send the new roots");
         }
     }
 

@@ -1,5 +1,5 @@
-//! The way to a server: starts its program, dials its address, or asks the editor for it. What is said on the way is
-//! the connection's business. Tests give the actor another connector.
+//! Opens the way to a server: starts its program, connects to its address, or asks the editor for it. The connection
+//! handles the messages. Tests use their own connector.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,73 +16,73 @@ use crate::config::expand::{Expanded, child_environment};
 use crate::model::ServerName;
 use crate::settings::Settings;
 
-/// Everything that is needed to reach one server once.
-pub struct Errand {
+/// Everything that is needed to reach a server once.
+pub struct ConnectRequest {
     pub name: ServerName,
     pub expanded: Expanded,
-    /// The environment of the engine, from which a child's is made.
+    /// The engine's environment, which the child's is derived from.
     pub environment: BTreeMap<String, String>,
-    /// What is left of the start's time.
+    /// The time left for the start.
     pub limit: Duration,
     pub settings: Arc<Settings>,
     pub context: Context,
     pub logs: Logs,
-    /// Where the end of a process is awaited.
+    /// Tracks the end of the process.
     pub tracker: TaskTracker,
 }
 
-/// An open way.
-pub struct Way {
+/// An open transport to a server.
+pub struct OpenConnection {
     pub wire: Wire,
-    /// The program behind it, where we started one.
+    /// The program that was started, if any.
     pub process: Option<Process>,
     pub warnings: Vec<String>,
 }
 
 pub trait Connector: Send + Sync + 'static {
-    fn open(&self, errand: Errand) -> BoxFuture<'static, Result<Way, OpenError>>;
+    fn open(&self, request: ConnectRequest) -> BoxFuture<'static, Result<OpenConnection, OpenError>>;
 }
 
-/// Real programs and real addresses.
-pub struct Roads;
+/// Starts real programs and connects to real addresses.
+pub struct DefaultConnector;
 
-impl Connector for Roads {
-    fn open(&self, errand: Errand) -> BoxFuture<'static, Result<Way, OpenError>> {
-        Box::pin(open(errand))
+impl Connector for DefaultConnector {
+    fn open(&self, request: ConnectRequest) -> BoxFuture<'static, Result<OpenConnection, OpenError>> {
+        Box::pin(open(request))
     }
 }
 
-async fn open(errand: Errand) -> Result<Way, OpenError> {
-    let way = |wire| Way { wire, process: None, warnings: Vec::new() };
-    match &errand.expanded {
+async fn open(request: ConnectRequest) -> Result<OpenConnection, OpenError> {
+    let open = |wire| OpenConnection { wire, process: None, warnings: Vec::new() };
+    match &request.expanded {
         Expanded::Stdio(program) => {
-            let environment = child_environment(&errand.environment, program);
-            let (process, pipes) = Process::start(program, &environment, errand.logs.clone(), &errand.tracker)
-                .map_err(|StartError { message, passing }| match passing {
+            let environment = child_environment(&request.environment, program);
+            let (process, pipes) = Process::start(program, &environment, request.logs.clone(), &request.tracker)
+                .map_err(|StartError { message, transient }| match transient {
                     true => OpenError::Io { message },
                     false => OpenError::Refused { message },
                 })?;
             let wire = Wire::Bytes { read: Box::new(pipes.stdout), write: Box::new(pipes.stdin) };
-            Ok(Way { process: Some(process), ..way(wire) })
+            Ok(OpenConnection { process: Some(process), ..open(wire) })
         }
         Expanded::Tcp { host, port } => {
-            if !net::allowed_host(host, &errand.settings.servers.tcp_hosts) {
+            if !net::allowed_host(host, &request.settings.servers.tcp_hosts) {
                 let message = format!(
-                    "`tcp` reaches only this machine; to allow `{host}`, add it to `servers.tcp-hosts` in config.toml"
+                    "`tcp` connects only to this machine; to allow `{host}`, add it to `servers.tcp-hosts` in config.toml"
                 );
                 return Err(OpenError::Refused { message });
             }
-            tcp::dial(host, *port, errand.limit).await.map(way)
+            tcp::dial(host, *port, request.limit).await.map(open)
         }
-        Expanded::Sdk { name } => match errand.context.host.tunnel(name) {
-            Some(tunnel) => Ok(way(Wire::Tunnel(tunnel))),
-            None => Err(OpenError::Closed { message: format!("no editor offers a server named `{name}`") }),
+        Expanded::Sdk { name } => match request.context.host.tunnel(name) {
+            Some(tunnel) => Ok(open(Wire::Tunnel(tunnel))),
+            None => Err(OpenError::Closed { message: format!("no connected editor provides a server named `{name}`") }),
         },
         Expanded::Http(_) | Expanded::Sse(_) | Expanded::ClaudeAiProxy { .. } => {
-            let warnings = remote::warnings(&errand.expanded);
-            let tokens = errand.context.host.tokens();
-            let wire = remote::wire(&errand.name, errand.expanded, errand.settings.limits.message_bytes, tokens);
-            Ok(Way { warnings, ..way(wire) })
+            let warnings = remote::warnings(&request.expanded);
+            let tokens = request.context.host.tokens();
+            let wire = remote::wire(&request.name, request.expanded, request.settings.limits.message_bytes, tokens);
+            Ok(OpenConnection { warnings, ..open(wire) })
         }
     }
 }

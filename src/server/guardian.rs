@@ -1,7 +1,7 @@
-//! No server outlives its engine, not even when the engine is killed: a small process (the same binary) holds a pipe
-//! from the engine, learns over it which process groups there are, and ends them when the pipe closes.
+//! No server outlives its engine, even if the engine is killed: a small process (the same binary) reads the process
+//! groups from a pipe, and ends them when the pipe closes.
 //!
-//! This is the engine's side, one guardian for the whole process; [`run_guardian`] is the other.
+//! This is the engine's side, one guardian per process; [`run_guardian`] is the other side.
 
 mod watch;
 
@@ -16,29 +16,28 @@ pub use watch::run_guardian;
 
 use super::process::{mark_of_this_engine, spawn_for_thread};
 
-/// The hidden subcommand that runs the guardian; what follows it is the engine's mark.
+/// The hidden subcommand that runs the guardian; its argument is the engine's mark.
 pub const SUBCOMMAND: &str = "guardian";
 
-/// A guardian that ends sooner than this does not work here, and starting another would not help.
-const TOO_SOON: Duration = Duration::from_secs(1);
+/// A guardian that ends sooner does not work on this machine, so it is not restarted.
+const MIN_LIFETIME: Duration = Duration::from_secs(1);
 
-/// One post for the whole process, because a process is an engine. Private to this file and never held over an await.
-static POST: Mutex<Post> = Mutex::new(Post { program: None, pipe: None, groups: BTreeMap::new() });
+/// One guardian per process, because a process is an engine. Private to this file and never held over an await.
+static GUARDIAN: Mutex<Guardian> = Mutex::new(Guardian { program: None, pipe: None, groups: BTreeMap::new() });
 
-struct Post {
-    /// What to run; nothing is guarded until `install` has named it.
+struct Guardian {
+    /// The program to run; nothing is guarded before `install` sets it.
     program: Option<PathBuf>,
-    /// To the guardian, while there is one.
+    /// The pipe to the guardian, while it runs.
     pipe: Option<ChildStdin>,
-    /// Leader of a group → when it started.
+    /// Leader of a group → its start time.
     groups: BTreeMap<u32, u64>,
 }
 
-/// Has servers guarded from now on. Called once by `main`, and by nobody whose binary is not ours: the tests' own
-/// binaries have no guardian in them.
+/// Guards servers from now on. Only `main` calls it: test binaries do not contain the guardian.
 pub fn install() {
     let program = if cfg!(target_os = "linux") {
-        // The very binary that runs, even when another has been put in its place meanwhile.
+        // The running binary, even if its file has been replaced.
         Some(PathBuf::from("/proc/self/exe"))
     } else {
         std::env::current_exe().ok()
@@ -48,48 +47,48 @@ pub fn install() {
     }
 }
 
-/// The same with a given binary, for those that have no guardian in themselves.
+/// Guards servers with the given binary, for tests.
 pub fn install_program(program: PathBuf) {
-    if let Ok(mut post) = POST.lock() {
-        post.program = Some(program);
+    if let Ok(mut guardian) = GUARDIAN.lock() {
+        guardian.program = Some(program);
     }
 }
 
-/// Whether this process is an engine and nothing else.
+/// Whether this process is a dedicated engine.
 pub(super) fn is_installed() -> bool {
-    POST.lock().is_ok_and(|post| post.program.is_some())
+    GUARDIAN.lock().is_ok_and(|guardian| guardian.program.is_some())
 }
 
-/// Sees to it that a guardian runs, before the first child can run away.
-pub(super) fn stand_by() {
-    if let Ok(mut post) = POST.lock()
-        && post.pipe.is_none()
+/// Starts the guardian if it is not running, before the first child starts.
+pub(super) fn ensure_running() {
+    if let Ok(mut guardian) = GUARDIAN.lock()
+        && guardian.pipe.is_none()
     {
-        post.hire();
+        guardian.spawn();
     }
 }
 
-/// Tells the guardian of a new group.
+/// Adds a group.
 pub(super) fn protect(leader: u32, started: u64) {
-    if let Ok(mut post) = POST.lock() {
-        post.groups.insert(leader, started);
-        post.tell(&format!("add {leader} {started}\n"));
+    if let Ok(mut guardian) = GUARDIAN.lock() {
+        guardian.groups.insert(leader, started);
+        guardian.send(&format!("add {leader} {started}\n"));
     }
 }
 
-/// Tells the guardian that a group has ended.
+/// Removes a group that has ended.
 pub(super) fn release(leader: u32) {
-    if let Ok(mut post) = POST.lock() {
-        post.groups.remove(&leader);
-        post.tell(&format!("remove {leader}\n"));
+    if let Ok(mut guardian) = GUARDIAN.lock() {
+        guardian.groups.remove(&leader);
+        guardian.send(&format!("remove {leader}\n"));
     }
 }
 
-impl Post {
-    fn hire(&mut self) {
+impl Guardian {
+    fn spawn(&mut self) {
         let Some(program) = &self.program else { return };
         let mut command = Command::new(program);
-        // No environment: above all not the mark of an engine around this one, whose guardian would end ours.
+        // No environment: with the mark of an outer engine, its guardian would end ours.
         command.arg(SUBCOMMAND).arg(mark_of_this_engine()).env_clear().current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         #[cfg(unix)]
@@ -97,56 +96,55 @@ impl Post {
         let mut child = match spawn_for_thread(&mut command) {
             Ok(child) => child,
             Err(error) => {
-                tracing::error!(%error, "no guardian: servers may outlive an engine that is killed");
+                tracing::error!(%error, "cannot start the guardian: servers keep running if the engine is killed");
                 return;
             }
         };
-        self.pipe = child.stdin.take().and_then(never_blocking);
+        self.pipe = child.stdin.take().and_then(set_nonblocking);
         let groups: String = self.groups.iter().map(|(leader, started)| format!("add {leader} {started}\n")).collect();
-        self.tell(&groups);
+        self.send(&groups);
         tracing::debug!(pid = child.id(), "guardian started");
-        let hired = Instant::now();
+        let started = Instant::now();
         let waiting = std::thread::Builder::new().name("guardian".to_owned()).stack_size(64 << 10).spawn(move || {
             child.wait().ok();
-            replace(child.id(), hired);
+            replace(child.id(), started);
         });
         if let Err(error) = waiting {
-            tracing::warn!(%error, "nobody watches over the guardian");
+            tracing::warn!(%error, "the guardian is not monitored");
         }
     }
 
-    fn tell(&mut self, lines: &str) {
+    fn send(&mut self, lines: &str) {
         if let Some(pipe) = &mut self.pipe
             && let Err(error) = pipe.write_all(lines.as_bytes())
         {
-            tracing::warn!(%error, "the guardian does not listen");
+            tracing::warn!(%error, "cannot write to the guardian");
         }
     }
 }
 
-/// The guardian has gone although we have not: somebody ended it. Another takes over.
-fn replace(pid: u32, hired: Instant) {
+/// Replaces a guardian that was killed.
+fn replace(pid: u32, started: Instant) {
     super::process::forget(pid);
-    let Ok(mut post) = POST.lock() else { return };
-    post.pipe = None;
-    if hired.elapsed() < TOO_SOON {
-        tracing::error!("the guardian ended at once: servers may outlive an engine that is killed");
-        post.program = None;
-    } else if !post.groups.is_empty() {
-        post.hire();
+    let Ok(mut guardian) = GUARDIAN.lock() else { return };
+    guardian.pipe = None;
+    if started.elapsed() < MIN_LIFETIME {
+        tracing::error!("the guardian exited immediately: servers keep running if the engine is killed");
+        guardian.program = None;
+    } else if !guardian.groups.is_empty() {
+        guardian.spawn();
     }
 }
 
-/// Lines are far shorter than a pipe is deep; should the guardian be stopped for good, losing one is better than
-/// standing still with it.
+/// Lines are much shorter than the pipe's buffer. If the guardian hangs, losing a line is better than blocking.
 #[cfg(unix)]
-fn never_blocking(pipe: ChildStdin) -> Option<ChildStdin> {
+fn set_nonblocking(pipe: ChildStdin) -> Option<ChildStdin> {
     rustix::io::ioctl_fionbio(&pipe, true).ok()?;
     Some(pipe)
 }
 
 #[cfg(not(unix))]
-fn never_blocking(pipe: ChildStdin) -> Option<ChildStdin> {
+fn set_nonblocking(pipe: ChildStdin) -> Option<ChildStdin> {
     Some(pipe)
 }
 

@@ -1,7 +1,7 @@
-//! The log of one server: its stderr, its MCP log messages and our own words about it, in a ring of bounded size.
+//! The log of one server: its stderr, its MCP log messages and our own lines, in a ring of bounded size.
 //!
-//! Everything is kept (the newest counts), but only so many lines a second are passed on: a server that shouts is heard
-//! without drowning the others.
+//! The ring keeps the newest lines; only a limited number per second is forwarded, so that a noisy server does not
+//! drown out the others.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -14,12 +14,11 @@ use super::Event;
 use crate::model::{LogLine, LogSource, ServerName, Timestamp};
 use crate::text::{mask, visible};
 
-/// Lines passed on in one second.
-const RATE: u32 = 100;
+const LINES_PER_SECOND: u32 = 100;
 const SECOND: Duration = Duration::from_secs(1);
 /// Characters of a line that are kept.
-const LONGEST: usize = 2_000;
-/// What a line costs beside its text.
+const MAX_LINE_CHARS: usize = 2_000;
+/// Memory of a line in addition to its text.
 const OVERHEAD: usize = 96;
 
 #[derive(Clone)]
@@ -38,8 +37,8 @@ struct Ring {
     bytes: usize,
     limit: usize,
     second: Instant,
-    passed: u32,
-    held_back: u32,
+    forwarded: u32,
+    suppressed: u32,
 }
 
 impl Logs {
@@ -49,32 +48,37 @@ impl Logs {
         limit: usize,
         events: mpsc::Sender<(ServerName, u64, Event)>,
     ) -> Self {
-        let ring = Ring { lines: VecDeque::new(), bytes: 0, limit, second: Instant::now(), passed: 0, held_back: 0 };
+        let ring =
+            Ring { lines: VecDeque::new(), bytes: 0, limit, second: Instant::now(), forwarded: 0, suppressed: 0 };
         Self(Arc::new(Shared { name, generation, events, ring: Mutex::new(ring) }))
     }
 
-    /// Takes in one line: masked, made visible, cut.
+    /// Adds one line: masked, made visible, truncated.
     pub fn push(&self, source: LogSource, level: &str, text: &str) {
-        let line =
-            LogLine { time: Timestamp::now(), source, level: visible(level, 16), text: visible(&mask(text), LONGEST) };
+        let line = LogLine {
+            time: Timestamp::now(),
+            source,
+            level: visible(level, 16),
+            text: visible(&mask(text), MAX_LINE_CHARS),
+        };
         let Ok(mut ring) = self.0.ring.lock() else { return };
         ring.keep(line.clone());
         let now = Instant::now();
         if now.duration_since(ring.second) >= SECOND {
-            self.tell_held_back(&mut ring);
+            self.report_suppressed(&mut ring);
             ring.second = now;
-            ring.passed = 0;
+            ring.forwarded = 0;
         }
-        if ring.passed < RATE {
-            ring.passed += 1;
-            if !self.pass_on(line) {
-                ring.held_back += 1;
+        if ring.forwarded < LINES_PER_SECOND {
+            ring.forwarded += 1;
+            if !self.forward(line) {
+                ring.suppressed += 1;
             }
             return;
         }
-        ring.held_back += 1;
-        if ring.held_back == 1 {
-            self.tell_later(ring.second + SECOND);
+        ring.suppressed += 1;
+        if ring.suppressed == 1 {
+            self.report_later(ring.second + SECOND);
         }
     }
 
@@ -84,10 +88,10 @@ impl Logs {
         ring.lines.iter().skip(ring.lines.len().saturating_sub(limit)).cloned().collect()
     }
 
-    /// The last words on stderr since a moment, oldest first.
-    pub fn last_words(&self, since: Timestamp, limit: usize) -> Vec<String> {
+    /// The last lines on stderr since a point in time, oldest first.
+    pub fn recent_stderr(&self, since: Timestamp, limit: usize) -> Vec<String> {
         let Ok(ring) = self.0.ring.lock() else { return Vec::new() };
-        let mut words: Vec<String> = ring
+        let mut lines: Vec<String> = ring
             .lines
             .iter()
             .rev()
@@ -96,40 +100,40 @@ impl Logs {
             .take(limit)
             .map(|line| line.text.clone())
             .collect();
-        words.reverse();
-        words
+        lines.reverse();
+        lines
     }
 
-    /// A hub that is too busy for a log line misses it; the ring has it.
-    fn pass_on(&self, line: LogLine) -> bool {
+    /// Returns false if the hub is too busy; the ring has the line.
+    fn forward(&self, line: LogLine) -> bool {
         let shared = &self.0;
         shared.events.try_send((shared.name.clone(), shared.generation, Event::Log(line))).is_ok()
     }
 
-    fn tell_held_back(&self, ring: &mut Ring) {
-        if ring.held_back > 0 {
+    fn report_suppressed(&self, ring: &mut Ring) {
+        if ring.suppressed > 0 {
             let line = LogLine {
                 time: Timestamp::now(),
                 source: LogSource::Sidecar,
                 level: "warning".to_owned(),
                 text: format!(
-                    "{} more lines came too fast to be shown; the log keeps the last of them",
-                    ring.held_back
+                    "{} more lines were logged too fast to show; the log keeps the last ones",
+                    ring.suppressed
                 ),
             };
-            ring.held_back = 0;
-            self.pass_on(line);
+            ring.suppressed = 0;
+            self.forward(line);
         }
     }
 
-    /// Tells the count at the end of this second even if no further line comes.
-    fn tell_later(&self, at: Instant) {
+    /// Reports the count at the end of this second even if no further line comes.
+    fn report_later(&self, at: Instant) {
         let logs = self.clone();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             tokio::time::sleep_until(at).await;
             if let Ok(mut ring) = logs.0.ring.lock() {
-                logs.tell_held_back(&mut ring);
+                logs.report_suppressed(&mut ring);
             }
         });
     }
@@ -166,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_shouts_is_cut_to_a_hundred_lines_a_second_with_a_count() {
+    async fn a_noisy_server_is_limited_to_a_hundred_lines_per_second() {
         let (logs, mut received) = logs();
         for number in 0..20_000 {
             logs.push(LogSource::Server, "info", &format!("line {number}"));
@@ -174,7 +178,7 @@ mod tests {
         tokio::time::sleep(SECOND * 2).await;
         let shown = shown(&mut received);
         assert_eq!(shown.len(), 101);
-        assert_eq!(shown[100], "19900 more lines came too fast to be shown; the log keeps the last of them");
+        assert_eq!(shown[100], "19900 more lines were logged too fast to show; the log keeps the last ones");
         assert_eq!(logs.last(1)[0].text, "line 19999");
         assert!(logs.last(usize::MAX).len() < 100, "the ring is bounded");
     }
@@ -185,6 +189,6 @@ mod tests {
         Secret::new("swordfish-77");
         logs.push(LogSource::Stderr, "info", "\u{1b}[31mtoken swordfish-77\u{1b}[0m");
         assert_eq!(shown(&mut received), ["token •••"]);
-        assert_eq!(logs.last_words(Timestamp::from_unix_millis(0), 5), ["token •••"]);
+        assert_eq!(logs.recent_stderr(Timestamp::from_unix_millis(0), 5), ["token •••"]);
     }
 }

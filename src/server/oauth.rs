@@ -1,6 +1,6 @@
-//! Signing in to remote servers: from the challenge of a 401 through the browser to a token that renews itself.
-//! Tokens live in a [`TokenStore`], one entry for each server address; the issuer stands in the entry, and a token is
-//! never renewed at another one. What a server asks for is remembered here until the user signs in.
+//! Signs in to remote servers: from the challenge of a 401 through the browser to a token that is renewed
+//! automatically. Tokens are saved in a [`TokenStore`], one entry per server URL; a token is only renewed at the issuer
+//! of its entry. The challenge of a server is kept here until the user signs in.
 
 mod account;
 mod callback;
@@ -28,29 +28,29 @@ pub use account::Account;
 use tokens::Entry;
 pub use tokens::{MemoryTokens, NoTokens, TokenStore};
 
-/// How long the user has to come back from the browser.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// Sign-ins for more rights within [`STEP_WINDOW`]; a server that wants still more is going in circles.
-const STEPS: u32 = 2;
-const STEP_WINDOW: Duration = Duration::from_secs(600);
+/// How long the user may take in the browser.
+const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(300);
+/// Sign-ins for more permissions within [`SCOPE_REQUEST_WINDOW`]; a server that requires even more is looping.
+const MAX_SCOPE_REQUESTS: u32 = 2;
+const SCOPE_REQUEST_WINDOW: Duration = Duration::from_secs(600);
 const CLIENT_NAME: &str = "mcp-sidecar";
 
-/// What is known beforehand about signing in at a server, where the server itself does not say.
+/// Configured values for signing in to a server.
 #[derive(Debug, Clone, Default)]
 pub struct Hints {
     pub client_id: Option<String>,
     pub client_secret: Option<Secret>,
-    /// Where our own client metadata document is published, for servers that take its address as the client id.
+    /// The URL of our client metadata document, for servers that accept it as the client id.
     pub client_metadata_url: Option<String>,
     pub scopes: Vec<String>,
     pub callback_port: Option<u16>,
 }
 
 impl Hints {
-    /// What a definition says. Its secret is a reference that whoever signs in has followed.
+    /// The values of a definition. Its secret is already resolved.
     pub fn new(oauth: spec::OAuth, client_secret: Option<Secret>) -> Self {
         let spec::OAuth { client_id, scopes, callback_port, .. } = oauth;
-        // An address is the id of those whom the server does not know yet, and it must be able to fetch it.
+        // A URL is the id of a client that the server does not know yet; the server must be able to fetch it.
         let (client_metadata_url, client_id) = match client_id {
             Some(id) if id.starts_with("https://") => (Some(id), None),
             id => (None, id),
@@ -59,25 +59,25 @@ impl Hints {
     }
 }
 
-/// What servers have last asked for, by address. A plain table behind a lock of its own: never held over an await.
+/// The last challenges by server URL. The lock is never held over an await.
 static CHALLENGES: Mutex<BTreeMap<String, Challenge>> = Mutex::new(BTreeMap::new());
 
 #[derive(Debug, Clone, Default)]
 struct Challenge {
     header: Option<String>,
-    /// The rights a 403 asked for on top of those there are.
+    /// The permissions that a 403 requires in addition.
     scope: Option<String>,
-    steps: u32,
-    first_step: Option<Instant>,
+    scope_requests: u32,
+    first_scope_request: Option<Instant>,
 }
 
-/// Notes that a server answered 401, with its challenge if it gave one.
+/// Records a 401 and its challenge.
 pub fn challenged(url: &Url, header: Option<&str>) {
     with_challenge(url, |challenge| challenge.header = header.map(str::to_owned));
 }
 
-/// Notes a 403 that asks for more rights, and says which; `None` when it is an ordinary refusal.
-pub fn more_rights(url: &Url, header: &str) -> Option<String> {
+/// Records a 403 that requires more permissions and returns them; `None` for an ordinary 403.
+pub fn insufficient_scope(url: &Url, header: &str) -> Option<String> {
     let params = WWWAuthenticateParams::parse(header, url);
     if !params.is_insufficient_scope() {
         return None;
@@ -90,8 +90,8 @@ pub fn more_rights(url: &Url, header: &str) -> Option<String> {
     Some(one_line(&scope, 200))
 }
 
-/// Runs the whole flow: discovery, registration, the browser, the token. Ends when the user is signed in or has not
-/// come back within five minutes.
+/// Runs the complete flow: discovery, registration, browser, token. Ends when the user is signed in, or after five
+/// minutes.
 pub async fn sign_in(
     server: &ServerName,
     url: &str,
@@ -104,9 +104,10 @@ pub async fn sign_in(
     flow.run(url).await.map_err(|problem| failed(format!("sign-in failed: {problem}")))
 }
 
-/// Forgets the token of a server. Signing in again starts from nothing.
+/// Deletes the token and the challenge of a server.
 pub async fn sign_out(url: &str, store: Arc<dyn TokenStore>) -> Result<()> {
-    let url = Url::parse(url).map_err(|error| Error::InvalidParams(format!("no address: {error}")))?;
+    let url = Url::parse(url)
+        .map_err(|error| Error::InvalidParams(format!("cannot parse the URL of the server: {error}")))?;
     if let Ok(mut challenges) = CHALLENGES.lock() {
         challenges.remove(&tokens::key(&url));
     }
@@ -122,11 +123,11 @@ struct Flow {
 impl Flow {
     async fn run(self, url: &str) -> std::result::Result<(), String> {
         ready_tls();
-        let url = Url::parse(url).map_err(|error| format!("no address: {error}"))?;
-        let challenge = next_step(&url)?;
+        let url = Url::parse(url).map_err(|error| format!("cannot parse the URL of the server: {error}"))?;
+        let challenge = next_challenge(&url)?;
         let callback = Callback::listen(self.hints.callback_port).await?;
         let mut manager = AuthorizationManager::new(url.clone()).await.map_err(explain)?;
-        let (credentials, kept) = tokens::in_memory();
+        let (credentials, flow_result) = tokens::in_memory();
         manager.set_credential_store(credentials);
 
         let metadata = discovery::discover(&mut manager, &url, challenge.header.as_deref()).await.map_err(explain)?;
@@ -136,15 +137,15 @@ impl Flow {
         let secret = request.client_secret.clone();
         let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| explain(error))?;
         let page = session.get_authorization_url().to_owned();
-        // The library has built it from metadata; what is handed to a browser is looked at once more.
+        // The library builds the URL from metadata, so it is checked again before a browser opens it.
         endpoint("authorization_endpoint", &page)?;
 
-        let answer = callback.wait(&page, PATIENCE, self.host.open_url(page.clone())).await?;
+        let answer = callback.wait(&page, SIGN_IN_TIMEOUT, self.host.open_url(page.clone())).await?;
         let outcome = session.handle_callback_url(answer.url()).await.map_err(explain);
         answer.show(outcome.as_ref().err()).await;
         outcome?;
 
-        let credentials = kept.take().await.ok_or("the server gave no token")?;
+        let credentials = flow_result.take().await.ok_or("the server did not send a token")?;
         let entry = Entry { credentials, client_secret: secret, redirect_uri: callback.redirect_uri() };
         entry.save(&url, &self.store).await.map_err(|error| error.to_string())?;
         with_challenge(&url, |challenge| {
@@ -154,8 +155,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Who we are at this server, by what comes first: a client id given to us, the address of our metadata document,
-    /// a registration on the spot. And which rights to ask for.
+    /// Chooses the client (a configured id, then the URL of our metadata document, then registration) and the scopes.
     async fn request(
         &self,
         manager: &mut AuthorizationManager,
@@ -180,7 +180,7 @@ impl Flow {
         if let (Some(address), Some(true)) = (&self.hints.client_metadata_url, takes_address) {
             return Ok(request.with_client_metadata_url(address));
         }
-        // Registered here and not by the session, because the secret that comes with it must be kept.
+        // Registered here and not by the session, because the client secret must be saved.
         let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
         let client = manager.register_client(CLIENT_NAME, &redirect, &scopes).await.map_err(explain)?;
         let request = request.with_preregistered_client(client.client_id);
@@ -190,7 +190,7 @@ impl Flow {
         })
     }
 
-    /// The scopes of the config; else, for more rights, those there are and those asked for; else what discovery says.
+    /// The configured scopes; for more permissions, those granted and those required; or else what discovery says.
     async fn scopes(&self, manager: &AuthorizationManager, url: &Url, challenge: &Challenge) -> Vec<String> {
         let mut scopes = self.hints.scopes.clone();
         if let Some(wanted) = &challenge.scope {
@@ -208,31 +208,33 @@ impl Flow {
     }
 }
 
-/// The challenge to answer. Counts the sign-ins that were about more rights, and refuses to go in circles.
-fn next_step(url: &Url) -> std::result::Result<Challenge, String> {
+/// The challenge to answer. Counts the sign-ins for more permissions to detect a loop.
+fn next_challenge(url: &Url) -> std::result::Result<Challenge, String> {
     with_challenge(url, |challenge| {
         if challenge.scope.is_none() {
             return Ok(challenge.clone());
         }
-        if challenge.first_step.is_none_or(|first| first.elapsed() > STEP_WINDOW) {
-            challenge.first_step = Some(Instant::now());
-            challenge.steps = 0;
+        if challenge.first_scope_request.is_none_or(|first| first.elapsed() > SCOPE_REQUEST_WINDOW) {
+            challenge.first_scope_request = Some(Instant::now());
+            challenge.scope_requests = 0;
         }
-        challenge.steps += 1;
-        match challenge.steps > STEPS {
-            true => Err(format!("the server still wants more rights after {STEPS} sign-ins; ask whoever runs it")),
+        challenge.scope_requests += 1;
+        match challenge.scope_requests > MAX_SCOPE_REQUESTS {
+            true => Err(format!(
+                "the server still requires more permissions after {MAX_SCOPE_REQUESTS} sign-ins; ask its operator"
+            )),
             false => Ok(challenge.clone()),
         }
     })
 }
 
 fn with_challenge<T>(url: &Url, change: impl FnOnce(&mut Challenge) -> T) -> T {
-    // A poisoned table is still a table: the worst in it is an old challenge.
+    // The table stays valid if a thread panics: at worst it holds an old challenge.
     let mut challenges = CHALLENGES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     change(challenges.entry(tokens::key(url)).or_default())
 }
 
-/// Refuses endpoints that no browser and no token should ever go to.
+/// Rejects endpoints that a browser or a token must not go to.
 fn check(metadata: &AuthorizationMetadata) -> std::result::Result<(), String> {
     endpoint("authorization_endpoint", &metadata.authorization_endpoint)?;
     endpoint("token_endpoint", &metadata.token_endpoint)?;
@@ -242,27 +244,29 @@ fn check(metadata: &AuthorizationMetadata) -> std::result::Result<(), String> {
     }
 }
 
-/// Only https, and http on this machine.
+/// Allows https, and http on this machine.
 fn endpoint(name: &str, address: &str) -> std::result::Result<(), String> {
-    let url = Url::parse(address).map_err(|error| format!("the server's {name} is no address: {error}"))?;
+    let url = Url::parse(address).map_err(|error| format!("the `{name}` of the server is not a valid URL: {error}"))?;
     match url.scheme() {
         "https" if url.has_host() => Ok(()),
         "http" if url.host_str().is_some_and(is_loopback) => Ok(()),
-        "http" => Err(format!("the server's {name} is plain http; it must be https")),
-        _ => Err(format!("the server's {name} is no web address and was not opened")),
+        "http" => Err(format!("the `{name}` of the server uses http; it must use https")),
+        _ => Err(format!("the `{name}` of the server is not an https URL")),
     }
 }
 
-/// The library's words, made safe to show and cut to a line.
+/// The library's message, safe to show and on one line.
 fn explain(error: AuthError) -> String {
     match &error {
         AuthError::AuthorizationServerMismatch { .. } => {
             format!(
-                "the answer comes from another issuer; nothing was sent to it ({})",
+                "the metadata names another issuer, so nothing was sent to it ({})",
                 one_line(&mask(&error.to_string()), 300)
             )
         }
-        AuthError::NoAuthorizationSupport => "the server says nothing about how to sign in".to_owned(),
+        AuthError::NoAuthorizationSupport => {
+            "the server does not support OAuth; set its credentials in `headers`".to_owned()
+        }
         error => one_line(&mask(&error.to_string()), 300),
     }
 }
@@ -272,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_that_is_an_address_is_used_where_the_server_takes_addresses() {
+    fn a_client_id_that_is_a_url_becomes_the_metadata_url() {
         let hints = |id: &str| Hints::new(spec::OAuth { client_id: Some(id.to_owned()), ..Default::default() }, None);
         assert_eq!(hints("abc").client_id.as_deref(), Some("abc"));
         let address = "https://me.example.test/client.json";

@@ -1,14 +1,13 @@
-//! The only place where child processes start. A server runs without a shell, in a process group of its own, with the
-//! engine's mark in its environment; its stderr is always drained, its end is always awaited, and whoever descends from
-//! it ends with it.
+//! The only place that starts child processes. A server runs without a shell, in its own process group, with the
+//! engine's mark in its environment. Its stderr is always read, its exit is always awaited, and its descendants end
+//! with it.
 //!
-//! What it says on stdin and stdout is the connection's business. What happens when the engine itself is killed is the
-//! guardian's.
+//! The connection handles stdin and stdout. The guardian handles the death of the engine.
 
-mod census;
+mod descendants;
 mod exit;
-mod family;
 mod lookup;
+mod proc_table;
 mod reaper;
 mod stderr;
 
@@ -24,8 +23,8 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+pub(super) use descendants::{Descendants, Signal};
 pub use exit::Exit;
-pub(super) use family::{Family, Signal};
 pub use lookup::find;
 pub(super) use reaper::{forget, spawn_for_thread};
 
@@ -37,25 +36,25 @@ use crate::text::{Secret, mask};
 /// The variable that marks every descendant of this engine.
 pub(crate) const MARK: &str = "MCP_SIDECAR_ENGINE";
 
-/// Time for a server to leave by itself once its stdin is closed, and then once it got SIGTERM. Short, so that even a
-/// stubborn one is gone well before the editor's user wonders.
+/// How long a server may take to exit after its stdin is closed, and after SIGTERM. Short, so that users do not notice
+/// a server that refuses to exit.
 const AFTER_END_OF_INPUT: Duration = Duration::from_millis(500);
 const AFTER_TERM: Duration = Duration::from_secs(1);
-/// Nothing survives SIGKILL for longer, except what hangs inside the kernel.
+/// Nothing survives SIGKILL for longer, except a process that hangs in the kernel.
 const AFTER_KILL: Duration = Duration::from_secs(2);
-/// How long the last words on stderr may take to arrive after the end.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+/// How long the last lines on stderr may take to arrive after the exit.
+const STDERR_GRACE: Duration = Duration::from_millis(100);
 
-/// How many parents are looked at; no family is that old.
-const GENERATIONS: usize = 64;
+/// The number of ancestors to check.
+const MAX_ANCESTORS: usize = 64;
 
-/// Linux takes no single argument or variable beyond 128 KiB; the whole list of arguments is held to the same, so that
-/// the error is ours and says which.
-const LONGEST_ARGUMENTS: usize = 128 << 10;
-const LARGEST_ENVIRONMENT: usize = 1 << 20;
+/// Linux limits a single argument or variable to 128 KiB. The same limit applies to all arguments together, so that our
+/// own error names the cause.
+const MAX_ARGUMENT_BYTES: usize = 128 << 10;
+const MAX_ENVIRONMENT_BYTES: usize = 1 << 20;
 
-/// A running server process. Dropping it ends the process and everybody who descends from it, in the background;
-/// `end` does the same and waits.
+/// A running server process. Dropping it ends the process and its descendants in the background; `end` also waits for
+/// them.
 #[derive(Debug)]
 pub struct Process {
     pid: u32,
@@ -64,22 +63,22 @@ pub struct Process {
     _stop_when_dropped: DropGuard,
 }
 
-/// Why a program did not start, in words for its user.
+/// Why a program did not start, as text for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct StartError {
     pub message: String,
-    /// The machine is short of something just now; the same start may work later.
-    pub passing: bool,
+    /// The system lacks a resource at the moment; the same start may work later.
+    pub transient: bool,
 }
 
 impl From<String> for StartError {
     fn from(message: String) -> Self {
-        Self { message, passing: false }
+        Self { message, transient: false }
     }
 }
 
-/// The two ends that carry MCP.
+/// The pipes that carry MCP.
 #[derive(Debug)]
 pub struct Pipes {
     pub stdin: ChildStdin,
@@ -87,8 +86,8 @@ pub struct Pipes {
 }
 
 impl Process {
-    /// Starts a program with exactly this environment. Whatever its end takes is a task of `tracker`, so that whoever
-    /// waits for the tracker knows that nothing is left.
+    /// Starts a program with exactly this environment. `tracker` tracks the process until it and its descendants have
+    /// ended.
     pub fn start(
         program: &Program,
         environment: &BTreeMap<String, Secret>,
@@ -99,7 +98,7 @@ impl Process {
         check_environment(environment)?;
         let cwd = program.cwd.as_deref().unwrap_or(Path::new("/"));
         let path = lookup::find(&program.command, environment.get("PATH").map(Secret::reveal), cwd)?;
-        guardian::stand_by();
+        guardian::ensure_running();
         let number = next_number();
         let mark = format!("{}{number}.", mark_of_this_engine());
         let mut command = Command::new(&path);
@@ -117,17 +116,17 @@ impl Process {
         command.process_group(0);
         let mut child = reaper::spawn(&mut command).map_err(|cause| explain(&path, &cause))?;
         let pid = child.id().unwrap_or_default();
-        let mut family = Family::new(mark);
-        family.add(pid, census::start_of(pid));
-        guardian::protect(pid, census::start_of(pid));
+        let mut descendants = Descendants::new(mark);
+        descendants.add(pid, proc_table::start_time(pid));
+        guardian::protect(pid, proc_table::start_time(pid));
         let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Err("the pipes of the new process are missing".to_owned().into());
+            return Err("cannot open the pipes of the new process".to_owned().into());
         };
-        let words = tracker.spawn(stderr::drain(stderr, logs));
+        let stderr_task = tracker.spawn(stderr::drain(stderr, logs));
         let (exit, exited) = watch::channel(None);
         let stop = CancellationToken::new();
-        tracker.spawn(own(child, family, words, stop.clone(), exit));
+        tracker.spawn(supervise(child, descendants, stderr_task, stop.clone(), exit));
         let process = Self { pid, exit: exited, _stop_when_dropped: stop.clone().drop_guard(), stop };
         Ok((process, Pipes { stdin, stdout }))
     }
@@ -136,7 +135,7 @@ impl Process {
         self.pid
     }
 
-    /// How it ended, once it has: its last words on stderr are in the log by then.
+    /// Waits for the exit. The last lines on stderr are in the log by then.
     pub async fn exited(&self) -> Exit {
         let mut exit = self.exit.clone();
         match exit.wait_for(Option::is_some).await {
@@ -145,33 +144,33 @@ impl Process {
         }
     }
 
-    /// Ends it: whoever holds its stdin has closed it by now. Returns when it and its descendants are gone.
+    /// Ends the process, whose stdin must be closed already. Returns when it and its descendants have ended.
     pub async fn end(self) {
         self.stop.cancel();
         let mut exit = self.exit.clone();
-        // The sender goes away last, after the sweep.
+        // The sender is dropped last, after the sweep.
         while exit.changed().await.is_ok() {}
     }
 }
 
-/// Ends the daemons that servers have left behind without a mark, once no server is left that might still want them.
-/// Only where the engine has its process to itself: elsewhere an orphan may be somebody else's.
-pub async fn end_strays() {
+/// Ends unmarked daemons of servers, once no server is left. Only in a dedicated engine process: in another process an
+/// orphan may be unrelated.
+pub async fn end_orphans() {
     if !guardian::is_installed() {
         return;
     }
-    let strays = reaper::strays();
-    if strays.is_empty() {
+    let orphans = reaper::orphans();
+    if orphans.is_empty() {
         return;
     }
-    let mut family = Family::new(mark_of_this_engine().to_owned());
-    for stray in strays {
-        family.adopt(stray.pid, stray.started);
+    let mut descendants = Descendants::new(mark_of_this_engine().to_owned());
+    for orphan in orphans {
+        descendants.adopt(orphan.pid, orphan.started);
     }
-    sweep(&mut family).await;
+    sweep(&mut descendants).await;
 }
 
-/// Makes room for many servers: the soft limit of open files becomes the hard one. Called once, by `main`.
+/// Raises the soft limit of open files to the hard limit. Called once, by `main`.
 pub fn raise_limits() {
     #[cfg(unix)]
     {
@@ -179,12 +178,12 @@ pub fn raise_limits() {
         let mut limit = getrlimit(Resource::Nofile);
         limit.current = limit.maximum;
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
-            tracing::warn!(%error, "the limit of open files stays as it is");
+            tracing::warn!(%error, "cannot raise the limit of open files");
         }
     }
 }
 
-/// What every mark of this engine begins with: random, so that no other engine's children are ever taken for ours.
+/// The prefix of every mark of this engine: random, so that it never matches the children of another engine.
 pub(super) fn mark_of_this_engine() -> &'static str {
     static ENGINE: OnceLock<String> = OnceLock::new();
     ENGINE.get_or_init(|| {
@@ -202,13 +201,13 @@ pub fn is_mark_of_this_engine(mark: &str) -> bool {
     mark.starts_with(mark_of_this_engine())
 }
 
-/// Whether this process descends from this engine, by its mark or by its parents: one that has thrown its environment
-/// away still has those.
+/// Whether this process descends from this engine, by its mark or by its ancestors: a process that cleared its
+/// environment still has those.
 pub fn is_descendant(pid: u32) -> bool {
     let ours = std::process::id();
-    let parent = |pid: &u32| census::look_up(*pid).map(|entry| entry.parent).filter(|parent| *parent > 1);
-    census::carries(pid, MARK, mark_of_this_engine())
-        || std::iter::successors(Some(pid), parent).skip(1).take(GENERATIONS).any(|ancestor| ancestor == ours)
+    let parent = |pid: &u32| proc_table::process(*pid).map(|entry| entry.parent).filter(|parent| *parent > 1);
+    proc_table::has_variable(pid, MARK, mark_of_this_engine())
+        || std::iter::successors(Some(pid), parent).skip(1).take(MAX_ANCESTORS).any(|ancestor| ancestor == ours)
 }
 
 fn next_number() -> u64 {
@@ -216,40 +215,40 @@ fn next_number() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Waits for the end of one process, brings it about when told to, and leaves nobody behind.
-async fn own(
+/// Waits for the exit of one process, or ends it on request, and then ends its descendants.
+async fn supervise(
     mut child: Child,
-    mut family: Family,
-    mut words: tokio::task::JoinHandle<()>,
+    mut descendants: Descendants,
+    mut stderr_task: tokio::task::JoinHandle<()>,
     stop: CancellationToken,
     exit: watch::Sender<Option<Exit>>,
 ) {
     let pid = child.id().unwrap_or_default();
     let status = tokio::select! {
         status = child.wait() => status,
-        () = stop.cancelled() => climb(&mut child, &mut family).await,
+        () = stop.cancelled() => terminate(&mut child, &mut descendants).await,
     };
-    // A descendant may hold stderr open for ever; what the server itself said is here already or almost.
-    let heard = tokio::time::timeout(LAST_WORDS, &mut words).await.is_ok();
+    // A descendant may keep stderr open; the server's own output has arrived by now or will soon.
+    let drained = tokio::time::timeout(STDERR_GRACE, &mut stderr_task).await.is_ok();
     exit.send_replace(Some(status.map_or(Exit::Unknown, Exit::from)));
     reaper::forget(pid);
-    sweep(&mut family).await;
-    if !heard && tokio::time::timeout(LAST_WORDS, &mut words).await.is_err() {
-        words.abort();
+    sweep(&mut descendants).await;
+    if !drained && tokio::time::timeout(STDERR_GRACE, &mut stderr_task).await.is_err() {
+        stderr_task.abort();
     }
     guardian::release(pid);
 }
 
-/// The ladder: stdin is closed, so wait; then SIGTERM; then SIGKILL.
-async fn climb(child: &mut Child, family: &mut Family) -> std::io::Result<std::process::ExitStatus> {
+/// Escalates: stdin is closed already, so wait; then SIGTERM; then SIGKILL.
+async fn terminate(child: &mut Child, descendants: &mut Descendants) -> std::io::Result<std::process::ExitStatus> {
     if let Ok(status) = tokio::time::timeout(AFTER_END_OF_INPUT, child.wait()).await {
         return status;
     }
-    family.signal(Signal::Term);
+    descendants.signal(Signal::Term);
     if let Ok(status) = tokio::time::timeout(AFTER_TERM, child.wait()).await {
         return status;
     }
-    family.signal(Signal::Kill);
+    descendants.signal(Signal::Kill);
     child.start_kill().ok();
     match tokio::time::timeout(AFTER_KILL, child.wait()).await {
         Ok(status) => status,
@@ -257,39 +256,39 @@ async fn climb(child: &mut Child, family: &mut Family) -> std::io::Result<std::p
     }
 }
 
-/// Ends whoever outlived the leader: members of its group, and those who left the group but carry the mark.
-async fn sweep(family: &mut Family) {
-    for (signal, patience) in [(Signal::Term, AFTER_TERM), (Signal::Kill, AFTER_KILL)] {
-        if family.signal(signal) == 0 {
+/// Ends the processes that outlived the leader: members of its group, and marked processes that left the group.
+async fn sweep(descendants: &mut Descendants) {
+    for (signal, limit) in [(Signal::Term, AFTER_TERM), (Signal::Kill, AFTER_KILL)] {
+        if descendants.signal(signal) == 0 {
             reaper::reap();
             return;
         }
-        let until = tokio::time::Instant::now() + patience;
+        let until = tokio::time::Instant::now() + limit;
         let mut pause = Duration::from_millis(4);
         while tokio::time::Instant::now() < until {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_millis(50));
             reaper::reap();
-            // Children that were born after the last look get the same treatment.
+            // Children that started in the meantime are signalled, too.
             let left = match signal {
-                Signal::Term => family.living().len(),
-                Signal::Kill => family.signal(Signal::Kill),
+                Signal::Term => descendants.living().len(),
+                Signal::Kill => descendants.signal(Signal::Kill),
             };
             if left == 0 {
                 return;
             }
         }
     }
-    tracing::warn!(left = family.living().len(), "processes that even SIGKILL did not end");
+    tracing::warn!(left = descendants.living().len(), "some processes survived SIGKILL");
 }
 
 fn check_arguments(program: &Program) -> Result<(), String> {
-    let words = || std::iter::once(program.command.as_str()).chain(program.args.iter().map(Secret::reveal));
-    if words().any(|word| word.contains('\0')) {
-        return Err("its command or arguments hold a NUL character, which no program can take".to_owned());
+    let parts = || std::iter::once(program.command.as_str()).chain(program.args.iter().map(Secret::reveal));
+    if parts().any(|part| part.contains('\0')) {
+        return Err("`command` or `args` contains a NUL character; remove it".to_owned());
     }
-    if words().map(|word| word.len() + 1).sum::<usize>() > LONGEST_ARGUMENTS {
-        return Err("its argument list is larger than 128 KiB; put what is long into a file".to_owned());
+    if parts().map(|part| part.len() + 1).sum::<usize>() > MAX_ARGUMENT_BYTES {
+        return Err("`command` and `args` are larger than 128 KiB; move long values to a file".to_owned());
     }
     Ok(())
 }
@@ -298,35 +297,37 @@ fn check_environment(environment: &BTreeMap<String, Secret>) -> Result<(), Strin
     let mut total = 0;
     for (name, value) in environment {
         if name.is_empty() || name.contains(['=', '\0']) || value.reveal().contains('\0') {
-            return Err(format!("the environment variable {name:?} cannot be set: `=` or NUL in it"));
+            return Err(format!("cannot set the environment variable {name:?}: it is empty or contains `=` or NUL"));
         }
         let size = name.len() + value.reveal().len() + 2;
-        if size >= LONGEST_ARGUMENTS {
-            return Err(format!("the environment variable `{name}` is larger than 128 KiB"));
+        if size >= MAX_ARGUMENT_BYTES {
+            return Err(format!("the environment variable `{name}` is larger than 128 KiB; move its value to a file"));
         }
         total += size;
     }
-    if total > LARGEST_ENVIRONMENT {
-        return Err("its environment is larger than 1 MiB".to_owned());
+    if total > MAX_ENVIRONMENT_BYTES {
+        return Err("the environment is larger than 1 MiB; remove variables from `env`".to_owned());
     }
     Ok(())
 }
 
-/// Why a program that is there could not be started, in words that help.
+/// Why an existing program could not be started.
 fn explain(path: &Path, cause: &std::io::Error) -> StartError {
     let shown = mask(&path.display().to_string()).into_owned();
-    // The numbers are the same on every Unix: no such program format, no more files, no more memory or processes.
-    let (passing, why) = match (cause.kind(), cause.raw_os_error()) {
+    // These error numbers are the same on every Unix: exec format, open files, memory or processes.
+    let (transient, why) = match (cause.kind(), cause.raw_os_error()) {
         (std::io::ErrorKind::NotFound, _) => {
-            (false, "the interpreter that its first line names was not found".to_owned())
+            (false, "the interpreter in its first line was not found; install it or fix that line".to_owned())
         }
-        (std::io::ErrorKind::PermissionDenied, _) => (false, "permission denied".to_owned()),
-        (_, Some(8)) => (false, "this system cannot run such a file; a script needs a `#!` line".to_owned()),
+        (std::io::ErrorKind::PermissionDenied, _) => {
+            (false, "permission denied; check the permissions of the file and its folder".to_owned())
+        }
+        (_, Some(8)) => (false, "this system cannot run this file format; a script needs a `#!` line".to_owned()),
         (_, Some(23 | 24)) => (true, "too many open files; raise the limit with `ulimit -n`".to_owned()),
-        (_, Some(11 | 12 | 35)) => (true, format!("the machine has no room for another process ({cause})")),
+        (_, Some(11 | 12 | 35)) => (true, format!("the system cannot create another process ({cause})")),
         _ => (false, cause.to_string()),
     };
-    StartError { message: format!("`{shown}` could not be started: {why}"), passing }
+    StartError { message: format!("cannot start `{shown}`: {why}"), transient }
 }
 
 #[cfg(test)]

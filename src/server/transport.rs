@@ -1,10 +1,9 @@
-//! How messages travel: one file for each kind of wire, and what all of them share.
+//! How messages travel: one file per transport, and what all of them share.
 //!
-//! Whatever the wire, the [`ledger`] knows which requests are open, takes each answer as the text it came as, and
-//! keeps notices in order. What a message means is left to the connection above.
+//! The [`ledger`] tracks open requests, takes each response as its original text, and keeps notices in order. The
+//! connection above interprets the messages.
 
 pub mod frame;
-pub(super) mod greeting;
 pub mod http;
 pub mod ledger;
 pub mod net;
@@ -12,6 +11,7 @@ pub mod proxy;
 pub mod remote;
 pub mod repair;
 pub mod sdk;
+pub(super) mod server_info;
 pub mod sse;
 pub mod stdio;
 pub mod tcp;
@@ -30,54 +30,50 @@ use ledger::Ledger;
 
 /// What a connection runs over.
 pub enum Wire {
-    /// A message a line: a child's pipes or a socket.
+    /// One message per line: a child's pipes or a socket.
     Bytes { read: Box<dyn AsyncRead + Send + Unpin>, write: Box<dyn AsyncWrite + Send + Unpin> },
-    /// A server inside the editor.
+    /// An editor-hosted server.
     Tunnel(Tunnel),
-    /// A server behind HTTP, in whichever dialect.
+    /// A remote server over HTTP.
     Remote(Remote),
 }
 
-/// A way to a remote server that can be taken more than once: where a server refuses the older handshake, the newer
-/// one begins on a transport of its own.
+/// A remote server that can be connected to more than once: if the server refuses the older handshake, the newer one
+/// starts on a new transport.
 pub struct Remote {
-    /// Shared with the transports that `dial` makes: they hand every message that they receive to [`Ledger::read`].
+    /// Shared with the transports that `dial` creates: they pass every received message to [`Ledger::read`].
     pub ledger: Ledger,
-    pub dial: Box<dyn Fn() -> BoxFuture<'static, Dialled> + Send + Sync>,
+    pub dial: Box<dyn Fn() -> BoxFuture<'static, DialResult> + Send + Sync>,
 }
 
-/// What comes of dialling.
-pub type Dialled = Result<Box<dyn AnyTransport>, OpenError>;
+pub type DialResult = Result<Box<dyn AnyTransport>, OpenError>;
 
-/// Why there is no connection, or why a message could not be sent. Every text is for people.
+/// Why there is no connection, or why a message could not be sent. Every message is for users.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum OpenError {
-    #[error("the server wants you to sign in first")]
-    NeedsAuth {
-        /// The `WWW-Authenticate` header, where there was one.
-        challenge: Option<String>,
-    },
-    /// The server speaks the other era of MCP and has hung up: open a new wire with this era.
+    #[error("the server requires authentication; sign in to it")]
+    NeedsAuth,
+    /// The server requires the other era of MCP and closed the connection: connect again with this era.
     #[error("{message}")]
     OtherEra { era: Era, message: String },
-    /// The server answered, and said no.
+    /// The server rejected the connection.
     #[error("{message}")]
     Refused { message: String },
-    /// What came is not MCP.
+    /// The server did not send MCP.
     #[error("{message}")]
     Protocol { message: String },
     #[error("{message}")]
     Io { message: String },
-    /// The server is busy and said when to come again.
+    /// The server is busy and said when to retry.
     #[error("{message}")]
     RetryAfter { after: Duration, message: String },
     #[error("{message}")]
     Closed { message: String },
-    #[error("no answer to {what} in {} s (`startupTimeout` sets this limit){hint}", limit.as_secs_f64())]
+    #[error("the server did not answer `{what}` within {} s (`startupTimeout` sets this limit){hint}", limit.as_secs_f64())]
     Timeout { what: &'static str, limit: Duration, hint: String },
 }
 
-/// How a server begins a conversation.
+/// How the handshake starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
     /// `initialize`: 2024-11-05 to 2025-11-25.
@@ -86,7 +82,6 @@ pub enum Era {
     Discover,
 }
 
-/// The lists that a server may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Listed {
     Tools,
@@ -94,9 +89,9 @@ pub enum Listed {
     Prompts,
 }
 
-/// What a server lets us know without being asked.
+/// What a server reports without being asked.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Happening {
+pub enum ServerNotice {
     ListChanged(Listed),
     Log {
         level: String,
@@ -104,14 +99,14 @@ pub enum Happening {
     },
     ResourceUpdated(String),
     Warning(String),
-    /// Lines that were no messages, so far; replaces the one before. The sample is safe to show.
+    /// The number of lines so far that were not messages; replaces the previous notice. The sample is safe to show.
     Skipped {
         lines: u64,
         sample: String,
     },
 }
 
-/// How far a call has come.
+/// The progress of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
     pub progress: f64,
@@ -119,14 +114,14 @@ pub struct Progress {
     pub message: Option<String>,
 }
 
-/// Any transport behind a pointer.
+/// An object-safe transport.
 pub trait AnyTransport: Send {
     fn send(&mut self, message: ClientJsonRpcMessage) -> BoxFuture<'static, Result<(), OpenError>>;
     fn receive(&mut self) -> BoxFuture<'_, Option<ServerJsonRpcMessage>>;
     fn close(&mut self) -> BoxFuture<'_, ()>;
 }
 
-/// A transport of rmcp's kind behind a pointer, its errors turned into ours.
+/// An rmcp transport as an [`AnyTransport`], with its errors converted.
 pub struct Boxed<T>(pub T);
 
 impl<T> AnyTransport for Boxed<T>
@@ -144,15 +139,15 @@ where
 
     fn close(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            // Whoever closes has no more use for what went wrong.
+            // The caller closes the connection anyway, so an error does not matter.
             self.0.close().await.ok();
         })
     }
 }
 
 impl OpenError {
-    /// Finds our own error in what a library has wrapped around it; otherwise takes the innermost text, because the
-    /// outer ones name types and not troubles.
+    /// Finds our own error in a library's error chain; otherwise takes the innermost text, because the outer ones only
+    /// name types.
     pub fn from_chain(error: &(dyn std::error::Error + 'static)) -> Self {
         let mut innermost = error;
         let mut current = Some(error);
@@ -163,53 +158,42 @@ impl OpenError {
             if let Some(remote) = error.downcast_ref::<net::RemoteError>() {
                 return remote.clone().into();
             }
-            if let Some(required) = error.downcast_ref::<rmcp::transport::streamable_http_client::AuthRequiredError>() {
-                return Self::NeedsAuth { challenge: Some(required.www_authenticate_header.clone()) };
-            }
-            if matches!(error.downcast_ref(), Some(rmcp::transport::AuthError::AuthorizationRequired)) {
-                return Self::NeedsAuth { challenge: None };
-            }
             innermost = error;
             current = error.source();
         }
         let text = innermost.to_string();
         Self::Io { message: crate::text::one_line(&crate::text::mask(&text), 300) }
     }
-
-    /// Whether the server itself spoke, so that trying again soon cannot change much.
-    pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::NeedsAuth { .. } | Self::Refused { .. })
-    }
 }
 
-/// The transport that a connection runs on: any wire, with the ledger watching both directions. Dropped before the
-/// server has answered the handshake, it leaves the wire where it came from: a refusal is not the end of it.
-pub(super) struct Line {
+/// The transport of a connection: any other transport, with the ledger observing both directions. If it is dropped
+/// before the handshake has succeeded, it puts the inner transport back, so that the other handshake can use it.
+pub(super) struct LedgerTransport {
     inner: Option<Box<dyn AnyTransport>>,
-    home: Home,
+    parked: ParkedTransport,
     ledger: Ledger,
 }
 
-/// Where a wire stays between two handshakes. The lock is `std` and held for a move only.
-pub(super) type Home = Arc<Mutex<Option<Box<dyn AnyTransport>>>>;
+/// Holds a transport between two handshakes. The lock is `std` and held for a move only.
+pub(super) type ParkedTransport = Arc<Mutex<Option<Box<dyn AnyTransport>>>>;
 
-impl Line {
-    pub(super) fn new(inner: Box<dyn AnyTransport>, home: Home, ledger: Ledger) -> Self {
-        Self { inner: Some(inner), home, ledger }
+impl LedgerTransport {
+    pub(super) fn new(inner: Box<dyn AnyTransport>, parked: ParkedTransport, ledger: Ledger) -> Self {
+        Self { inner: Some(inner), parked, ledger }
     }
 }
 
-impl Drop for Line {
+impl Drop for LedgerTransport {
     fn drop(&mut self) {
-        if self.ledger.greeting().is_some() {
+        if self.ledger.handshake_result().is_some() {
             self.ledger.close("the connection was closed");
-        } else if let Ok(mut home) = self.home.lock() {
-            *home = self.inner.take();
+        } else if let Ok(mut parked) = self.parked.lock() {
+            *parked = self.inner.take();
         }
     }
 }
 
-impl Transport<RoleClient> for Line {
+impl Transport<RoleClient> for LedgerTransport {
     type Error = OpenError;
 
     fn send(&mut self, message: ClientJsonRpcMessage) -> impl Future<Output = Result<(), OpenError>> + Send + 'static {
@@ -230,9 +214,9 @@ impl Transport<RoleClient> for Line {
                 return None;
             };
             match self.ledger.screen(message) {
-                ledger::Screened::Pass(message) => return Some(message),
-                ledger::Screened::Answer(answer) => drop(tokio::spawn(inner.send(answer))),
-                ledger::Screened::Taken => {}
+                ledger::Screened::Forward(message) => return Some(message),
+                ledger::Screened::Respond(answer) => drop(tokio::spawn(inner.send(answer))),
+                ledger::Screened::Handled => {}
             }
         }
     }

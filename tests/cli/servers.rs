@@ -30,10 +30,10 @@ fn the_list_shows_every_server_and_what_to_do_next() {
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     insta::assert_snapshot!(run.out, @"
       SERVER   TRANSPORT  SCOPE    TOOLS  STATUS
-    ● broken   stdio      user            failed  exited with code 3 before initialize
+    ● broken   stdio      user            failed  the server exited with code 3 before it answered `initialize`
     ● demo     stdio      project         pending awaiting-trust
     ● mine     stdio      user         9  connected
-    ● missing  stdio      user            failed  `no-such-program` was not found on the PATH; install it, or give the full path
+    ● missing  stdio      user            failed  `no-such-program` was not found on the PATH; install it or use its full path
     ● off      stdio      user            disabled
 
     `mcp-sidecar trust demo` shows what demo would run, and asks you
@@ -133,7 +133,7 @@ fn a_test_tells_what_a_server_has_or_why_it_fails() {
     let broken = place.run(&["test", "broken"]);
     assert_eq!((broken.code, broken.out.as_str()), (1, ""));
     insta::assert_snapshot!(broken.err, @"
-    failed: broken: exited with code 3 before initialize; it last said on stderr:
+    failed: broken: the server exited with code 3 before it answered `initialize`; last lines of its stderr:
       cannot go on like this
     ");
 

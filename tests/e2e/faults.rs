@@ -42,10 +42,10 @@ fn has(list: &Value, part: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_leaves_at_once_is_tried_again_later() {
+async fn a_server_that_exits_at_once_is_retried_later() {
     let (mut workspace, faulty) = with_fault(&["exit"], json!({})).await;
     let status = workspace.until("bad", |status| status["error"].is_string()).await;
-    assert_eq!(status["error"], "exited with code 0 before initialize");
+    assert_eq!(status["error"], "the server exited with code 0 before it answered `initialize`");
     assert_eq!(status["status"], "pending");
     assert!(status["reason"].as_str().unwrap().starts_with("retrying in "));
     let error = workspace.call("mcp__bad__echo", json!({})).await.unwrap_err();
@@ -54,10 +54,10 @@ async fn one_that_leaves_at_once_is_tried_again_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_does_not_answer_initialize_is_ended_at_the_limit() {
+async fn a_server_that_does_not_answer_initialize_times_out() {
     let (mut workspace, faulty) = with_fault(&["hang"], json!({ "startupTimeout": 2 })).await;
     let error = workspace.failure("bad").await;
-    assert_eq!(error, "no answer to initialize in 2 s (`startupTimeout` sets this limit)");
+    assert_eq!(error, "the server did not answer `initialize` within 2 s (`startupTimeout` sets this limit)");
     gone(&pids(&faulty.file)).await;
     faulty.end(workspace).await;
 }
@@ -68,13 +68,15 @@ async fn junk_between_messages_is_skipped_and_counted() {
     workspace.connected("bad").await;
     assert_eq!(workspace.call("mcp__bad__echo", json!({ "a": 1 })).await.unwrap(), r#"{"a": 1}"#);
     // Three lines of junk before each of five: initialize, the word that it is done, log level, tools, call.
-    let skipped = |status: &Value| status["warnings"].to_string().contains("15 lines on its stdout were no messages");
+    let skipped = |status: &Value| {
+        status["warnings"].to_string().contains("skipped 15 lines on stdout that are not MCP messages")
+    };
     workspace.status_where("bad", skipped).await;
     faulty.end(workspace).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_endless_answer_fails_its_call_while_memory_stays_small() {
+async fn an_endless_response_fails_its_call_in_bounded_memory() {
     let (mut workspace, faulty) = with_fault(&["pour"], json!({})).await;
     workspace.connected("bad").await;
     let error = workspace.call("mcp__bad__echo", json!({})).await.unwrap_err();
@@ -92,7 +94,7 @@ async fn an_endless_answer_fails_its_call_while_memory_stays_small() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_never_reads_fails_its_calls_and_blocks_nobody() {
+async fn a_server_that_never_reads_fails_its_calls_without_blocking() {
     let (mut workspace, faulty) = with_fault(&["deaf"], json!({ "timeout": 1 })).await;
     workspace.connected("bad").await;
     let large = json!({ "text": "x".repeat(1 << 20) });
@@ -128,7 +130,7 @@ async fn a_flood_on_stderr_is_drained() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_of_three_answers_counts_and_one_call_is_recorded() {
+async fn the_first_of_three_responses_counts_and_one_call_is_recorded() {
     let (mut workspace, faulty) = with_fault(&["triple"], json!({})).await;
     workspace.connected("bad").await;
     assert_eq!(workspace.call("mcp__bad__echo", json!({})).await.unwrap(), "answer 1");
@@ -139,7 +141,7 @@ async fn the_first_of_three_answers_counts_and_one_call_is_recorded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_comes_too_late_is_dropped() {
+async fn a_late_response_is_dropped() {
     let (mut workspace, faulty) = with_fault(&["late"], json!({})).await;
     workspace.connected("bad").await;
     let late = json!({ "tool": "mcp__bad__echo", "arguments": { "late": true }, "timeoutMs": 100 });
@@ -154,27 +156,27 @@ async fn an_answer_that_comes_too_late_is_dropped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_that_go_in_circles_end_with_a_warning_and_the_tools_so_far() {
+async fn a_repeated_cursor_ends_with_a_warning_and_the_tools_so_far() {
     let (mut workspace, faulty) = with_fault(&["circle"], json!({})).await;
     let status = workspace.connected("bad").await;
-    has(&status["warnings"], "tools/list goes round in circles");
+    has(&status["warnings"], "`tools/list` repeats a cursor");
     let names: Vec<Value> = workspace.tools("bad").await.iter().map(|tool| tool["tool"].clone()).collect();
     assert_eq!(names, [json!("echo-a"), json!("echo-b")]);
     faulty.end(workspace).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_of_two_tools_of_one_name_counts_with_a_warning() {
+async fn a_duplicate_tool_is_ignored_with_a_warning() {
     let (mut workspace, faulty) = with_fault(&["twins"], json!({})).await;
     let status = workspace.connected("bad").await;
-    has(&status["warnings"], "duplicate tool echo");
+    has(&status["warnings"], "duplicate tool `echo`");
     let tools = workspace.tools("bad").await;
     assert_eq!((tools.len(), &tools[0]["description"]), (1, &json!("says it back")));
     faulty.end(workspace).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn references_in_a_schema_are_never_fetched_nor_followed_for_ever() {
+async fn references_in_a_schema_are_neither_fetched_nor_followed_forever() {
     let page = TcpListener::bind("127.0.0.1:0").unwrap();
     page.set_nonblocking(true).unwrap();
     let url = format!("http://{}/schema.json", page.local_addr().unwrap());
@@ -195,13 +197,13 @@ async fn a_result_that_is_not_utf8_ends_its_call_at_once() {
     let (mut workspace, faulty) = with_fault(&["bytes"], json!({})).await;
     workspace.connected("bad").await;
     let error = workspace.call("mcp__bad__echo", json!({})).await.unwrap_err();
-    assert!(error["message"].as_str().unwrap().contains("answer is not UTF-8"), "{error:#}");
+    assert!(error["message"].as_str().unwrap().contains("the response is not valid UTF-8"), "{error:#}");
     assert_eq!(kind(&error), "protocol-error");
     faulty.end(workspace).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn questions_before_the_handshake_are_refused_and_the_start_goes_on() {
+async fn requests_before_the_handshake_are_rejected_and_the_start_continues() {
     let (mut workspace, faulty) = with_fault(&["eager"], json!({})).await;
     workspace.connected("bad").await;
     let answers = workspace.call("mcp__bad__echo", json!({})).await.unwrap();
@@ -210,7 +212,7 @@ async fn questions_before_the_handshake_are_refused_and_the_start_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_questions_in_one_call_are_five_for_the_user_one_at_a_time() {
+async fn a_call_may_ask_the_user_five_questions_one_at_a_time() {
     let (mut workspace, faulty) = with_fault(&["nosy"], json!({})).await;
     workspace.connected("bad").await;
     let call = workspace.begin_call("mcp__bad__echo", json!({}));
@@ -229,17 +231,17 @@ async fn fifty_questions_in_one_call_are_five_for_the_user_one_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_storm_of_log_messages_is_thinned_out_with_a_count_and_the_call_is_answered() {
+async fn many_log_messages_are_throttled_and_the_call_is_answered() {
     let (mut workspace, faulty) = with_fault(&["chatty"], json!({})).await;
     workspace.connected("bad").await;
     assert_eq!(workspace.call("mcp__bad__echo", json!({ "a": 1 })).await.unwrap(), r#"{"a": 1}"#);
-    let counted = |log: &Value| log["text"].as_str().is_some_and(|text| text.contains("came too fast"));
+    let counted = |log: &Value| log["text"].as_str().is_some_and(|text| text.contains("logged too fast"));
     workspace.editor().notification_where("mcp/log", counted).await;
     faulty.end(workspace).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_port_where_nothing_listens_is_named_and_tried_again_later() {
+async fn a_closed_port_is_named_and_retried_later() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
@@ -248,7 +250,7 @@ async fn a_port_where_nothing_listens_is_named_and_tried_again_later() {
     for server in ["tcp", "http"] {
         let status = workspace.until(server, |status| status["error"].is_string()).await;
         let error = status["error"].as_str().unwrap();
-        assert!(error.starts_with(&format!("connection refused 127.0.0.1:{port}")), "{error}");
+        assert!(error.starts_with(&format!("cannot connect to 127.0.0.1:{port}: connection refused")), "{error}");
         assert!(status["reason"].as_str().unwrap().starts_with("retrying in "));
         let error = workspace.call(&format!("mcp__{server}__any"), json!({})).await.unwrap_err();
         assert_eq!(kind(&error), "connection-failed");
@@ -271,14 +273,14 @@ async fn random_bytes_on_a_port_are_not_mcp() {
     });
     let mut workspace = Workspace::open(json!({ "noise": { "port": port } })).await;
     let error = workspace.failure("noise").await;
-    assert!(error.contains("not MCP"), "{error}");
+    assert!(error.contains("not an MCP server"), "{error}");
     let error = workspace.call("mcp__noise__any", json!({})).await.unwrap_err();
     assert!(["protocol-error", "connection-failed"].contains(&kind(&error)), "{error:#}");
     workspace.quit().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_inside_the_editor_that_never_answers_is_late_and_one_that_the_editor_lacks_is_missed() {
+async fn an_editor_hosted_server_may_time_out_or_be_missing() {
     let server = |name: &str| json!({ "type": "sdk", "name": name, "startupTimeout": 2 });
     let servers = json!({ "silent": server("inner"), "absent": server("nobody"), "good": demo() });
     let mut workspace = Workspace::start(Home::new(), servers);
@@ -286,7 +288,7 @@ async fn a_server_inside_the_editor_that_never_answers_is_late_and_one_that_the_
     workspace.greet(json!({ "sdkServers": ["inner"] })).await;
     workspace.connected("good").await;
     let error = workspace.failure("silent").await;
-    assert!(error.starts_with("no answer to initialize in 2 s"), "{error}");
+    assert!(error.starts_with("the server did not answer `initialize` within 2 s"), "{error}");
     let error = workspace.failure("absent").await;
     assert!(error.contains("`nobody`"), "{error}");
     let error = workspace.call("mcp__silent__any", json!({})).await.unwrap_err();
@@ -296,7 +298,7 @@ async fn a_server_inside_the_editor_that_never_answers_is_late_and_one_that_the_
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_that_gave_up_its_environment_ends_with_the_engine() {
+async fn a_daemon_that_cleared_its_environment_ends_with_the_engine() {
     let (mut workspace, faulty) = with_fault(&["scrub"], json!({})).await;
     workspace.connected("bad").await;
     let family = pids(&faulty.file);

@@ -1,4 +1,4 @@
-//! Journeys through the whole: real servers, real sockets, real processes.
+//! End-to-end tests with real servers, sockets and processes.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,9 +17,11 @@ mod support;
 mod workspace;
 
 #[cfg(unix)]
+mod call_interaction;
+#[cfg(unix)]
 mod faults;
 #[cfg(unix)]
-mod lives;
+mod lifecycle;
 #[cfg(target_os = "linux")]
 mod processes;
 #[cfg(unix)]
@@ -30,6 +32,4 @@ mod servers;
 #[cfg(target_os = "linux")]
 mod sharing;
 #[cfg(target_os = "linux")]
-mod strangers;
-#[cfg(unix)]
-mod talking;
+mod socket_access;

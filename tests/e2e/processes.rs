@@ -54,7 +54,7 @@ fn gone_within(pids: &[u32], patience: Duration) -> bool {
 }
 
 #[test]
-fn nobody_outlives_an_engine_that_is_killed() {
+fn no_process_outlives_a_killed_engine() {
     let pids = Pids::new();
     let mut engine = engine(&pids);
     let family = pids.wait_for(4);
@@ -86,7 +86,7 @@ fn a_guardian_that_is_killed_is_replaced() {
 }
 
 #[test]
-fn the_guardian_is_small_and_deaf_to_polite_signals() {
+fn the_guardian_is_small_and_ignores_signals() {
     let pids = Pids::new();
     let mut engine = engine(&pids);
     let guardian = guardian_of(engine.id()).expect("a guardian stands by");
@@ -102,12 +102,14 @@ fn the_guardian_is_small_and_deaf_to_polite_signals() {
 }
 
 #[tokio::test]
-async fn an_exit_before_the_handshake_is_told_with_code_and_last_words() {
+async fn an_exit_before_the_handshake_is_reported_with_code_and_stderr() {
     let mut stage = Stage::start(&["--exit", "3"]);
     let state = stage.until(|state| state.error.is_some()).await;
     assert_eq!(
         state.error.as_deref(),
-        Some("exited with code 3 before initialize; it last said on stderr:\n  cannot go on like this")
+        Some(
+            "the server exited with code 3 before it answered `initialize`; last lines of its stderr:\n  cannot go on like this"
+        )
     );
     assert!(state.status.reason().unwrap().starts_with("retrying in"));
     stage.server.shutdown().await;
@@ -119,11 +121,11 @@ async fn a_program_that_is_missing_fails_at_once_with_advice() {
     let state = stage.until_settled().await;
     assert_eq!(state.status, Status::Failed);
     let error = state.error.as_deref().unwrap();
-    assert_eq!(error, "`no-such-program` was not found on the PATH; install it, or give the full path");
+    assert_eq!(error, "`no-such-program` was not found on the PATH; install it or use its full path");
 }
 
 #[tokio::test]
-async fn a_stopped_server_takes_its_family_along() {
+async fn a_stopped_server_ends_its_descendants() {
     let pids = Pids::new();
     let mut stage = Stage::start(&["--family", "--pids", pids.path()]);
     assert_eq!(stage.until_settled().await.status, Status::Connected);
@@ -152,7 +154,7 @@ async fn a_server_that_is_changed_while_it_starts_is_one_process_in_the_end() {
 }
 
 #[tokio::test]
-async fn restarts_in_a_hurry_leave_one_process() {
+async fn quick_restarts_leave_one_process() {
     let pids = Pids::new();
     let mut stage = Stage::start(&["--pids", pids.path()]);
     stage.until_settled().await;
@@ -186,14 +188,14 @@ async fn a_killed_server_comes_back() {
     let pid = stage.until_settled().await.pid.unwrap();
     Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
     let state = stage.until(|state| state.error.is_some()).await;
-    assert_eq!(state.error.as_deref(), Some("was ended by signal 9 (SIGKILL)"));
+    assert_eq!(state.error.as_deref(), Some("the server was killed by signal 9 (SIGKILL)"));
     let state = stage.until(|state| state.status == Status::Connected).await;
     assert_ne!(state.pid, Some(pid));
     assert_eq!(state.restarts, 1);
 }
 
 #[tokio::test]
-async fn a_request_whose_server_dies_ends_at_once_with_the_exit_and_the_last_words() {
+async fn a_request_whose_server_dies_ends_at_once_with_the_exit_and_stderr() {
     let mut stage = Stage::start(&["--crash"]);
     assert_eq!(stage.until_settled().await.status, Status::Connected);
     let request = Request::ReadResource { uri: "test://any".to_owned() };
@@ -201,12 +203,12 @@ async fn a_request_whose_server_dies_ends_at_once_with_the_exit_and_the_last_wor
     assert_eq!(error.kind(), "process-failed");
     assert_eq!(
         error.to_string(),
-        "server `fixture`: exited with code 7; it last said on stderr:\n  about to fall over"
+        "server `fixture`: the server exited with code 7; last lines of its stderr:\n  about to fall over"
     );
 }
 
 #[tokio::test]
-async fn ten_lives_in_a_row_leave_no_thread_and_no_descriptor() {
+async fn ten_runs_leak_neither_threads_nor_descriptors() {
     // In a process of its own: the tests around this one open files and threads, too.
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "processes::ten_lives", "--ignored", "--nocapture", "--test-threads=1"])

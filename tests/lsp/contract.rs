@@ -31,7 +31,7 @@ async fn a_call_does_not_start_a_server_that_was_stopped_by_hand() {
     desk.run("mcp.server.stop", json!({ "server": "demo" })).await;
     let error = desk.call("mcp__demo__echo", json!({ "text": "hello" })).await.unwrap_err();
     assert_eq!(error["data"], json!({ "kind": "connection-failed", "server": "demo", "tool": "echo" }), "{error}");
-    assert!(error["message"].as_str().unwrap().contains("`mcp.server.start` starts it"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("the server is stopped; start it first"), "{error}");
     assert_eq!(desk.status("demo").await["status"], "stopped");
 }
 
@@ -153,7 +153,10 @@ async fn an_address_that_anybody_can_listen_to_is_warned_about_before_the_server
     let user = json!({ "servers": { "far": { "url": "http://mcp.example.test/mcp", "enabled": false } } });
     let mut desk = Desk::new(user, json!({})).await;
     let warnings = desk.status("far").await["warnings"].clone();
-    assert_eq!(warnings, json!(["plain http to mcp.example.test:80: anybody on the way can read and change it"]));
+    assert_eq!(
+        warnings,
+        json!(["unencrypted http to mcp.example.test:80: others on the network can read and change the traffic"])
+    );
 }
 
 #[tokio::test]
@@ -168,7 +171,7 @@ async fn what_a_server_says_about_itself_is_told_without_what_cannot_be_seen() {
     assert_eq!(told, ["plain ⟨U+202E⟩words red"]);
     assert_eq!(status["tools"][0]["description"], "plain ⟨U+202E⟩words red");
     let warnings = status["warnings"].to_string();
-    assert!(warnings.contains("tool ec⟨U+200B⟩ho is left out: its name holds characters"), "{warnings}");
+    assert!(warnings.contains("ignored tool `ec⟨U+200B⟩ho`: its name contains invisible characters"), "{warnings}");
 }
 
 #[tokio::test]

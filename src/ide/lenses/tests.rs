@@ -41,11 +41,11 @@ fn kinds_that_the_editor_shows_itself_are_left_out() {
 #[test]
 fn a_disabled_server_can_be_enabled_and_a_failed_one_started() {
     let scene = Scene::new(r#"{ "servers": { "a": { "command": "a", "enabled": false }, "b": { "command": "b" } } }"#);
-    let scene = scene.status("b", Status::Failed, Some("exited with code 1; it last said on stderr:\n  no"));
+    let scene = scene.status("b", Status::Failed, Some("exited with code 1; last lines of its stderr:\n  no"));
     insta::assert_snapshot!(shown(&scene, &["reload", "add", "test", "logs"]), @r#"
     "a" | disabled → mcp.servers {"server":"a"}
     "a" | Enable → mcp.server.enable {"server":"a","enabled":true,"scope":"project"}
-    "b" | failed: exited with code 1; it last said on stderr → mcp.servers {"server":"b"}
+    "b" | failed: exited with code 1; last lines of its stderr → mcp.servers {"server":"b"}
     "b" | Start → mcp.server.start {"server":"b"}
     "#);
 }

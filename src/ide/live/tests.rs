@@ -23,7 +23,7 @@ fn a_failed_connection_stands_at_what_it_was_made_to() {
         .status(
             "prog",
             Status::Pending(PendingReason::Retry(Instant::now())),
-            Some("exited with code 1; it last said on stderr:\n  no key"),
+            Some("exited with code 1; last lines of its stderr:\n  no key"),
         )
         .status("auth", Status::NeedsAuth, None);
     insta::assert_snapshot!(told(&scene), @r#"
@@ -32,7 +32,7 @@ fn a_failed_connection_stands_at_what_it_was_made_to() {
       "port": { "type": "tcp", "port": 3001 },
                                        ^^^^ error port-closed: 127.0.0.1:3001: connection refused
       "prog": { "command": ["prog", "-x"] },
-                            ^^^^^^ warning connection-failed: exited with code 1; it last said on stderr
+                            ^^^^^^ warning connection-failed: exited with code 1; last lines of its stderr
                             help:   no key
       "auth": { "url": "https://example.test/b" }
                        ^^^^^^^^^^^^^^^^^^^^^^^^ warning needs-sign-in: `auth` wants you to sign in (401)

@@ -1,5 +1,5 @@
-//! One try to get a server connected: variables put in, the way opened, hands shaken, everything listed. Whatever goes
-//! wrong is told with what was waited for, how the process ended, and what it last said.
+//! One attempt to connect a server: expand variables, open the transport, perform the handshake, list everything. A
+//! failure includes what was waited for, how the process ended, and the last lines of stderr.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use crate::config::{Definition, Launch};
 use crate::model::{LogSource, Timestamp};
 use crate::paths;
 use crate::server::Context;
-use crate::server::connection::{Connection, Lists, Opening};
-use crate::server::connector::Errand;
+use crate::server::connection::{Connection, ConnectionOptions, Lists};
+use crate::server::connector::ConnectRequest;
 use crate::server::logs::Logs;
 use crate::server::process::{Exit, Process};
-use crate::server::transport::{Era, Happening, OpenError};
+use crate::server::transport::{Era, OpenError, ServerNotice};
 use crate::settings::Settings;
 
-/// Time for a process to be seen ending after its pipes broke.
-const LAST_BREATH: Duration = Duration::from_millis(300);
-const LARGEST_ENV_FILE: u64 = 1 << 20;
-/// What a server may tell before anybody listens.
-const HAPPENINGS: usize = 256;
+/// How long to wait for the exit of a process after its pipes broke.
+const EXIT_WAIT: Duration = Duration::from_millis(300);
+const MAX_ENV_FILE_BYTES: u64 = 1 << 20;
+/// Notices that may wait before the connection is up.
+const NOTICE_QUEUE: usize = 256;
 
 pub struct Attempt {
     pub definition: Arc<Definition>,
@@ -35,25 +35,25 @@ pub struct Attempt {
     pub settings: Arc<Settings>,
     pub logs: Logs,
     pub tracker: TaskTracker,
-    pub notes: mpsc::Sender<Note>,
+    pub updates: mpsc::Sender<AttemptUpdate>,
     pub era: Option<Era>,
 }
 
-/// What the actor should show while an attempt runs.
+/// What the actor publishes during an attempt.
 #[derive(Debug)]
-pub enum Note {
+pub enum AttemptUpdate {
     /// The user is being asked for an input.
     Asking,
-    /// Nobody is asked any more.
+    /// The user has answered.
     Starting,
     Running(u32),
 }
 
-/// A server that is ready.
+/// A connected server.
 pub struct Connected {
     pub connection: Connection,
     pub process: Option<Process>,
-    pub happenings: mpsc::Receiver<Happening>,
+    pub notices: mpsc::Receiver<ServerNotice>,
     pub lists: Lists,
     pub warnings: Vec<String>,
     pub since: Timestamp,
@@ -61,71 +61,74 @@ pub struct Connected {
     pub discover_time: Duration,
 }
 
-/// One launch under way.
-struct Try {
+struct StartAttempt {
     begun: Instant,
     since: Timestamp,
     limit: Duration,
 }
 
 impl Attempt {
-    /// Tries the launch, then the fallback where there is one.
+    /// Tries the launch, then the fallback if there is one.
     pub async fn run(self) -> Result<Connected, Failure> {
         if !self.context.host.may_start(self.definition.clone()).await {
-            return Err(Failure::stay("what it starts has changed since you trusted it; trust it again"));
+            return Err(Failure::permanent(
+                "its program or a script has changed since you trusted it; review the change and trust it again",
+            ));
         }
         let spec = &self.definition.spec;
-        let first = match self.through(&spec.launch).await {
+        let first = match self.launch(&spec.launch).await {
             Err(first) if first.next != Next::SignIn => first,
             done => return done,
         };
         let Some(fallback) = &spec.fallback else { return Err(first) };
         let transport = fallback.transport();
-        self.logs.push(LogSource::Sidecar, "warning", &format!("{}; now its fallback ({transport})", first.message));
-        match self.through(fallback).await {
+        self.logs.push(LogSource::Sidecar, "warning", &format!("{}; trying the fallback ({transport})", first.message));
+        match self.launch(fallback).await {
             Ok(mut connected) => {
-                connected
-                    .warnings
-                    .insert(0, format!("connected through its fallback ({transport}): {}", first.message));
+                let warning = format!("connected through the fallback ({transport}) because of: {}", first.message);
+                connected.warnings.insert(0, warning);
                 Ok(connected)
             }
             Err(second) => Err(Failure {
-                message: format!("{}; and its fallback ({transport}): {}", first.message, second.message),
-                words: if second.words.is_empty() { first.words } else { second.words },
-                // As long as one of the two may work next time, there is a next time.
-                next: if second.next == Next::Stay { first.next } else { second.next },
+                message: format!("{}; the fallback ({transport}) failed, too: {}", first.message, second.message),
+                stderr: if second.stderr.is_empty() { first.stderr } else { second.stderr },
+                // Retry as long as one of the two may work next time.
+                next: if second.next == Next::GiveUp { first.next } else { second.next },
                 kind: first.kind,
             }),
         }
     }
 
-    async fn through(&self, launch: &Launch) -> Result<Connected, Failure> {
-        let values = self.gather(launch).await?;
+    async fn launch(&self, launch: &Launch) -> Result<Connected, Failure> {
+        let values = self.resolve_values(launch).await?;
         let expanded = self.expand(launch, &values).await?;
         let limit = self.definition.spec.startup_timeout.unwrap_or(self.settings.servers.startup_timeout);
-        let attempt = Try { begun: Instant::now(), since: Timestamp::now(), limit };
+        let attempt = StartAttempt { begun: Instant::now(), since: Timestamp::now(), limit };
         let mut era = self.era;
-        // A server that hangs up on the wrong era gets a second call, in the other one.
+        // A server that closes the connection because of the wrong era is connected again with the other one.
         for _ in 0..2 {
             match self.connect(&attempt, &expanded, &values, era).await {
-                Err(Trouble::OtherEra(other)) if era != Some(other) => era = Some(other),
-                Err(Trouble::OtherEra(_)) => break,
-                Err(Trouble::Failed(failure)) => return Err(failure),
+                Err(ConnectError::OtherEra(other)) if era != Some(other) => era = Some(other),
+                Err(ConnectError::OtherEra(_)) => break,
+                Err(ConnectError::Failed(failure)) => return Err(failure),
                 Ok(connected) => return Ok(connected),
             }
         }
-        Err(Failure::retry(Kind::Protocol, "it refuses both `initialize` and `server/discover`: this is no MCP server"))
+        Err(Failure::retry(
+            Kind::Protocol,
+            "this is not an MCP server: it refused both `initialize` and `server/discover`",
+        ))
     }
 
     async fn connect(
         &self,
-        attempt: &Try,
+        attempt: &StartAttempt,
         expanded: &Expanded,
         values: &Values,
         era: Option<Era>,
-    ) -> Result<Connected, Trouble> {
+    ) -> Result<Connected, ConnectError> {
         let deadline = attempt.begun + attempt.limit;
-        let errand = Errand {
+        let request = ConnectRequest {
             name: self.definition.name.clone(),
             expanded: expanded.clone(),
             environment: values.environment.clone(),
@@ -136,18 +139,18 @@ impl Attempt {
             tracker: self.tracker.clone(),
         };
         let is_process = matches!(expanded, Expanded::Stdio(_));
-        let way = match timeout_at(deadline, self.context.connector.open(errand)).await {
-            Ok(Ok(way)) => way,
+        let opened = match timeout_at(deadline, self.context.connector.open(request)).await {
+            Ok(Ok(opened)) => opened,
             Ok(Err(error)) => return Err(Failure::from_open(&error, is_process).into()),
-            Err(_) => return Err(attempt.late("connect").into()),
+            Err(_) => return Err(attempt.timed_out("the connection").into()),
         };
-        let process = way.process;
+        let process = opened.process;
         if let Some(process) = &process {
-            self.notes.try_send(Note::Running(process.pid())).ok();
+            self.updates.try_send(AttemptUpdate::Running(process.pid())).ok();
         }
 
-        let (tell, happenings) = mpsc::channel(HAPPENINGS);
-        let opening = Opening {
+        let (notice_sender, notices) = mpsc::channel(NOTICE_QUEUE);
+        let options = ConnectionOptions {
             name: self.definition.name.clone(),
             limits: Arc::new(self.settings.limits.clone()),
             host: self.context.host.clone(),
@@ -155,68 +158,69 @@ impl Attempt {
             startup_timeout: deadline.saturating_duration_since(Instant::now()),
             timeout: self.definition.spec.timeout.unwrap_or(self.settings.servers.timeout),
             log_level: self.settings.servers.log_level.clone(),
-            happenings: tell,
+            notices: notice_sender,
         };
-        let opened = tokio::select! {
-            opened = timeout_at(deadline, Connection::open(way.wire, opening)) => opened,
-            exit = exit_of(process.as_ref()) => return Err(self.ended(attempt, exit, "initialize").into()),
+        let handshake = tokio::select! {
+            handshake = timeout_at(deadline, Connection::open(opened.wire, options)) => handshake,
+            exit = exit_of(process.as_ref()) => return Err(self.exited(attempt, exit, "it answered `initialize`").into()),
         };
-        let connection = match opened {
+        let connection = match handshake {
             Ok(Ok(connection)) => connection,
-            Ok(Err(OpenError::OtherEra { era, .. })) => return Err(Trouble::OtherEra(era)),
+            Ok(Err(OpenError::OtherEra { era, .. })) => return Err(ConnectError::OtherEra(era)),
             Ok(Err(OpenError::Timeout { what, hint, .. })) => {
-                let mut late = attempt.late(what);
-                late.message.push_str(&hint);
-                return Err(late.with_last_words(&self.logs, attempt.since).into());
+                let mut failure = attempt.timed_out(&format!("`{what}`"));
+                failure.message.push_str(&hint);
+                return Err(failure.with_stderr(&self.logs, attempt.since).into());
             }
             Ok(Err(error)) => {
-                // A broken pipe is usually the shadow of an exit, and that tells more. After any other trouble it is
-                // us who closed the pipe, and an exit only means that the server noticed.
+                // A broken pipe usually follows an exit, which is the better reason. After any other error we closed
+                // the pipe ourselves, and the exit is only the consequence.
                 if matches!(error, OpenError::Closed { .. } | OpenError::Io { .. })
-                    && let Ok(exit) = timeout(LAST_BREATH, exit_of(process.as_ref())).await
+                    && let Ok(exit) = timeout(EXIT_WAIT, exit_of(process.as_ref())).await
                 {
-                    return Err(self.ended(attempt, exit, "initialize").into());
+                    return Err(self.exited(attempt, exit, "it answered `initialize`").into());
                 }
                 let failure = Failure::from_open(&error, is_process);
-                return Err(failure.with_last_words(&self.logs, attempt.since).into());
+                return Err(failure.with_stderr(&self.logs, attempt.since).into());
             }
-            Err(_) => return Err(attempt.late("initialize").with_last_words(&self.logs, attempt.since).into()),
+            Err(_) => return Err(attempt.timed_out("`initialize`").with_stderr(&self.logs, attempt.since).into()),
         };
         let start_time = attempt.begun.elapsed();
 
         let listing = Instant::now();
         let listed = tokio::select! {
             listed = timeout_at(deadline, connection.lists()) => listed,
-            exit = exit_of(process.as_ref()) => return Err(self.ended(attempt, exit, "its tools were listed").into()),
+            exit = exit_of(process.as_ref()) => return Err(self.exited(attempt, exit, "it listed its tools").into()),
         };
         let lists = match listed {
             Ok(Ok(lists)) => lists,
             Ok(Err(error)) => {
-                if let Ok(exit) = timeout(LAST_BREATH, exit_of(process.as_ref())).await {
-                    return Err(self.ended(attempt, exit, "its tools were listed").into());
+                if let Ok(exit) = timeout(EXIT_WAIT, exit_of(process.as_ref())).await {
+                    return Err(self.exited(attempt, exit, "it listed its tools").into());
                 }
-                return Err(Failure::from_call(error).with_last_words(&self.logs, attempt.since).into());
+                return Err(Failure::from_call(error).with_stderr(&self.logs, attempt.since).into());
             }
-            Err(_) => return Err(attempt.late("tools/list").with_last_words(&self.logs, attempt.since).into()),
+            Err(_) => return Err(attempt.timed_out("`tools/list`").with_stderr(&self.logs, attempt.since).into()),
         };
         Ok(Connected {
             connection,
             process,
-            happenings,
+            notices,
             lists,
-            warnings: way.warnings,
+            warnings: opened.warnings,
             since: attempt.since,
             start_time,
             discover_time: listing.elapsed(),
         })
     }
 
-    fn ended(&self, attempt: &Try, exit: Exit, before: &str) -> Failure {
-        Failure::retry(Kind::Process, format!("{exit} before {before}")).with_last_words(&self.logs, attempt.since)
+    fn exited(&self, attempt: &StartAttempt, exit: Exit, before: &str) -> Failure {
+        Failure::retry(Kind::Process, format!("the server {exit} before {before}"))
+            .with_stderr(&self.logs, attempt.since)
     }
 
-    /// Everything that the launch refers to. Whoever has to be asked is asked here, outside the start's time.
-    async fn gather(&self, launch: &Launch) -> Result<Values, Failure> {
+    /// Resolves everything that the launch refers to. The user is asked here, before the startup timeout starts.
+    async fn resolve_values(&self, launch: &Launch) -> Result<Values, Failure> {
         let run_folder = match (launch, &self.definition.folder) {
             (Launch::Stdio(_), None) => Some(self.private_folder().await?),
             _ => None,
@@ -228,12 +232,12 @@ impl Attempt {
             match reference {
                 Reference::Input(id) => {
                     let input = self.input(&id)?;
-                    self.notes.try_send(Note::Asking).ok();
+                    self.updates.try_send(AttemptUpdate::Asking).ok();
                     let answer = self.context.host.input(name.clone(), input).await;
-                    self.notes.try_send(Note::Starting).ok();
+                    self.updates.try_send(AttemptUpdate::Starting).ok();
                     let Some(answer) = answer else {
-                        return Err(Failure::stay(format!(
-                            "the input `{id}` was not answered; restart it to be asked again"
+                        return Err(Failure::permanent(format!(
+                            "the input `{id}` has no value; restart the server to be asked again"
                         )));
                     };
                     values.inputs.insert(id, answer);
@@ -249,31 +253,33 @@ impl Attempt {
         Ok(values)
     }
 
-    /// The folder that a server of the user runs in. Not the workspace: `npx`, `python3 -m` and their like would run the
-    /// code of any repository that the user opens. Not the home folder: a server that is given `.` would serve all of it.
+    /// The working directory of a user's server. Not the workspace: `npx`, `python3 -m` and others would run the code
+    /// of any repository that the user opens. Not the home folder: a server that is given `.` would serve all of it.
     async fn private_folder(&self) -> Result<PathBuf, Failure> {
         let folder = self.context.host.private_folder(&self.definition.name);
         let made = folder.clone();
         let made = tokio::task::spawn_blocking(move || paths::make_private_folder(&made)).await;
         let failed = |error: &dyn std::fmt::Display| {
-            Failure::stay(format!("its working folder {} cannot be created: {error}", folder.display()))
+            Failure::permanent(format!("cannot create the working directory `{}`: {error}", folder.display()))
         };
         made.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
         Ok(folder)
     }
 
-    /// The entry of `inputs`; one of the same file comes before those of others.
+    /// The entry of `inputs`; entries of the same file take precedence.
     fn input(&self, id: &str) -> Result<Input, Failure> {
         let inputs = || self.context.inputs.iter().filter(|input| input.id == id);
-        inputs()
-            .find(|input| input.file == self.definition.file)
-            .or_else(|| inputs().next())
-            .cloned()
-            .ok_or_else(|| Failure::stay(format!("`${{input:{id}}}` is used, but `inputs` has no entry with this id")))
+        inputs().find(|input| input.file == self.definition.file).or_else(|| inputs().next()).cloned().ok_or_else(
+            || {
+                Failure::permanent(format!(
+                    "`${{input:{id}}}` refers to an unknown input; add an entry with the id `{id}` to `inputs`"
+                ))
+            },
+        )
     }
 
     async fn expand(&self, launch: &Launch, values: &Values) -> Result<Expanded, Failure> {
-        let stay = |error: expand::ExpandError| Failure::stay(error.to_string());
+        let stay = |error: expand::ExpandError| Failure::permanent(error.to_string());
         let text = match expand::env_file(launch, values).map_err(stay)? {
             Some(path) => Some(read_env_file(&path).await?),
             None => None,
@@ -282,26 +288,29 @@ impl Attempt {
     }
 }
 
-/// Why `connect` did not.
-enum Trouble {
+/// Why `connect` failed.
+enum ConnectError {
     OtherEra(Era),
     Failed(Failure),
 }
 
-impl From<Failure> for Trouble {
+impl From<Failure> for ConnectError {
     fn from(failure: Failure) -> Self {
         Self::Failed(failure)
     }
 }
 
-impl Try {
-    fn late(&self, what: &str) -> Failure {
+impl StartAttempt {
+    fn timed_out(&self, what: &str) -> Failure {
         let limit = self.limit.as_secs_f64();
-        Failure::retry(Kind::Connection, format!("no answer to {what} in {limit} s (`startupTimeout` sets this limit)"))
+        Failure::retry(
+            Kind::Connection,
+            format!("the server did not answer {what} within {limit} s (`startupTimeout` sets this limit)"),
+        )
     }
 }
 
-/// Never ends where there is no process.
+/// Waits for the exit; never returns if there is no process.
 pub async fn exit_of(process: Option<&Process>) -> Exit {
     match process {
         Some(process) => process.exited().await,
@@ -311,16 +320,16 @@ pub async fn exit_of(process: Option<&Process>) -> Exit {
 
 async fn read_env_file(path: &Path) -> Result<String, Failure> {
     let shown = crate::text::mask(&path.display().to_string()).into_owned();
-    let about = tokio::fs::metadata(path)
+    let metadata = tokio::fs::metadata(path)
         .await
-        .map_err(|error| Failure::stay(format!("its env file `{shown}` cannot be read: {error}")))?;
-    if !about.is_file() {
-        return Err(Failure::stay(format!("its env file `{shown}` is not a regular file")));
+        .map_err(|error| Failure::permanent(format!("cannot read the env file `{shown}`: {error}")))?;
+    if !metadata.is_file() {
+        return Err(Failure::permanent(format!("cannot read the env file `{shown}`: it is not a regular file")));
     }
-    if about.len() > LARGEST_ENV_FILE {
-        return Err(Failure::stay(format!("its env file `{shown}` is larger than 1 MiB")));
+    if metadata.len() > MAX_ENV_FILE_BYTES {
+        return Err(Failure::permanent(format!("cannot read the env file `{shown}`: it is larger than 1 MiB")));
     }
     tokio::fs::read_to_string(path)
         .await
-        .map_err(|error| Failure::stay(format!("its env file `{shown}` cannot be read: {error}")))
+        .map_err(|error| Failure::permanent(format!("cannot read the env file `{shown}`: {error}")))
 }

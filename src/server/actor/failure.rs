@@ -1,4 +1,4 @@
-//! Why a start or a connection failed, and what follows from it.
+//! Why a start or a connection failed, and whether to retry.
 
 use std::time::Duration;
 
@@ -7,19 +7,19 @@ use crate::server::logs::Logs;
 use crate::server::transport::OpenError;
 use crate::text::mask;
 
-/// Lines of stderr that stand in an error.
-const LAST_WORDS: usize = 8;
+/// Lines of stderr in an error.
+const STDERR_LINES: usize = 8;
 
 #[derive(Debug, Clone)]
 pub struct Failure {
     pub message: String,
-    /// What the server last said on stderr.
-    pub words: Vec<String>,
+    /// The last lines of stderr.
+    pub stderr: Vec<String>,
     pub kind: Kind,
     pub next: Next,
 }
 
-/// Which error a call gets that meets this failure.
+/// Which error a call gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Process,
@@ -29,29 +29,28 @@ pub enum Kind {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// It may work next time.
     Retry,
-    /// The server itself said when to come again.
+    /// The server said when to retry.
     RetryAfter(Duration),
-    /// Only a person can help: trying again would fail in the same way.
-    Stay,
+    /// Retrying cannot help; the user has to act.
+    GiveUp,
     SignIn,
 }
 
 impl Failure {
-    pub fn stay(message: impl Into<String>) -> Self {
-        Self { message: message.into(), words: Vec::new(), kind: Kind::Connection, next: Next::Stay }
+    pub fn permanent(message: impl Into<String>) -> Self {
+        Self { message: message.into(), stderr: Vec::new(), kind: Kind::Connection, next: Next::GiveUp }
     }
 
     pub fn retry(kind: Kind, message: impl Into<String>) -> Self {
-        Self { message: message.into(), words: Vec::new(), kind, next: Next::Retry }
+        Self { message: message.into(), stderr: Vec::new(), kind, next: Next::Retry }
     }
 
-    /// What the connection could not do. A program that cannot be started is a matter of the process.
+    /// A failed connection attempt. If a program cannot be started, it is a process failure.
     pub fn from_open(error: &OpenError, is_process: bool) -> Self {
         let next = match error {
-            OpenError::NeedsAuth { .. } => Next::SignIn,
-            OpenError::Refused { .. } => Next::Stay,
+            OpenError::NeedsAuth => Next::SignIn,
+            OpenError::Refused { .. } => Next::GiveUp,
             OpenError::RetryAfter { after, .. } => Next::RetryAfter(*after),
             _ => Next::Retry,
         };
@@ -60,10 +59,10 @@ impl Failure {
             _ if is_process => Kind::Process,
             _ => Kind::Connection,
         };
-        Self { message: error.to_string(), words: Vec::new(), kind, next }
+        Self { message: error.to_string(), stderr: Vec::new(), kind, next }
     }
 
-    /// A request that was part of the start.
+    /// A failed request during the start.
     pub fn from_call(error: Error) -> Self {
         let (kind, next, message) = match error {
             Error::NeedsAuth(_) => (Kind::Connection, Next::SignIn, error.to_string()),
@@ -72,21 +71,21 @@ impl Failure {
             Error::Connection { message, .. } => (Kind::Connection, Next::Retry, message),
             error => (Kind::Connection, Next::Retry, error.to_string()),
         };
-        Self { message, words: Vec::new(), kind, next }
+        Self { message, stderr: Vec::new(), kind, next }
     }
 
-    /// Adds what the server last said on stderr since this moment.
-    pub fn with_last_words(mut self, logs: &Logs, since: Timestamp) -> Self {
-        self.words = logs.last_words(since, LAST_WORDS);
+    /// Adds the last lines of stderr since this time.
+    pub fn with_stderr(mut self, logs: &Logs, since: Timestamp) -> Self {
+        self.stderr = logs.recent_stderr(since, STDERR_LINES);
         self
     }
 
-    /// The whole story, safe to show.
+    /// The complete text, safe to show.
     pub fn text(&self) -> String {
         let mut text = mask(&self.message).into_owned();
-        if !self.words.is_empty() {
-            text.push_str("; it last said on stderr:");
-            for line in &self.words {
+        if !self.stderr.is_empty() {
+            text.push_str("; last lines of its stderr:");
+            for line in &self.stderr {
                 text.push_str("\n  ");
                 text.push_str(line);
             }

@@ -1,5 +1,4 @@
-//! The phase in which a server is connected: pings when it is idle, new lists when it says so, and the moment when it
-//! is lost.
+//! The connected phase: pings an idle server, reloads changed lists, and detects a lost connection.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,39 +9,39 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout
 
 use super::attempt::{Connected, exit_of};
 use super::failure::{Failure, Kind, Next};
-use super::sources::Sources;
-use super::{Actor, Live, Phase, Wish};
-use crate::model::{Error, LogSource, PendingReason, Result, ServerState, Status};
+use super::sources::SourceWatcher;
+use super::{Actor, ActorRequest, Link, Phase};
+use crate::model::{Error, LogSource, Result, ServerState, Status, PendingReason};
 use crate::server::Event;
 use crate::server::connection::{Connection, Listing};
 use crate::server::process::Process;
-use crate::server::transport::{Happening, Listed};
+use crate::server::transport::{Listed, ServerNotice};
 
-/// A server that has lived this long, or was of use, did start properly: its next failure is a first one.
-const PROVEN: Duration = Duration::from_secs(10);
-/// Pings without an answer in a row that mean the end.
+/// A server that ran this long, or answered a request, started properly: its next failure counts as the first.
+const STABLE_AFTER: Duration = Duration::from_secs(10);
+/// Unanswered pings in a row after which the connection is lost.
 const MISSED_PINGS: u32 = 2;
-/// A server that announces changes without pause is asked for its lists this often.
-const BETWEEN_LISTINGS: Duration = Duration::from_millis(200);
-/// Time for a connection to say goodbye.
-const GOODBYE: Duration = Duration::from_millis(500);
-/// Time for a process to be seen ending after its pipes broke.
-const LAST_BREATH: Duration = Duration::from_millis(300);
-const MOST_WARNINGS: usize = 50;
+/// The minimum time between two reloads of changed lists.
+const LISTING_INTERVAL: Duration = Duration::from_millis(200);
+/// How long closing the connection may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long to wait for the exit of a process after its pipes broke.
+const EXIT_WAIT: Duration = Duration::from_millis(300);
+const MAX_WARNINGS: usize = 50;
 
-/// Why a connection is over.
+/// Why a connection ended.
 enum End {
     Stopped(Phase),
-    Wished(Wish),
+    Requested(ActorRequest),
     SourcesChanged,
     Lost(Failure),
 }
 
 impl Actor {
     pub(super) async fn live(&mut self, connected: Connected) -> Phase {
-        // Before anybody hears that it is connected: what is saved from then on counts.
+        // Before the server is shown as connected: every later save counts.
         let mut sources = self.watch_sources().await;
-        let Connected { connection, process, mut happenings, since, .. } = self.enter(connected);
+        let Connected { connection, process, mut notices, since, .. } = self.publish_connected(connected);
         let begun = Instant::now();
         let used = self.activity.begun();
         let interval = self.context.settings.borrow().servers.ping_interval;
@@ -54,29 +53,29 @@ impl Actor {
         let mut changed: HashSet<Listed> = HashSet::new();
         let mut list_at = begun;
         let mut listing: Option<BoxFuture<'static, Relisted>> = None;
-        self.activity.listen();
+        self.activity.notify_next();
 
         let end = loop {
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => break End::Stopped(Phase::End),
-                wish = self.wishes.recv() => match wish {
+                request = self.requests.recv() => match request {
                     None => break End::Stopped(Phase::End),
-                    Some(Wish::Start(done)) => drop(done.send(())),
-                    Some(Wish::Use) => {}
-                    Some(wish) => break End::Wished(wish),
+                    Some(ActorRequest::Start(done)) => drop(done.send(())),
+                    Some(ActorRequest::Use) => {}
+                    Some(request) => break End::Requested(request),
                 },
                 exit = exit_of(process.as_ref()) => {
-                    let failure = Failure::retry(Kind::Process, exit.to_string());
-                    break End::Lost(failure.with_last_words(&self.logs, since));
+                    let failure = Failure::retry(Kind::Process, format!("the server {exit}"));
+                    break End::Lost(failure.with_stderr(&self.logs, since));
                 }
                 reason = connection.closed() => break End::Lost(self.lost(process.as_ref(), reason, since).await),
                 relisted = done(&mut listing) => {
                     listing = None;
-                    self.take_over(relisted, &connection);
+                    self.apply_lists(relisted, &connection);
                 }
                 () = sleep_until(list_at), if !changed.is_empty() && listing.is_none() => {
-                    list_at = Instant::now() + BETWEEN_LISTINGS;
+                    list_at = Instant::now() + LISTING_INTERVAL;
                     listing = Some(Box::pin(relist(connection.clone(), std::mem::take(&mut changed))));
                 }
                 pong = done(&mut ping) => {
@@ -84,23 +83,23 @@ impl Actor {
                     match pong {
                         Ok(took) => {
                             missed = 0;
-                            self.activity.note(took);
+                            self.activity.record_latency(took);
                         }
                         Err(error) => {
                             missed += 1;
-                            self.logs.push(LogSource::Sidecar, "warning", &format!("ping: {error}"));
+                            self.logs.push(LogSource::Sidecar, "warning", &format!("ping failed: {error}"));
                         }
                     }
                     if missed >= MISSED_PINGS {
-                        break End::Lost(Failure::retry(Kind::Connection, "it missed two pings in a row"));
+                        break End::Lost(Failure::retry(Kind::Connection, "the server did not answer two pings in a row"));
                     }
                 }
                 _ = ticks.tick() => {
                     let begun = self.activity.begun();
-                    let idle = begun == seen && self.activity.is_quiet();
+                    let idle = begun == seen && self.activity.is_idle();
                     seen = begun;
-                    self.activity.listen();
-                    // One at a time: a new ping in place of one that is still open would never let it be missed.
+                    self.activity.notify_next();
+                    // One at a time: replacing an open ping would never let it time out.
                     if idle && ping.is_none() {
                         let connection = connection.clone();
                         let limit = interval.min(Duration::from_secs(10));
@@ -112,32 +111,32 @@ impl Actor {
                     self.publish(|state| state.latency = latency);
                 }
                 () = sources_changed(&mut sources) => break End::SourcesChanged,
-                // Last, so that a server that never stops talking keeps nothing else from happening.
-                Some(happening) = happenings.recv() => {
-                    if let Happening::ListChanged(listed) = happening {
+                // Last, so that a noisy server does not starve the other branches.
+                Some(notice) = notices.recv() => {
+                    if let ServerNotice::ListChanged(listed) = notice {
                         changed.insert(listed);
                     } else {
-                        self.note(happening);
+                        self.handle_notice(notice);
                     }
                 }
             }
         };
 
-        if begun.elapsed() >= PROVEN || self.activity.begun() != used {
-            self.backoff.forget();
+        if begun.elapsed() >= STABLE_AFTER || self.activity.begun() != used {
+            self.backoff.reset();
         }
-        self.leave(end, connection, process).await
+        self.disconnect(end, connection, process).await
     }
 
-    /// Shows the server as connected and opens it to calls.
-    fn enter(&mut self, mut connected: Connected) -> Connected {
+    /// Publishes the server as connected and accepts calls.
+    fn publish_connected(&mut self, mut connected: Connected) -> Connected {
         let lists = std::mem::take(&mut connected.lists);
         let mut warnings = std::mem::take(&mut connected.warnings);
         warnings.extend(lists.warnings);
-        warnings.truncate(MOST_WARNINGS);
+        warnings.truncate(MAX_WARNINGS);
         let pid = connected.process.as_ref().map(Process::pid);
         self.connections += 1;
-        self.live.send_replace(Live::Up(connected.connection.clone(), self.connections));
+        self.link.send_replace(Link::Open(connected.connection.clone(), self.connections));
         tracing::info!(server = %self.definition.name, tools = lists.tools.len(), "connected");
         self.publish(|state| {
             state.status = Status::Connected;
@@ -149,7 +148,7 @@ impl Actor {
             state.prompts = Arc::new(lists.prompts);
             state.pid = pid;
             state.started_at = Some(connected.since);
-            // All lists are asked for at once, so this is about one round trip; the first call tells better.
+            // All lists are requested concurrently, so this is about one round trip; the first call replaces it.
             state.latency = Some(connected.discover_time);
             state.start_time = Some(connected.start_time);
             state.discover_time = Some(connected.discover_time);
@@ -159,29 +158,32 @@ impl Actor {
         connected
     }
 
-    fn note(&mut self, happening: Happening) {
-        match happening {
-            Happening::Log { level, text } => self.logs.push(LogSource::Server, &level, &text),
-            Happening::ResourceUpdated(uri) => self.tell(Event::ResourceUpdated { uri }),
-            Happening::Warning(warning) => {
+    fn handle_notice(&mut self, notice: ServerNotice) {
+        match notice {
+            ServerNotice::Log { level, text } => self.logs.push(LogSource::Server, &level, &text),
+            ServerNotice::ResourceUpdated(uri) => self.send_event(Event::ResourceUpdated { uri }),
+            ServerNotice::Warning(warning) => {
                 self.logs.push(LogSource::Sidecar, "warning", &warning);
                 self.publish(|state| warn(state, warning));
             }
-            Happening::Skipped { lines, sample } => {
-                let warning =
-                    format!("{lines} lines on its stdout were no messages and were skipped, such as: {sample}");
+            ServerNotice::Skipped { lines, sample } => {
+                let (noun, verb) =
+                    if lines == 1 { ("line", "is not an MCP message") } else { ("lines", "are not MCP messages") };
+                let warning = format!("skipped {lines} {noun} on stdout that {verb}, for example: {sample}");
                 self.publish(|state| {
-                    // The newest count replaces the one before.
-                    state.warnings.retain(|warning| !warning.contains("were no messages and were skipped"));
+                    // The new count replaces the previous one.
+                    state
+                        .warnings
+                        .retain(|warning| !(warning.starts_with("skipped ") && warning.contains(" on stdout that ")));
                     warn(state, warning);
                 });
             }
-            Happening::ListChanged(_) => {}
+            ServerNotice::ListChanged(_) => {}
         }
     }
 
-    /// New lists replace the old; where one could not be had, the old one stays.
-    fn take_over(&mut self, relisted: Relisted, connection: &Connection) {
+    /// Replaces the reloaded lists; a list that could not be reloaded stays.
+    fn apply_lists(&mut self, relisted: Relisted, connection: &Connection) {
         for warning in &relisted.warnings {
             self.logs.push(LogSource::Sidecar, "warning", warning);
         }
@@ -196,64 +198,65 @@ impl Actor {
         self.remember(connection.era());
     }
 
-    /// What a closed connection means: the exit behind it, where there is one.
+    /// Why the connection closed: the exit of the process, if there is one.
     async fn lost(&self, process: Option<&Process>, reason: String, since: crate::model::Timestamp) -> Failure {
-        let failure = match timeout(LAST_BREATH, exit_of(process)).await {
-            Ok(exit) => Failure::retry(Kind::Process, exit.to_string()),
+        let failure = match timeout(EXIT_WAIT, exit_of(process)).await {
+            Ok(exit) => Failure::retry(Kind::Process, format!("the server {exit}")),
             Err(_) => Failure::retry(Kind::Connection, reason),
         };
-        failure.with_last_words(&self.logs, since)
+        failure.with_stderr(&self.logs, since)
     }
 
-    /// Closes the connection to calls first, so that none begins on a wire that is being cut.
-    async fn leave(&mut self, end: End, connection: Connection, process: Option<Process>) -> Phase {
-        let (wish, phase) = match end {
+    /// Rejects calls first, so that none starts on a closing connection.
+    async fn disconnect(&mut self, end: End, connection: Connection, process: Option<Process>) -> Phase {
+        let (request, phase) = match end {
             End::Lost(failure) => {
                 let phase = self.fail(&failure);
                 (None, phase)
             }
-            End::Wished(Wish::SignIn) => {
-                let failure = Failure { next: Next::SignIn, ..Failure::stay("the server wants you to sign in again") };
+            End::Requested(ActorRequest::SignIn) => {
+                let failure =
+                    Failure { next: Next::SignIn, ..Failure::permanent("the server requires you to sign in again") };
                 (None, self.fail(&failure))
             }
             End::Stopped(phase) => {
-                self.live.send_replace(Live::Down(self.stopped()));
+                self.link.send_replace(Link::Closed(self.stopped()));
                 (None, phase)
             }
-            End::Wished(wish) => {
-                self.live.send_replace(Live::Down(self.cut_off()));
-                (Some(wish), Phase::Idle)
+            End::Requested(request) => {
+                self.link.send_replace(Link::Closed(self.interrupted()));
+                (Some(request), Phase::Idle)
             }
             End::SourcesChanged => {
-                self.live.send_replace(Live::Down(self.cut_off()));
-                self.logs.push(LogSource::Sidecar, "info", "its sources have changed: restarting");
-                self.backoff.forget();
+                self.link.send_replace(Link::Closed(self.interrupted()));
+                self.logs.push(LogSource::Sidecar, "info", "source files have changed; restarting the server");
+                self.backoff.reset();
                 (None, Phase::Start)
             }
         };
-        if matches!(phase, Phase::Start) || matches!(wish, Some(Wish::Restart(_))) {
+        if matches!(phase, Phase::Start) || matches!(request, Some(ActorRequest::Restart(_))) {
             self.publish(|state| {
                 state.status = Status::Pending(PendingReason::Starting);
                 state.pid = None;
                 state.restarts += 1;
             });
         }
-        timeout(GOODBYE, connection.close()).await.ok();
-        // From here the process has its ladder to go; whoever needs it gone waits for the tracker.
+        timeout(CLOSE_TIMEOUT, connection.close()).await.ok();
+        // The process now ends in the background; the tracker tracks it.
         drop(process);
-        match wish {
-            Some(wish) => self.turn(wish).await.unwrap_or(Phase::Idle),
+        match request {
+            Some(request) => self.handle(request).await.unwrap_or(Phase::Idle),
             None => phase,
         }
     }
 
-    fn cut_off(&self) -> Error {
-        let message = "it was stopped or restarted while this ran".to_owned();
+    fn interrupted(&self) -> Error {
+        let message = "the server was stopped or restarted during the request".to_owned();
         Error::Connection { server: self.definition.name.clone(), message }
     }
 }
 
-/// What a new look at changed lists has brought.
+/// The reloaded lists.
 #[derive(Default)]
 struct Relisted {
     listings: Vec<Listing>,
@@ -265,17 +268,15 @@ async fn relist(connection: Connection, changed: HashSet<Listed>) -> Relisted {
     for listed in changed {
         match connection.list(listed).await {
             Ok(listing) => relisted.listings.push(listing),
-            Err(error) => {
-                relisted.warnings.push(format!("a list has changed, but the new one could not be had: {error}"))
-            }
+            Err(error) => relisted.warnings.push(format!("cannot reload a list that has changed: {error}")),
         }
     }
     relisted
 }
 
-/// An empty list that came with the word that it failed is no list: the old one stays.
+/// An empty list with a failure warning means that the request failed: the old list stays.
 fn replace(state: &mut ServerState, listing: Listing) {
-    let failed = |warnings: &[String]| warnings.iter().any(|warning| warning.contains("/list failed: "));
+    let failed = |warnings: &[String]| warnings.iter().any(|warning| warning.contains("/list` failed: "));
     let news = match listing {
         Listing::Tools { tools, warnings } => {
             if !(tools.is_empty() && failed(&warnings)) {
@@ -303,12 +304,12 @@ fn replace(state: &mut ServerState, listing: Listing) {
 }
 
 fn warn(state: &mut ServerState, warning: String) {
-    if !state.warnings.contains(&warning) && state.warnings.len() < MOST_WARNINGS {
+    if !state.warnings.contains(&warning) && state.warnings.len() < MAX_WARNINGS {
         state.warnings.push(warning);
     }
 }
 
-/// Never ends where nothing is under way. The caller takes the finished work out.
+/// Never returns if there is no work. The caller removes finished work.
 async fn done<T>(work: &mut Option<BoxFuture<'static, T>>) -> T {
     match work {
         Some(work) => work.await,
@@ -316,7 +317,7 @@ async fn done<T>(work: &mut Option<BoxFuture<'static, T>>) -> T {
     }
 }
 
-async fn sources_changed(sources: &mut Option<Sources>) {
+async fn sources_changed(sources: &mut Option<SourceWatcher>) {
     match sources {
         Some(sources) => sources.changed().await,
         None => std::future::pending().await,

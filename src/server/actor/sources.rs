@@ -1,4 +1,4 @@
-//! `dev.watch`: notices when a server's own sources change, so that it can be restarted with them.
+//! `dev.watch`: detects changes of a server's source files, so that it can be restarted.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,19 +10,19 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::config::spec::Dev;
 
-/// Builds and saves touch many files; the restart comes when they have been quiet for this long.
-const QUIET: Duration = Duration::from_millis(200);
+/// Builds and saves touch many files; the server restarts once there was no change for this long.
+const QUIET_PERIOD: Duration = Duration::from_millis(200);
 
-pub struct Sources {
+pub struct SourceWatcher {
     changes: mpsc::Receiver<()>,
-    /// When the change that came last counts as over.
+    /// When the last change counts as complete.
     quiet_at: Option<Instant>,
     /// Watching ends when this is dropped.
     _watcher: RecommendedWatcher,
 }
 
-impl Sources {
-    /// Watches the patterns, seen from `folder`. The error says which part cannot be watched.
+impl SourceWatcher {
+    /// Watches the patterns, relative to `folder`. The error names the part that cannot be watched.
     pub fn watch(dev: &Dev, folder: &Path) -> Result<Self, String> {
         let mut globs = GlobSetBuilder::new();
         let mut roots: Vec<PathBuf> = Vec::new();
@@ -32,31 +32,31 @@ impl Sources {
             let glob = GlobBuilder::new(&full.to_string_lossy())
                 .literal_separator(true)
                 .build()
-                .map_err(|error| format!("`dev.watch` holds a pattern that makes no sense: {error}"))?;
+                .map_err(|error| format!("cannot parse a pattern of `dev.watch`: {error}"))?;
             globs.add(glob);
             roots.push(literal_part(&full));
         }
-        let globs = globs.build().map_err(|error| format!("`dev.watch`: {error}"))?;
-        let (tell, changes) = mpsc::channel(1);
+        let globs = globs.build().map_err(|error| format!("cannot parse the patterns of `dev.watch`: {error}"))?;
+        let (changed, changes) = mpsc::channel(1);
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            if event.is_ok_and(|event| counts(&event, &globs)) {
-                // One is enough: a full channel already says that something has changed.
-                tell.try_send(()).ok();
+            if event.is_ok_and(|event| is_source_change(&event, &globs)) {
+                // A full channel already signals a change.
+                changed.try_send(()).ok();
             }
         })
-        .map_err(|error| format!("sources cannot be watched: {error}"))?;
+        .map_err(|error| format!("cannot watch source files: {error}"))?;
         roots.sort();
         roots.dedup();
         for root in roots {
             let mode = if root.is_dir() { RecursiveMode::Recursive } else { RecursiveMode::NonRecursive };
             watcher
                 .watch(&root, mode)
-                .map_err(|error| format!("`{}` of `dev.watch` cannot be watched: {error}", root.display()))?;
+                .map_err(|error| format!("cannot watch `{}` for `dev.watch`: {error}", root.display()))?;
         }
         Ok(Self { changes, quiet_at: None, _watcher: watcher })
     }
 
-    /// Ends when something has changed and then stayed quiet. May be dropped while it waits: no change is lost.
+    /// Returns once something has changed and there was no further change for a while. Cancel-safe: no change is lost.
     pub async fn changed(&mut self) {
         loop {
             let quiet_at = self.quiet_at;
@@ -68,7 +68,7 @@ impl Sources {
             };
             tokio::select! {
                 change = self.changes.recv() => match change {
-                    Some(()) => self.quiet_at = Some(Instant::now() + QUIET),
+                    Some(()) => self.quiet_at = Some(Instant::now() + QUIET_PERIOD),
                     None => std::future::pending().await,
                 },
                 () = quiet => {
@@ -80,20 +80,20 @@ impl Sources {
     }
 }
 
-/// Reading is no change.
-fn counts(event: &notify::Event, globs: &GlobSet) -> bool {
+/// Reading a file is not a change.
+fn is_source_change(event: &notify::Event, globs: &GlobSet) -> bool {
     !matches!(event.kind, EventKind::Access(_) | EventKind::Other)
         && event.paths.iter().any(|path| globs.is_match(path))
 }
 
-/// The folder before the first part that holds a wildcard; the nearest one that exists.
+/// The folder before the first wildcard, or its nearest existing parent.
 fn literal_part(pattern: &Path) -> PathBuf {
     let mut literal: PathBuf = pattern
         .components()
         .take_while(|part| !part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{']))
         .collect();
     if literal == pattern {
-        // A plain file is seen through its folder: editors replace it rather than write it.
+        // A file is watched through its folder, because editors replace files.
         literal.pop();
     }
     while !literal.is_dir() && literal.pop() {}
@@ -105,12 +105,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn only_a_source_that_matches_counts_and_a_burst_counts_once() {
+    async fn only_matching_files_count_and_a_burst_is_one_change() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().canonicalize().unwrap();
         std::fs::create_dir_all(folder.join("server/deep")).unwrap();
         let dev = Dev { watch: vec!["server/**/*.ts".to_owned()] };
-        let mut sources = Sources::watch(&dev, &folder).unwrap();
+        let mut sources = SourceWatcher::watch(&dev, &folder).unwrap();
         std::fs::write(folder.join("server/readme.md"), "no").unwrap();
         for number in 0..5 {
             std::fs::write(folder.join(format!("server/deep/{number}.ts")), "yes").unwrap();

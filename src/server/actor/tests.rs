@@ -13,10 +13,10 @@ use crate::model::{CallResult, Result, Scope, Status};
 use crate::server::connection::CallOptions;
 use crate::server::transport::OpenError;
 use crate::server::{Context, Server};
-use fake::{Fake, Meets, Nobody, call, definition, stage, stage_with};
+use fake::{Fake, FakeHost, Outcome, call, definition, start, start_with};
 
-fn refused() -> Meets {
-    Meets::Error(OpenError::Io { message: "connection refused 127.0.0.1:9".to_owned() })
+fn refused() -> Outcome {
+    Outcome::Error(OpenError::Io { message: "connection refused 127.0.0.1:9".to_owned() })
 }
 
 fn names(state: &crate::model::ServerState) -> Vec<String> {
@@ -34,173 +34,173 @@ async fn run(server: &Server, tool: &str) -> Result<CallResult> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_starts_shakes_hands_lists_and_is_connected() {
-    let mut stage = stage([Meets::Server(Fake::with(&["read", "write"]))]);
-    assert_eq!(stage.until_status("pending").await.status.reason().unwrap(), "starting");
-    let state = stage.until_status("connected").await;
+async fn a_server_starts_completes_the_handshake_lists_and_is_connected() {
+    let mut fixture = start([Outcome::Server(Fake::with(&["read", "write"]))]);
+    assert_eq!(fixture.until_status("pending").await.status.reason().unwrap(), "starting");
+    let state = fixture.until_status("connected").await;
     assert_eq!(state.peer.as_ref().unwrap().name, "fake");
     assert_eq!(names(&state), ["read", "write"]);
     assert!(state.start_time.is_some() && state.discover_time.is_some());
-    assert!(!run(&stage.server, "read").await.unwrap().is_error);
-    assert!(stage.until(|state| state.latency.is_some()).await.error.is_none());
-    stage.server.shutdown().await;
+    assert!(!run(&fixture.server, "read").await.unwrap().is_error);
+    assert!(fixture.until(|state| state.latency.is_some()).await.error.is_none());
+    fixture.server.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_are_retried_with_growing_waits_and_end_after_five() {
-    let mut stage = stage([refused()]);
+async fn failures_are_retried_with_growing_delays_up_to_five_times() {
+    let mut fixture = start([refused()]);
     let begun = Instant::now();
-    let state = stage.until(|state| state.status == Status::Failed).await;
+    let state = fixture.until(|state| state.status == Status::Failed).await;
     let took = begun.elapsed().as_secs_f64();
     assert!((12.0..=15.1).contains(&took), "1 + 2 + 4 + 8 s less the jitter, but {took}");
-    assert_eq!(stage.tried(), 5);
+    assert_eq!(fixture.attempts(), 5);
     assert_eq!(state.restarts, 4);
-    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"connection refused 127.0.0.1:9 (5 failures in a row; restart it to try again)");
-    let error = run(&stage.server, "read").await.unwrap_err();
+    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"connection refused 127.0.0.1:9 (failed 5 times in a row; restart the server to try again)");
+    let error = run(&fixture.server, "read").await.unwrap_err();
     assert_eq!(error.kind(), "process-failed");
 
-    let settled = stage.server.restart().await.unwrap();
-    assert_eq!((settled.status, stage.tried()), (Status::Failed, 10), "by hand the count starts anew");
+    let settled = fixture.server.restart().await.unwrap();
+    assert_eq!((settled.status, fixture.attempts()), (Status::Failed, 10), "by hand the count starts anew");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_answers_is_given_up_with_what_was_waited_for() {
-    let mut stage = stage([Meets::Silence]);
-    let state = stage.until(|state| state.error.is_some()).await;
-    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"no answer to initialize in 30 s (`startupTimeout` sets this limit)");
+async fn a_start_without_an_answer_times_out_and_names_the_request() {
+    let mut fixture = start([Outcome::Silence]);
+    let state = fixture.until(|state| state.error.is_some()).await;
+    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"the server did not answer `initialize` within 30 s (`startupTimeout` sets this limit)");
     assert!(state.status.reason().unwrap().starts_with("retrying in"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_missed_pings_restart_a_server() {
     let deaf = Fake { ignores_pings: true, ..Fake::with(&[]) };
-    let mut stage = stage([Meets::Server(deaf), Meets::Server(Fake::default())]);
-    stage.until_status("connected").await;
-    let state = stage.until(|state| state.error.is_some()).await;
-    assert_eq!(state.error.as_deref(), Some("it missed two pings in a row"));
-    assert_eq!(stage.until_status("connected").await.restarts, 1);
+    let mut fixture = start([Outcome::Server(deaf), Outcome::Server(Fake::default())]);
+    fixture.until_status("connected").await;
+    let state = fixture.until(|state| state.error.is_some()).await;
+    assert_eq!(state.error.as_deref(), Some("the server did not answer two pings in a row"));
+    assert_eq!(fixture.until_status("connected").await.restarts, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn pings_are_missed_however_short_the_time_between_them_is() {
+async fn missed_pings_are_detected_with_a_short_interval() {
     let deaf = Fake { ignores_pings: true, ..Fake::with(&[]) };
-    let meets = [Meets::Server(deaf), Meets::Server(Fake::default())];
-    let mut stage = stage_with(definition(|_| ()), meets, |context| {
+    let outcomes = [Outcome::Server(deaf), Outcome::Server(Fake::default())];
+    let mut fixture = start_with(definition(|_| ()), outcomes, |context| {
         let mut settings = crate::settings::Settings::default();
         settings.servers.ping_interval = Duration::from_secs(1);
         context.settings = tokio::sync::watch::channel(Arc::new(settings)).1;
     });
-    stage.until_status("connected").await;
+    fixture.until_status("connected").await;
     let begun = Instant::now();
-    let state = stage.until(|state| state.error.is_some()).await;
-    assert_eq!(state.error.as_deref(), Some("it missed two pings in a row"));
+    let state = fixture.until(|state| state.error.is_some()).await;
+    assert_eq!(state.error.as_deref(), Some("the server did not answer two pings in a row"));
     assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_works_on_a_call_is_not_pinged_to_death() {
+async fn a_server_that_works_on_a_call_is_not_pinged() {
     let busy = Fake { ignores_pings: true, ..Fake::with(&["hang"]) };
-    let mut stage = stage([Meets::Server(busy)]);
-    stage.until_status("connected").await;
+    let mut fixture = start([Outcome::Server(busy)]);
+    fixture.until_status("connected").await;
     let options = CallOptions {
         timeout: Duration::from_secs(300),
         max_timeout: Duration::from_secs(300),
         progress: None,
         sent: Default::default(),
     };
-    let error = stage.server.call(call("hang"), options).await.unwrap_err();
+    let error = fixture.server.call(call("hang"), options).await.unwrap_err();
     assert_eq!(error.kind(), "timeout");
-    assert_eq!(stage.server.state().status, Status::Connected);
+    assert_eq!(fixture.server.state().status, Status::Connected);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lazy_server_sleeps_until_its_first_use() {
     let lazy = definition(|spec| spec.auto_start = false);
-    let mut stage = stage_with(lazy, [Meets::Server(Fake::with(&["read"]))], |_| ());
-    stage.until_status("stopped").await;
+    let mut fixture = start_with(lazy, [Outcome::Server(Fake::with(&["read"]))], |_| ());
+    fixture.until_status("stopped").await;
     tokio::time::sleep(Duration::from_secs(3600)).await;
-    assert_eq!(stage.tried(), 0);
-    run(&stage.server, "read").await.unwrap();
-    assert_eq!(stage.tried(), 1);
-    stage.server.stop().await.unwrap();
-    let error = run(&stage.server, "read").await.unwrap_err();
-    assert_eq!(error.to_string(), "server `it`: it is stopped; `mcp.server.start` starts it");
+    assert_eq!(fixture.attempts(), 0);
+    run(&fixture.server, "read").await.unwrap();
+    assert_eq!(fixture.attempts(), 1);
+    fixture.server.stop().await.unwrap();
+    let error = run(&fixture.server, "read").await.unwrap_err();
+    assert_eq!(error.to_string(), "server `it`: the server is stopped; start it first");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lazy_server_shows_the_tools_that_it_had() {
     let mut context: Option<Context> = None;
-    let fake = || [Meets::Server(Fake::with(&["read"]))];
-    let mut first = stage_with(definition(|_| ()), fake(), |given| context = Some(given.clone()));
+    let fake = || [Outcome::Server(Fake::with(&["read"]))];
+    let mut first = start_with(definition(|_| ()), fake(), |given| context = Some(given.clone()));
     first.until_status("connected").await;
-    let memory = context.unwrap().memory;
+    let cache = context.unwrap().cache;
     let lazy = definition(|spec| spec.auto_start = false);
-    let mut second = stage_with(lazy, fake(), |given| given.memory = memory);
+    let mut second = start_with(lazy, fake(), |given| given.cache = cache);
     assert_eq!(names(&*second.until_status("stopped").await), ["read"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn changed_lists_are_listed_anew_and_a_storm_of_changes_is_calmed() {
+async fn changed_lists_are_reloaded_and_frequent_changes_are_throttled() {
     let storm = vec![json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }); 1_000];
-    let fake = Fake { says: storm, ..Fake::with(&["old"]) };
+    let fake = Fake { sends: storm, ..Fake::with(&["old"]) };
     let (tools, asked) = (fake.tools.clone(), fake.lists_asked.clone());
-    let mut stage = stage([Meets::Server(fake)]);
-    stage.until_status("connected").await;
+    let mut fixture = start([Outcome::Server(fake)]);
+    fixture.until_status("connected").await;
     *tools.lock().unwrap() = vec!["new"];
-    stage.until(|state| names(state) == ["new"]).await;
+    fixture.until(|state| names(state) == ["new"]).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert!(asked.load(Ordering::SeqCst) < 10);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_cannot_be_had_anew_keeps_the_old_one_with_a_warning() {
+async fn a_list_that_cannot_be_reloaded_stays_with_a_warning() {
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" });
-    let fake = Fake { says: vec![changed], refuses_second_list: true, ..Fake::with(&["old"]) };
-    let mut stage = stage([Meets::Server(fake)]);
-    let state = stage.until(|state| !state.warnings.is_empty()).await;
+    let fake = Fake { sends: vec![changed], refuses_second_list: true, ..Fake::with(&["old"]) };
+    let mut fixture = start([Outcome::Server(fake)]);
+    let state = fixture.until(|state| !state.warnings.is_empty()).await;
     assert_eq!(names(&state), ["old"]);
-    assert_eq!(state.warnings, ["tools/list failed: no (error -32603)"]);
+    assert_eq!(state.warnings, ["`tools/list` failed: no (error -32603)"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_server_dies_ends_at_once() {
-    let mut stage = stage([Meets::Server(Fake::with(&["die"]))]);
-    stage.until_status("connected").await;
+    let mut fixture = start([Outcome::Server(Fake::with(&["die"]))]);
+    fixture.until_status("connected").await;
     let begun = Instant::now();
-    let error = run(&stage.server, "die").await.unwrap_err();
+    let error = run(&fixture.server, "die").await.unwrap_err();
     assert_eq!(error.kind(), "connection-failed");
     assert!(begun.elapsed() < Duration::from_secs(1));
-    stage.until_status("pending").await;
-    stage.until_status("connected").await;
+    fixture.until_status("pending").await;
+    fixture.until_status("connected").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_dies_of_its_own_right_after_the_start_is_not_restarted_for_ever() {
+async fn a_server_that_dies_right_after_the_start_is_not_restarted_forever() {
     let weak = Fake { hangs_up: true, ..Fake::with(&[]) };
-    let mut stage = stage([Meets::Server(weak)]);
-    stage.until_status("failed").await;
-    assert_eq!(stage.tried(), 5);
+    let mut fixture = start([Outcome::Server(weak)]);
+    fixture.until_status("failed").await;
+    assert_eq!(fixture.attempts(), 5);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_must_sign_in_waits_without_being_tried_again() {
-    let auth = Meets::Error(OpenError::NeedsAuth { challenge: None });
-    let mut stage = stage([auth, Meets::Server(Fake::default())]);
-    stage.until_status("needs-auth").await;
+async fn a_server_that_requires_sign_in_is_not_retried() {
+    let auth = Outcome::Error(OpenError::NeedsAuth);
+    let mut fixture = start([auth, Outcome::Server(Fake::default())]);
+    fixture.until_status("needs-auth").await;
     tokio::time::sleep(Duration::from_secs(600)).await;
-    assert_eq!(stage.tried(), 1);
-    assert_eq!(run(&stage.server, "read").await.unwrap_err().kind(), "needs-auth");
-    assert_eq!(stage.server.restart().await.unwrap().status, Status::Connected);
+    assert_eq!(fixture.attempts(), 1);
+    assert_eq!(run(&fixture.server, "read").await.unwrap_err().kind(), "needs-auth");
+    assert_eq!(fixture.server.restart().await.unwrap().status, Status::Connected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_says_when_to_come_again_is_obeyed() {
+async fn retry_after_is_honoured() {
     let busy = OpenError::RetryAfter { after: Duration::from_secs(30), message: "429 too many requests".to_owned() };
-    let mut stage = stage([Meets::Error(busy), Meets::Server(Fake::default())]);
+    let mut fixture = start([Outcome::Error(busy), Outcome::Server(Fake::default())]);
     let begun = Instant::now();
-    let state = stage.until(|state| state.error.is_some()).await;
+    let state = fixture.until(|state| state.error.is_some()).await;
     assert_eq!(state.status.reason().unwrap(), "retrying in 30 s");
-    stage.until_status("connected").await;
+    fixture.until_status("connected").await;
     assert!(begun.elapsed() >= Duration::from_secs(30));
 }
 
@@ -211,14 +211,14 @@ async fn an_unset_variable_fails_by_name_and_nothing_is_started() {
             stdio.args = vec!["${NO_SUCH_VARIABLE_HERE}".to_owned()];
         }
     });
-    let mut stage = stage_with(unset, [Meets::Silence], |_| ());
-    let state = stage.until_status("failed").await;
+    let mut fixture = start_with(unset, [Outcome::Silence], |_| ());
+    let state = fixture.until_status("failed").await;
     assert!(state.error.as_deref().unwrap().contains("`NO_SUCH_VARIABLE_HERE` is not set"));
-    assert_eq!(stage.tried(), 0);
+    assert_eq!(fixture.attempts(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_input_is_waited_for_outside_the_time_of_the_start() {
+async fn waiting_for_an_input_does_not_count_towards_the_startup_timeout() {
     let asks = || {
         definition(|spec| {
             if let Launch::Stdio(stdio) = &mut spec.launch {
@@ -239,46 +239,46 @@ async fn an_input_is_waited_for_outside_the_time_of_the_start() {
         let inputs = Arc::new(vec![input.clone()]);
         move |context: &mut Context| {
             context.inputs = inputs;
-            context.host = Arc::new(Nobody { answer });
+            context.host = Arc::new(FakeHost { answer });
         }
     };
-    let mut answered = stage_with(asks(), [Meets::Server(Fake::default())], with(Some("secret")));
+    let mut answered = start_with(asks(), [Outcome::Server(Fake::default())], with(Some("secret")));
     answered.until(|state| state.status.reason().as_deref() == Some("awaiting-input")).await;
     answered.until_status("connected").await;
 
-    let mut declined = stage_with(asks(), [Meets::Silence], with(None));
+    let mut declined = start_with(asks(), [Outcome::Silence], with(None));
     let state = declined.until_status("failed").await;
-    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"the input `key` was not answered; restart it to be asked again");
-    assert_eq!(declined.tried(), 0);
+    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"the input `key` has no value; restart the server to be asked again");
+    assert_eq!(declined.attempts(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_fallback_is_tried_when_the_first_way_fails() {
+async fn the_fallback_is_tried_when_the_launch_fails() {
     let two_ways = || definition(|spec| spec.fallback = Some(Launch::Tcp { host: "127.0.0.1".to_owned(), port: 9 }));
-    let mut stage = stage_with(two_ways(), [refused(), Meets::Server(Fake::default())], |_| ());
-    let state = stage.until_status("connected").await;
-    insta::assert_snapshot!(state.warnings[0], @"connected through its fallback (tcp): connection refused 127.0.0.1:9");
-    assert_eq!(*stage.fakes.tried.lock().unwrap(), ["stdio", "tcp"]);
+    let mut fixture = start_with(two_ways(), [refused(), Outcome::Server(Fake::default())], |_| ());
+    let state = fixture.until_status("connected").await;
+    insta::assert_snapshot!(state.warnings[0], @"connected through the fallback (tcp) because of: connection refused 127.0.0.1:9");
+    assert_eq!(*fixture.connector.attempts.lock().unwrap(), ["stdio", "tcp"]);
 
-    let mut stage = stage_with(two_ways(), [refused()], |_| ());
-    let state = stage.until(|state| state.error.is_some()).await;
-    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"connection refused 127.0.0.1:9; and its fallback (tcp): connection refused 127.0.0.1:9");
+    let mut fixture = start_with(two_ways(), [refused()], |_| ());
+    let state = fixture.until(|state| state.error.is_some()).await;
+    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"connection refused 127.0.0.1:9; the fallback (tcp) failed, too: connection refused 127.0.0.1:9");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_start_can_be_cut_short_by_stop_and_by_restart() {
-    let stage = stage([Meets::Silence, Meets::Silence, Meets::Server(Fake::default())]);
-    while stage.tried() < 1 {
+async fn a_start_can_be_interrupted_by_stop_and_restart() {
+    let fixture = start([Outcome::Silence, Outcome::Silence, Outcome::Server(Fake::default())]);
+    while fixture.attempts() < 1 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(stage.server.stop().await.unwrap().status, Status::Stopped);
-    let server = stage.server.clone();
+    assert_eq!(fixture.server.stop().await.unwrap().status, Status::Stopped);
+    let server = fixture.server.clone();
     let starting = tokio::spawn(async move { server.start().await });
-    while stage.tried() < 2 {
+    while fixture.attempts() < 2 {
         tokio::task::yield_now().await;
     }
     let begun = Instant::now();
-    assert_eq!(stage.server.restart().await.unwrap().status, Status::Connected);
+    assert_eq!(fixture.server.restart().await.unwrap().status, Status::Connected);
     assert_eq!(starting.await.unwrap().unwrap().status, Status::Connected);
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
@@ -286,31 +286,31 @@ async fn a_start_can_be_cut_short_by_stop_and_by_restart() {
 #[tokio::test(start_paused = true)]
 async fn a_disabled_server_does_nothing_and_says_so() {
     let off = definition(|spec| spec.enabled = false);
-    let mut stage = stage_with(off, [Meets::Silence], |_| ());
-    stage.until_status("disabled").await;
-    assert_eq!(stage.server.start().await.unwrap_err().kind(), "disabled");
-    assert_eq!(run(&stage.server, "read").await.unwrap_err().kind(), "disabled");
-    assert_eq!(stage.tried(), 0);
-    stage.server.shutdown().await;
+    let mut fixture = start_with(off, [Outcome::Silence], |_| ());
+    fixture.until_status("disabled").await;
+    assert_eq!(fixture.server.start().await.unwrap_err().kind(), "disabled");
+    assert_eq!(run(&fixture.server, "read").await.unwrap_err().kind(), "disabled");
+    assert_eq!(fixture.attempts(), 0);
+    fixture.server.shutdown().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_in_flight_end_when_the_server_is_stopped_by_hand() {
-    let mut stage = stage([Meets::Server(Fake::with(&["hang"]))]);
-    stage.until_status("connected").await;
-    let server = stage.server.clone();
+async fn calls_in_flight_end_when_the_server_is_stopped() {
+    let mut fixture = start([Outcome::Server(Fake::with(&["hang"]))]);
+    fixture.until_status("connected").await;
+    let server = fixture.server.clone();
     let hanging = tokio::spawn(async move { run(&server, "hang").await });
     tokio::task::yield_now().await;
-    stage.server.stop().await.unwrap();
+    fixture.server.stop().await.unwrap();
     let error = hanging.await.unwrap().unwrap_err();
-    assert_eq!(error.to_string(), "server `it`: it was stopped or restarted while this ran");
+    assert_eq!(error.to_string(), "server `it`: the server was stopped or restarted during the request");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_server_stops_when_its_last_handle_is_dropped() {
-    let mut stage = stage([Meets::Server(Fake::default())]);
-    stage.until_status("connected").await;
-    let fake::Stage { server, mut events, .. } = stage;
+    let mut fixture = start([Outcome::Server(Fake::default())]);
+    fixture.until_status("connected").await;
+    let fake::TestServer { server, mut events, .. } = fixture;
     drop(server);
     let mut last = None;
     while let Some((_, _, event)) = events.recv().await {
@@ -322,14 +322,15 @@ async fn the_server_stops_when_its_last_handle_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trial_is_one_try_even_of_a_disabled_server_and_leaves_nothing() {
+async fn a_trial_is_one_attempt_even_of_a_disabled_server() {
     let off = || definition(|spec| spec.enabled = false);
-    for (meets, status) in [(refused(), Status::Failed), (Meets::Server(Fake::with(&["read"])), Status::Connected)] {
+    for (outcomes, status) in [(refused(), Status::Failed), (Outcome::Server(Fake::with(&["read"])), Status::Connected)]
+    {
         let mut context = None;
-        let stage = stage_with(off(), [meets], |given| context = Some(given.clone()));
-        let trusted = stage.server.trusted().clone();
+        let fixture = start_with(off(), [outcomes], |given| context = Some(given.clone()));
+        let trusted = fixture.server.trusted().clone();
         let state = Server::trial(trusted, context.unwrap()).await;
-        assert_eq!((state.status, stage.tried()), (status, 1));
+        assert_eq!((state.status, fixture.attempts()), (status, 1));
         assert_eq!(state.error.is_some(), status == Status::Failed);
     }
 }

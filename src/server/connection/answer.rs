@@ -1,4 +1,4 @@
-//! What an answer says on its outside: done, failed, or more input wanted. The inside stays as it was sent.
+//! Reads the outer fields of a result: complete, failed, or more input required. The rest stays as it was sent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,42 +11,42 @@ use serde_json::{Map, Value, json};
 use crate::model::CallId;
 use crate::server::client::Questions;
 
-/// An answer, looked at from outside.
+/// A parsed result.
 pub enum Answer {
     Complete {
         raw: Arc<RawValue>,
         is_error: bool,
         content: Content,
     },
-    NeedsInput(Needed),
-    /// A kind of result that we did not ask for.
+    NeedsInput(InputRequired),
+    /// An unknown kind of result.
     Other(String),
 }
 
-/// Whether a result has its list of content, as every tool result should.
+/// Whether a tool result has a list of content, as it should.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Content {
-    Listed,
-    Odd,
+    List,
+    Other,
 }
 
-/// What a server of the newer era wants to know before it answers.
+/// The input that a server of the newer era requires before it answers.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Needed {
-    input_requests: Option<BTreeMap<String, Wanted>>,
+pub struct InputRequired {
+    input_requests: Option<BTreeMap<String, InputRequest>>,
     request_state: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Wanted {
+struct InputRequest {
     #[serde(default)]
     method: String,
     #[serde(default)]
     params: Option<Value>,
 }
 
-/// What goes along with the next try.
+/// The input that is sent with the repeated request.
 #[derive(Default)]
 pub struct Input {
     pub responses: Option<InputResponses>,
@@ -55,7 +55,7 @@ pub struct Input {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Outside<'a> {
+struct ResultHeader<'a> {
     #[serde(borrow)]
     result_type: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -66,15 +66,15 @@ struct Outside<'a> {
 
 impl Answer {
     pub fn of(raw: Arc<RawValue>) -> Self {
-        let outside: Outside<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
-        let is_error = outside.is_error.is_some_and(|flag| flag.get() == "true");
-        let content = match outside.content {
-            Some(content) if content.get().starts_with('[') => Content::Listed,
-            _ => Content::Odd,
+        let header: ResultHeader<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
+        let is_error = header.is_error.is_some_and(|flag| flag.get() == "true");
+        let content = match header.content {
+            Some(content) if content.get().starts_with('[') => Content::List,
+            _ => Content::Other,
         };
-        match outside.result_type.map(RawValue::get) {
+        match header.result_type.map(RawValue::get) {
             Some("\"input_required\"") => Self::NeedsInput(serde_json::from_str(raw.get()).unwrap_or_default()),
-            Some(other) if other != "\"complete\"" && content == Content::Odd => {
+            Some(other) if other != "\"complete\"" && content == Content::Other => {
                 Self::Other(crate::text::one_line(other.trim_matches('"'), 60))
             }
             _ => Self::Complete { raw, is_error, content },
@@ -82,8 +82,8 @@ impl Answer {
     }
 }
 
-impl Needed {
-    /// Asks whom it concerns, one question after the other.
+impl InputRequired {
+    /// Answers one input request after the other.
     pub async fn ask(self, questions: &Questions, call: Option<&CallId>) -> Input {
         let mut responses = InputResponses::new();
         for (key, wanted) in self.input_requests.unwrap_or_default() {
@@ -100,15 +100,15 @@ impl Needed {
     }
 }
 
-/// An object with nothing in it.
+/// An empty object.
 pub fn empty() -> Arc<RawValue> {
     Arc::from(to_raw_value(&Map::new()).unwrap_or_else(|_| RawValue::NULL.to_owned()))
 }
 
-/// A tool result always has its list of content: one that came as a bare text, or not at all, is put into one, so that
-/// no reader behind us stumbles over it.
+/// Ensures that a tool result has a list of content, so that clients can parse it: a bare text or missing content is
+/// converted.
 pub fn with_content(raw: Arc<RawValue>, content: Content) -> Arc<RawValue> {
-    if content == Content::Listed {
+    if content == Content::List {
         return raw;
     }
     let mut result = match serde_json::from_str(raw.get()) {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_in_order_is_the_very_text_that_was_sent() {
+    fn a_valid_result_keeps_its_original_text() {
         let sent = raw(r#"{"content":[ {"type":"x-new","a":1} ],  "isError":true}"#);
         let Answer::Complete { raw, is_error, content } = Answer::of(sent.clone()) else { panic!("not complete") };
         assert!(is_error);
@@ -147,8 +147,8 @@ mod tests {
     }
 
     #[test]
-    fn content_in_odd_shapes_becomes_a_list() {
-        let shown = |text: &str| with_content(raw(text), Content::Odd).get().to_owned();
+    fn content_of_any_shape_becomes_a_list() {
+        let shown = |text: &str| with_content(raw(text), Content::Other).get().to_owned();
         assert_eq!(shown(r#"{"content":"hi"}"#), r#"{"content":[{"type":"text","text":"hi"}]}"#);
         assert_eq!(shown("{}"), r#"{"content":[]}"#);
         assert_eq!(shown("null"), r#"{"content":[]}"#);

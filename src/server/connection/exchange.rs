@@ -1,4 +1,4 @@
-//! One request and its answer: sent, waited for within limits, given up politely.
+//! One request and its response, with timeouts and cancellation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,39 +18,39 @@ use crate::server::transport::Era;
 use crate::server::transport::ledger::Slot;
 use crate::text::{mask, one_line};
 
-/// By which a server says that its user has to visit a page first.
-const PAGES_FIRST: ErrorCode = ErrorCode(-32042);
+/// The error code of a server that requires the user to visit a page first.
+const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
-/// The limits of one exchange.
-pub(super) struct Patience {
-    /// Without an answer or progress.
+/// The timeouts of one request.
+pub(super) struct RequestLimits {
+    /// Without a response or progress.
     pub idle: Duration,
-    /// In all.
-    pub most: Duration,
-    /// Which setting to name when the first of them is over.
+    /// In total.
+    pub total: Duration,
+    /// The setting to name when `idle` is exceeded.
     pub setting: &'static str,
 }
 
 impl Connection {
-    /// Sends a request and waits for its answer within the limits.
+    /// Sends a request and waits for its response.
     pub(super) async fn ask(
         &self,
         request: ClientRequest,
         what: &str,
-        patience: &Patience,
+        limits: &RequestLimits,
         progress: Option<mpsc::Sender<Progress>>,
     ) -> Result<Arc<RawValue>> {
-        self.exchange(request, what, patience, Slot::new(progress)).await.map_err(|failure| self.failed(failure))
+        self.exchange(request, what, limits, Slot::new(progress)).await.map_err(|failure| self.to_error(failure))
     }
 
-    /// The same, with a no of the server as it was said. Whoever stops waiting makes the server stop, too.
+    /// Like `ask`, but returns the server's error unchanged. Dropping the future cancels the request at the server.
     pub(super) async fn exchange(
         &self,
         mut request: ClientRequest,
         what: &str,
-        patience: &Patience,
+        limits: &RequestLimits,
         slot: Slot,
-    ) -> Result<Arc<RawValue>, Failure> {
+    ) -> Result<Arc<RawValue>, RequestFailure> {
         let Inner { peer, ledger, .. } = self.0.as_ref();
         request.extensions_mut().insert(slot.clone());
         let mut options = PeerRequestOptions::no_options();
@@ -61,9 +61,9 @@ impl Connection {
         let started = Instant::now();
         let mut handle = peer.send_cancellable_request(request, options).await?;
         slot.mark_sent();
-        let mut abandoned = Abandoned { connection: self, id: Some(handle.id.clone()) };
-        let latest = after(started, patience.most);
-        let timer = tokio::time::sleep_until(latest.min(after(started, patience.idle)));
+        let mut abandoned = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };
+        let latest = deadline(started, limits.total);
+        let timer = tokio::time::sleep_until(latest.min(deadline(started, limits.idle)));
         let closed = ledger.closed();
         tokio::pin!(timer, closed);
         let answer = loop {
@@ -73,14 +73,14 @@ impl Connection {
                 _ = &mut closed => break Err(ServiceError::TransportClosed),
                 () = &mut timer => {
                     let now = Instant::now();
-                    let heard = if self.0.questions.is_open(call.as_ref()) { now } else { slot.heard().unwrap_or(started) };
-                    let deadline = latest.min(after(heard, patience.idle));
+                    let heard = if self.0.questions.is_open(call.as_ref()) { now } else { slot.last_progress().unwrap_or(started) };
+                    let deadline = latest.min(deadline(heard, limits.idle));
                     if deadline <= now {
-                        let limit = if now < latest { patience.idle } else { patience.most };
-                        // Looked at before our own word goes out, which nobody has had time to read.
-                        let late = self.late(what, limit, patience);
+                        let limit = if now < latest { limits.idle } else { limits.total };
+                        // Checked before the cancellation is sent, which the server cannot have read yet.
+                        let late = self.timeout_error(what, limit, limits);
                         abandoned.cancel().await;
-                        return Err(Failure::Ours(late));
+                        return Err(RequestFailure::Local(late));
                     }
                     timer.as_mut().reset(deadline);
                 }
@@ -90,29 +90,29 @@ impl Connection {
         let result = answer?;
         match slot.take() {
             Some(raw) => Ok(raw),
-            // A wire that keeps no raw answers has a typed one.
+            // A transport that keeps no raw results has a typed one.
             None => typed(&result)
-                .ok_or_else(|| Failure::Ours(self.protocol(format!("gave an answer to {what} that cannot be read")))),
+                .ok_or_else(|| RequestFailure::Local(self.protocol(format!("cannot parse the response to {what}")))),
         }
     }
 
-    fn late(&self, what: &str, limit: Duration, patience: &Patience) -> Error {
-        // It was sent a moment after the clock began: half of the time is telling.
+    fn timeout_error(&self, what: &str, limit: Duration, limits: &RequestLimits) -> Error {
+        // The request was sent shortly after the clock started, so half of the time is enough.
         if let Some(unread) = self.0.ledger.unread_for(limit / 2) {
             let message = format!(
-                "the server does not read: {unread} bytes of its input have been waiting for {} s",
+                "the server does not read its input: {unread} bytes have been waiting for {} s",
                 limit.as_secs_f64()
             );
             return Error::Connection { server: self.0.name.clone(), message };
         }
-        let setting = if limit > patience.idle { "servers.max-timeout" } else { patience.setting };
+        let setting = if limit > limits.idle { "servers.max-timeout" } else { limits.setting };
         Error::Timeout { server: self.0.name.clone(), what: what.to_owned(), limit, setting }
     }
 
-    /// A server may want its user to visit a page before it answers: then the user is shown it.
-    pub(super) async fn after_pages(&self, failure: Failure, call: &CallId) -> Error {
-        if let Failure::Theirs(ServiceError::McpError(error)) = &failure
-            && error.code == PAGES_FIRST
+    /// If the server requires the user to visit a page first, shows the page to the user.
+    pub(super) async fn show_required_pages(&self, failure: RequestFailure, call: &CallId) -> Error {
+        if let RequestFailure::Remote(ServiceError::McpError(error)) = &failure
+            && error.code == URL_ELICITATION_REQUIRED
         {
             for page in error
                 .data
@@ -125,19 +125,19 @@ impl Connection {
                 self.0.questions.elicit(page.clone(), vec![call.clone()]).await;
             }
         }
-        self.failed(failure)
+        self.to_error(failure)
     }
 
-    /// Why a resource could not be read; that there is none of this name is told apart.
-    pub(super) fn unread(&self, failure: Failure) -> Error {
+    /// Why a resource could not be read; a missing resource is a separate error.
+    pub(super) fn resource_error(&self, failure: RequestFailure) -> Error {
         let absent = match &failure {
-            Failure::Theirs(ServiceError::McpError(error)) => {
+            RequestFailure::Remote(ServiceError::McpError(error)) => {
                 error.code == ErrorCode::RESOURCE_NOT_FOUND
                     || (error.code == ErrorCode::INVALID_PARAMS && self.0.era == Era::Discover)
             }
             _ => false,
         };
-        match self.failed(failure) {
+        match self.to_error(failure) {
             Error::Protocol { server, message } if absent => {
                 let message = format!("server `{server}`: {message}");
                 Error::Missing { server, message }
@@ -146,68 +146,70 @@ impl Connection {
         }
     }
 
-    pub(super) fn failed(&self, failure: Failure) -> Error {
+    pub(super) fn to_error(&self, failure: RequestFailure) -> Error {
         let server = self.0.name.clone();
         let closed = || self.0.ledger.close_reason().unwrap_or_else(|| "the server closed the connection".to_owned());
         let error = match failure {
-            Failure::Ours(error) => return error,
-            Failure::Theirs(error) => error,
+            RequestFailure::Local(error) => return error,
+            RequestFailure::Remote(error) => error,
         };
         match error {
-            ServiceError::McpError(error) => self.protocol(in_words(&error)),
+            ServiceError::McpError(error) => self.protocol(describe_error(&error)),
             ServiceError::TransportSend(error) => match OpenError::from_chain(error.error.as_ref()) {
-                OpenError::NeedsAuth { .. } => Error::NeedsAuth(server),
+                OpenError::NeedsAuth => Error::NeedsAuth(server),
                 OpenError::Protocol { message } | OpenError::Refused { message } => Error::Protocol { server, message },
                 other => Error::Connection { server, message: other.to_string() },
             },
             ServiceError::Cancelled { .. } => Error::Cancelled,
-            ServiceError::UnexpectedResponse => self.protocol("gave an answer that cannot be read".to_owned()),
+            ServiceError::UnexpectedResponse => {
+                self.protocol("cannot parse the response: unexpected result".to_owned())
+            }
             _ => Error::Connection { server, message: closed() },
         }
     }
 }
 
-/// Why there is no answer.
-pub(super) enum Failure {
-    Ours(Error),
-    /// The server's no, or that of the wire to it.
-    Theirs(ServiceError),
+/// Why a request has no result.
+pub(super) enum RequestFailure {
+    Local(Error),
+    /// The server or the transport rejected the request.
+    Remote(ServiceError),
 }
 
-impl From<ServiceError> for Failure {
+impl From<ServiceError> for RequestFailure {
     fn from(error: ServiceError) -> Self {
-        Self::Theirs(error)
+        Self::Remote(error)
     }
 }
 
-/// A request whose caller may go away. Dropped with its id, it tells the server that nobody waits any more.
-struct Abandoned<'a> {
+/// Cancels the request at the server when dropped with its id.
+struct CancelOnDrop<'a> {
     connection: &'a Connection,
     id: Option<RequestId>,
 }
 
-impl Abandoned<'_> {
-    /// Tells the server now, so that whatever is sent next comes after.
+impl CancelOnDrop<'_> {
+    /// Cancels now, so that the cancellation is sent before anything else.
     async fn cancel(&mut self) {
-        if let Some(cancel) = self.telling() {
+        if let Some(cancel) = self.take_cancel() {
             cancel.await;
         }
     }
 
-    fn telling(&mut self) -> Option<impl Future<Output = ()> + Send + 'static> {
+    fn take_cancel(&mut self) -> Option<impl Future<Output = ()> + Send + 'static> {
         let id = self.id.take()?;
         self.connection.0.ledger.forget(&id);
         let peer = self.connection.0.peer.clone();
         Some(async move {
-            let reason = "nobody waits for the answer any more".to_owned();
+            let reason = "the caller no longer waits for the response".to_owned();
             peer.notify_cancelled(CancelledNotificationParam::new(Some(id), Some(reason))).await.ok();
         })
     }
 }
 
-impl Drop for Abandoned<'_> {
+impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        if let (Some(cancel), Ok(runtime)) = (self.telling(), tokio::runtime::Handle::try_current()) {
+        if let (Some(cancel), Ok(runtime)) = (self.take_cancel(), tokio::runtime::Handle::try_current()) {
             runtime.spawn(cancel);
         }
     }
@@ -217,20 +219,20 @@ fn typed(result: &ServerResult) -> Option<Arc<RawValue>> {
     serde_json::value::to_raw_value(result).ok().map(Arc::from)
 }
 
-/// An error of the server, safe to show. Codes that everybody sends for everything are left out.
-pub(super) fn in_words(error: &ErrorData) -> String {
-    let said = one_line(&mask(&error.message), 2_000);
+/// A server's error, safe to show.
+pub(super) fn describe_error(error: &ErrorData) -> String {
+    let message = one_line(&mask(&error.message), 2_000);
     match error.code {
-        PAGES_FIRST => {
+        URL_ELICITATION_REQUIRED => {
             let url = error.data.as_ref().and_then(|data| data.pointer("/elicitations/0/url")).and_then(Value::as_str);
             let page = url.map(|url| format!(" at {}", one_line(&mask(url), 500))).unwrap_or_default();
-            format!("{said}: finish what it asks for{page}, then try again (error -32042)")
+            format!("{message}: complete the page{page}, then try again (error -32042)")
         }
-        ErrorCode(code) => format!("{said} (error {code})"),
+        ErrorCode(code) => format!("{message} (error {code})"),
     }
 }
 
-/// A moment later; for a wait without end, one that nobody lives to see.
-fn after(start: Instant, wait: Duration) -> Instant {
+/// `start + wait`, bounded so that it cannot overflow.
+fn deadline(start: Instant, wait: Duration) -> Instant {
     start.checked_add(wait).unwrap_or_else(|| start + Duration::from_secs(1 << 30))
 }

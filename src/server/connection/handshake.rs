@@ -1,4 +1,4 @@
-//! How a connection begins: both eras, on whichever wire.
+//! The handshake in both eras, on every transport.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -8,34 +8,34 @@ use rmcp::service::{ClientCacheConfig, ClientInitializeError, ClientLifecycleMod
 use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::exchange::in_words;
-use super::listen::Listening;
-use super::{Connection, Era, Inner, OpenError, Opening, Request, Wire, lists, request};
+use super::exchange::describe_error;
+use super::subscription::Subscription;
+use super::{Connection, ConnectionOptions, Era, Inner, OpenError, Request, Wire, lists, request};
 use crate::model::PeerInfo;
 use crate::server::client::{Client, Questions};
 use crate::server::transport::ledger::Ledger;
-use crate::server::transport::sdk::Inside;
-use crate::server::transport::stdio::Lines;
-use crate::server::transport::{AnyTransport, Home, Line, greeting};
+use crate::server::transport::sdk::EditorTransport;
+use crate::server::transport::stdio::LineTransport;
+use crate::server::transport::{AnyTransport, LedgerTransport, ParkedTransport, server_info};
 use crate::text::mask;
 
 type Service = RunningService<RoleClient, Client>;
 
-pub async fn open(wire: Wire, opening: Opening) -> Result<Connection, OpenError> {
-    let limit = opening.startup_timeout;
+pub async fn open(wire: Wire, options: ConnectionOptions) -> Result<Connection, OpenError> {
+    let limit = options.startup_timeout;
     let ledger = match &wire {
         Wire::Remote(remote) => remote.ledger.clone(),
-        Wire::Bytes { .. } | Wire::Tunnel(_) => Ledger::new(opening.name.clone(), opening.limits.message_bytes),
+        Wire::Bytes { .. } | Wire::Tunnel(_) => Ledger::new(options.name.clone(), options.limits.message_bytes),
     };
-    ledger.report_to(opening.happenings.clone());
+    ledger.send_notices_to(options.notices.clone());
     let what = OnceLock::new();
-    match tokio::time::timeout(limit, connect(wire, opening, ledger.clone(), &what)).await {
+    match tokio::time::timeout(limit, connect(wire, options, ledger.clone(), &what)).await {
         Ok(opened) => opened,
         Err(_) => {
             let hint = match ledger.skipped() {
-                (0, _) if ledger.unread_bytes() > 0 => "; the server does not read".to_owned(),
+                (0, _) if ledger.unread_bytes() > 0 => "; the server does not read its input".to_owned(),
                 (0, _) => String::new(),
-                (_, sample) => format!("; it sent “{sample}”"),
+                (_, sample) => format!("; it sent `{sample}`, which is not MCP"),
             };
             Err(OpenError::Timeout { what: what.get().copied().unwrap_or("initialize"), limit, hint })
         }
@@ -44,133 +44,147 @@ pub async fn open(wire: Wire, opening: Opening) -> Result<Connection, OpenError>
 
 async fn connect(
     wire: Wire,
-    opening: Opening,
+    options: ConnectionOptions,
     ledger: Ledger,
     what: &OnceLock<&'static str>,
 ) -> Result<Connection, OpenError> {
-    let questions = Questions::new(opening.name.clone(), opening.host.clone());
-    let source = Source::new(wire, &ledger);
+    let questions = Questions::new(options.name.clone(), options.host.clone());
+    let source = TransportSource::new(wire, &ledger);
     let shake = |era: Era, version: ProtocolVersion| {
         let client = Client::new(questions.clone(), ledger.clone(), version);
-        attempt(&source, client, era, &ledger)
+        shake_hands(&source, client, era, &ledger)
     };
-    let first = opening.era.unwrap_or(Era::Initialize);
+    let first = options.era.unwrap_or(Era::Initialize);
     what.set(method(first)).ok();
     let (era, service) = match shake(first, ProtocolVersion::LATEST_WITH_INITIALIZE).await {
         Ok(service) => (first, service),
-        Err(Trouble::Final(error)) => return Err(error),
-        Err(Trouble::Refused(refusal)) => {
-            let (era, version) = other(first, &refusal);
-            tracing::debug!(server = %opening.name, code = refusal.code.0, "refused {}, trying {}", method(first), method(era));
-            let refused =
-                OpenError::Refused { message: format!("the server refused {}: {}", method(first), in_words(&refusal)) };
+        Err(HandshakeError::Final(error)) => return Err(error),
+        Err(HandshakeError::Refused(refusal)) => {
+            let (era, version) = next_attempt(first, &refusal);
+            tracing::debug!(server = %options.name, code = refusal.code.0, "refused {}, trying {}", method(first), method(era));
+            let refused = OpenError::Refused {
+                message: format!("the server refused `{}`: {}", method(first), describe_error(&refusal)),
+            };
             match shake(era, version).await {
                 Ok(service) => (era, service),
-                Err(Trouble::Final(OpenError::Closed { .. } | OpenError::Io { .. })) if era != first => {
+                Err(HandshakeError::Final(OpenError::Closed { .. } | OpenError::Io { .. })) if era != first => {
                     return Err(OpenError::OtherEra { era, message: refused.to_string() });
                 }
-                Err(Trouble::Final(error @ (OpenError::NeedsAuth { .. } | OpenError::RetryAfter { .. }))) => {
+                Err(HandshakeError::Final(error @ (OpenError::NeedsAuth | OpenError::RetryAfter { .. }))) => {
                     return Err(error);
                 }
                 Err(_) => return Err(refused),
             }
         }
     };
-    Ok(begin(opening, ledger, questions, era, service).await)
+    Ok(build(options, ledger, questions, era, service).await)
 }
 
-/// Makes a connection of a service that runs.
-async fn begin(opening: Opening, ledger: Ledger, questions: Questions, era: Era, service: Service) -> Connection {
+/// Creates the connection of a running service.
+async fn build(
+    options: ConnectionOptions,
+    ledger: Ledger,
+    questions: Questions,
+    era: Era,
+    service: Service,
+) -> Connection {
     let peer = service.peer().clone();
-    // What a list holds is asked anew when somebody wants to know it.
+    // Lists are always requested, never cached by rmcp.
     peer.set_response_cache_config(ClientCacheConfig::disabled()).await;
     let version =
         peer.peer_info().map_or(ProtocolVersion::LATEST_WITH_INITIALIZE, |info| info.protocol_version.clone());
-    let raw = ledger.greeting().unwrap_or_else(super::answer::empty);
-    let mut info = greeting::peer_info(&raw, era, &version);
-    fit(&mut info, opening.limits.description_bytes);
-    ledger.trim_greeting();
+    let raw = ledger.handshake_result().unwrap_or_else(super::answer::empty);
+    let mut info = server_info::peer_info(&raw, era, &version);
+    sanitize(&mut info, options.limits.description_bytes);
+    ledger.clear_handshake_result();
     let info = Arc::new(info);
-    let meta = request::level_meta(&opening.log_level);
+    let meta = request::level_meta(&options.log_level);
     let wants_level = meta.is_some() && info.capabilities.iter().any(|name| name == "logging");
     let connection = Connection(Arc::new(Inner {
-        listening: (era == Era::Discover).then(|| Listening::start(peer.clone(), &info, ledger.clone())),
-        name: opening.name,
-        room: lists::Room::new(opening.limits.list_bytes),
-        limits: opening.limits,
-        timeout: opening.timeout,
+        subscription: (era == Era::Discover).then(|| Subscription::start(peer.clone(), &info, ledger.clone())),
+        name: options.name,
+        budget: lists::ListBudget::new(options.limits.list_bytes),
+        limits: options.limits,
+        timeout: options.timeout,
         era,
         meta: meta.filter(|_| era == Era::Discover),
         peer,
         ledger,
         questions,
         service: Mutex::new(Some(service)),
-        levelling: Mutex::new(None),
+        level_task: Mutex::new(None),
         info,
     }));
     if era == Era::Initialize && wants_level {
-        ask_for_level(&connection, opening.log_level);
+        ask_for_level(&connection, options.log_level);
     }
     connection
 }
 
-/// What a server says about itself is kept without secrets, and no longer than a description may be.
-fn fit(info: &mut PeerInfo, most: usize) {
+/// Removes secrets from what a server says about itself, and truncates it.
+fn sanitize(info: &mut PeerInfo, max_bytes: usize) {
     for words in [Some(&mut info.name), Some(&mut info.version), info.instructions.as_mut()].into_iter().flatten() {
-        // Masked first: half a secret at the cut would not be known for one.
+        // Masked first: a truncated secret would not be recognized.
         *words = mask(words).into_owned();
-        lists::cut_text(words, most);
+        lists::truncate(words, max_bytes);
     }
-    // Only what it can do is asked of the rest later on; the texts stand above.
+    // Only the capabilities are needed later.
     if let Value::Object(said) = Arc::make_mut(&mut info.raw) {
-        said.retain(|key, value| key != "instructions" && (key == "capabilities" || !is_large(value, most)));
-        lists::conceal(said, "protocolVersion");
+        said.retain(|key, value| key != "instructions" && (key == "capabilities" || !is_large(value, max_bytes)));
+        lists::mask_secrets(said, "protocolVersion");
     }
 }
 
-fn is_large(value: &Value, most: usize) -> bool {
-    value.to_string().len() > most
+fn is_large(value: &Value, max_bytes: usize) -> bool {
+    value.to_string().len() > max_bytes
 }
 
-/// Asks for a log level in the background: no start waits for it.
+/// Requests the log level in the background, so that the start does not wait.
 fn ask_for_level(connection: &Connection, level: String) {
     let inner = Arc::downgrade(&connection.0);
     let timeout = connection.0.timeout;
     let asking = tokio::spawn(async move {
         let Some(connection) = inner.upgrade().map(Connection) else { return };
         if let Err(error) = connection.request(Request::SetLevel { level }, timeout).await {
-            tracing::debug!(server = %connection.0.name, %error, "would not set its log level");
+            tracing::debug!(server = %connection.0.name, %error, "the server did not set its log level");
         }
     });
-    if let Ok(mut levelling) = connection.0.levelling.lock() {
-        *levelling = Some(AbortOnDropHandle::new(asking));
+    if let Ok(mut level_task) = connection.0.level_task.lock() {
+        *level_task = Some(AbortOnDropHandle::new(asking));
     }
 }
 
-enum Trouble {
-    /// The server would not begin in this way.
+enum HandshakeError {
+    /// The server refused this kind of handshake.
     Refused(ErrorData),
     Final(OpenError),
 }
 
-async fn attempt(source: &Source, client: Client, era: Era, ledger: &Ledger) -> Result<Service, Trouble> {
-    let line = source.line(ledger).await.map_err(Trouble::Final)?;
+async fn shake_hands(
+    source: &TransportSource,
+    client: Client,
+    era: Era,
+    ledger: &Ledger,
+) -> Result<Service, HandshakeError> {
+    let transport = source.transport(ledger).await.map_err(HandshakeError::Final)?;
     let mode = match era {
         Era::Initialize => ClientLifecycleMode::Initialize,
         Era::Discover => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },
     };
-    client.serve_with_lifecycle(line, mode).await.map_err(|error| trouble(error, era, ledger))
+    client.serve_with_lifecycle(transport, mode).await.map_err(|error| classify(error, era, ledger))
 }
 
-fn trouble(error: ClientInitializeError, era: Era, ledger: &Ledger) -> Trouble {
+fn classify(error: ClientInitializeError, era: Era, ledger: &Ledger) -> HandshakeError {
     let method = method(era);
-    Trouble::Final(match error {
-        ClientInitializeError::JsonRpcError(error) if is_other_era(error.code) => return Trouble::Refused(error),
+    HandshakeError::Final(match error {
+        ClientInitializeError::JsonRpcError(error) if is_other_era(error.code) => {
+            return HandshakeError::Refused(error);
+        }
         ClientInitializeError::JsonRpcError(error) => {
-            OpenError::Refused { message: format!("the server refused {method}: {}", in_words(&error)) }
+            OpenError::Refused { message: format!("the server refused `{method}`: {}", describe_error(&error)) }
         }
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
-            return Trouble::Refused(ErrorData::unsupported_protocol_version(
+            return HandshakeError::Refused(ErrorData::unsupported_protocol_version(
                 ProtocolVersion::V_2026_07_28,
                 &server_supported,
             ));
@@ -180,22 +194,24 @@ fn trouble(error: ClientInitializeError, era: Era, ledger: &Ledger) -> Trouble {
             let (lines, sample) = ledger.skipped();
             match ledger.close_reason() {
                 _ if lines > 0 && ledger.is_not_mcp() => {
-                    OpenError::Protocol { message: format!("not MCP: it sent “{sample}”") }
+                    OpenError::Protocol { message: format!("this is not an MCP server: it sent `{sample}`") }
                 }
                 reason => {
                     let reason = reason.unwrap_or_else(|| "the server closed the connection".to_owned());
                     let hint =
-                        if lines > 0 { format!("; it sent “{sample}”, which is not MCP") } else { String::new() };
-                    OpenError::Closed { message: format!("{reason} before {method}{hint}") }
+                        if lines > 0 { format!("; it sent `{sample}`, which is not MCP") } else { String::new() };
+                    OpenError::Closed { message: format!("{reason} before it answered `{method}`{hint}") }
                 }
             }
         }
-        _ => OpenError::Protocol { message: format!("the server did not answer {method} as MCP has it") },
+        _ => OpenError::Protocol {
+            message: format!("cannot parse the response to `{method}`: it does not follow the MCP specification"),
+        },
     })
 }
 
-/// Codes by which servers say that they do not know the method or the version, or miss the headers that only the newer
-/// era has. Anything else is a trouble of its own.
+/// Codes of servers that do not know the method or the version, or that miss the headers of the newer era. Other codes
+/// are real errors.
 fn is_other_era(code: ErrorCode) -> bool {
     matches!(
         code,
@@ -207,8 +223,8 @@ fn is_other_era(code: ErrorCode) -> bool {
     )
 }
 
-/// What to try after a refusal: an older version of the same era where the server names one, else the other era.
-fn other(refused: Era, refusal: &ErrorData) -> (Era, ProtocolVersion) {
+/// What to try after a refusal: an older version that the server names, or else the other era.
+fn next_attempt(refused: Era, refusal: &ErrorData) -> (Era, ProtocolVersion) {
     let supported = refusal.data.as_ref().and_then(|data| data.get("supported")).cloned();
     let supported: Vec<ProtocolVersion> =
         supported.and_then(|versions| serde_json::from_value(versions).ok()).unwrap_or_default();
@@ -230,30 +246,32 @@ fn method(era: Era) -> &'static str {
     }
 }
 
-/// Where lines come from: bytes and tunnels are there once and are handed back, remote servers are dialled again.
-enum Source {
-    Once(Home),
+/// Where transports come from: pipes and tunnels exist once and are put back, remote servers are connected again.
+enum TransportSource {
+    Once(ParkedTransport),
     Dialled(crate::server::transport::Remote),
 }
 
-impl Source {
+impl TransportSource {
     fn new(wire: Wire, ledger: &Ledger) -> Self {
         let once = |transport: Box<dyn AnyTransport>| Self::Once(Arc::new(Mutex::new(Some(transport))));
         match wire {
-            Wire::Bytes { read, write } => once(Box::new(Lines::new(read, write, ledger.clone()))),
-            Wire::Tunnel(tunnel) => once(Box::new(Inside::new(tunnel, ledger.clone()))),
+            Wire::Bytes { read, write } => once(Box::new(LineTransport::new(read, write, ledger.clone()))),
+            Wire::Tunnel(tunnel) => once(Box::new(EditorTransport::new(tunnel, ledger.clone()))),
             Wire::Remote(remote) => Self::Dialled(remote),
         }
     }
 
-    async fn line(&self, ledger: &Ledger) -> Result<Line, OpenError> {
+    async fn transport(&self, ledger: &Ledger) -> Result<LedgerTransport, OpenError> {
         match self {
-            Self::Once(home) => {
-                let transport = home.lock().ok().and_then(|mut home| home.take());
+            Self::Once(parked) => {
+                let transport = parked.lock().ok().and_then(|mut parked| parked.take());
                 let gone = || OpenError::Closed { message: "the connection was closed".to_owned() };
-                Ok(Line::new(transport.ok_or_else(gone)?, home.clone(), ledger.clone()))
+                Ok(LedgerTransport::new(transport.ok_or_else(gone)?, parked.clone(), ledger.clone()))
             }
-            Self::Dialled(remote) => Ok(Line::new((remote.dial)().await?, Home::default(), ledger.clone())),
+            Self::Dialled(remote) => {
+                Ok(LedgerTransport::new((remote.dial)().await?, ParkedTransport::default(), ledger.clone()))
+            }
         }
     }
 }
@@ -266,7 +284,7 @@ mod tests {
     use crate::text::Secret;
 
     #[test]
-    fn what_a_server_says_about_itself_is_short_and_holds_no_secret() {
+    fn the_server_info_is_truncated_and_masked() {
         Secret::new("greeting-secret");
         let mut info = PeerInfo {
             name: "n greeting-secret".to_owned(),
@@ -278,7 +296,7 @@ mod tests {
             })),
             ..PeerInfo::default()
         };
-        fit(&mut info, 100);
+        sanitize(&mut info, 100);
         assert_eq!((info.name.as_str(), info.version.len()), ("n •••", 100 + "…".len()));
         assert!(info.instructions.is_some_and(|words| words.starts_with("use ••• x") && words.ends_with('…')));
         let raw = json!({ "capabilities": { "tools": { "listChanged": true } }, "serverInfo": { "name": "n •••" } });
@@ -286,11 +304,11 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_the_cut_goes_through_is_masked_all_the_same() {
+    fn a_secret_at_the_truncation_limit_is_masked() {
         Secret::new("secret-at-the-cut");
         let name = format!("{}secret-at-the-cut", "x".repeat(90));
         let mut info = PeerInfo { name, ..PeerInfo::default() };
-        fit(&mut info, 100);
+        sanitize(&mut info, 100);
         assert_eq!(info.name, format!("{}•••", "x".repeat(90)));
     }
 }

@@ -1,7 +1,7 @@
-//! What a server offers: every page of every list, read entry by entry, so that one odd entry costs only itself.
+//! All pages of all lists of a server, parsed entry by entry, so that an invalid entry does not affect the others.
 
-mod room;
-mod words;
+mod budget;
+mod sanitize;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -13,26 +13,25 @@ use rmcp::model::{
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::{Connection, Listed, Patience};
+use super::{Connection, Listed, RequestLimits};
 use crate::model::{Annotations, Error, Prompt, Resource, ResourceTemplate, Result, Tool};
 use crate::server::transport::ledger::size;
 use crate::text::{hides_something, mask, one_line};
 
-pub use room::Room;
-pub use words::{conceal, cut_text};
+pub use budget::ListBudget;
+pub use sanitize::{mask_secrets, truncate};
 
-/// Everything that a server offers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Lists {
     pub tools: Vec<Arc<Tool>>,
     pub resources: Vec<Resource>,
     pub templates: Vec<ResourceTemplate>,
     pub prompts: Vec<Prompt>,
-    /// What was odd about it, for people.
+    /// Problems, as text for the user.
     pub warnings: Vec<String>,
 }
 
-/// One list anew, with what was odd about it.
+/// One reloaded list and its problems.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Listing {
     Tools { tools: Vec<Arc<Tool>>, warnings: Vec<String> },
@@ -44,15 +43,15 @@ pub async fn all(connection: &Connection) -> Result<Lists> {
     let (tools, (resources, templates), prompts) =
         tokio::try_join!(tools(connection), resources(connection), entries(connection, Kind::Prompts))?;
     let mut lists = Lists { tools: tools.0, warnings: tools.1, ..Lists::default() };
-    let most = connection.0.limits.description_bytes;
-    lists.resources = resources.read(resource, most, &mut lists.warnings);
-    lists.templates = templates.read(template, most, &mut lists.warnings);
-    lists.prompts = prompts.read(prompt, most, &mut lists.warnings);
+    let max = connection.0.limits.description_bytes;
+    lists.resources = resources.read(resource, max, &mut lists.warnings);
+    lists.templates = templates.read(template, max, &mut lists.warnings);
+    lists.prompts = prompts.read(prompt, max, &mut lists.warnings);
     Ok(lists)
 }
 
 pub async fn one(connection: &Connection, listed: Listed) -> Result<Listing> {
-    let most = connection.0.limits.description_bytes;
+    let max = connection.0.limits.description_bytes;
     let mut warnings = Vec::new();
     Ok(match listed {
         Listed::Tools => {
@@ -61,21 +60,21 @@ pub async fn one(connection: &Connection, listed: Listed) -> Result<Listing> {
         }
         Listed::Resources => {
             let (resources, templates) = resources(connection).await?;
-            let resources = resources.read(resource, most, &mut warnings);
-            let templates = templates.read(template, most, &mut warnings);
+            let resources = resources.read(resource, max, &mut warnings);
+            let templates = templates.read(template, max, &mut warnings);
             Listing::Resources { resources, templates, warnings }
         }
         Listed::Prompts => {
-            let prompts = entries(connection, Kind::Prompts).await?.read(prompt, most, &mut warnings);
+            let prompts = entries(connection, Kind::Prompts).await?.read(prompt, max, &mut warnings);
             Listing::Prompts { prompts, warnings }
         }
     })
 }
 
 async fn tools(connection: &Connection) -> Result<(Vec<Arc<Tool>>, Vec<String>)> {
-    let most = connection.0.limits.description_bytes;
+    let max = connection.0.limits.description_bytes;
     let mut warnings = Vec::new();
-    let tools = entries(connection, Kind::Tools).await?.read(tool, most, &mut warnings);
+    let tools = entries(connection, Kind::Tools).await?.read(tool, max, &mut warnings);
     Ok((tools.into_iter().map(Arc::new).collect(), warnings))
 }
 
@@ -100,7 +99,7 @@ impl Kind {
         }
     }
 
-    /// The method's name, and the field of its result.
+    /// The method and the field of its result.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Tools => ("tools/list", "tools"),
@@ -110,7 +109,7 @@ impl Kind {
         }
     }
 
-    /// What one entry is called, and the field that tells it from the others.
+    /// The noun for an entry and the field that identifies it.
     fn entry(self) -> (&'static str, &'static str) {
         match self {
             Self::Tools => ("tool", "name"),
@@ -139,7 +138,7 @@ impl Kind {
     }
 }
 
-/// The entries of one list as they were sent, one for each name.
+/// The entries of one list as they were sent, unique by name.
 struct Entries {
     kind: Kind,
     found: Vec<(String, Map<String, Value>)>,
@@ -147,18 +146,18 @@ struct Entries {
 }
 
 impl Entries {
-    /// Reads each as what it is, its words fit to be kept: without secrets, and cut where they are endless.
-    fn read<T>(self, read: impl Fn(Entry, &mut Vec<String>) -> T, most: usize, warnings: &mut Vec<String>) -> Vec<T> {
+    /// Parses each entry, with secrets masked and long texts truncated.
+    fn read<T>(self, read: impl Fn(Entry, &mut Vec<String>) -> T, max: usize, warnings: &mut Vec<String>) -> Vec<T> {
         warnings.extend(self.warnings);
         let (what, key) = self.kind.entry();
         let fit = |(name, mut fields): (String, Map<String, Value>)| {
-            words::conceal(&mut fields, key);
-            words::cut(&mut fields, "title", most);
-            if words::cut(&mut fields, "description", most) {
+            sanitize::mask_secrets(&mut fields, key);
+            sanitize::truncate_field(&mut fields, "title", max);
+            if sanitize::truncate_field(&mut fields, "description", max) {
                 warnings.push(format!(
-                    "the description of {what} {} is cut at {} (`limits.description-bytes` sets this limit)",
+                    "the description of {what} `{}` was truncated to {} (`limits.description-bytes` sets this limit)",
                     one_line(&mask(&name), 80),
-                    size(most)
+                    size(max)
                 ));
             }
             read(Entry { name, fields }, warnings)
@@ -172,123 +171,127 @@ struct Entry {
     fields: Map<String, Value>,
 }
 
-/// All pages of one list, as far as the server and our limits let us.
+/// All pages of one list, within our limits.
 async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
     let mut entries = Entries { kind, found: Vec::new(), warnings: Vec::new() };
     if !connection.0.info.capabilities.iter().any(|name| name == kind.capability()) {
         return Ok(entries);
     }
     let (method, field) = kind.names();
-    let room = &connection.0.room;
-    room.begin(kind as usize);
-    let patience = Patience { idle: connection.0.timeout, most: connection.0.timeout, setting: "timeout" };
+    let budget = &connection.0.budget;
+    budget.reset(kind as usize);
+    let limits = RequestLimits { idle: connection.0.timeout, total: connection.0.timeout, setting: "timeout" };
     let mut names = HashSet::new();
     let mut cursors = HashSet::new();
     let mut cursor: Option<String> = None;
     for page in 0..connection.0.limits.pages {
-        // An empty cursor names a page like any other, but many servers mean the end by it.
-        let blank = cursor.as_deref() == Some("");
-        let raw = match connection.ask(kind.request(cursor.take()), method, &patience, None).await {
+        // An empty cursor is valid, but many servers use it to mark the end.
+        let empty_cursor = cursor.as_deref() == Some("");
+        let raw = match connection.ask(kind.request(cursor.take()), &format!("`{method}`"), &limits, None).await {
             Ok(raw) => raw,
-            Err(_) if blank => return Ok(entries),
+            Err(_) if empty_cursor => return Ok(entries),
             Err(error) if page > 0 => {
-                entries.warnings.push(format!("a page of {method} failed, those before it are kept: {error}"));
+                entries
+                    .warnings
+                    .push(format!("a page of `{method}` failed, only the pages before it are shown: {error}"));
                 return Ok(entries);
             }
             Err(Error::Protocol { message, .. }) => {
-                // Half of all servers with resources know no templates.
+                // Many servers with resources do not support templates.
                 if kind != Kind::Templates {
-                    entries.warnings.push(format!("{method} failed: {message}"));
+                    entries.warnings.push(format!("`{method}` failed: {message}"));
                 }
                 return Ok(entries);
             }
             Err(error) => return Err(error),
         };
         let page: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
-        match page.get(field).and_then(|list| room::read(list, kind as usize, room)) {
-            // What was meant as the end, not as the name of a page, brings the first page again.
-            Some(read) if blank && kind.all_known(&read.items, &names) => return Ok(entries),
+        match page.get(field).and_then(|list| budget::read(list, kind as usize, budget)) {
+            // If it marked the end, the server returns the first page again.
+            Some(read) if empty_cursor && kind.all_known(&read.items, &names) => return Ok(entries),
             Some(read) => {
                 if !entries.add(read.items, &mut names, connection.0.limits.tools) {
                     return Ok(entries);
                 }
-                if read.cut {
+                if read.truncated {
                     entries.warnings.push(format!(
-                        "its lists take more than {}: the rest of {method} is left out (`limits.list-bytes` sets this limit)",
-                        size(room.most())
+                        "the lists are larger than {}: ignored the rest of `{method}` (`limits.list-bytes` sets this limit)",
+                        size(budget.limit())
                     ));
                     return Ok(entries);
                 }
             }
-            None => entries.warnings.push(format!("the answer to {method} has no list `{field}`")),
+            None => entries.warnings.push(format!("the response to `{method}` has no list `{field}`")),
         }
         match page.get("nextCursor").map(|next| serde_json::from_str(next.get()).unwrap_or_default()) {
             Some(Value::String(next)) => {
                 if !cursors.insert(next.clone()) {
-                    entries
-                        .warnings
-                        .push(format!("{method} goes round in circles: a page came back, the rest was not asked for"));
+                    entries.warnings.push(format!("`{method}` repeats a cursor: stopped at this page"));
                     return Ok(entries);
                 }
                 cursor = Some(next);
             }
             None | Some(Value::Null) => return Ok(entries),
             Some(_) => {
-                entries.warnings.push(format!("{method} names a next page that is no text: it was not asked for"));
+                entries
+                    .warnings
+                    .push(format!("`{method}` has an invalid `nextCursor`: expected a string; stopped at this page"));
                 return Ok(entries);
             }
         }
     }
     let pages = connection.0.limits.pages;
-    entries.warnings.push(format!(
-        "{method} has more than {pages} pages: the rest was not asked for (`limits.pages` sets this limit)"
-    ));
+    entries
+        .warnings
+        .push(format!("`{method}` has more than {pages} pages: ignored the rest (`limits.pages` sets this limit)"));
     Ok(entries)
 }
 
 impl Entries {
-    /// Adds a page. False when there is no room for more.
-    fn add(&mut self, items: Vec<Value>, names: &mut HashSet<String>, most: usize) -> bool {
+    /// Adds a page. Returns false when the limit is reached.
+    fn add(&mut self, items: Vec<Value>, names: &mut HashSet<String>, max: usize) -> bool {
         let (entry, key) = self.kind.entry();
-        let mut nameless = 0;
+        let mut unnamed = 0;
         for item in items {
             let Value::Object(fields) = item else {
-                nameless += 1;
+                unnamed += 1;
                 continue;
             };
             let name = match fields.get(key) {
                 Some(Value::String(name)) if !name.is_empty() => name.clone(),
                 _ => {
-                    nameless += 1;
+                    unnamed += 1;
                     continue;
                 }
             };
-            // A name that reads like another one's would be chosen, allowed or denied by mistake.
+            // A name that looks like another one could be allowed or denied by mistake.
             if self.kind == Kind::Tools && hides_something(&name) {
                 let shown = one_line(&mask(&name), 80);
-                self.warnings.push(format!("tool {shown} is left out: its name holds characters that cannot be seen"));
+                self.warnings.push(format!("ignored tool `{shown}`: its name contains invisible characters"));
                 continue;
             }
             if names.contains(&name) {
-                self.warnings.push(format!("duplicate {entry} {}: the first one counts", one_line(&mask(&name), 80)));
+                self.warnings
+                    .push(format!("duplicate {entry} `{}`: only the first one is used", one_line(&mask(&name), 80)));
                 continue;
             }
-            if self.found.len() >= most {
+            if self.found.len() >= max {
                 self.warnings
-                    .push(format!("more than {most} {entry}s: the rest is left out (`limits.tools` sets this limit)"));
+                    .push(format!("more than {max} {entry}s: ignored the rest (`limits.tools` sets this limit)"));
                 return false;
             }
             names.insert(name.clone());
             self.found.push((name, fields));
         }
-        if nameless > 0 {
-            self.warnings.push(format!("{nameless} {entry}s without a {key} are left out"));
+        if unnamed > 0 {
+            let plural = if unnamed == 1 { "" } else { "s" };
+            self.warnings.push(format!("ignored {unnamed} {entry}{plural} without `{key}`"));
         }
         true
     }
 }
 
-/// Tools as they were kept, in the form in which a server sends them.
+/// Parses cached tools, which have the form that a server sends.
 pub fn tools_from(items: Vec<Value>) -> Vec<Arc<Tool>> {
     let mut entries = Entries { kind: Kind::Tools, found: Vec::new(), warnings: Vec::new() };
     entries.add(items, &mut HashSet::new(), usize::MAX);
@@ -298,7 +301,8 @@ pub fn tools_from(items: Vec<Value>) -> Vec<Arc<Tool>> {
 fn tool(entry: Entry, warnings: &mut Vec<String>) -> Tool {
     let Entry { name, mut fields } = entry;
     if !matches!(fields.get("inputSchema"), Some(Value::Object(_))) {
-        warnings.push(format!("tool {} has no usable inputSchema: any object is taken", one_line(&mask(&name), 80)));
+        warnings
+            .push(format!("tool `{}` has no valid `inputSchema`: it accepts any object", one_line(&mask(&name), 80)));
         fields.insert("inputSchema".to_owned(), json!({ "type": "object" }));
     }
     let object = |key: &str| match fields.get(key) {
@@ -324,8 +328,8 @@ fn tool(entry: Entry, warnings: &mut Vec<String>) -> Tool {
     }
 }
 
-fn name_of(fields: &Map<String, Value>, otherwise: &str) -> String {
-    fields.get("name").and_then(Value::as_str).unwrap_or(otherwise).to_owned()
+fn name_of(fields: &Map<String, Value>, default: &str) -> String {
+    fields.get("name").and_then(Value::as_str).unwrap_or(default).to_owned()
 }
 
 fn resource(entry: Entry, _: &mut Vec<String>) -> Resource {

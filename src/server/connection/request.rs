@@ -1,4 +1,4 @@
-//! What can be asked of a server beside tool calls and lists, as messages.
+//! The requests besides tool calls and lists, as messages.
 #![allow(
     deprecated,
     reason = "levels and subscriptions of the older era are on their way out of MCP, but servers of today use them"
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::answer::Input;
 
-/// What can be asked beside tool calls and lists.
+/// A request other than a tool call or a list.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Request {
     ReadResource { uri: String },
@@ -25,7 +25,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// The method's name on the wire.
+    /// The MCP method.
     pub fn method(&self) -> &'static str {
         match self {
             Self::ReadResource { .. } => "resources/read",
@@ -52,7 +52,7 @@ impl Request {
                 params.request_state = input.state.take();
                 ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
             }
-            // As it was given: what a reference may hold is between the editor and the server.
+            // Forwarded unchanged: the editor and the server know what a reference may contain.
             Self::Complete { r#ref, argument, context } => {
                 let mut params = serde_json::json!({ "ref": r#ref, "argument": argument });
                 if let (Some(context), Some(params)) = (context, params.as_object_mut()) {
@@ -74,14 +74,14 @@ impl Request {
     }
 }
 
-/// What asks for a log level along with each request.
+/// The metadata that requests a log level with each request.
 pub(super) fn level_meta(level: &str) -> Option<RequestMetaObject> {
     let mut meta = RequestMetaObject::new();
     meta.set_log_level(logging_level(level)?);
     Some(meta)
 }
 
-/// MCP's name for a level; ours differ in two.
+/// MCP's name of a level; two of ours differ.
 fn logging_level(level: &str) -> Option<LoggingLevel> {
     let level = match level {
         "trace" => "debug",

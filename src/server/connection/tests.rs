@@ -1,4 +1,4 @@
-//! Conversations with a scripted server: text in, text out, over a pipe in memory.
+//! Conversations with a scripted server over an in-memory pipe.
 
 mod asking;
 mod calls;
@@ -18,29 +18,29 @@ use crate::model::{CallId, Requester, ToolCall, ToolId};
 use crate::server::host::Tunnel;
 use crate::settings::Settings;
 
-/// The other end of a connection, played by the test.
+/// The server side of a connection, scripted by the test.
 struct Fake {
     lines: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
     write: WriteHalf<DuplexStream>,
 }
 
 impl Fake {
-    /// A wire, and its other end.
-    fn wired(room: usize) -> (Wire, Self) {
-        let (ours, theirs) = tokio::io::duplex(room);
+    /// A transport and its server side.
+    fn wired(capacity: usize) -> (Wire, Self) {
+        let (ours, theirs) = tokio::io::duplex(capacity);
         let (read, write) = tokio::io::split(ours);
         let wire = Wire::Bytes { read: Box::new(read), write: Box::new(write) };
         let (read, write) = tokio::io::split(theirs);
         (wire, Self { lines: BufReader::new(read).lines(), write })
     }
 
-    /// The next message that arrives at the server.
+    /// The next message that the server receives.
     async fn hear(&mut self) -> Value {
         let line = self.lines.next_line().await.unwrap().expect("the connection is closed");
         serde_json::from_str(&line).unwrap()
     }
 
-    /// The next message with this method; fails on any other.
+    /// The next message; it must have this method.
     async fn expect(&mut self, method: &str) -> Value {
         let message = self.hear().await;
         assert_eq!(message["method"], method, "{message}");
@@ -73,12 +73,12 @@ impl Fake {
     }
 }
 
-/// An engine that has one root, and answers every question alike.
+/// A host with one root that accepts every question.
 #[derive(Default)]
 struct FakeHost {
     elicits: bool,
     asked: AtomicUsize,
-    /// Asked at the same time, at most.
+    /// The maximum number of concurrent questions.
     together: AtomicUsize,
     now: AtomicUsize,
     /// Never answers.
@@ -110,17 +110,17 @@ impl Host for Arc<FakeHost> {
     }
 }
 
-type Happenings = mpsc::Receiver<Happening>;
+type Notices = mpsc::Receiver<ServerNotice>;
 
-fn opening() -> (Opening, Happenings) {
-    opening_with(Arc::default())
+fn options() -> (ConnectionOptions, Notices) {
+    options_with(Arc::default())
 }
 
-fn opening_with(host: Arc<FakeHost>) -> (Opening, Happenings) {
-    let (happenings, heard) = mpsc::channel(64);
+fn options_with(host: Arc<FakeHost>) -> (ConnectionOptions, Notices) {
+    let (notices, heard) = mpsc::channel(64);
     let mut limits = Settings::default().limits;
     limits.message_bytes = 64 << 10;
-    let opening = Opening {
+    let options = ConnectionOptions {
         name: ServerName::new("fake").unwrap(),
         limits: Arc::new(limits),
         host: Arc::new(host),
@@ -128,21 +128,21 @@ fn opening_with(host: Arc<FakeHost>) -> (Opening, Happenings) {
         startup_timeout: Duration::from_secs(30),
         timeout: Duration::from_secs(60),
         log_level: String::new(),
-        happenings,
+        notices,
     };
-    (opening, heard)
+    (options, heard)
 }
 
 /// A connection to a server with these capabilities.
-async fn connected(capabilities: Value) -> (Connection, Fake, Happenings) {
+async fn connected(capabilities: Value) -> (Connection, Fake, Notices) {
     connected_with(capabilities, Arc::default()).await
 }
 
-async fn connected_with(capabilities: Value, host: Arc<FakeHost>) -> (Connection, Fake, Happenings) {
+async fn connected_with(capabilities: Value, host: Arc<FakeHost>) -> (Connection, Fake, Notices) {
     let (wire, mut fake) = Fake::wired(256 << 10);
-    let (opening, happenings) = opening_with(host);
-    let (connection, ()) = tokio::join!(Connection::open(wire, opening), fake.shake(capabilities));
-    (connection.unwrap(), fake, happenings)
+    let (options, notices) = options_with(host);
+    let (connection, ()) = tokio::join!(Connection::open(wire, options), fake.shake(capabilities));
+    (connection.unwrap(), fake, notices)
 }
 
 fn permitted(tool: &str, arguments: Value) -> Permitted {
@@ -157,7 +157,7 @@ fn permitted(tool: &str, arguments: Value) -> Permitted {
     })
 }
 
-fn options() -> CallOptions {
+fn call_options() -> CallOptions {
     CallOptions {
         timeout: Duration::from_secs(60),
         max_timeout: Duration::from_secs(600),
@@ -166,9 +166,9 @@ fn options() -> CallOptions {
     }
 }
 
-/// What comes of a call: its result as text, or the error as people see it.
+/// The outcome of a call as text.
 async fn call(connection: &Connection, tool: &str) -> String {
-    shown(connection.call(&permitted(tool, json!({})), options()).await)
+    shown(connection.call(&permitted(tool, json!({})), call_options()).await)
 }
 
 fn shown(outcome: Result<CallResult>) -> String {

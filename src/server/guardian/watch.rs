@@ -1,64 +1,64 @@
-//! The guardian process itself: reads until the engine's pipe closes, then ends whoever is left. It holds next to no
-//! memory and sleeps in one read for all its life.
+//! The guardian process: reads until the engine's pipe closes, then ends the remaining processes. It uses little memory
+//! and blocks in one read all the time.
 
 use std::io::BufRead;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use crate::server::process::{Family, Signal};
+use crate::server::process::{Descendants, Signal};
 
 const AFTER_TERM: Duration = Duration::from_secs(1);
 const AFTER_KILL: Duration = Duration::from_secs(3);
-const PAUSE: Duration = Duration::from_millis(25);
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Runs until the engine's end and a little longer. `mark` is the argument after the subcommand.
+/// Runs until the engine has ended. `mark` is the argument after the subcommand.
 pub fn run_guardian(mark: &str) -> ExitCode {
-    // A mark that is empty would match the children of every engine.
+    // An empty mark would match the children of every engine.
     if mark.len() < 16 {
         return ExitCode::from(2);
     }
-    let _deaf = detach();
-    let mut family = Family::new(mark.to_owned());
+    let _signals = detach();
+    let mut descendants = Descendants::new(mark.to_owned());
     for line in std::io::stdin().lock().lines() {
-        // A line that is no text was not written by an engine; the next one may be.
+        // Skip a line that is not text: the engine did not write it.
         let Ok(line) = line else { continue };
-        learn(&mut family, &line);
+        apply(&mut descendants, &line);
     }
-    end(&mut family);
+    end(&mut descendants);
     ExitCode::SUCCESS
 }
 
 /// `add <leader> <start>` or `remove <leader>`.
-fn learn(family: &mut Family, line: &str) {
+fn apply(descendants: &mut Descendants, line: &str) {
     let mut words = line.split(' ');
     let verb = words.next();
     let Some(leader) = words.next().and_then(|word| word.parse().ok()) else { return };
     match verb {
-        Some("add") => family.add(leader, words.next().and_then(|word| word.parse().ok()).unwrap_or(0)),
-        Some("remove") => family.remove(leader),
+        Some("add") => descendants.add(leader, words.next().and_then(|word| word.parse().ok()).unwrap_or(0)),
+        Some("remove") => descendants.remove(leader),
         _ => {}
     }
 }
 
-fn end(family: &mut Family) {
-    if family.signal(Signal::Term) == 0 {
+fn end(descendants: &mut Descendants) {
+    if descendants.signal(Signal::Term) == 0 {
         return;
     }
     let until = Instant::now() + AFTER_TERM;
     while Instant::now() < until {
-        std::thread::sleep(PAUSE);
-        if family.living().is_empty() {
+        std::thread::sleep(POLL_INTERVAL);
+        if descendants.living().is_empty() {
             return;
         }
     }
     let until = Instant::now() + AFTER_KILL;
-    while family.signal(Signal::Kill) > 0 && Instant::now() < until {
-        std::thread::sleep(PAUSE);
+    while descendants.signal(Signal::Kill) > 0 && Instant::now() < until {
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// Leaves the engine's session, so that what ends the engine's group does not end its guardian, and stops listening to
-/// polite signals. The answer must be kept: with it the signals get back their meaning.
+/// Leaves the engine's session, so that a signal to the engine's group does not reach the guardian, and ignores signals
+/// other than SIGKILL. Dropping the returned value restores the signal handlers.
 #[cfg(unix)]
 fn detach() -> impl Sized {
     use tokio::signal::unix::{SignalKind, signal};
@@ -69,9 +69,9 @@ fn detach() -> impl Sized {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok();
     let guard = runtime.as_ref().map(tokio::runtime::Runtime::enter);
     let signals = [SignalKind::hangup(), SignalKind::interrupt(), SignalKind::terminate(), SignalKind::quit()];
-    let deaf: Vec<_> = signals.into_iter().filter_map(|kind| signal(kind).ok()).collect();
+    let signals_guard: Vec<_> = signals.into_iter().filter_map(|kind| signal(kind).ok()).collect();
     drop(guard);
-    (runtime, deaf)
+    (runtime, signals_guard)
 }
 
 #[cfg(not(unix))]

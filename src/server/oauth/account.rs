@@ -1,4 +1,4 @@
-//! The user's account at one server, as its requests need it: a token that is good for now, renewed by itself.
+//! The user's account at one server: a valid token, renewed automatically.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,14 +13,14 @@ use super::tokens::{self, Entry, TokenStore};
 use crate::server::transport::net::{RemoteError, ready_tls};
 use crate::text::{Secret, mask, one_line};
 
-/// A token is renewed this many seconds before it ends, so that it lives through the request that carries it.
+/// A token is renewed this many seconds before it expires, so that it stays valid during the request.
 const MARGIN: u64 = 30;
 
 pub struct Account {
     url: Url,
     store: Arc<dyn TokenStore>,
-    /// The entry in use. Held while renewing, so that many calls at once renew one time; the store may be slow, and a
-    /// renewal must not be asked for twice, hence the one lock here that is made to be held over an await.
+    /// The entry in use. Locked during a renewal, so that concurrent calls renew only once; this is the one lock that
+    /// is meant to be held over an await.
     entry: Mutex<State>,
 }
 
@@ -34,7 +34,7 @@ impl Account {
         Self { url: url.clone(), store, entry: Mutex::new(State::Unread) }
     }
 
-    /// The token to send, `None` when the user has not signed in.
+    /// The token to send; `None` if the user is not signed in.
     pub async fn token(&self) -> Result<Option<Secret>, RemoteError> {
         let mut state = self.entry.lock().await;
         if matches!(*state, State::Unread) {
@@ -49,15 +49,15 @@ impl Account {
                 **entry = fresh;
                 Ok(access_token(entry))
             }
-            // Perhaps it still holds; if not, the server says so.
+            // The token may still be valid; if not, the server rejects it.
             None => Ok(access_token(entry)),
         }
     }
 
-    /// Another token in place of one that the server did not take; `None` when only the user can help.
+    /// Replaces a token that the server rejected; `None` if the user has to sign in.
     pub async fn renew(&self, rejected: &Secret) -> Result<Option<Secret>, RemoteError> {
         let mut state = self.entry.lock().await;
-        // Another call, or another sidecar, may have renewed it meanwhile.
+        // Another call or another sidecar may have renewed it in the meantime.
         let Some(entry) = Entry::load(&self.url, &self.store).await else { return Ok(None) };
         let fresh = match access_token(&entry) {
             Some(token) if token != *rejected => Some(entry),
@@ -70,18 +70,18 @@ impl Account {
         Ok(token)
     }
 
-    /// Asks the issuer for a new token. The library compares the issuer first, and drops what another one gave.
+    /// Requests a new token. The library checks the issuer first and drops the token of another one.
     async fn refresh(&self, entry: &Entry) -> Result<Option<Entry>, RemoteError> {
         ready_tls();
         let failed = |error: AuthError| {
             RemoteError::Unreachable(format!(
-                "the sign-in could not be renewed: {}",
+                "cannot renew the access token: {}",
                 one_line(&mask(&error.to_string()), 200)
             ))
         };
         let mut manager = AuthorizationManager::new(self.url.clone()).await.map_err(failed)?;
-        let (credentials, kept) = tokens::in_memory();
-        kept.put(entry.credentials.clone()).await;
+        let (credentials, flow_result) = tokens::in_memory();
+        flow_result.put(entry.credentials.clone()).await;
         manager.set_credential_store(credentials);
         discover(&mut manager, &self.url, None).await.map_err(failed)?;
         if !manager.initialize_from_store().await.map_err(failed)? {
@@ -97,16 +97,16 @@ impl Account {
             Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => return Ok(None),
             Err(error) => return Err(failed(error)),
         }
-        let Some(credentials) = kept.take().await else { return Ok(None) };
+        let Some(credentials) = flow_result.take().await else { return Ok(None) };
         let fresh = Entry { credentials, ..entry.clone() };
         if let Err(error) = fresh.save(&self.url, &self.store).await {
-            tracing::warn!(%error, "a renewed token could not be kept");
+            tracing::warn!(%error, "cannot save the renewed token");
         }
         Ok(Some(fresh))
     }
 }
 
-/// The token itself, masked from now on wherever text is shown.
+/// The token, masked in all output from now on.
 fn access_token(entry: &Entry) -> Option<Secret> {
     field(entry, "access_token").and_then(|value| value.as_str().map(Secret::new))
 }
@@ -118,7 +118,7 @@ fn ends_soon(entry: &Entry) -> bool {
     received.saturating_add(lives) < now.saturating_add(MARGIN)
 }
 
-/// A field of the token answer, by its name on the wire.
+/// A field of the token response.
 fn field(entry: &Entry, name: &str) -> Option<Value> {
     let answer = serde_json::to_value(entry.credentials.token_response.as_ref()?).ok()?;
     answer.get(name).cloned()

@@ -1,5 +1,5 @@
-//! The page that the browser comes back to: a listener on this machine, on a port nobody can guess, for one answer.
-//! Only a request that carries the state of our own question counts; whatever else knocks is sent away.
+//! The redirect target of the browser: a listener on a random port of this machine, for one request. Only a request
+//! with the `state` of our own URL is accepted.
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use url::Url;
 
 use crate::text::one_line;
 
-/// Bytes of a request's head, and the time for it to come.
-const HEAD: usize = 16 << 10;
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Limits of a request head.
+const MAX_HEAD_BYTES: usize = 16 << 10;
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const PATH: &str = "/callback";
 
 pub struct Callback {
@@ -21,7 +21,7 @@ pub struct Callback {
     port: u16,
 }
 
-/// The browser's answer, with the browser still waiting for a page.
+/// The request of the browser, which still waits for a page.
 pub struct Answer {
     url: String,
     browser: TcpStream,
@@ -32,7 +32,7 @@ impl Callback {
     pub async fn listen(port: Option<u16>) -> Result<Self, String> {
         let listener = TcpListener::bind(("127.0.0.1", port.unwrap_or(0)))
             .await
-            .map_err(|error| format!("no port to listen on for the browser's answer: {error}"))?;
+            .map_err(|error| format!("cannot listen for the response of the browser: {error}"))?;
         let port = listener.local_addr().map_err(|error| error.to_string())?.port();
         Ok(Self { listener, port })
     }
@@ -41,20 +41,15 @@ impl Callback {
         format!("http://127.0.0.1:{}{PATH}", self.port)
     }
 
-    /// Opens the page and waits for the browser to come back from it.
-    pub async fn wait(
-        &self,
-        page: &str,
-        patience: Duration,
-        open: impl Future<Output = bool>,
-    ) -> Result<Answer, String> {
+    /// Opens the page and waits for the browser's redirect.
+    pub async fn wait(&self, page: &str, limit: Duration, open: impl Future<Output = bool>) -> Result<Answer, String> {
         let state =
-            Url::parse(page).ok().and_then(|url| parameter(&url, "state")).ok_or("the sign-in page has no state")?;
+            Url::parse(page).ok().and_then(|url| parameter(&url, "state")).ok_or("the sign-in URL has no `state`")?;
         let opened = async {
             match open.await {
-                // Opened: from here on only the browser's answer can end this.
+                // Opened: only the redirect can end the wait now.
                 true => std::future::pending().await,
-                false => Err("no editor could open the sign-in page".to_owned()),
+                false => Err("cannot open the sign-in page: no editor is connected that can open a browser".to_owned()),
             }
         };
         let answered = async {
@@ -64,37 +59,37 @@ impl Callback {
                 }
             }
         };
-        // The listener goes first: a host without a browser may come back before `open` has ended.
+        // The listener comes first: a host without a browser may send the redirect before `open` returns.
         tokio::select! {
             biased;
-            answer = timeout(patience, answered) => {
-                answer.map_err(|_| format!("nobody came back from the browser within {} min", patience.as_secs() / 60))?
+            answer = timeout(limit, answered) => {
+                answer.map_err(|_| format!("the sign-in was not completed within {} min; try again", limit.as_secs() / 60))?
             }
             refused = opened => refused,
         }
     }
 
-    /// One visitor. `None`: not the one we wait for.
+    /// Handles one request. `None` if it is not the expected one.
     async fn accept(&self, state: &str) -> Option<Result<Answer, String>> {
         let (mut browser, _) = match self.listener.accept().await {
             Ok(accepted) => accepted,
-            Err(error) => return Some(Err(format!("the browser's answer could not be taken: {error}"))),
+            Err(error) => return Some(Err(format!("cannot accept the response of the browser: {error}"))),
         };
-        let target = timeout(PATIENCE, read_target(&mut browser)).await.ok().flatten()?;
+        let target = timeout(REQUEST_TIMEOUT, read_target(&mut browser)).await.ok().flatten()?;
         let url = Url::parse(&format!("http://127.0.0.1:{}", self.port)).ok()?.join(&target).ok()?;
         if url.path() != PATH || !target.starts_with('/') {
-            respond(&mut browser, "404 Not Found", "There is nothing here", "").await;
+            respond(&mut browser, "404 Not Found", "Page not found", "").await;
             return None;
         }
         if parameter(&url, "state").as_deref() != Some(state) {
-            respond(&mut browser, "400 Bad Request", "This is not the answer to our question", "").await;
+            respond(&mut browser, "400 Bad Request", "This page does not belong to the current sign-in", "").await;
             return None;
         }
         if let Some(error) = parameter(&url, "error") {
-            let said = parameter(&url, "error_description").unwrap_or_default();
-            let reason = one_line(format!("{error} {said}").trim(), 200);
+            let description = parameter(&url, "error_description").unwrap_or_default();
+            let reason = one_line(format!("{error} {description}").trim(), 200);
             respond(&mut browser, "200 OK", "Not signed in", &reason).await;
-            return Some(Err(format!("the server refused: {reason}")));
+            return Some(Err(format!("the server refused the sign-in: {reason}")));
         }
         Some(Ok(Answer { url: url.into(), browser }))
     }
@@ -105,7 +100,7 @@ impl Answer {
         &self.url
     }
 
-    /// Tells the person in front of the browser how it ended.
+    /// Shows the outcome in the browser.
     pub async fn show(mut self, problem: Option<&String>) {
         match problem {
             None => {
@@ -117,20 +112,20 @@ impl Answer {
     }
 }
 
-/// The target of a GET request; the rest of its head is read and forgotten.
+/// The target of a GET request; the rest of its head is ignored.
 async fn read_target(browser: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     let mut chunk = [0; 1024];
     while !head.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
         let count = browser.read(&mut chunk).await.ok()?;
-        if count == 0 || head.len() + count > HEAD {
+        if count == 0 || head.len() + count > MAX_HEAD_BYTES {
             return None;
         }
         head.extend_from_slice(chunk.get(..count)?);
     }
     let head = String::from_utf8(head).ok()?;
-    let mut words = head.lines().next()?.split(' ');
-    (words.next()? == "GET").then(|| words.next().map(str::to_owned)).flatten()
+    let mut parts = head.lines().next()?.split(' ');
+    (parts.next()? == "GET").then(|| parts.next().map(str::to_owned)).flatten()
 }
 
 async fn respond(browser: &mut TcpStream, status: &str, title: &str, text: &str) {
@@ -145,8 +140,8 @@ async fn respond(browser: &mut TcpStream, status: &str, title: &str, text: &str)
          content-security-policy: default-src 'none'; style-src 'unsafe-inline'\r\nreferrer-policy: no-referrer\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );
-    // A browser that went away has seen enough.
-    timeout(PATIENCE, async {
+    // An error means that the browser has closed the connection.
+    timeout(REQUEST_TIMEOUT, async {
         browser.write_all(answer.as_bytes()).await.ok();
         browser.shutdown().await.ok();
     })

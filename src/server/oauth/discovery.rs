@@ -1,4 +1,4 @@
-//! Where a server's issuer is. The library finds it; one old habit of servers it does not forgive is forgiven here.
+//! Finds the issuer of a server. The library does most of it; this also accepts an old habit of servers.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use crate::config::expand::Endpoint;
 use crate::server::transport::net::{Origin, Request};
 use crate::text::Secret;
 
-/// Bytes of a metadata document, and the time for it.
-const LIMIT: usize = 1 << 20;
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Limits of a metadata document.
+const MAX_BYTES: usize = 1 << 20;
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Finds the metadata of the issuer and lets the library go on with it.
+/// Finds the metadata of the issuer and passes it to the library.
 pub async fn discover(
     manager: &mut AuthorizationManager,
     url: &Url,
@@ -28,21 +28,21 @@ pub async fn discover(
     Ok(metadata)
 }
 
-/// Servers of 2025-03-26 are their own issuer and may call themselves by a path that their document does not stand
-/// under. As long as document, issuer and server are of one origin, nothing can go to anybody else.
+/// Servers of revision 2025-03-26 are their own issuer, and their issuer path may differ from the location of the
+/// document. This is safe as long as document, issuer and server have the same origin.
 async fn own_issuer(error: &AuthError, url: &Url) -> Option<AuthorizationMetadata> {
     let AuthError::AuthorizationServerMismatch { expected_issuer, received_issuer } = error else { return None };
     let same = |address: &str| Url::parse(address).is_ok_and(|address| address.origin() == url.origin());
     if !same(expected_issuer) || !same(received_issuer) {
         return None;
     }
-    let place = url.join("/.well-known/oauth-authorization-server").ok()?;
-    let endpoint = Endpoint { url: Secret::plain(place.as_str()), headers: Default::default(), oauth: None };
-    let origin = Origin::new(&endpoint, LIMIT, std::sync::Arc::new(super::NoTokens)).ok()?;
+    let metadata_url = url.join("/.well-known/oauth-authorization-server").ok()?;
+    let endpoint = Endpoint { url: Secret::plain(metadata_url.as_str()), headers: Default::default(), oauth: None };
+    let origin = Origin::new(&endpoint, MAX_BYTES, std::sync::Arc::new(super::NoTokens)).ok()?;
     let request =
-        Request { method: reqwest::Method::GET, headers: Default::default(), body: None, head_limit: Some(PATIENCE) };
-    let fetched = async { origin.read(origin.send(&place, &request, None).await?).await };
-    let text = tokio::time::timeout(PATIENCE, fetched).await.ok()?.ok()?;
+        Request { method: reqwest::Method::GET, headers: Default::default(), body: None, head_timeout: Some(TIMEOUT) };
+    let fetched = async { origin.read(origin.send(&metadata_url, &request, None).await?).await };
+    let text = tokio::time::timeout(TIMEOUT, fetched).await.ok()?.ok()?;
     let metadata: AuthorizationMetadata = serde_json::from_str(&text).ok()?;
     let addresses = [Some(&metadata.authorization_endpoint), Some(&metadata.token_endpoint), metadata.issuer.as_ref()];
     let own = addresses.into_iter().all(|address| address.is_some_and(|address| same(address)));

@@ -1,4 +1,4 @@
-//! Where tokens are kept, and how one entry looks.
+//! Stores of tokens, and the format of an entry.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,23 +12,23 @@ use url::Url;
 use crate::model::{Error, Result};
 use crate::text::Secret;
 
-/// Keeps tokens between starts. The engine backs it with the keyring.
+/// Saves tokens across restarts. The engine uses the keyring.
 pub trait TokenStore: Send + Sync + 'static {
     fn load(&self, key: String) -> BoxFuture<'static, Option<Secret>>;
     fn save(&self, key: String, value: Secret) -> BoxFuture<'static, Result<()>>;
     fn clear(&self, key: String) -> BoxFuture<'static, Result<()>>;
 }
 
-/// The name of a server's entry: its address without what may change or be secret.
+/// The key of a server's entry: its URL without query and credentials.
 pub(super) fn key(url: &Url) -> String {
     format!("oauth {}{}", url.origin().ascii_serialization(), url.path().trim_end_matches('/'))
 }
 
-/// What is kept for one server.
+/// The entry of one server.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub credentials: StoredCredentials,
-    /// The library forgets it, and a confidential client cannot renew its token without it.
+    /// Not kept by the library, but required to renew the token of a confidential client.
     pub client_secret: Option<String>,
     pub redirect_uri: String,
 }
@@ -39,27 +39,27 @@ impl Entry {
         match serde_json::from_str(text.reveal()) {
             Ok(entry) => Some(entry),
             Err(error) => {
-                tracing::warn!(place = %error.line(), "the stored token of a server cannot be read; it is ignored");
+                tracing::warn!(line = %error.line(), "ignored a stored token that cannot be parsed");
                 None
             }
         }
     }
 
     pub async fn save(&self, url: &Url, store: &Arc<dyn TokenStore>) -> Result<()> {
-        let text = serde_json::to_string(self).map_err(|_| Error::Io("the token cannot be written down".to_owned()))?;
+        let text = serde_json::to_string(self).map_err(|_| Error::Io("cannot serialize the token".to_owned()))?;
         store.save(key(url), Secret::plain(text)).await
     }
 }
 
-/// A store for the library's use during one flow, and a handle to take the outcome from.
-pub(super) fn in_memory() -> (InMemoryCredentialStore, Kept) {
+/// An in-memory store for the library during one flow, and a handle to read the result.
+pub(super) fn in_memory() -> (InMemoryCredentialStore, FlowResult) {
     let store = InMemoryCredentialStore::new();
-    (store.clone(), Kept(store))
+    (store.clone(), FlowResult(store))
 }
 
-pub(super) struct Kept(InMemoryCredentialStore);
+pub(super) struct FlowResult(InMemoryCredentialStore);
 
-impl Kept {
+impl FlowResult {
     pub async fn put(&self, credentials: StoredCredentials) {
         self.0.save(credentials).await.ok();
     }
@@ -69,7 +69,7 @@ impl Kept {
     }
 }
 
-/// Keeps nothing and says so: for a host that has no place for tokens.
+/// Saves nothing and returns an error: for a host without a store.
 pub struct NoTokens;
 
 impl TokenStore for NoTokens {
@@ -78,7 +78,7 @@ impl TokenStore for NoTokens {
     }
 
     fn save(&self, _: String, _: Secret) -> BoxFuture<'static, Result<()>> {
-        ready(Err(Error::Io("there is no place to keep the token in".to_owned()))).boxed()
+        ready(Err(Error::Io("there is no store for tokens".to_owned()))).boxed()
     }
 
     fn clear(&self, _: String) -> BoxFuture<'static, Result<()>> {
@@ -86,7 +86,7 @@ impl TokenStore for NoTokens {
     }
 }
 
-/// Keeps tokens for as long as the process lives.
+/// Keeps tokens as long as the process lives.
 #[derive(Default)]
 pub struct MemoryTokens {
     // Private, and never held over an await.
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_key_holds_no_query_and_no_password() {
+    fn the_key_contains_neither_query_nor_password() {
         let key = |url: &str| key(&Url::parse(url).unwrap());
         assert_eq!(key("https://me:pw@example.test/mcp/?api_key=123#x"), "oauth https://example.test/mcp");
         assert_ne!(key("https://example.test/a"), key("https://example.test/b"));

@@ -1,4 +1,4 @@
-//! How a process ended, in words.
+//! How a process ended.
 
 use std::fmt;
 use std::process::ExitStatus;
@@ -25,15 +25,15 @@ impl fmt::Display for Exit {
         match *self {
             Self::Code(code) => write!(f, "exited with code {code}"),
             Self::Signal(number) => match name(number) {
-                Some(name) => write!(f, "was ended by signal {number} ({name})"),
-                None => write!(f, "was ended by signal {number}"),
+                Some(name) => write!(f, "was killed by signal {number} ({name})"),
+                None => write!(f, "was killed by signal {number}"),
             },
-            Self::Unknown => f.write_str("ended, nobody knows how"),
+            Self::Unknown => f.write_str("ended for an unknown reason"),
         }
     }
 }
 
-/// The signals whose numbers are the same wherever we run; others go by number.
+/// The signals whose numbers are the same on all platforms.
 fn name(number: i32) -> Option<&'static str> {
     Some(match number {
         1 => "SIGHUP",

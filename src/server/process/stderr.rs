@@ -1,12 +1,12 @@
-//! Reads a server's stderr for as long as there is any, whatever pours out of it, and keeps a bounded part as log lines.
+//! Reads a server's stderr to the end, and keeps a bounded part as log lines.
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::model::LogSource;
 use crate::server::logs::Logs;
 
-/// More than is ever shown of a line, so that a secret at the cut is still whole when it is masked.
-const LONGEST_LINE: usize = 16 << 10;
+/// More than is ever shown, so that a secret at the cut is masked as a whole.
+const MAX_LINE_BYTES: usize = 16 << 10;
 
 pub async fn drain(mut stderr: impl AsyncRead + Unpin, logs: Logs) {
     let mut lines = Lines::default();
@@ -14,17 +14,17 @@ pub async fn drain(mut stderr: impl AsyncRead + Unpin, logs: Logs) {
     loop {
         match stderr.read(&mut chunk).await {
             Ok(0) | Err(_) => break,
-            Ok(count) => lines.feed(chunk.get(..count).unwrap_or_default(), |line| say(&logs, line)),
+            Ok(count) => lines.feed(chunk.get(..count).unwrap_or_default(), |line| emit(&logs, line)),
         }
     }
-    lines.finish(|line| say(&logs, line));
+    lines.finish(|line| emit(&logs, line));
 }
 
-fn say(logs: &Logs, line: &str) {
+fn emit(logs: &Logs, line: &str) {
     logs.push(LogSource::Stderr, level(line), line);
 }
 
-/// Most servers write everything to stderr; a line that names a level is believed, any other is information.
+/// Most servers write everything to stderr; a line without a level counts as information.
 fn level(line: &str) -> &'static str {
     let head: String = line.chars().take(64).collect::<String>().to_ascii_lowercase();
     match () {
@@ -38,51 +38,51 @@ fn level(line: &str) -> &'static str {
 #[derive(Default)]
 struct Lines {
     line: Vec<u8>,
-    /// Bytes of the current line beyond what is kept.
+    /// Bytes of the current line that were dropped.
     skipped: usize,
 }
 
 impl Lines {
-    fn feed(&mut self, chunk: &[u8], mut say: impl FnMut(&str)) {
+    fn feed(&mut self, chunk: &[u8], mut emit: impl FnMut(&str)) {
         let mut pieces = chunk.split(|byte| *byte == b'\n');
         if let Some(first) = pieces.next() {
-            self.extend(first, &mut say);
+            self.extend(first, &mut emit);
         }
         for piece in pieces {
-            self.end_line(&mut say);
-            self.extend(piece, &mut say);
+            self.end_line(&mut emit);
+            self.extend(piece, &mut emit);
         }
     }
 
-    /// A line that outgrows its room is said at once: one that never ends would not be seen otherwise.
-    fn extend(&mut self, piece: &[u8], say: &mut impl FnMut(&str)) {
-        let room = LONGEST_LINE - self.line.len();
+    /// A line that reaches the limit is emitted immediately, because it may never end.
+    fn extend(&mut self, piece: &[u8], emit: &mut impl FnMut(&str)) {
+        let room = MAX_LINE_BYTES - self.line.len();
         let (kept, rest) = piece.split_at(piece.len().min(room));
         self.line.extend_from_slice(kept);
         if !rest.is_empty() {
             if self.skipped == 0 {
-                say(&String::from_utf8_lossy(&self.line));
+                emit(&String::from_utf8_lossy(&self.line));
             }
             self.skipped += rest.len();
         }
     }
 
-    fn end_line(&mut self, say: &mut impl FnMut(&str)) {
+    fn end_line(&mut self, emit: &mut impl FnMut(&str)) {
         if self.skipped > 0 {
-            say(&format!("({} more bytes of that line were not kept)", self.skipped));
+            emit(&format!("({} more bytes of this line were dropped)", self.skipped));
         } else {
             let line = String::from_utf8_lossy(&self.line);
             let line = line.trim_end();
             if !line.is_empty() {
-                say(line);
+                emit(line);
             }
         }
         self.line.clear();
         self.skipped = 0;
     }
 
-    fn finish(mut self, mut say: impl FnMut(&str)) {
-        self.end_line(&mut say);
+    fn finish(mut self, mut emit: impl FnMut(&str)) {
+        self.end_line(&mut emit);
     }
 }
 
@@ -91,27 +91,27 @@ mod tests {
     use super::*;
 
     fn lines(chunks: &[&[u8]]) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut emitted = Vec::new();
         let mut lines = Lines::default();
         for chunk in chunks {
-            lines.feed(chunk, |line| said.push(line.to_owned()));
+            lines.feed(chunk, |line| emitted.push(line.to_owned()));
         }
-        lines.finish(|line| said.push(line.to_owned()));
-        said
+        lines.finish(|line| emitted.push(line.to_owned()));
+        emitted
     }
 
     #[test]
-    fn lines_come_out_whole_however_they_arrive() {
+    fn lines_are_complete_for_any_chunking() {
         assert_eq!(lines(&[b"one\r\ntw", b"o\n\nthr\xffee"]), ["one", "two", "thr\u{fffd}ee"]);
     }
 
     #[test]
-    fn a_line_without_end_is_kept_in_part_and_counted() {
+    fn an_endless_line_is_truncated_and_counted() {
         let chunk = vec![b'x'; 8 << 10];
         let chunks: Vec<&[u8]> = std::iter::repeat_n(chunk.as_slice(), 8192).collect();
-        let said = lines(&chunks);
-        assert_eq!(said.len(), 2);
-        assert_eq!(said[0].len(), LONGEST_LINE);
-        assert_eq!(said[1], "(67092480 more bytes of that line were not kept)");
+        let emitted = lines(&chunks);
+        assert_eq!(emitted.len(), 2);
+        assert_eq!(emitted[0].len(), MAX_LINE_BYTES);
+        assert_eq!(emitted[1], "(67092480 more bytes of this line were dropped)");
     }
 }

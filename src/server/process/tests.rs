@@ -31,7 +31,7 @@ fn start(script: &str) -> Started {
     Started { process, pipes, logs, tracker, _events: received }
 }
 
-/// The pids that a script prints, one a line.
+/// The pids that a script prints, one per line.
 async fn pids(pipes: Pipes, count: usize) -> (ChildStdin, Vec<u32>) {
     let mut lines = BufReader::new(pipes.stdout).lines();
     let mut pids = Vec::new();
@@ -42,20 +42,20 @@ async fn pids(pipes: Pipes, count: usize) -> (ChildStdin, Vec<u32>) {
 }
 
 fn alive(pid: u32) -> bool {
-    census::look_up(pid).is_some_and(|entry| !entry.zombie)
+    proc_table::process(pid).is_some_and(|entry| !entry.zombie)
 }
 
 #[tokio::test]
-async fn the_end_of_a_process_is_told_in_words_with_its_last_lines() {
+async fn the_exit_is_described_and_the_last_lines_are_logged() {
     let started = start("echo one >&2; echo two >&2; exit 3");
     assert_eq!(started.process.exited().await.to_string(), "exited with code 3");
-    assert_eq!(started.logs.last_words(Timestamp::from_unix_millis(0), 5), ["one", "two"]);
+    assert_eq!(started.logs.recent_stderr(Timestamp::from_unix_millis(0), 5), ["one", "two"]);
     let started = start("kill -9 $$");
-    assert_eq!(started.process.exited().await.to_string(), "was ended by signal 9 (SIGKILL)");
+    assert_eq!(started.process.exited().await.to_string(), "was killed by signal 9 (SIGKILL)");
 }
 
 #[tokio::test]
-async fn a_server_that_ends_with_its_input_is_not_signalled() {
+async fn a_server_that_exits_at_end_of_input_is_not_signalled() {
     let started = start("cat; echo bye >&2");
     drop(started.pipes);
     assert_eq!(started.process.exited().await, Exit::Code(0));
@@ -65,7 +65,7 @@ async fn a_server_that_ends_with_its_input_is_not_signalled() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn the_whole_tree_ends_stubborn_members_and_daemons_included() {
+async fn the_whole_tree_ends_including_daemons_and_processes_that_ignore_sigterm() {
     let script = "echo $$; (trap '' TERM; sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' & wait) & \
                   setsid sh -c 'echo $$; while :; do sleep 1; done' & wait";
     let started = start(script);
@@ -78,13 +78,13 @@ async fn the_whole_tree_ends_stubborn_members_and_daemons_included() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn members_that_outlive_their_leader_end_and_leave_no_corpse() {
+async fn members_that_outlive_their_leader_end_and_leave_no_zombie() {
     let started = start("sleep 600 & echo $!; setsid sleep 600 & sleep 0.1; echo $!; exit 0");
     let (_stdin, pids) = pids(started.pipes, 2).await;
     assert_eq!(started.process.exited().await, Exit::Code(0));
     started.process.end().await;
     for pid in pids {
-        assert_eq!(census::look_up(pid), None, "not even as a zombie");
+        assert_eq!(proc_table::process(pid), None, "not even as a zombie");
     }
 }
 
@@ -104,12 +104,12 @@ async fn a_flood_on_stderr_is_drained_and_bounded() {
     assert_eq!(started.process.exited().await, Exit::Code(0));
     let kept: usize = started.logs.last(usize::MAX).iter().map(|line| line.text.len()).sum();
     assert!(kept < 256 << 10, "{kept} bytes kept");
-    assert!(started.logs.last(1)[0].text.contains("more bytes of that line"));
+    assert!(started.logs.last(1)[0].text.contains("more bytes of this line"));
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn ten_lives_and_deaths_leave_no_descriptor_behind() {
+async fn ten_starts_and_stops_leak_no_descriptor() {
     let descriptors = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let live = || async {
         let started = start("cat");
@@ -119,7 +119,7 @@ async fn ten_lives_and_deaths_leave_no_descriptor_behind() {
         tokio::time::timeout(Duration::from_secs(5), started.tracker.wait()).await.unwrap();
     };
     live().await;
-    // Tests beside this one open and close files of their own: what counts is that ten lives do not add up.
+    // Concurrent tests open and close files, too: only a growth over ten runs counts.
     let mut fewest = usize::MAX;
     for _ in 0..10 {
         let before = descriptors();
@@ -135,7 +135,7 @@ async fn ten_lives_and_deaths_leave_no_descriptor_behind() {
 }
 
 #[test]
-fn what_no_system_could_start_is_refused_with_the_limit() {
+fn oversized_or_invalid_arguments_are_rejected_with_the_limit() {
     let program = |args: Vec<Secret>| Program {
         command: "x".to_owned(),
         args,
@@ -144,9 +144,9 @@ fn what_no_system_could_start_is_refused_with_the_limit() {
         inherit_env: false,
     };
     let long = program(vec![Secret::plain("x".repeat(10 << 20))]);
-    insta::assert_snapshot!(check_arguments(&long).unwrap_err(), @"its argument list is larger than 128 KiB; put what is long into a file");
+    insta::assert_snapshot!(check_arguments(&long).unwrap_err(), @"`command` and `args` are larger than 128 KiB; move long values to a file");
     let nul = program(vec![Secret::plain("a\0b")]);
-    insta::assert_snapshot!(check_arguments(&nul).unwrap_err(), @"its command or arguments hold a NUL character, which no program can take");
+    insta::assert_snapshot!(check_arguments(&nul).unwrap_err(), @"`command` or `args` contains a NUL character; remove it");
     let environment = BTreeMap::from([("BIG".to_owned(), Secret::plain("x".repeat(200 << 10)))]);
-    insta::assert_snapshot!(check_environment(&environment).unwrap_err(), @"the environment variable `BIG` is larger than 128 KiB");
+    insta::assert_snapshot!(check_environment(&environment).unwrap_err(), @"the environment variable `BIG` is larger than 128 KiB; move its value to a file");
 }

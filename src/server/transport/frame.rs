@@ -1,60 +1,59 @@
-//! Cuts a stream of bytes into lines, in bounded memory whatever is poured in. Pure.
+//! Splits a byte stream into lines in bounded memory. Pure.
 
 use std::ops::Range;
 
-/// How much of the beginning and of the end of an overlong line is kept, to tell whose answer it was.
+/// How much of the start and the end of an overlong line is kept, to find the request that it answers.
 const HEAD: usize = 4 << 10;
 const TAIL: usize = 512;
-/// What is asked for with each read, and kept between messages.
-const ROOM: usize = 16 << 10;
-/// A buffer that a large message has blown up is given back beyond this size.
-const KEEP: usize = 256 << 10;
+/// The size of each read.
+const READ_SIZE: usize = 16 << 10;
+/// A larger buffer is freed when it is empty.
+const MAX_IDLE_CAPACITY: usize = 256 << 10;
 
-/// Lines as they come in.
 #[derive(Debug)]
 pub struct Frames {
     buffer: Vec<u8>,
-    /// Where the line begins that is not complete yet.
+    /// The start of the incomplete line.
     start: usize,
     /// How far that line has been searched for its end.
     searched: usize,
     limit: usize,
-    flood: Option<Flood>,
+    overlong: Option<OverlongLine>,
 }
 
-/// An overlong line that is being let through without being kept.
+/// An overlong line that is skipped.
 #[derive(Debug, Default)]
-pub struct Flood {
+pub struct OverlongLine {
     pub head: Vec<u8>,
     pub tail: Vec<u8>,
 }
 
 #[derive(Debug)]
 pub enum Frame {
-    /// A whole line, without its end. Look at it with [`Frames::line`] before asking for the next.
+    /// A complete line without its end. Read it with [`Frames::line`] before calling [`Frames::take`] again.
     Line(Range<usize>),
-    /// A line has just grown beyond the limit; this is how it begins.
+    /// A line has exceeded the limit; this is its start.
     TooLong(Vec<u8>),
-    /// The overlong line has come to its end.
-    TooLongEnded(Flood),
+    /// The overlong line has ended.
+    TooLongEnded(OverlongLine),
 }
 
 impl Frames {
     pub fn new(limit: usize) -> Self {
-        Self { buffer: Vec::new(), start: 0, searched: 0, limit, flood: None }
+        Self { buffer: Vec::new(), start: 0, searched: 0, limit, overlong: None }
     }
 
-    /// Where to read into: append what comes.
+    /// The buffer to append to.
     pub fn room(&mut self) -> &mut Vec<u8> {
         if self.start > 0 {
             self.buffer.drain(..self.start);
             self.searched -= self.start;
             self.start = 0;
         }
-        if self.buffer.is_empty() && self.buffer.capacity() > KEEP {
+        if self.buffer.is_empty() && self.buffer.capacity() > MAX_IDLE_CAPACITY {
             self.buffer = Vec::new();
         }
-        self.buffer.reserve(ROOM);
+        self.buffer.reserve(READ_SIZE);
         &mut self.buffer
     }
 
@@ -62,14 +61,14 @@ impl Frames {
         self.buffer.get(line).unwrap_or_default()
     }
 
-    /// The next thing that is complete.
+    /// The next complete frame.
     pub fn take(&mut self) -> Option<Frame> {
         let end =
             self.buffer.get(self.searched..).and_then(|rest| memchr::memchr(b'\n', rest)).map(|at| self.searched + at);
-        if let Some(flood) = &mut self.flood {
-            flood.remember(self.buffer.get(self.start..end.unwrap_or(self.buffer.len())).unwrap_or_default());
+        if let Some(overlong) = &mut self.overlong {
+            overlong.remember(self.buffer.get(self.start..end.unwrap_or(self.buffer.len())).unwrap_or_default());
             self.advance(end.map_or(self.buffer.len(), |end| end + 1));
-            return end.and_then(|_| self.flood.take()).map(Frame::TooLongEnded);
+            return end.and_then(|_| self.overlong.take()).map(Frame::TooLongEnded);
         }
         match end {
             Some(end) if end - self.start <= self.limit => {
@@ -84,17 +83,17 @@ impl Frames {
             _ => {
                 let rest = self.buffer.get(self.start..end.unwrap_or(self.buffer.len())).unwrap_or_default();
                 let head = rest.get(..HEAD.min(rest.len())).unwrap_or_default().to_vec();
-                self.flood = Some(Flood { head: head.clone(), tail: Vec::new() });
+                self.overlong = Some(OverlongLine { head: head.clone(), tail: Vec::new() });
                 Some(Frame::TooLong(head))
             }
         }
     }
 
-    /// What stands after the last line's end when the stream is over: a line all the same.
+    /// The text after the last line end, when the stream has ended.
     pub fn rest(&mut self) -> Option<Range<usize>> {
         let line = self.start..self.buffer.len();
         self.advance(self.buffer.len());
-        (!line.is_empty() && self.flood.is_none()).then_some(line)
+        (!line.is_empty() && self.overlong.is_none()).then_some(line)
     }
 
     fn advance(&mut self, to: usize) {
@@ -103,7 +102,7 @@ impl Frames {
     }
 }
 
-impl Flood {
+impl OverlongLine {
     fn remember(&mut self, piece: &[u8]) {
         self.tail.extend_from_slice(piece.get(piece.len().saturating_sub(TAIL)..).unwrap_or_default());
         self.tail.drain(..self.tail.len().saturating_sub(TAIL));
@@ -114,7 +113,7 @@ impl Flood {
 mod tests {
     use super::*;
 
-    /// Feeds pieces and tells what came out of each.
+    /// Feeds pieces and returns the frames.
     fn cut(limit: usize, pieces: &[&str]) -> Vec<String> {
         let mut frames = Frames::new(limit);
         let mut seen = Vec::new();
@@ -124,7 +123,7 @@ mod tests {
                 seen.push(match frame {
                     Frame::Line(line) => String::from_utf8_lossy(frames.line(line)).into_owned(),
                     Frame::TooLong(head) => format!("too long: {}", String::from_utf8_lossy(&head)),
-                    Frame::TooLongEnded(flood) => format!("ended: {}", String::from_utf8_lossy(&flood.tail)),
+                    Frame::TooLongEnded(overlong) => format!("ended: {}", String::from_utf8_lossy(&overlong.tail)),
                 });
             }
         }
@@ -135,18 +134,18 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_out_however_the_bytes_were_split() {
+    fn lines_are_found_for_any_split() {
         assert_eq!(cut(99, &["one\ntw", "o", "\n\nthree"]), ["one", "two", "", "rest: three"]);
     }
 
     #[test]
-    fn an_overlong_line_is_announced_at_once_and_the_next_one_is_whole() {
+    fn an_overlong_line_is_reported_at_once_and_the_next_one_is_complete() {
         assert_eq!(cut(4, &["ab", "cdef", "gh", "ij\nnext\n"]), ["too long: abcdef", "ended: abcdefghij", "next"]);
         assert_eq!(cut(4, &["abcdef\nnext\n"]), ["too long: abcdef", "ended: abcdef", "next"]);
     }
 
     #[test]
-    fn memory_stays_bounded_while_a_line_without_end_pours_in() {
+    fn memory_stays_bounded_during_an_endless_line() {
         let mut frames = Frames::new(1 << 20);
         for _ in 0..400 {
             frames.room().extend_from_slice(&[b'x'; 64 << 10]);
@@ -167,7 +166,7 @@ mod tests {
             }
             pieces.push(rest);
             proptest::prop_assert_eq!(cut(99, &pieces), cut(99, &[&text]));
-            // However short the limit, what comes after an overlong line is whole again.
+            // Lines after an overlong line are complete.
             let short: Vec<String> = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')).filter(|line| line.len() <= 4).map(str::to_owned).collect();
             let kept: Vec<String> = cut(4, &pieces).into_iter().filter(|line| !line.contains(": ")).collect();
             proptest::prop_assert_eq!(kept, short);

@@ -1,7 +1,6 @@
-//! MCP over streamable HTTP, as our own transport: every message is a POST, and its answer comes back as JSON or as an
-//! event stream. Up to revision 2025-11-25 there are sessions, a background stream and resumption; from 2026-07-28 on
-//! every request stands for itself. A connection that is lost is not repaired here: it ends with its reason, and
-//! whoever holds it connects anew.
+//! MCP over streamable HTTP: every message is a POST, and its response is JSON or an event stream. Up to revision
+//! 2025-11-25 there are sessions, a background stream and resumption; from 2026-07-28 on requests are independent. A
+//! lost connection is not repaired here: it ends with its reason, and the actor reconnects.
 
 mod exchange;
 mod headers;
@@ -18,81 +17,81 @@ use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::ledger::Ledger;
-use super::net::{Inbox, Origin, Outlet, RemoteError, inbox};
+use super::net::{Inbox, InboxSender, Origin, RemoteError, inbox};
 use crate::config::expand::Endpoint;
 use crate::server::oauth::TokenStore;
 use headers::MarkedTools;
 use session::Session;
 
-/// How long the head of an answer may take where a server has nothing to think about, and a notification altogether.
-const HEAD: Duration = Duration::from_secs(15);
-/// How long a server may take to hear that its session is over.
-const GOODBYE: Duration = Duration::from_secs(2);
+/// How long response headers may take for quick requests, and the limit of a notification.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long ending a session may take.
+const END_SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub struct HttpTransport {
-    line: Arc<Line>,
+    state: Arc<HttpState>,
     inbox: Inbox,
-    /// Whatever the connection has started ends with it.
+    /// Cancels the tasks of the connection.
     _closing: DropGuard,
 }
 
-/// What the tasks of one connection share.
-struct Line {
+/// State that the tasks of one connection share.
+struct HttpState {
     origin: Origin,
-    /// How long the head of an answer may take where a server has nothing to think about.
+    /// How long response headers may take for quick requests.
     head: Duration,
-    outlet: Outlet,
+    inbox_sender: InboxSender,
     session: Mutex<Session>,
     tools: Mutex<MarkedTools>,
-    /// The exchanges under way, so that each can be cancelled. Locked for a moment only.
+    /// The running requests, so that each can be cancelled. Locked briefly.
     running: Mutex<HashMap<RequestId, CancellationToken>>,
     closed: CancellationToken,
-    /// There is no background stream, and there will be none.
-    deaf: CancellationToken,
+    /// Cancelled when there is no background stream.
+    no_background_stream: CancellationToken,
 }
 
-/// A connection to be: nothing is sent before the first message.
+/// Creates the transport; nothing is sent before the first message.
 pub fn http(endpoint: &Endpoint, tokens: Arc<dyn TokenStore>, ledger: Ledger) -> Result<HttpTransport, RemoteError> {
-    within(HEAD, endpoint, tokens, ledger)
+    with_timeout(HEAD_TIMEOUT, endpoint, tokens, ledger)
 }
 
-fn within(
+fn with_timeout(
     head: Duration,
     endpoint: &Endpoint,
     tokens: Arc<dyn TokenStore>,
     ledger: Ledger,
 ) -> Result<HttpTransport, RemoteError> {
     let origin = Origin::new(endpoint, ledger.limit(), tokens)?;
-    let (inbox, outlet) = inbox(ledger);
+    let (inbox, inbox_sender) = inbox(ledger);
     let closed = CancellationToken::new();
-    let line = Arc::new(Line {
+    let state = Arc::new(HttpState {
         origin,
         head,
-        outlet,
+        inbox_sender,
         session: Mutex::default(),
         tools: Mutex::default(),
         running: Mutex::default(),
         closed: closed.clone(),
-        deaf: CancellationToken::new(),
+        no_background_stream: CancellationToken::new(),
     });
-    Ok(HttpTransport { line, inbox, _closing: closed.drop_guard() })
+    Ok(HttpTransport { state, inbox, _closing: closed.drop_guard() })
 }
 
 impl Transport<RoleClient> for HttpTransport {
     type Error = RemoteError;
 
-    /// For a request the future lasts until its answer is there, so that whatever happens to the exchange reaches the
-    /// one who asked. The handshake is let go at the first message, because a server may want a word before it answers.
+    /// For a request the future lasts until the response has arrived, so that an error reaches the sender. The
+    /// handshake returns at the first message, because a server may send requests before it answers.
     fn send(
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), RemoteError>> + Send + 'static {
-        let line = self.line.clone();
+        let state = self.state.clone();
         let (done, outcome) = oneshot::channel();
-        if let Some(reason) = line.outlet.lost.reason() {
+        if let Some(reason) = state.inbox_sender.closed.reason() {
             done.send(Err(reason)).ok();
         } else {
-            line.start(message, done);
+            state.start(message, done);
         }
         async move { outcome.await.unwrap_or(Err(RemoteError::Closed)) }
     }
@@ -102,19 +101,19 @@ impl Transport<RoleClient> for HttpTransport {
     }
 
     async fn close(&mut self) -> Result<(), RemoteError> {
-        let running: Vec<_> = lock(&self.line.running).drain().map(|(_, stop)| stop).collect();
+        let running: Vec<_> = lock(&self.state.running).drain().map(|(_, stop)| stop).collect();
         running.iter().for_each(CancellationToken::cancel);
-        if self.line.outlet.lost.reason().is_none() {
-            tokio::time::timeout(GOODBYE, self.line.leave()).await.ok();
+        if self.state.inbox_sender.closed.reason().is_none() {
+            tokio::time::timeout(END_SESSION_TIMEOUT, self.state.end_session()).await.ok();
         }
-        self.line.outlet.lose(RemoteError::Closed);
-        self.line.closed.cancel();
+        self.state.inbox_sender.close(RemoteError::Closed);
+        self.state.closed.cancel();
         Ok(())
     }
 }
 
-impl Line {
-    /// Starts what a message needs, without waiting for it.
+impl HttpState {
+    /// Starts the tasks of a message without waiting for them.
     fn start(self: Arc<Self>, message: ClientJsonRpcMessage, done: oneshot::Sender<Result<(), RemoteError>>) {
         let closed = self.closed.clone();
         match message {
@@ -128,10 +127,10 @@ impl Line {
                         () = stop.cancelled() => report.end(Ok(())),
                         outcome = self.exchange(request, &mut report) => {
                             if let Err(reason) = &outcome {
-                                self.outlet.judge(reason);
-                                // A handshake that was let go and fails all the same leaves nothing to wait for.
+                                self.inbox_sender.close_if_fatal(reason);
+                                // A handshake that has already returned and fails afterwards ends the connection.
                                 if report.done.is_none() {
-                                    self.outlet.lose(reason.clone());
+                                    self.inbox_sender.close(reason.clone());
                                 }
                             }
                             report.end(outcome);
@@ -147,15 +146,15 @@ impl Line {
                         stop.cancel();
                     }
                     if !self.has_sessions() {
-                        // Leaving the stream is all there is to a cancellation since 2026-07-28.
+                        // Since 2026-07-28, dropping the stream is the cancellation.
                         done.send(Ok(())).ok();
                         return;
                     }
                 }
                 let handshake = matches!(&message, ClientJsonRpcMessage::Notification(n)
                     if matches!(n.notification, ClientNotification::InitializedNotification(_)));
-                // Only what a later message builds on is waited for: a server that is slow to say "accepted" must not
-                // hold up a cancellation, nor the end of a call that ran into its limit.
+                // Only the handshake is waited for: a server that is slow to accept a notification must not delay a
+                // cancellation or the timeout of a call.
                 let done = if handshake {
                     Some(done)
                 } else {
@@ -165,13 +164,13 @@ impl Line {
                 tokio::spawn(async move {
                     let outcome = tokio::select! {
                         () = closed.cancelled() => Err(RemoteError::Closed),
-                        outcome = self.tell(&message) => outcome,
+                        outcome = self.notify(&message) => outcome,
                     };
                     if let Err(reason) = &outcome {
-                        tracing::debug!(error = %reason, "a notification was not taken");
-                        self.outlet.judge(reason);
+                        tracing::debug!(error = %reason, "the server did not accept a notification");
+                        self.inbox_sender.close_if_fatal(reason);
                     } else if handshake {
-                        self.clone().listen();
+                        self.clone().open_background_stream();
                     }
                     if let Some(done) = done {
                         done.send(outcome).ok();
@@ -182,7 +181,7 @@ impl Line {
     }
 }
 
-/// Tells the sender of a request, once, how it went.
+/// Reports the outcome to the sender of a request, once.
 struct Report {
     done: Option<oneshot::Sender<Result<(), RemoteError>>>,
     early: bool,
@@ -194,7 +193,7 @@ impl Report {
         Self { done: Some(done), early }
     }
 
-    /// A message has come.
+    /// A message has arrived.
     fn message(&mut self) {
         if self.early {
             self.end(Ok(()));
@@ -214,7 +213,7 @@ fn cancelled(message: &ClientJsonRpcMessage) -> Option<RequestId> {
     cancelled.params.request_id.clone()
 }
 
-/// A poisoned table is still a table: nothing in here can be half-changed.
+/// The tables stay consistent if a thread panics.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -231,7 +230,7 @@ mod tests {
     use crate::text::Secret;
 
     #[tokio::test]
-    async fn a_head_that_comes_line_by_line_for_ever_is_given_up() {
+    async fn endless_response_headers_time_out() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         tokio::spawn(async move {
@@ -244,9 +243,9 @@ mod tests {
         let endpoint = Endpoint { url: Secret::plain(url), headers: Default::default(), oauth: None };
         let ledger = Ledger::new(ServerName::new("slow").unwrap(), 1 << 20);
         let head = Duration::from_millis(200);
-        let mut transport = within(head, &endpoint, Arc::new(NoTokens), ledger).unwrap();
+        let mut transport = with_timeout(head, &endpoint, Arc::new(NoTokens), ledger).unwrap();
         let ping = ClientRequest::PingRequest(PingRequest::default());
         let outcome = transport.send(ClientJsonRpcMessage::request(ping, RequestId::Number(1))).await;
-        assert_eq!(outcome, Err(RemoteError::SlowHead(head)));
+        assert_eq!(outcome, Err(RemoteError::HeadersTimeout(head)));
     }
 }

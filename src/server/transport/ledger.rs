@@ -1,8 +1,7 @@
-//! What we asked and who waits for it. Every wire keeps one: it ties each answer to its request, takes notices in the
-//! order they came, and notes what was skipped.
+//! Tracks open requests. Every transport has one: it matches responses to requests, handles notifications in order, and
+//! counts skipped lines.
 //!
-//! The lock is `std`, private to this file and held for table look-ups only: a remote wire reads in tasks of its own,
-//! all others would not need one.
+//! The lock is `std`, private to this file and held for lookups only; only remote transports read from several tasks.
 
 mod notices;
 mod slot;
@@ -22,79 +21,79 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::repair::{self, Incoming, Reading};
-use super::{Happening, greeting};
+use super::repair::{self, Incoming, Parsed};
+use super::{ServerNotice, server_info};
 use crate::model::{CallId, ServerName};
 use crate::text::{mask, one_line};
 
 pub use slot::{Sent, Slot};
 use state::{Kind, Open, State};
 
-/// Broken bytes before the first message after which a peer is taken for something other than MCP.
-const BROKEN_BYTES: usize = 16 << 10;
+/// Invalid bytes before the first message after which the peer is not an MCP server.
+const MAX_INVALID_BYTES: usize = 16 << 10;
 
-/// Shared by a wire and its connection.
+/// Shared by a transport and its connection.
 #[derive(Clone)]
 pub struct Ledger(Arc<Shared>);
 
 struct Shared {
     server: ServerName,
-    /// Longest message, in bytes.
+    /// Maximum size of a message, in bytes.
     limit: usize,
     state: Mutex<State>,
     closed: watch::Sender<Option<String>>,
-    happenings: OnceLock<mpsc::Sender<Happening>>,
-    /// A list change that found the channel full and is being sent by a task of its own.
-    owed: [AtomicBool; 3],
+    notices: OnceLock<mpsc::Sender<ServerNotice>>,
+    /// List changes that found the channel full and are sent by a task.
+    pending_changes: [AtomicBool; 3],
     dropped_logs: AtomicU64,
     unread: Unread,
 }
 
-/// What was given to a wire and has not been taken by the server yet.
+/// What was sent but not yet read by the server.
 #[derive(Default)]
 pub(super) struct Unread {
     pub bytes: AtomicUsize,
     pub messages: AtomicUsize,
-    /// Since when nothing has been taken of what waits. `std`, private to this file, held for a copy only.
+    /// Since when the server has read nothing. `std`, private to this file, held for a copy only.
     since: Mutex<Option<Instant>>,
 }
 
 impl Unread {
-    /// Notes a message that waits to be taken.
+    /// Adds a message.
     pub fn add(&self, bytes: usize) {
         let before = self.bytes.fetch_add(bytes, Ordering::AcqRel);
         self.messages.fetch_add(1, Ordering::AcqRel);
         if before == 0 {
-            self.moved(true);
+            self.reset_clock(true);
         }
     }
 
-    /// Notes that some were taken.
+    /// Removes what the server has read.
     pub fn taken(&self, bytes: usize, messages: usize) {
         let before = self.bytes.fetch_sub(bytes, Ordering::AcqRel);
         self.messages.fetch_sub(messages, Ordering::AcqRel);
-        self.moved(before > bytes);
+        self.reset_clock(before > bytes);
     }
 
-    fn moved(&self, waits: bool) {
+    fn reset_clock(&self, waits: bool) {
         *self.since.lock().unwrap_or_else(PoisonError::into_inner) = waits.then(Instant::now);
     }
 }
 
-/// The request on whose stream a message came. Travels with the message as an extension of it.
+/// The request whose stream carried a message, as an extension of the message.
 #[derive(Debug, Clone)]
-pub struct Stream(pub RequestId);
+pub struct StreamRequest(pub RequestId);
 
-/// The calls that were on their way when a request of the server came: one of them it belongs to, if to any. Travels with
-/// the message as an extension of it.
+/// The calls that were open when the server sent a request, as an extension of the message. The request belongs to one
+/// of them, or to none.
 #[derive(Debug, Clone, Default)]
-pub struct During(pub Vec<CallId>);
+pub struct ActiveCalls(pub Vec<CallId>);
 
-/// What becomes of a message on its way to rmcp.
+/// What to do with a message before rmcp sees it.
 pub(super) enum Screened {
-    Pass(ServerJsonRpcMessage),
-    Answer(ClientJsonRpcMessage),
-    Taken,
+    Forward(ServerJsonRpcMessage),
+    Respond(ClientJsonRpcMessage),
+    Handled,
 }
 
 impl Ledger {
@@ -104,14 +103,14 @@ impl Ledger {
             limit: message_bytes,
             state: Mutex::default(),
             closed: watch::Sender::new(None),
-            happenings: OnceLock::new(),
-            owed: Default::default(),
+            notices: OnceLock::new(),
+            pending_changes: Default::default(),
             dropped_logs: AtomicU64::new(0),
             unread: Unread::default(),
         }))
     }
 
-    /// The call that a request of ours belongs to, while it is on its way.
+    /// The call of an open request.
     pub fn call_of(&self, request: &RequestId) -> Option<CallId> {
         self.state().open.get(request)?.slot.as_ref()?.call()
     }
@@ -120,17 +119,17 @@ impl Ledger {
         &self.0.server
     }
 
-    /// Longest message, in bytes.
+    /// Maximum size of a message, in bytes.
     pub fn limit(&self) -> usize {
         self.0.limit
     }
 
-    /// Reads a text from the server and settles what can be settled here: answers go to whoever waits, with a mere
-    /// stub for rmcp; progress, logs and list changes go where they belong, in order. What remains is for rmcp.
+    /// Parses a text from the server. Responses go to their slots, and rmcp gets a stub; progress, logs and list
+    /// changes are handled in order. Returns the messages for rmcp.
     pub fn read(&self, text: &[u8]) -> Vec<ServerJsonRpcMessage> {
         match repair::read(text) {
-            Reading::Messages(messages) => self.accept(messages),
-            Reading::Incomplete | Reading::Junk => {
+            Parsed::Messages(messages) => self.accept(messages),
+            Parsed::Incomplete | Parsed::Junk => {
                 self.skip(text);
                 Vec::new()
             }
@@ -143,26 +142,26 @@ impl Ledger {
 
     fn accept_one(&self, message: Incoming) -> Option<ServerJsonRpcMessage> {
         match message {
-            Incoming::Reply { id, outcome } => self.settle(&id, outcome),
-            Incoming::Stray(error) => self.settle_stray(error),
+            Incoming::Reply { id, outcome } => self.complete(&id, outcome),
+            Incoming::ErrorWithoutId(error) => self.complete_without_id(error),
             Incoming::Request { id, method, params } => {
                 let mut request = match method.as_str() {
                     "ping" => ServerRequest::PingRequest(PingRequest::default()),
                     _ => ServerRequest::CustomRequest(CustomRequest::new(method, params)),
                 };
                 let open = self.state().open.values().filter_map(|open| open.slot.as_ref()?.call()).collect();
-                request.extensions_mut().insert(During(open));
+                request.extensions_mut().insert(ActiveCalls(open));
                 Some(JsonRpcMessage::Request(JsonRpcRequest::new(id, request)))
             }
-            Incoming::Notice { method, params } => self.notice(&method, params),
+            Incoming::Notification { method, params } => self.notice(&method, params),
         }
     }
 
-    /// Ends a request with its answer. A second answer, or one to a request that was given up, finds nobody.
-    fn settle(&self, id: &RequestId, outcome: Result<Box<RawValue>, ErrorData>) -> Option<ServerJsonRpcMessage> {
+    /// Completes a request. A second response, or one to a cancelled request, is ignored.
+    fn complete(&self, id: &RequestId, outcome: Result<Box<RawValue>, ErrorData>) -> Option<ServerJsonRpcMessage> {
         let mut state = self.state();
         let Some((id, open)) = state.close(id) else {
-            tracing::debug!(server = %self.0.server, %id, "an answer nobody waits for");
+            tracing::debug!(server = %self.0.server, %id, "ignored a response to an unknown request");
             return None;
         };
         let raw = match outcome {
@@ -172,10 +171,10 @@ impl Ledger {
         let result = match open.kind {
             Kind::Initialize | Kind::Discover => {
                 let result = match open.kind {
-                    Kind::Initialize => ServerResult::InitializeResult(greeting::initialize_result(&raw)),
-                    _ => ServerResult::DiscoverResult(greeting::discover_result(&raw)),
+                    Kind::Initialize => ServerResult::InitializeResult(server_info::initialize_result(&raw)),
+                    _ => ServerResult::DiscoverResult(server_info::discover_result(&raw)),
                 };
-                state.greeted = Some(Arc::from(raw));
+                state.handshake_result = Some(Arc::from(raw));
                 result
             }
             Kind::Listen => serde_json::from_str(raw.get()).unwrap_or(ServerResult::empty(())),
@@ -189,17 +188,14 @@ impl Ledger {
         Some(JsonRpcMessage::response(result, id))
     }
 
-    /// An error without an id belongs to the only open request, if there is just one.
-    fn settle_stray(&self, error: ErrorData) -> Option<ServerJsonRpcMessage> {
+    /// An error without an id belongs to the open request, if there is only one.
+    fn complete_without_id(&self, error: ErrorData) -> Option<ServerJsonRpcMessage> {
         let mut state = self.state();
         let only = match state.open.keys().next() {
             Some(id) if state.open.len() == 1 => id.clone(),
             _ => {
                 drop(state);
-                self.warn(format!(
-                    "the server reported an error without saying to which request: {}",
-                    one_line(&error.message, 200)
-                ));
+                self.warn(format!("the server sent an error without a request id: {}", one_line(&error.message, 200)));
                 return None;
             }
         };
@@ -207,7 +203,7 @@ impl Ledger {
         Some(JsonRpcMessage::error(error, Some(id)))
     }
 
-    /// Fails whoever waits for a message that was too long to be kept: by its id, else the only one, else all.
+    /// Fails the request of a message that was too long: by its id, or the only open one, or all.
     pub fn too_long(&self, id: Option<RequestId>, may_be_any: bool) -> Vec<ServerJsonRpcMessage> {
         let mut state = self.state();
         let mut failed: Vec<RequestId> = id.and_then(|id| state.close(&id)).map(|(id, _)| id).into_iter().collect();
@@ -218,13 +214,14 @@ impl Ledger {
                 state.close(id);
             }
         }
-        let message = format!("answer is larger than {} (`limits.message-bytes` sets this limit)", size(self.0.limit));
+        let message =
+            format!("the response is larger than {} (`limits.message-bytes` sets this limit)", size(self.0.limit));
         let error =
             |id| JsonRpcMessage::error(ErrorData::new(ErrorCode::INTERNAL_ERROR, message.clone(), None), Some(id));
         failed.into_iter().map(error).collect()
     }
 
-    /// Counts a line that was no message, and tells each of the first hundred, then at 1000, 10000, ….
+    /// Counts a line that is not a message, and reports the first hundred, then the 1000th, the 10000th and so on.
     pub fn skip(&self, line: &[u8]) {
         let line = repair::trim(line);
         if line.is_empty() {
@@ -236,48 +233,48 @@ impl Ledger {
         if state.skipped == 1 {
             state.sample.clone_from(&sample);
         }
-        if state.greeted.is_none() && std::str::from_utf8(line).is_err() {
-            state.broken += line.len();
+        if state.handshake_result.is_none() && std::str::from_utf8(line).is_err() {
+            state.invalid_bytes += line.len();
         }
         let lines = state.skipped;
         drop(state);
         if lines <= 100 || lines.checked_ilog10().is_some_and(|power| 10_u64.pow(power) == lines) {
-            self.tell(Happening::Skipped { lines, sample });
+            self.notify(ServerNotice::Skipped { lines, sample });
         }
     }
 
-    /// Lines skipped so far, and the first of them.
+    /// The number of skipped lines, and the first of them.
     pub fn skipped(&self) -> (u64, String) {
         let state = self.state();
         (state.skipped, state.sample.clone())
     }
 
-    /// Whether so much came that cannot be text, and not one message, that waiting for more is no use.
+    /// Whether the server has sent many invalid bytes and no message.
     pub fn is_not_mcp(&self) -> bool {
         let state = self.state();
-        state.greeted.is_none() && state.broken > BROKEN_BYTES
+        state.handshake_result.is_none() && state.invalid_bytes > MAX_INVALID_BYTES
     }
 
-    /// The result of the handshake as the server sent it.
-    pub fn greeting(&self) -> Option<Arc<RawValue>> {
-        self.state().greeted.clone()
+    /// The result of the handshake as it was sent.
+    pub fn handshake_result(&self) -> Option<Arc<RawValue>> {
+        self.state().handshake_result.clone()
     }
 
-    /// Everything in it has been read: that there was one is all that is still asked.
-    pub fn trim_greeting(&self) {
-        self.state().greeted = Some(Arc::from(RawValue::NULL.to_owned()));
+    /// Frees the result; only its presence still matters.
+    pub fn clear_handshake_result(&self) {
+        self.state().handshake_result = Some(Arc::from(RawValue::NULL.to_owned()));
     }
 
-    /// From now on what happens is told to this channel.
-    pub fn report_to(&self, happenings: mpsc::Sender<Happening>) {
-        self.0.happenings.set(happenings).ok();
+    /// Sends notices to this channel.
+    pub fn send_notices_to(&self, notices: mpsc::Sender<ServerNotice>) {
+        self.0.notices.set(notices).ok();
     }
 
     pub fn warn(&self, text: String) {
-        self.tell(Happening::Warning(text));
+        self.notify(ServerNotice::Warning(text));
     }
 
-    /// Marks the wire as gone; the first reason stays.
+    /// Marks the transport as closed; the first reason is kept.
     pub fn close(&self, reason: &str) {
         self.0.closed.send_if_modified(|closed| {
             let first = closed.is_none();
@@ -288,7 +285,7 @@ impl Ledger {
         });
     }
 
-    /// Ends when the wire is gone, with the reason.
+    /// Waits until the transport is closed and returns the reason.
     pub async fn closed(&self) -> String {
         let mut closed = self.0.closed.subscribe();
         match closed.wait_for(Option::is_some).await {
@@ -305,24 +302,24 @@ impl Ledger {
         &self.0.unread
     }
 
-    /// Bytes of which the server has not taken one for this long. What was sent a moment ago does not count.
+    /// The unread bytes, if the server has read nothing for this long.
     pub fn unread_for(&self, long: Duration) -> Option<usize> {
         let since = (*self.0.unread.since.lock().unwrap_or_else(PoisonError::into_inner))?;
         Some(self.unread_bytes()).filter(|bytes| *bytes > 0 && since.elapsed() >= long)
     }
 
-    /// Bytes that wait for the server to read them.
+    /// The bytes that the server has not read yet.
     pub fn unread_bytes(&self) -> usize {
         self.0.unread.bytes.load(Ordering::Acquire)
     }
 
-    /// Notes a message that goes out.
+    /// Records an outgoing message.
     pub(super) fn sent(&self, message: &ClientJsonRpcMessage) {
         match message {
             JsonRpcMessage::Request(request) => {
                 let kind = match &request.request {
                     ClientRequest::InitializeRequest(_) => Kind::Initialize,
-                    ClientRequest::DiscoverRequest(_) if self.greeting().is_none() => Kind::Discover,
+                    ClientRequest::DiscoverRequest(_) if self.handshake_result().is_none() => Kind::Discover,
                     ClientRequest::SubscriptionsListenRequest(_) => Kind::Listen,
                     _ => Kind::Other,
                 };
@@ -347,50 +344,51 @@ impl Ledger {
         }
     }
 
-    /// Forgets a request that nobody waits for any more.
+    /// Forgets a cancelled request.
     pub fn forget(&self, id: &RequestId) {
         self.state().close(id);
     }
 
-    /// The last look at a message before rmcp sees it. Requests that come before the handshake is done are answered
-    /// here, because rmcp would leave them without an answer; `ping` is allowed at any time.
+    /// Checks a message before rmcp sees it. Requests before the end of the handshake are answered here, because rmcp
+    /// would not answer them; `ping` is always allowed.
     pub(super) fn screen(&self, message: ServerJsonRpcMessage) -> Screened {
         match &message {
             JsonRpcMessage::Request(request)
-                if !matches!(request.request, ServerRequest::PingRequest(_)) && self.greeting().is_none() =>
+                if !matches!(request.request, ServerRequest::PingRequest(_)) && self.handshake_result().is_none() =>
             {
-                let error = ErrorData::invalid_request("not before the answer to initialize", None);
-                Screened::Answer(JsonRpcMessage::error(error, Some(request.id.clone())))
+                let error =
+                    ErrorData::invalid_request("requests are not allowed before `initialize` is answered", None);
+                Screened::Respond(JsonRpcMessage::error(error, Some(request.id.clone())))
             }
-            // An answer that a wire has read by itself: its request is done all the same.
+            // A response that the transport parsed itself completes its request, too.
             JsonRpcMessage::Response(response) => {
                 let mut state = self.state();
                 if let Some((_, open)) = state.close(&response.id)
                     && matches!(open.kind, Kind::Initialize | Kind::Discover)
                 {
-                    state.greeted = serde_json::value::to_raw_value(&response.result).ok().map(Arc::from);
+                    state.handshake_result = serde_json::value::to_raw_value(&response.result).ok().map(Arc::from);
                 }
                 drop(state);
-                Screened::Pass(message)
+                Screened::Forward(message)
             }
             JsonRpcMessage::Error(error) => {
                 if let Some(id) = &error.id {
                     self.forget(id);
                 }
-                Screened::Pass(message)
+                Screened::Forward(message)
             }
-            // Where a wire has typed notices, they take the same way as the others.
+            // Typed notifications are handled like the others.
             JsonRpcMessage::Notification(notice) => match serde_json::to_value(notice) {
                 Ok(Value::Object(mut fields)) => {
                     let params = fields.remove("params");
                     match fields.get("method").and_then(Value::as_str).map(|method| self.notice(method, params)) {
-                        Some(Some(_)) | None => Screened::Pass(message),
-                        Some(None) => Screened::Taken,
+                        Some(Some(_)) | None => Screened::Forward(message),
+                        Some(None) => Screened::Handled,
                     }
                 }
-                _ => Screened::Pass(message),
+                _ => Screened::Forward(message),
             },
-            _ => Screened::Pass(message),
+            _ => Screened::Forward(message),
         }
     }
 
@@ -399,7 +397,7 @@ impl Ledger {
     }
 }
 
-/// A size for people.
+/// A size as text for users.
 pub fn size(bytes: usize) -> String {
     match bytes {
         bytes if bytes >= 1 << 20 && bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),

@@ -1,5 +1,5 @@
-//! What every remote transport shares: the address and what goes with it, requests that stay inside their origin,
-//! event streams, and the queue in front of the protocol. How MCP travels over it is left to `http` and `sse`.
+//! What all remote transports share: URL and headers, requests within one origin, event streams, and the inbox. `http`
+//! and `sse` implement MCP on top of it.
 
 mod error;
 mod events;
@@ -12,15 +12,16 @@ use url::{Host, Url};
 
 pub use error::RemoteError;
 pub use events::{Event, Events};
-pub use inbox::{Inbox, Lost, Outlet, inbox};
+pub use inbox::{CloseReason, Inbox, InboxSender, inbox};
 pub use origin::{EVENT_STREAM, JSON, Origin, Request, content_type};
 
-/// Whether a plain connection to `host` may be made: loopback always, another host only when the settings name it.
+/// Whether an unencrypted connection to `host` is allowed: always to loopback, to other hosts only if the settings name
+/// them.
 pub fn allowed_host(host: &str, named: &[String]) -> bool {
     is_loopback(host) || named.iter().any(|name| name.eq_ignore_ascii_case(host))
 }
 
-/// Whether a name or address can only mean this machine.
+/// Whether a name or address always means this machine.
 pub fn is_loopback(host: &str) -> bool {
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     match bare.parse::<IpAddr>() {
@@ -29,7 +30,7 @@ pub fn is_loopback(host: &str) -> bool {
     }
 }
 
-/// `host:port`, as a person would look for it.
+/// `host:port`, for users.
 pub fn host_and_port(url: &Url) -> String {
     let host = match url.host() {
         Some(Host::Ipv6(address)) => format!("[{address}]"),
@@ -42,16 +43,17 @@ pub fn host_and_port(url: &Url) -> String {
     }
 }
 
-/// What deserves a word in the status of a server at this address, though it stops nothing.
+/// A warning about this URL for the status of its server.
 pub fn warning(url: &Url) -> Option<String> {
     let host = url.host_str()?;
-    (url.scheme() == "http" && !is_loopback(host))
-        .then(|| format!("plain http to {}: anybody on the way can read and change it", host_and_port(url)))
+    (url.scheme() == "http" && !is_loopback(host)).then(|| {
+        format!("unencrypted http to {}: others on the network can read and change the traffic", host_and_port(url))
+    })
 }
 
-/// Readies TLS for the whole process; the first call decides, every other is free.
+/// Initializes TLS for the whole process; further calls do nothing.
 pub fn ready_tls() {
-    // An error means that a provider is there already, which is all that is wanted.
+    // An error means that it is initialized already.
     rustls::crypto::ring::default_provider().install_default().ok();
 }
 
@@ -71,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_http_elsewhere_earns_a_warning() {
+    fn unencrypted_http_to_other_hosts_is_a_warning() {
         let warned = |url: &str| warning(&Url::parse(url).unwrap()).is_some();
         assert!(warned("http://example.test/mcp"));
         assert!(!warned("https://example.test/mcp"));

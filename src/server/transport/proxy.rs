@@ -1,5 +1,5 @@
-//! Connectors behind a proxy: streamable HTTP at an address that has the connector's id in it. The bearer token comes
-//! from the entry's headers, like every other header, so that it can stand in a variable or in the keyring.
+//! Connectors behind a proxy: streamable HTTP at a URL that contains the connector's id. The bearer token is one of the
+//! entry's headers, so it can come from a variable or the keyring.
 
 use std::sync::Arc;
 
@@ -23,13 +23,13 @@ pub fn claudeai_proxy(
     http(&endpoint, tokens, ledger)
 }
 
-/// An id as one piece of a path: it can name a connector and nothing else.
+/// Encodes an id as one path segment.
 fn encoded(id: &str) -> String {
     let mut encoded = String::new();
     for byte in id.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => encoded.push(byte.into()),
-            // Dots, too: `..` would be understood as a step up.
+            // Dots, too: `..` would refer to the parent.
             byte => encoded.push_str(&format!("%{byte:02X}")),
         }
     }
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_stays_one_piece_of_the_path() {
+    fn an_id_stays_one_path_segment() {
         assert_eq!(encoded("mcpsrv_01"), "mcpsrv_01");
         assert_eq!(encoded("../x?y=1#z"), "%2E%2E%2Fx%3Fy%3D1%23z");
     }

@@ -1,4 +1,4 @@
-//! The way to a remote server, in whichever dialect its definition names.
+//! The transport of a remote definition.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::config::expand::Expanded;
 use crate::model::ServerName;
 use crate::server::oauth::TokenStore;
 
-/// The wire of a remote definition. Nothing is sent before the connection opens.
+/// The transport of a remote definition. Nothing is sent before the connection opens.
 pub fn wire(name: &ServerName, expanded: Expanded, message_bytes: usize, tokens: Arc<dyn TokenStore>) -> Wire {
     let ledger = Ledger::new(name.clone(), message_bytes);
     let shared = ledger.clone();
@@ -24,30 +24,30 @@ pub fn wire(name: &ServerName, expanded: Expanded, message_bytes: usize, tokens:
     Wire::Remote(Remote { ledger, dial: Box::new(dial) })
 }
 
-/// What deserves a word in the status of a remote definition, though it stops nothing.
+/// Warnings about a remote definition for the status of its server.
 pub fn warnings(expanded: &Expanded) -> Vec<String> {
     let (endpoint, old) = match expanded {
         Expanded::Http(endpoint) | Expanded::ClaudeAiProxy { endpoint, .. } => (endpoint, false),
         Expanded::Sse(endpoint) => (endpoint, true),
         Expanded::Stdio(_) | Expanded::Tcp { .. } | Expanded::Sdk { .. } => return Vec::new(),
     };
-    said(endpoint.url.reveal(), old)
+    address_warnings(endpoint.url.reveal(), old)
 }
 
-/// The same for a definition as it is written, before anything in it is expanded.
-pub fn remarks(launch: &Launch) -> Vec<String> {
+/// Warnings about a definition before its variables are expanded.
+pub fn launch_warnings(launch: &Launch) -> Vec<String> {
     let (url, old) = match launch {
         Launch::Http(remote) | Launch::ClaudeAiProxy { remote, .. } => (remote.url.as_str(), false),
         Launch::Sse(remote) => (remote.url.as_str(), true),
         Launch::Stdio(_) | Launch::Tcp { .. } | Launch::Sdk { .. } => return Vec::new(),
     };
-    // A host that a variable gives is judged when it is known.
+    // A host from a variable is checked after expansion.
     let host = url.split('/').nth(2).unwrap_or_default();
-    said(if host.contains('$') { "" } else { url }, old)
+    address_warnings(if host.contains('$') { "" } else { url }, old)
 }
 
-fn said(url: &str, old: bool) -> Vec<String> {
-    let old = old.then(|| "`sse` is the old way to reach a server; use `http` if it offers that".to_owned());
+fn address_warnings(url: &str, old: bool) -> Vec<String> {
+    let old = old.then(|| "`sse` is deprecated; use `http` if the server supports it".to_owned());
     let plain = Url::parse(url).ok().and_then(|url| net::warning(&url));
     old.into_iter().chain(plain).collect()
 }
@@ -58,7 +58,7 @@ fn dial(expanded: &Expanded, tokens: Arc<dyn TokenStore>, ledger: Ledger) -> Res
         Expanded::Sse(endpoint) => Box::new(Boxed(sse(endpoint, tokens, ledger)?)),
         Expanded::ClaudeAiProxy { id, endpoint } => Box::new(Boxed(claudeai_proxy(id, endpoint, tokens, ledger)?)),
         Expanded::Stdio(_) | Expanded::Tcp { .. } | Expanded::Sdk { .. } => {
-            return Err(OpenError::Refused { message: "not a remote server".to_owned() });
+            return Err(OpenError::Refused { message: "this is not a remote server".to_owned() });
         }
     })
 }

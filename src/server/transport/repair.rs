@@ -1,8 +1,7 @@
-//! Reads what servers send, as leniently as can be done without guessing. Pure: bytes in, messages out.
+//! Parses messages of servers as leniently as possible without guessing. Pure: bytes in, messages out.
 //!
-//! Only the envelope of a message is parsed. A result stays the text that was sent, so that a megabyte passes through
-//! without being understood, and one odd field in it harms nobody. Which request a reply belongs to is not known here:
-//! that is the ledger's business.
+//! Only the envelope of a message is parsed. A result stays the original text, so that large results are cheap and an
+//! invalid field in them does no harm. The ledger matches replies to requests.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,72 +12,72 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Deeper answers are refused: whoever reads them next would fail on them, or run out of stack.
-pub const DEEPEST: usize = 96;
-/// How many places in a line of log text are tried as the start of a message.
-const TRIES: usize = 16;
+/// Deeper responses are rejected: clients would fail on them or overflow their stack.
+pub const MAX_DEPTH: usize = 96;
+/// How many positions in a line of log text are tried as the start of a message.
+const MAX_STARTS: usize = 16;
 
-/// One message of a server.
+/// A message of a server.
 #[derive(Debug)]
 pub enum Incoming {
-    /// An answer to one of our requests, or what was wrong with it.
+    /// A response to one of our requests, or why it is invalid.
     Reply {
         id: RequestId,
         outcome: Result<Box<RawValue>, ErrorData>,
     },
-    /// An error that does not say which request it is about.
-    Stray(ErrorData),
+    /// An error without a request id.
+    ErrorWithoutId(ErrorData),
     Request {
         id: RequestId,
         method: String,
         params: Option<Value>,
     },
-    Notice {
+    Notification {
         method: String,
         params: Option<Value>,
     },
 }
 
-/// What a piece of text turned out to be.
+/// The outcome of parsing a text.
 #[derive(Debug)]
-pub enum Reading {
+pub enum Parsed {
     Messages(Vec<Incoming>),
-    /// The beginning of a JSON text: the rest may stand on the lines that follow.
+    /// The start of a JSON text: the rest may follow on the next lines.
     Incomplete,
     Junk,
 }
 
-/// Reads one line: a message, a batch of them, or several on one line, with whatever log text stands around them.
-pub fn read(line: &[u8]) -> Reading {
+/// Parses one line: a message, a batch, or several messages, with log text around them.
+pub fn read(line: &[u8]) -> Parsed {
     let line = trim(line);
     match std::str::from_utf8(line) {
         Ok(text) => read_text(text),
-        // A message whose envelope can be told is refused by name; its sender learns at once instead of after a timeout.
+        // If the envelope is readable, the request fails immediately instead of timing out.
         Err(_) => match read_text(&String::from_utf8_lossy(line)) {
-            Reading::Messages(messages) => Reading::Messages(messages.into_iter().map(not_utf8).collect()),
-            Reading::Incomplete | Reading::Junk => Reading::Junk,
+            Parsed::Messages(messages) => Parsed::Messages(messages.into_iter().map(not_utf8).collect()),
+            Parsed::Incomplete | Parsed::Junk => Parsed::Junk,
         },
     }
 }
 
-/// Removes a byte order mark and blanks around a line.
+/// Removes a byte order mark and surrounding whitespace.
 pub fn trim(line: &[u8]) -> &[u8] {
     line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii()
 }
 
-/// Finds the id of a message that was too long to be kept, from how it begins and ends.
+/// Finds the id of a message that was too long, from its start and end.
 pub fn id_of_cut_message(head: &[u8], tail: &[u8]) -> Option<RequestId> {
     id_at_the_start(head).or_else(|| id_at_the_end(tail))
 }
 
-/// What can be told of a message that no parser takes: half a character, a number beyond all bounds, a thousand levels.
+/// What is known about a message that cannot be parsed: a lone surrogate, a number out of range, too many levels.
 pub struct Outline {
     pub id: RequestId,
-    /// It asks for something; otherwise it answers a request of ours.
+    /// It is a request; otherwise it is a response to one of ours.
     pub is_request: bool,
 }
 
-/// The outline of a message, from its outer fields or, where it is cut, from how it begins and ends.
+/// The outline of a message, from its outer fields or, if it is incomplete, from its start and end.
 pub fn outline(head: &[u8], tail: &[u8]) -> Option<Outline> {
     if let Ok(Envelope { id: Some(Id::Known(id)), method, result, error, .. }) = serde_json::from_slice(trim(head)) {
         return Some(Outline { id, is_request: method.is_some() || result.is_none() && error.is_none() });
@@ -88,57 +87,57 @@ pub fn outline(head: &[u8], tail: &[u8]) -> Option<Outline> {
     Some(Outline { id, is_request: holds(b"\"method\"") || !holds(b"\"result\"") && !holds(b"\"error\"") })
 }
 
-fn read_text(text: &str) -> Reading {
+fn read_text(text: &str) -> Parsed {
     match text.as_bytes().first() {
-        Some(b'{') => match stream(text) {
-            ControlFlow::Continue(messages) if !messages.is_empty() => Reading::Messages(messages),
-            ControlFlow::Continue(_) => Reading::Junk,
-            ControlFlow::Break(Fault::Cut) => Reading::Incomplete,
-            ControlFlow::Break(Fault::Other) => glued(text),
+        Some(b'{') => match parse_objects(text) {
+            ControlFlow::Continue(messages) if !messages.is_empty() => Parsed::Messages(messages),
+            ControlFlow::Continue(_) => Parsed::Junk,
+            ControlFlow::Break(ParseError::Incomplete) => Parsed::Incomplete,
+            ControlFlow::Break(ParseError::Other) => after_log_text(text),
         },
         Some(b'[') => match serde_json::from_str::<Vec<&RawValue>>(text) {
             Ok(items) => {
                 let messages: Vec<_> = items
                     .iter()
-                    .filter_map(|item| serde_json::from_str::<Envelope<'_>>(item.get()).ok()?.open())
+                    .filter_map(|item| serde_json::from_str::<Envelope<'_>>(item.get()).ok()?.into_message())
                     .collect();
-                if messages.is_empty() { Reading::Junk } else { Reading::Messages(messages) }
+                if messages.is_empty() { Parsed::Junk } else { Parsed::Messages(messages) }
             }
-            Err(error) if error.is_eof() && !text.contains(']') => Reading::Incomplete,
-            Err(_) => glued(text),
+            Err(error) if error.is_eof() && !text.contains(']') => Parsed::Incomplete,
+            Err(_) => after_log_text(text),
         },
-        Some(_) => glued(text),
-        None => Reading::Junk,
+        Some(_) => after_log_text(text),
+        None => Parsed::Junk,
     }
 }
 
-/// Messages that stand after log text on the same line.
-fn glued(text: &str) -> Reading {
-    for (at, _) in text.match_indices('{').take(TRIES) {
+/// Messages after log text on the same line.
+fn after_log_text(text: &str) -> Parsed {
+    for (at, _) in text.match_indices('{').take(MAX_STARTS) {
         if let Some(rest) = text.get(at..)
-            && let ControlFlow::Continue(messages) = stream(rest)
+            && let ControlFlow::Continue(messages) = parse_objects(rest)
             && !messages.is_empty()
         {
-            return Reading::Messages(messages);
+            return Parsed::Messages(messages);
         }
     }
-    Reading::Junk
+    Parsed::Junk
 }
 
-enum Fault {
-    Cut,
+enum ParseError {
+    Incomplete,
     Other,
 }
 
-/// Reads one object after another; text behind the last one is dropped.
-fn stream(text: &str) -> ControlFlow<Fault, Vec<Incoming>> {
+/// Parses one object after another; text after the last one is ignored.
+fn parse_objects(text: &str) -> ControlFlow<ParseError, Vec<Incoming>> {
     let mut messages = Vec::new();
     let mut first = true;
     for envelope in serde_json::Deserializer::from_str(text).into_iter::<Envelope<'_>>() {
         match envelope {
-            Ok(envelope) => messages.extend(envelope.open()),
-            Err(error) if first && error.is_eof() => return ControlFlow::Break(Fault::Cut),
-            Err(_) if first => return ControlFlow::Break(Fault::Other),
+            Ok(envelope) => messages.extend(envelope.into_message()),
+            Err(error) if first && error.is_eof() => return ControlFlow::Break(ParseError::Incomplete),
+            Err(_) if first => return ControlFlow::Break(ParseError::Other),
             Err(_) => break,
         }
         first = false;
@@ -155,12 +154,12 @@ struct Envelope<'a> {
     params: Option<&'a RawValue>,
     result: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
-    /// Fields that JSON-RPC does not have: a sign of a log record, where `jsonrpc` is missing too.
+    /// Whether there are fields that JSON-RPC does not have: without `jsonrpc` it is a log record then.
     foreign: bool,
 }
 
 impl<'a> Envelope<'a> {
-    fn open(self) -> Option<Incoming> {
+    fn into_message(self) -> Option<Incoming> {
         if !self.version && self.foreign {
             return None;
         }
@@ -173,16 +172,16 @@ impl<'a> Envelope<'a> {
             let method = method.into_owned();
             return Some(match id {
                 Some(id) => Incoming::Request { id, method, params },
-                None => Incoming::Notice { method, params },
+                None => Incoming::Notification { method, params },
             });
         }
         match (id, self.error, self.result) {
             (Some(id), Some(error), _) => Some(Incoming::Reply { id, outcome: Err(error_data(error)) }),
-            (Some(id), None, Some(result)) => Some(Incoming::Reply { id, outcome: shallow(result) }),
-            (None, Some(error), _) => Some(Incoming::Stray(error_data(error))),
-            // Who waits for it learns at once that nothing will come.
+            (Some(id), None, Some(result)) => Some(Incoming::Reply { id, outcome: check_result(result) }),
+            (None, Some(error), _) => Some(Incoming::ErrorWithoutId(error_data(error))),
+            // The caller learns immediately that there is no result.
             (Some(id), None, None) if self.version => {
-                let empty = ErrorData::parse_error("answer has neither a result nor an error", None);
+                let empty = ErrorData::parse_error("the response has neither a result nor an error", None);
                 Some(Incoming::Reply { id, outcome: Err(empty) })
             }
             (Some(_), None, None) | (None, None, _) => None,
@@ -224,7 +223,7 @@ impl<'de> Visitor<'de> for Fields {
                     envelope.method = serde_json::from_str::<Name<'de>>(raw.get()).ok().map(|name| name.0);
                 }
                 "params" => envelope.params = present(map.next_value()?),
-                // A result that is `null` is a result all the same: an answer came.
+                // A result that is `null` is a result, too.
                 "result" => envelope.result = Some(map.next_value()?),
                 "error" => envelope.error = present(map.next_value()?),
                 _ => {
@@ -237,7 +236,7 @@ impl<'de> Visitor<'de> for Fields {
     }
 }
 
-/// A string that is borrowed where it holds no escapes.
+/// A string that is borrowed if it has no escapes.
 struct Name<'a>(Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
@@ -267,18 +266,18 @@ fn present(raw: &RawValue) -> Option<&RawValue> {
     (raw.get() != "null").then_some(raw)
 }
 
-fn shallow(result: &RawValue) -> Result<Box<RawValue>, ErrorData> {
-    if is_deeper_than(result.get().as_bytes(), DEEPEST) {
-        return Err(ErrorData::parse_error(format!("answer is nested deeper than {DEEPEST} levels"), None));
+fn check_result(result: &RawValue) -> Result<Box<RawValue>, ErrorData> {
+    if is_deeper_than(result.get().as_bytes(), MAX_DEPTH) {
+        return Err(ErrorData::parse_error(format!("the response is nested deeper than {MAX_DEPTH} levels"), None));
     }
     match crate::text::whole(result.get()) {
         Cow::Borrowed(_) => Ok(result.to_owned()),
-        Cow::Owned(mended) => RawValue::from_string(mended)
-            .map_err(|error| ErrorData::parse_error(format!("answer cannot be read: {error}"), None)),
+        Cow::Owned(repaired) => RawValue::from_string(repaired)
+            .map_err(|error| ErrorData::parse_error(format!("cannot parse the response: {error}"), None)),
     }
 }
 
-/// Takes an error in whatever form it comes: an object, one that lacks half of its fields, or just a text.
+/// Accepts an error in any form: an object, an object with missing fields, or a string.
 fn error_data(raw: &RawValue) -> ErrorData {
     let value: Value = serde_json::from_str(raw.get()).unwrap_or(Value::Null);
     let code = value.get("code").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
@@ -286,7 +285,7 @@ fn error_data(raw: &RawValue) -> ErrorData {
         Value::String(text) => text.clone(),
         value => match value.get("message") {
             Some(Value::String(text)) => text.clone(),
-            Some(Value::Null) | None => "the server gave no reason".to_owned(),
+            Some(Value::Null) | None => "no reason given".to_owned(),
             Some(other) => other.to_string(),
         },
     };
@@ -297,13 +296,13 @@ fn error_data(raw: &RawValue) -> ErrorData {
 fn not_utf8(message: Incoming) -> Incoming {
     match message {
         Incoming::Reply { id, outcome: Ok(_) } => {
-            Incoming::Reply { id, outcome: Err(ErrorData::parse_error("answer is not UTF-8", None)) }
+            Incoming::Reply { id, outcome: Err(ErrorData::parse_error("the response is not valid UTF-8", None)) }
         }
         other => other,
     }
 }
 
-/// Whether brackets nest deeper than `limit`. Few brackets cannot, so most texts are only searched for them.
+/// Whether brackets are nested deeper than `limit`. Texts with few brackets are only searched for them.
 pub fn is_deeper_than(text: &[u8], limit: usize) -> bool {
     memchr::memchr2_iter(b'{', b'[', text).nth(limit).is_some() && {
         let mut nesting = Nesting::default();
@@ -312,7 +311,7 @@ pub fn is_deeper_than(text: &[u8], limit: usize) -> bool {
     }
 }
 
-/// Follows brackets and strings through a JSON text that arrives in pieces.
+/// Tracks brackets and strings in a JSON text that arrives in pieces.
 #[derive(Debug, Default)]
 pub struct Nesting {
     depth: usize,
@@ -345,13 +344,13 @@ impl Nesting {
         }
     }
 
-    /// Whether every bracket that was opened is closed again.
+    /// Whether all brackets are closed.
     pub fn is_closed(&self) -> bool {
         self.depth == 0 && !self.in_string
     }
 }
 
-/// `{"jsonrpc":"2.0","id":7,…`: looks at the keys of the outer object until the value that was cut.
+/// `{"jsonrpc":"2.0","id":7,…`: reads the keys of the outer object up to the incomplete value.
 fn id_at_the_start(head: &[u8]) -> Option<RequestId> {
     let head = String::from_utf8_lossy(trim(head));
     let mut rest = head.strip_prefix('{')?.trim_start();
@@ -368,7 +367,7 @@ fn id_at_the_start(head: &[u8]) -> Option<RequestId> {
     }
 }
 
-/// `…,"jsonrpc":"2.0","id":7}`: how servers end that write the result first.
+/// `…,"jsonrpc":"2.0","id":7}`: the end of a message that has the result first.
 fn id_at_the_end(tail: &[u8]) -> Option<RequestId> {
     let tail = String::from_utf8_lossy(trim(tail));
     let body = tail.strip_suffix('}')?.trim_end();

@@ -1,4 +1,4 @@
-//! A server that lives inside the editor: whole messages through the editor's own channel.
+//! An editor-hosted server: complete messages through the editor's channel.
 
 use std::collections::VecDeque;
 
@@ -10,24 +10,25 @@ use super::ledger::Ledger;
 use super::{AnyTransport, OpenError};
 use crate::server::host::Tunnel;
 
-pub struct Inside {
-    /// Empty once the connection is closed: the editor learns of it by its channel ending.
+pub struct EditorTransport {
+    /// `None` once the connection is closed, which closes the editor's channel.
     tunnel: Option<Tunnel>,
     ready: VecDeque<ServerJsonRpcMessage>,
     ledger: Ledger,
 }
 
-impl Inside {
+impl EditorTransport {
     pub fn new(tunnel: Tunnel, ledger: Ledger) -> Self {
         Self { tunnel: Some(tunnel), ready: VecDeque::new(), ledger }
     }
 
     fn put(&mut self, message: &ClientJsonRpcMessage) -> Result<(), OpenError> {
-        let gone = || OpenError::Closed { message: "editor gone".to_owned() };
-        let value =
-            serde_json::to_value(message).map_err(|error| OpenError::Protocol { message: error.to_string() })?;
+        let gone = || OpenError::Closed { message: "the editor has disconnected".to_owned() };
+        let value = serde_json::to_value(message).map_err(|error| OpenError::Protocol {
+            message: format!("cannot serialize the message as JSON: {error}"),
+        })?;
         self.tunnel.as_ref().ok_or_else(gone)?.to_editor.try_send(value).map_err(|error| match error {
-            TrySendError::Full(_) => OpenError::Closed { message: "the editor does not read".to_owned() },
+            TrySendError::Full(_) => OpenError::Closed { message: "the editor does not read its messages".to_owned() },
             TrySendError::Closed(_) => gone(),
         })
     }
@@ -38,7 +39,7 @@ impl Inside {
                 return Some(message);
             }
             let Some(value) = self.tunnel.as_mut()?.from_editor.recv().await else {
-                self.ledger.close("editor gone");
+                self.ledger.close("the editor has disconnected");
                 return None;
             };
             let text = value.to_string();
@@ -54,7 +55,7 @@ impl Inside {
     }
 }
 
-impl AnyTransport for Inside {
+impl AnyTransport for EditorTransport {
     fn send(&mut self, message: ClientJsonRpcMessage) -> BoxFuture<'static, Result<(), OpenError>> {
         Box::pin(std::future::ready(self.put(&message)))
     }

@@ -1,6 +1,5 @@
-//! MCP over the legacy HTTP+SSE transport (2024-11-05): one event stream carries everything from the server, and its
-//! first event names the address that our messages are posted to. The stream is the connection: when it ends, the
-//! connection has ended, and whoever holds it connects anew.
+//! MCP over the legacy HTTP+SSE transport (2024-11-05): one event stream carries all messages of the server, and its
+//! first event contains the URL for our messages. When the stream ends, the connection ends, and the actor reconnects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,56 +14,56 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
 use super::ledger::Ledger;
-use super::net::{EVENT_STREAM, Events, Inbox, JSON, Origin, Outlet, RemoteError, Request, content_type, inbox};
+use super::net::{EVENT_STREAM, Events, Inbox, InboxSender, JSON, Origin, RemoteError, Request, content_type, inbox};
 use crate::config::expand::Endpoint;
 use crate::server::oauth::TokenStore;
 
-/// How long the server may take to say where messages go.
-const ENDPOINT: Duration = Duration::from_secs(10);
-/// How long a message may take to be accepted; the answer to it comes on the stream.
-const ACCEPTED: Duration = Duration::from_secs(15);
+/// How long the server may take to send the URL for messages.
+const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a message may take to be accepted; its response comes on the stream.
+const ACCEPT_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub struct SseTransport {
-    line: Arc<Line>,
+    state: Arc<SseState>,
     inbox: Inbox,
     _closing: DropGuard,
 }
 
-struct Line {
+struct SseState {
     origin: Origin,
-    outlet: Outlet,
-    /// How long the server may take to say where messages go.
-    patience: Duration,
-    /// Where messages go, once the server has said so.
-    place: watch::Sender<Option<Url>>,
+    inbox_sender: InboxSender,
+    /// How long the server may take to send the URL for messages.
+    endpoint_timeout: Duration,
+    /// The URL for messages, once the server has sent it.
+    post_url: watch::Sender<Option<Url>>,
 }
 
 /// Opens the stream in the background.
 pub fn sse(endpoint: &Endpoint, tokens: Arc<dyn TokenStore>, ledger: Ledger) -> Result<SseTransport, RemoteError> {
-    within(ENDPOINT, endpoint, tokens, ledger)
+    with_timeout(ENDPOINT_TIMEOUT, endpoint, tokens, ledger)
 }
 
-fn within(
-    patience: Duration,
+fn with_timeout(
+    endpoint_timeout: Duration,
     endpoint: &Endpoint,
     tokens: Arc<dyn TokenStore>,
     ledger: Ledger,
 ) -> Result<SseTransport, RemoteError> {
     let origin = Origin::new(endpoint, ledger.limit(), tokens)?;
-    let (inbox, outlet) = inbox(ledger);
-    let line = Arc::new(Line { origin, outlet, patience, place: watch::Sender::new(None) });
+    let (inbox, inbox_sender) = inbox(ledger);
+    let state = Arc::new(SseState { origin, inbox_sender, endpoint_timeout, post_url: watch::Sender::new(None) });
     let closed = CancellationToken::new();
     tokio::spawn({
-        let (line, closed) = (line.clone(), closed.clone());
+        let (state, closed) = (state.clone(), closed.clone());
         async move {
             let reason = tokio::select! {
                 () = closed.cancelled() => RemoteError::Closed,
-                reason = line.run() => reason,
+                reason = state.run() => reason,
             };
-            line.outlet.lose(reason);
+            state.inbox_sender.close(reason);
         }
     });
-    Ok(SseTransport { line, inbox, _closing: closed.drop_guard() })
+    Ok(SseTransport { state, inbox, _closing: closed.drop_guard() })
 }
 
 impl Transport<RoleClient> for SseTransport {
@@ -74,12 +73,12 @@ impl Transport<RoleClient> for SseTransport {
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), RemoteError>> + Send + 'static {
-        let line = self.line.clone();
+        let state = self.state.clone();
         async move {
             tokio::select! {
                 biased;
-                () = line.outlet.lost.ended() => Err(line.outlet.lost.reason().unwrap_or(RemoteError::Closed)),
-                outcome = line.post(&message) => outcome,
+                () = state.inbox_sender.closed.ended() => Err(state.inbox_sender.closed.reason().unwrap_or(RemoteError::Closed)),
+                outcome = state.post(&message) => outcome,
             }
         }
     }
@@ -89,13 +88,13 @@ impl Transport<RoleClient> for SseTransport {
     }
 
     async fn close(&mut self) -> Result<(), RemoteError> {
-        self.line.outlet.lose(RemoteError::Closed);
+        self.state.inbox_sender.close(RemoteError::Closed);
         Ok(())
     }
 }
 
-impl Line {
-    /// Reads the stream to its end, and says why it ended.
+impl SseState {
+    /// Reads the stream to its end and returns the reason.
     async fn run(&self) -> RemoteError {
         let mut events = match self.open().await {
             Ok(events) => events,
@@ -104,17 +103,17 @@ impl Line {
         loop {
             match events.next().await {
                 Ok(Some(event)) if event.name == "endpoint" => {}
-                Ok(Some(event)) => self.outlet.pass(&event.data).await,
+                Ok(Some(event)) => self.inbox_sender.deliver(&event.data).await,
                 Ok(None) => return RemoteError::Unreachable("the server closed its event stream".to_owned()),
                 Err(reason) => return reason,
             }
         }
     }
 
-    /// Opens the stream and waits for the event that names the address for messages.
+    /// Opens the stream and waits for the URL for messages.
     async fn open(&self) -> Result<Events, RemoteError> {
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(EVENT_STREAM))]);
-        let request = Request { method: Method::GET, headers, body: None, head_limit: Some(ACCEPTED) };
+        let request = Request { method: Method::GET, headers, body: None, head_timeout: Some(ACCEPT_TIMEOUT) };
         let answer = self.origin.fetch(&self.origin.url, &request).await?;
         let mut events = match (answer.status(), content_type(&answer)) {
             (StatusCode::OK, kind) if kind == EVENT_STREAM => Events::new(answer, self.origin.limit),
@@ -128,41 +127,47 @@ impl Line {
                     Some(_) => {}
                     None => {
                         return Err(RemoteError::Unreachable(
-                            "the event stream ended before its endpoint event".to_owned(),
+                            "the event stream ended before the `endpoint` event".to_owned(),
                         ));
                     }
                 }
             }
         };
-        let named =
-            tokio::time::timeout(self.patience, named).await.map_err(|_| RemoteError::NoEndpoint(self.patience))??;
-        let place = self
+        let named = tokio::time::timeout(self.endpoint_timeout, named)
+            .await
+            .map_err(|_| RemoteError::NoEndpoint(self.endpoint_timeout))??;
+        let post_url = self
             .origin
             .url
             .join(named.trim())
-            .map_err(|_| RemoteError::NotMcp("an endpoint event without an address".to_owned()))?;
-        if place.origin() != self.origin.url.origin() {
-            return Err(RemoteError::Redirect(place.origin().ascii_serialization()));
+            .map_err(|_| RemoteError::NotMcp("an `endpoint` event without a URL".to_owned()))?;
+        if post_url.origin() != self.origin.url.origin() {
+            return Err(RemoteError::Redirect(post_url.origin().ascii_serialization()));
         }
-        self.place.send_replace(Some(place));
+        self.post_url.send_replace(Some(post_url));
         Ok(events)
     }
 
     async fn post(&self, message: &ClientJsonRpcMessage) -> Result<(), RemoteError> {
-        let mut places = self.place.subscribe();
-        let place =
-            places.wait_for(Option::is_some).await.ok().and_then(|place| place.clone()).ok_or(RemoteError::Closed)?;
-        let body = serde_json::to_vec(message).map_err(|error| RemoteError::Address(format!("not JSON: {error}")))?;
+        let mut post_urls = self.post_url.subscribe();
+        let post_url = post_urls
+            .wait_for(Option::is_some)
+            .await
+            .ok()
+            .and_then(|post_url| post_url.clone())
+            .ok_or(RemoteError::Closed)?;
+        let body = serde_json::to_vec(message)
+            .map_err(|error| RemoteError::InvalidConfig(format!("cannot serialize the message as JSON: {error}")))?;
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(JSON))]);
-        let request = Request { method: Method::POST, headers, body: Some(body), head_limit: Some(ACCEPTED) };
-        let outcome = match self.origin.fetch(&place, &request).await {
+        let request = Request { method: Method::POST, headers, body: Some(body), head_timeout: Some(ACCEPT_TIMEOUT) };
+        let outcome = match self.origin.fetch(&post_url, &request).await {
             Ok(answer) if answer.status().is_success() => Ok(()),
             Ok(answer) if answer.status() == StatusCode::NOT_FOUND => Err(RemoteError::SessionLost),
             Ok(answer) => Err(RemoteError::status(answer.status(), "")),
             Err(reason) => Err(reason),
         };
         if let Err(reason) = &outcome {
-            self.outlet.judge(reason);
+            self.inbox_sender.close_if_fatal(reason);
         }
         outcome
     }
@@ -180,7 +185,7 @@ mod tests {
     use crate::text::Secret;
 
     #[tokio::test]
-    async fn a_stream_without_its_endpoint_event_is_given_up() {
+    async fn a_stream_without_an_endpoint_event_times_out() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/sse", listener.local_addr().unwrap());
         tokio::spawn(async move {
@@ -190,12 +195,12 @@ mod tests {
         });
         let endpoint = Endpoint { url: Secret::plain(url), headers: Default::default(), oauth: None };
         let ledger = Ledger::new(ServerName::new("mute").unwrap(), 1 << 20);
-        let patience = Duration::from_millis(200);
-        let mut transport = within(patience, &endpoint, Arc::new(NoTokens), ledger.clone()).unwrap();
+        let endpoint_timeout = Duration::from_millis(200);
+        let mut transport = with_timeout(endpoint_timeout, &endpoint, Arc::new(NoTokens), ledger.clone()).unwrap();
         let ping = ClientRequest::PingRequest(PingRequest::default());
         let outcome = transport.send(ClientJsonRpcMessage::request(ping, RequestId::Number(1))).await;
-        assert_eq!(outcome, Err(RemoteError::NoEndpoint(patience)));
+        assert_eq!(outcome, Err(RemoteError::NoEndpoint(endpoint_timeout)));
         assert!(transport.receive().await.is_none());
-        assert!(ledger.close_reason().unwrap().starts_with("no endpoint event within"));
+        assert!(ledger.close_reason().unwrap().starts_with("the server sent no `endpoint` event within"));
     }
 }

@@ -1,7 +1,7 @@
-//! Messages a line over a pair of byte streams: a child's pipes, or a socket.
+//! One message per line over a pair of byte streams: a child's pipes or a socket.
 //!
-//! Reading happens where rmcp asks for the next message, so an answer is always seen before the end of the stream.
-//! Writing happens in one task that keeps the order of what it was given: a request always stands before its cancel.
+//! Reading happens when rmcp asks for the next message, so a response is always seen before the end of the stream. One
+//! task writes in order, so a request is always sent before its cancellation.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -18,22 +18,22 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::frame::{Frame, Frames};
 use super::ledger::{Ledger, size};
-use super::repair::{self, Nesting, Reading};
+use super::repair::{self, Nesting, Parsed};
 use super::{AnyTransport, OpenError};
 
-/// Messages that may wait for a server to read them. Beyond that, or beyond twice the longest message, it is taken
-/// for one that does not read at all.
-const WAITING: usize = 4_096;
-/// How long the last words may take when a connection closes.
-const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(200);
+/// Messages that may wait for the server. With more messages, or more than twice the largest message, the server does
+/// not read its input at all.
+const MAX_QUEUED: usize = 4_096;
+/// How long the last messages may take when the connection closes.
+const FLUSH_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(200);
 
 type Reader = Box<dyn AsyncRead + Send + Unpin>;
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
-pub struct Lines {
+pub struct LineTransport {
     read: Reader,
     frames: Frames,
-    /// A message that stands on several lines, as far as it has come.
+    /// The received part of a message that spans several lines.
     partial: Option<Partial>,
     ready: VecDeque<ServerJsonRpcMessage>,
     outbox: Outbox,
@@ -47,7 +47,7 @@ struct Partial {
     nesting: Nesting,
 }
 
-impl Lines {
+impl LineTransport {
     pub fn new(read: Reader, write: Writer, ledger: Ledger) -> Self {
         let limit = ledger.limit();
         Self {
@@ -69,17 +69,17 @@ impl Lines {
             if self.ended {
                 return None;
             }
-            // `read_buf` either appends or does nothing, so that dropping this future in between loses no byte.
+            // `read_buf` either appends or does nothing, so dropping this future loses no byte.
             match self.read.read_buf(self.frames.room()).await {
                 Ok(0) => self.end("the server closed its output"),
-                Ok(_) => self.sort(),
+                Ok(_) => self.parse_frames(),
                 Err(error) => self.end(&format!("the connection broke: {}", error.kind())),
             }
         }
     }
 
-    /// Takes what is complete out of the buffer.
-    fn sort(&mut self) {
+    /// Parses the complete frames in the buffer.
+    fn parse_frames(&mut self) {
         while let Some(frame) = self.frames.take() {
             match frame {
                 Frame::Line(line) => {
@@ -90,18 +90,18 @@ impl Lines {
                     self.partial = None;
                     self.ready.extend(self.ledger.too_long(repair::id_of_cut_message(&head, &[]), false));
                 }
-                Frame::TooLongEnded(flood) => {
-                    // A head that named its request has failed it already; then nobody else is to blame.
-                    if repair::id_of_cut_message(&flood.head, &[]).is_none() {
-                        let id = repair::id_of_cut_message(&[], &flood.tail);
+                Frame::TooLongEnded(line) => {
+                    // If the start named the request, it has failed already, and no other may fail.
+                    if repair::id_of_cut_message(&line.head, &[]).is_none() {
+                        let id = repair::id_of_cut_message(&[], &line.tail);
                         self.ready.extend(self.ledger.too_long(id, true));
                     }
-                    self.ledger.warn(format!("a message larger than {} was dropped", size(self.ledger.limit())));
+                    self.ledger.warn(format!("dropped a message larger than {}", size(self.ledger.limit())));
                 }
             }
         }
         if self.ledger.is_not_mcp() {
-            self.end("what came is not MCP");
+            self.end("the server does not send MCP messages");
         }
     }
 
@@ -120,43 +120,43 @@ impl Lines {
     }
 }
 
-/// Reads a line, alone or as the next piece of a message that was printed over several.
+/// Parses a line, alone or as part of a message that spans several lines.
 fn take_line(line: &[u8], partial: &mut Option<Partial>, ledger: &Ledger) -> Vec<ServerJsonRpcMessage> {
-    let reading = repair::read(line);
+    let parsed = repair::read(line);
     let begins = line.first().is_some_and(|byte| matches!(byte, b'{' | b'[' | b'\xef'));
-    match (reading, partial.as_mut()) {
-        // A whole message ends whatever was begun before it: that was none.
-        (Reading::Messages(messages), begun) if begins || begun.is_none() => {
-            if let Some(begun) = partial.take() {
-                ledger.skip(&begun.text);
+    match (parsed, partial.as_mut()) {
+        // A complete message ends a partial one, which was not a message then.
+        (Parsed::Messages(messages), partial_message) if begins || partial_message.is_none() => {
+            if let Some(partial_message) = partial.take() {
+                ledger.skip(&partial_message.text);
             }
             ledger.accept(messages)
         }
-        (Reading::Incomplete, begun) if begins => {
-            if let Some(begun) = begun {
-                ledger.skip(&begun.text);
+        (Parsed::Incomplete, partial_message) if begins => {
+            if let Some(partial_message) = partial_message {
+                ledger.skip(&partial_message.text);
             }
-            let mut begun = Partial::default();
-            begun.add(line);
-            *partial = Some(begun);
+            let mut partial_message = Partial::default();
+            partial_message.add(line);
+            *partial = Some(partial_message);
             Vec::new()
         }
-        (_, Some(begun)) => {
-            begun.add(line);
-            if begun.text.len() > ledger.limit() {
-                let id = repair::id_of_cut_message(&begun.text, &[]);
+        (_, Some(partial_message)) => {
+            partial_message.add(line);
+            if partial_message.text.len() > ledger.limit() {
+                let id = repair::id_of_cut_message(&partial_message.text, &[]);
                 *partial = None;
                 return ledger.too_long(id, true);
             }
-            if !begun.nesting.is_closed() {
+            if !partial_message.nesting.is_closed() {
                 return Vec::new();
             }
-            let text = std::mem::take(&mut begun.text);
+            let text = std::mem::take(&mut partial_message.text);
             *partial = None;
             ledger.read(&text)
         }
-        (Reading::Messages(messages), None) => ledger.accept(messages),
-        (Reading::Incomplete | Reading::Junk, None) => {
+        (Parsed::Messages(messages), None) => ledger.accept(messages),
+        (Parsed::Incomplete | Parsed::Junk, None) => {
             ledger.skip(line);
             Vec::new()
         }
@@ -171,12 +171,12 @@ impl Partial {
     }
 }
 
-impl AnyTransport for Lines {
+impl AnyTransport for LineTransport {
     fn send(&mut self, message: ClientJsonRpcMessage) -> BoxFuture<'static, Result<(), OpenError>> {
         let sent = match to_text(&message) {
             Ok(text) => self.outbox.put(text),
             Err(error) => {
-                Err(OpenError::Protocol { message: format!("the message cannot be written as JSON: {error}") })
+                Err(OpenError::Protocol { message: format!("cannot serialize the message as JSON: {error}") })
             }
         };
         Box::pin(std::future::ready(sent))
@@ -191,7 +191,7 @@ impl AnyTransport for Lines {
     }
 }
 
-/// A message as JSON. A tool call is written straight from its parts: rmcp would copy all arguments first.
+/// Serializes a message. A tool call is written from its parts, because rmcp would copy all arguments first.
 fn to_text(message: &ClientJsonRpcMessage) -> serde_json::Result<Vec<u8>> {
     let JsonRpcMessage::Request(request) = message else { return serde_json::to_vec(message) };
     let call = match &request.request {
@@ -216,8 +216,8 @@ fn to_text(message: &ClientJsonRpcMessage) -> serde_json::Result<Vec<u8>> {
     serde_json::to_vec(&Call { jsonrpc: "2.0", id: &request.id, method: "tools/call", params })
 }
 
-/// What waits to be written, and the task that writes it. The queue itself has no bound, because `send` must not
-/// wait; the ledger's account of what is unread is its bound.
+/// The messages to write, and the task that writes them. The queue is unbounded because `send` must not wait; the
+/// ledger's count of unread bytes limits it.
 struct Outbox {
     sender: Option<mpsc::UnboundedSender<Vec<u8>>>,
     ledger: Ledger,
@@ -235,30 +235,30 @@ impl Outbox {
         text.push(b'\n');
         let unread = self.ledger.unread();
         let waiting = unread.bytes.load(Ordering::Acquire);
-        let most = 2 * self.ledger.limit();
-        // A message that is alone may be of any size: the server might well read it.
-        if waiting > 0 && waiting + text.len() > most || unread.messages.load(Ordering::Acquire) >= WAITING {
+        let limit = 2 * self.ledger.limit();
+        // A single message may have any size: the server may still read it.
+        if waiting > 0 && waiting + text.len() > limit || unread.messages.load(Ordering::Acquire) >= MAX_QUEUED {
             let message = format!(
-                "the server does not read: {waiting} bytes wait for it, and at most {} or {WAITING} messages may",
-                size(most)
+                "the server does not read its input: {waiting} bytes are waiting (limit: {} or {MAX_QUEUED} messages)",
+                size(limit)
             );
             return Err(OpenError::Closed { message });
         }
         unread.add(text.len());
-        let closed = || OpenError::Closed { message: "the server has closed its input".to_owned() };
+        let closed = || OpenError::Closed { message: "the server closed its input".to_owned() };
         self.sender.as_ref().ok_or_else(closed)?.send(text).map_err(|_| closed())
     }
 
     async fn close(&mut self) {
         self.sender = None;
         if let Some(writing) = self.writing.take() {
-            // A server that does not read is not waited for.
-            tokio::time::timeout(LAST_WORDS, writing).await.ok();
+            // Do not wait for a server that does not read.
+            tokio::time::timeout(FLUSH_TIMEOUT, writing).await.ok();
         }
     }
 }
 
-/// Writes in the order of the queue, all that waits in one go, and closes the stream at the end.
+/// Writes all queued messages at once and in order, and closes the stream at the end.
 async fn write_all(mut write: Writer, mut queue: mpsc::UnboundedReceiver<Vec<u8>>, ledger: Ledger) {
     while let Some(mut text) = queue.recv().await {
         let mut messages = 1;
@@ -267,7 +267,7 @@ async fn write_all(mut write: Writer, mut queue: mpsc::UnboundedReceiver<Vec<u8>
             messages += 1;
         }
         if write.write_all(&text).await.is_err() || write.flush().await.is_err() {
-            // The reading side learns how the connection ended, and says so.
+            // The reading side reports how the connection ended.
             return;
         }
         ledger.unread().taken(text.len(), messages);

@@ -1,4 +1,4 @@
-//! A server that already runs and listens on a port.
+//! A server that already listens on a port.
 
 use std::io::ErrorKind;
 use std::time::Duration;
@@ -7,30 +7,36 @@ use tokio::net::TcpStream;
 
 use super::{OpenError, Wire};
 
-/// Connects. Which hosts are allowed has been decided before.
+/// Connects. The caller has checked that the host is allowed.
 pub async fn dial(host: &str, port: u16, limit: Duration) -> Result<Wire, OpenError> {
     let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let stream = match tokio::time::timeout(limit, TcpStream::connect(&address)).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return Err(OpenError::Io { message: trouble(&error, &address) }),
+        Ok(Err(error)) => return Err(OpenError::Io { message: describe(&error, &address) }),
         Err(_) => {
-            let message =
-                format!("no connection to {address} in {} s (`startupTimeout` sets this limit)", limit.as_secs_f64());
+            let message = format!(
+                "cannot connect to {address} within {} s (`startupTimeout` sets this limit)",
+                limit.as_secs_f64()
+            );
             return Err(OpenError::Io { message });
         }
     };
-    // Small messages go out at once: each is a question that somebody waits for.
+    // Send small messages immediately: a caller waits for each.
     stream.set_nodelay(true).ok();
     let (read, write) = stream.into_split();
     Ok(Wire::Bytes { read: Box::new(read), write: Box::new(write) })
 }
 
-fn trouble(error: &std::io::Error, address: &str) -> String {
+fn describe(error: &std::io::Error, address: &str) -> String {
     match error.kind() {
-        ErrorKind::ConnectionRefused => format!("connection refused {address}; is the server running?"),
-        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => format!("{address} cannot be reached"),
-        ErrorKind::TimedOut => format!("{address} does not answer"),
-        _ => format!("no connection to {address}: {error}"),
+        ErrorKind::ConnectionRefused => {
+            format!("cannot connect to {address}: connection refused; is the server running?")
+        }
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
+            format!("cannot connect to {address}: the host is unreachable")
+        }
+        ErrorKind::TimedOut => format!("cannot connect to {address}: the host does not answer"),
+        _ => format!("cannot connect to {address}: {error}"),
     }
 }
 
@@ -44,6 +50,9 @@ mod tests {
         let port = free.local_addr().unwrap().port();
         drop(free);
         let Err(error) = dial("127.0.0.1", port, Duration::from_secs(5)).await else { panic!("something listens") };
-        assert_eq!(error.to_string(), format!("connection refused 127.0.0.1:{port}; is the server running?"));
+        assert_eq!(
+            error.to_string(),
+            format!("cannot connect to 127.0.0.1:{port}: connection refused; is the server running?")
+        );
     }
 }

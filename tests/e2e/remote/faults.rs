@@ -15,20 +15,20 @@ async fn a_port_where_nothing_listens_is_named() {
     let free = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
-    let said = connect(&format!("http://{address}/mcp?key=hidden")).await.unwrap_err();
-    assert_eq!(said, format!("connection refused {address}"));
+    let error = connect(&format!("http://{address}/mcp?key=hidden")).await.unwrap_err();
+    assert_eq!(error, format!("cannot connect to {address}: connection refused; is the server running?"));
 }
 
 #[tokio::test]
-async fn a_plain_403_is_said_and_not_tried_again() {
+async fn a_plain_403_is_reported_and_not_retried() {
     let server = Mock::start(|_| answer(403, "", "")).await;
-    let said = connect(&server.url).await.unwrap_err();
-    assert!(said.starts_with("403 forbidden"), "{said}");
+    let error = connect(&server.url).await.unwrap_err();
+    assert!(error.starts_with("HTTP 403 forbidden"), "{error}");
     assert_eq!(server.seen().len(), 1);
 }
 
 #[tokio::test]
-async fn a_401_asks_to_sign_in_with_and_without_a_challenge() {
+async fn a_401_requires_sign_in_with_and_without_a_challenge() {
     for challenge in [None, Some("Bearer realm=\"mcp\"")] {
         let server = Mock::start(move |_| {
             let mut response = answer(401, "", "");
@@ -38,8 +38,8 @@ async fn a_401_asks_to_sign_in_with_and_without_a_challenge() {
             response
         })
         .await;
-        let said = connect(&server.url).await.unwrap_err();
-        assert!(said.contains("wants you to sign in"), "{said}");
+        let error = connect(&server.url).await.unwrap_err();
+        assert!(error.contains("requires authentication"), "{error}");
     }
 }
 
@@ -51,62 +51,65 @@ async fn a_429_says_how_long_to_wait() {
         response
     })
     .await;
-    let said = connect(&server.url).await.unwrap_err();
-    assert_eq!(said, "429 too many requests; the server asks to wait 3 s");
+    let error = connect(&server.url).await.unwrap_err();
+    assert_eq!(error, "HTTP 429 too many requests; the server asks to wait 3 s");
 }
 
 #[tokio::test]
-async fn a_503_that_says_when_to_come_again_is_believed() {
+async fn the_retry_after_of_a_503_is_honoured() {
     let server = Mock::start(|_| {
         let mut response = answer(503, "", "");
         response.headers_mut().insert("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT".parse().unwrap());
         response
     })
     .await;
-    let said = connect(&server.url).await.unwrap_err();
-    assert_eq!(said, "503 service unavailable; the server asks to wait 0 s");
+    let error = connect(&server.url).await.unwrap_err();
+    assert_eq!(error, "HTTP 503 service unavailable; the server asks to wait 0 s");
 }
 
 #[tokio::test]
-async fn a_303_is_no_reason_to_send_a_call_again() {
+async fn a_303_does_not_resend_a_call() {
     let server = Mock::start(|_| {
         let mut response = answer(303, "", "");
         response.headers_mut().insert("location", "/elsewhere".parse().unwrap());
         response
     })
     .await;
-    let said = connect(&server.url).await.unwrap_err();
-    assert!(said.starts_with("HTTP 303 see other: "), "{said}");
+    let error = connect(&server.url).await.unwrap_err();
+    assert!(error.starts_with("HTTP 303 see other: "), "{error}");
     assert_eq!(server.seen().len(), 1);
 }
 
 #[tokio::test]
-async fn a_first_answer_that_is_none_is_said_at_once() {
+async fn an_invalid_first_response_is_reported_at_once() {
     let wrong = r#"{"jsonrpc":"2.0","id":"somebody-else","result":{}}"#;
     for (body, got) in [
-        ("", "an empty answer"),
-        ("xx", "“xx”, which is not whole JSON"),
+        ("", "an empty response"),
+        ("xx", "`xx`, which is not valid JSON"),
         (
             r#"{"jsonrpc":"2.0","id":0,"result":{"#,
-            "“{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{”, which is not whole JSON",
+            "`{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{`, which is not valid JSON",
         ),
-        (wrong, "JSON that holds no answer to initialize"),
+        (wrong, "JSON without a response to `initialize`"),
     ] {
         let server = Mock::start(move |_| answer(200, "application/json", body)).await;
-        let said = connect(&server.url).await.unwrap_err();
-        assert_eq!(said, format!("expected JSON or event stream, got {got} (captive portal?)"));
+        let error = connect(&server.url).await.unwrap_err();
+        assert_eq!(
+            error,
+            format!("expected JSON or an event stream, found {got}; check `url` (or is this a captive portal?)")
+        );
     }
     // The same on a stream, after a word that is no answer.
     let notice = "data: {\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n\n";
     for body in ["data: xx\n\n", notice] {
         let server = Mock::start(move |_| answer(200, "text/event-stream", body)).await;
-        let said = connect(&server.url).await.unwrap_err();
-        assert!(said.starts_with("stream ended before the answer"), "{said}");
+        let error = connect(&server.url).await.unwrap_err();
+        assert!(error.starts_with("the connection ended before the response was complete"), "{error}");
     }
 }
 
 #[tokio::test]
-async fn a_redirect_to_another_origin_is_not_followed_and_the_header_never_leaves() {
+async fn a_redirect_to_another_origin_is_not_followed_and_leaks_no_header() {
     let trap = Mock::start(|_| answer(200, "", "")).await;
     let elsewhere = trap.url.clone();
     let server = Mock::start(move |_| {
@@ -115,8 +118,8 @@ async fn a_redirect_to_another_origin_is_not_followed_and_the_header_never_leave
         response
     })
     .await;
-    let said = connect_to(header(&server.url, "Authorization", "Bearer do-not-leak")).await.err().unwrap();
-    assert!(said.starts_with("redirects to another host (http://127.0.0.1:"), "{said}");
+    let error = connect_to(header(&server.url, "Authorization", "Bearer do-not-leak")).await.err().unwrap();
+    assert!(error.starts_with("the server redirects to another host (http://127.0.0.1:"), "{error}");
     assert!(trap.seen().is_empty());
 }
 
@@ -128,12 +131,12 @@ async fn a_redirect_to_a_file_is_refused() {
         response
     })
     .await;
-    let said = connect(&server.url).await.unwrap_err();
-    assert!(said.starts_with("redirects to another host (file:)"), "{said}");
+    let error = connect(&server.url).await.unwrap_err();
+    assert!(error.starts_with("the server redirects to another host (file:)"), "{error}");
 }
 
 #[tokio::test]
-async fn a_redirect_inside_the_origin_is_followed_with_everything() {
+async fn a_redirect_within_the_origin_is_followed_with_all_headers() {
     let server = Mock::start(|request| match request.uri.path() {
         "/mcp" => {
             let mut response = answer(307, "", "");
@@ -151,7 +154,7 @@ async fn a_redirect_inside_the_origin_is_followed_with_everything() {
 }
 
 #[tokio::test]
-async fn redirects_in_a_circle_end() {
+async fn redirect_loops_end() {
     let server = Mock::start(|_| {
         let mut response = answer(308, "", "");
         response.headers_mut().insert("location", "/mcp".parse().unwrap());
@@ -162,14 +165,14 @@ async fn redirects_in_a_circle_end() {
 }
 
 #[tokio::test]
-async fn a_web_page_in_place_of_an_answer_is_called_what_it_is() {
+async fn a_web_page_instead_of_a_response_is_named() {
     let server = Mock::start(|_| answer(200, "text/html; charset=utf-8", "<h1>Welcome to our hotel</h1>")).await;
-    let said = connect(&server.url).await.unwrap_err();
-    assert_eq!(said, "expected JSON or event stream, got text/html (captive portal?)");
+    let error = connect(&server.url).await.unwrap_err();
+    assert_eq!(error, "expected JSON or an event stream, found text/html; check `url` (or is this a captive portal?)");
 }
 
 #[tokio::test]
-async fn an_error_status_says_its_name_and_what_the_server_says() {
+async fn an_error_status_includes_the_servers_message() {
     let server =
         Mock::mcp(|_| answer(503, "application/json", r#"{"error":{"code":-1,"message":"back at ten"}}"#)).await;
     let client = connect(&server.url).await.unwrap();
@@ -180,7 +183,7 @@ async fn an_error_status_says_its_name_and_what_the_server_says() {
 }
 
 #[tokio::test]
-async fn an_error_in_the_words_of_the_protocol_stays_one_whatever_its_status() {
+async fn a_json_rpc_error_counts_with_any_status() {
     let server = Mock::mcp(|request| {
         let id = request.body["id"].to_string();
         answer(
@@ -195,7 +198,7 @@ async fn an_error_in_the_words_of_the_protocol_stays_one_whatever_its_status() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_too_large_is_refused() {
+async fn oversized_headers_are_rejected() {
     let server = Mock::start(|_| {
         let mut response = answer(200, "application/json", "{}");
         for number in 0..70 {
@@ -205,22 +208,22 @@ async fn a_head_that_is_too_large_is_refused() {
         response
     })
     .await;
-    assert_eq!(connect(&server.url).await.unwrap_err(), "the head of the answer is larger than 64 KiB");
+    assert_eq!(connect(&server.url).await.unwrap_err(), "the response headers are larger than 64 KiB");
 }
 
 #[tokio::test]
-async fn an_answer_over_the_limit_is_refused_by_name() {
+async fn a_response_over_the_limit_is_rejected() {
     let server =
         Mock::mcp(|request| answer(200, "application/json", request.result(text_result(&"x".repeat(2 << 20))))).await;
     let client = connect(&server.url).await.unwrap();
     assert_eq!(
         client.read("t").await.unwrap_err(),
-        "the answer is larger than 1 MiB (`limits.message-bytes` sets this limit)"
+        "the response is larger than 1 MiB (`limits.message-bytes` sets this limit)"
     );
 }
 
 #[tokio::test]
-async fn an_answer_that_drips_ends_at_the_limit_of_the_call_and_the_connection_closes() {
+async fn a_slow_response_times_out_and_its_connection_closes() {
     let server = Mock::mcp(|_| {
         let drops = futures::stream::iter(0..).then(|_| async {
             tokio::time::sleep(Duration::from_millis(200)).await;
@@ -230,14 +233,14 @@ async fn an_answer_that_drips_ends_at_the_limit_of_the_call_and_the_connection_c
     })
     .await;
     let client = connect(&server.url).await.unwrap();
-    let said = client.read_within("t", Duration::from_millis(300)).await.unwrap_err();
-    assert!(said.contains("did not answer resources/read within"), "{said}");
+    let error = client.read_within("t", Duration::from_millis(300)).await.unwrap_err();
+    assert!(error.contains("did not answer `resources/read` within"), "{error}");
     client.close().await;
     assert_eq!(server.count("notifications/cancelled"), 1);
 }
 
 #[tokio::test]
-async fn the_first_session_id_is_kept_and_the_agreed_revision_goes_with_every_request() {
+async fn every_request_carries_the_first_session_id_and_the_negotiated_version() {
     let count = AtomicUsize::new(0);
     let server = Mock::mcp(move |request| {
         let mut response = answer(200, "application/json", request.result(text_result("ok")));

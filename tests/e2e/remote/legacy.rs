@@ -63,14 +63,14 @@ async fn when_the_stream_ends_the_connection_has_ended() {
 async fn an_endpoint_on_another_host_is_refused() {
     let server = server("http://127.0.0.1:1/messages").await;
     let said = greet(&server).await.err().unwrap();
-    assert!(said.starts_with("redirects to another host (http://127.0.0.1:1)"), "{said}");
+    assert!(said.starts_with("the server redirects to another host (http://127.0.0.1:1)"), "{said}");
 }
 
 #[tokio::test]
-async fn a_server_that_is_no_event_stream_is_called_what_it_is() {
+async fn a_response_that_is_not_an_event_stream_is_named() {
     let server = Mock::start(|_| answer(200, "text/html", "<h1>hello</h1>")).await;
     let said = greet(&server).await.err().unwrap();
-    assert_eq!(said, "expected JSON or event stream, got text/html (captive portal?)");
+    assert_eq!(said, "expected JSON or an event stream, found text/html; check `url` (or is this a captive portal?)");
 }
 
 #[tokio::test]

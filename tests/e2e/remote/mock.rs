@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, Stream, StreamExt};
 use mcp_sidecar::config::expand::{Endpoint, Expanded};
 use mcp_sidecar::model::ServerName;
-use mcp_sidecar::server::connection::{Connection, Era, Happening, Lists, OpenError, Opening, Request};
+use mcp_sidecar::server::connection::{Connection, ConnectionOptions, Era, Lists, OpenError, Request, ServerNotice};
 use mcp_sidecar::server::host::Host;
 use mcp_sidecar::server::oauth::{MemoryTokens, TokenStore};
 use mcp_sidecar::server::transport::remote::wire;
@@ -148,7 +148,7 @@ pub fn with_header(url: &str, name: &str, value: &str) -> Endpoint {
 /// A connection, and what it reports.
 pub struct Client {
     connection: Connection,
-    _happenings: mpsc::Receiver<Happening>,
+    _notices: mpsc::Receiver<ServerNotice>,
 }
 
 pub async fn connect(url: &str) -> Result<Client, String> {
@@ -166,8 +166,8 @@ pub async fn connect_with(expanded: Expanded, tokens: Arc<dyn TokenStore>) -> Re
 pub async fn open(expanded: Expanded, tokens: Arc<dyn TokenStore>, era: Option<Era>) -> Result<Client, OpenError> {
     let name = ServerName::new("far").unwrap();
     let wire = wire(&name, expanded, 1 << 20, tokens);
-    let (reported, happenings) = mpsc::channel(64);
-    let opening = Opening {
+    let (reported, notices) = mpsc::channel(64);
+    let options = ConnectionOptions {
         name,
         limits: Arc::new(Settings::default().limits),
         host: Arc::new(Headless::default()),
@@ -175,9 +175,9 @@ pub async fn open(expanded: Expanded, tokens: Arc<dyn TokenStore>, era: Option<E
         startup_timeout: Duration::from_secs(20),
         timeout: Duration::from_secs(20),
         log_level: String::new(),
-        happenings: reported,
+        notices: reported,
     };
-    Ok(Client { connection: Connection::open(wire, opening).await?, _happenings: happenings })
+    Ok(Client { connection: Connection::open(wire, options).await?, _notices: notices })
 }
 
 impl std::fmt::Debug for Client {

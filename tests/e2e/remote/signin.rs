@@ -137,7 +137,7 @@ async fn enter(server: &Mock, store: &Arc<dyn TokenStore>) -> Result<Client, Str
 }
 
 #[tokio::test]
-async fn after_the_browser_the_server_lets_us_in_and_after_signing_out_no_more() {
+async fn signing_in_grants_access_and_signing_out_ends_it() {
     let (server, store) = (server(Manners { expires_in: 3600, ..Manners::default() }).await, store());
     assert!(enter(&server, &store).await.unwrap_err().contains("sign in"));
     try_sign_in(&server, Headless::default(), &store).await.unwrap();
@@ -150,7 +150,7 @@ async fn after_the_browser_the_server_lets_us_in_and_after_signing_out_no_more()
 }
 
 #[tokio::test]
-async fn a_token_near_its_end_is_renewed_before_it_is_used() {
+async fn a_token_is_renewed_before_it_expires() {
     let (server, store) = (server(Manners { expires_in: 5, ..Manners::default() }).await, store());
     try_sign_in(&server, Headless::default(), &store).await.unwrap();
     enter(&server, &store).await.unwrap();
@@ -160,7 +160,7 @@ async fn a_token_near_its_end_is_renewed_before_it_is_used() {
 }
 
 #[tokio::test]
-async fn a_token_that_the_server_no_longer_takes_is_renewed_once_with_the_secret_of_the_client() {
+async fn a_rejected_token_is_renewed_once_with_the_client_secret() {
     let manners = Manners { expires_in: 3600, secret: true, ..Manners::default() };
     let (server, store) = (server(manners).await, store());
     try_sign_in(&server, Headless::default(), &store).await.unwrap();
@@ -174,13 +174,13 @@ async fn a_token_that_the_server_no_longer_takes_is_renewed_once_with_the_secret
 }
 
 #[tokio::test]
-async fn more_rights_are_asked_for_on_top_of_those_there_are_but_not_for_ever() {
+async fn more_permissions_are_requested_in_addition_but_not_forever() {
     let manners = Manners { expires_in: 3600, wanted: Some("write"), ..Manners::default() };
     let (server, store) = (server(manners).await, store());
     try_sign_in(&server, Headless::default(), &store).await.unwrap();
     let client = enter(&server, &store).await.unwrap();
-    let said = client.read("t").await.unwrap_err();
-    assert_eq!(said, "server `far` wants you to sign in first");
+    let error = client.read("t").await.unwrap_err();
+    assert_eq!(error, "server `far` wants you to sign in first");
     try_sign_in(&server, Headless::default(), &store).await.unwrap();
     let client = enter(&server, &store).await.unwrap();
     assert_eq!(client.read("t").await.unwrap(), "welcome");
@@ -194,26 +194,26 @@ async fn more_rights_are_asked_for_on_top_of_those_there_are_but_not_for_ever() 
 }
 
 #[tokio::test]
-async fn a_server_that_always_wants_more_rights_is_not_obeyed_for_ever() {
+async fn a_server_that_always_requires_more_permissions_is_refused_in_the_end() {
     // The scope is one that no sign-in can bring: it has a blank in it.
     let manners = Manners { expires_in: 3600, wanted: Some("never ever"), ..Manners::default() };
     let (server, store) = (server(manners).await, store());
     try_sign_in(&server, Headless::default(), &store).await.unwrap();
     let mut signed_in = 0;
-    let said = loop {
+    let error = loop {
         let client = enter(&server, &store).await.unwrap();
         client.read("t").await.unwrap_err();
         match try_sign_in(&server, Headless::default(), &store).await {
             Ok(()) => signed_in += 1,
-            Err(said) => break said,
+            Err(error) => break error,
         }
     };
     assert_eq!(signed_in, 2);
-    assert!(said.contains("still wants more rights after 2 sign-ins"), "{said}");
+    assert!(error.contains("still requires more permissions after 2 sign-ins"), "{error}");
 }
 
 #[tokio::test]
-async fn an_old_server_that_is_its_own_issuer_under_another_path_is_still_believed() {
+async fn an_old_server_may_be_its_own_issuer_under_another_path() {
     let manners = Manners { expires_in: 5, old: true, ..Manners::default() };
     let (server, store) = (server(manners).await, store());
     try_sign_in(&server, Headless::default(), &store).await.unwrap();
@@ -227,38 +227,38 @@ async fn a_sign_in_page_that_is_a_script_is_never_opened() {
     let server = server(manners).await;
     let host = Arc::new(Headless::default());
     let name = ServerName::new("guarded").unwrap();
-    let said = sign_in(&name, &server.url, Hints::default(), store(), host.clone()).await.unwrap_err().to_string();
-    assert!(said.contains("authorization_endpoint is no web address"), "{said}");
+    let error = sign_in(&name, &server.url, Hints::default(), store(), host.clone()).await.unwrap_err().to_string();
+    assert!(error.contains("`authorization_endpoint` of the server is not an https URL"), "{error}");
     assert!(host.opened.lock().unwrap().is_empty());
     assert!(!server.seen().iter().any(|request| request.uri.path() == "/register"));
 }
 
 #[tokio::test]
-async fn an_issuer_that_is_somebody_else_is_refused_before_anything_is_sent_to_it() {
+async fn a_foreign_issuer_is_refused_before_anything_is_sent_to_it() {
     for manners in [
         Manners { issuer: Some("https://evil.example.test"), ..Manners::default() },
         Manners { iss: Some("https://evil.example.test"), ..Manners::default() },
     ] {
         let (server, store) = (server(manners).await, store());
-        let said = try_sign_in(&server, Headless::default(), &store).await.unwrap_err();
-        assert!(said.contains("another issuer"), "{said}");
+        let error = try_sign_in(&server, Headless::default(), &store).await.unwrap_err();
+        assert!(error.contains("another issuer"), "{error}");
         assert!(!server.seen().iter().any(|request| request.uri.path() == "/token"));
     }
 }
 
 #[tokio::test]
-async fn an_answer_that_was_not_asked_for_is_sent_away_and_the_right_one_still_counts() {
+async fn a_redirect_with_a_wrong_state_is_rejected_and_the_right_one_accepted() {
     let (server, store) = (server(Manners { expires_in: 3600, ..Manners::default() }).await, store());
     try_sign_in(&server, Headless { stranger: true, ..Headless::default() }, &store).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_refusal_in_the_browser_is_told_in_its_words() {
+async fn a_refusal_in_the_browser_is_reported() {
     let (server, store) = (server(Manners::default()).await, store());
     let host = Headless {
         tamper: Some(|url| url.replace("code=code-1", "error=access_denied&error_description=not+today")),
         ..Headless::default()
     };
-    let said = try_sign_in(&server, host, &store).await.unwrap_err();
-    assert!(said.ends_with("sign-in failed: the server refused: access_denied not today"), "{said}");
+    let error = try_sign_in(&server, host, &store).await.unwrap_err();
+    assert!(error.ends_with("sign-in failed: the server refused the sign-in: access_denied not today"), "{error}");
 }

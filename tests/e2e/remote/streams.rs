@@ -10,7 +10,7 @@ use futures::StreamExt;
 use super::mock::*;
 
 #[tokio::test]
-async fn an_answer_comes_on_an_event_stream_after_other_messages() {
+async fn a_response_may_follow_other_messages_on_an_event_stream() {
     let server = Mock::mcp(|request| {
         let progress =
             r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#;
@@ -25,12 +25,12 @@ async fn an_answer_comes_on_an_event_stream_after_other_messages() {
 async fn a_stream_that_ends_without_an_event_id_fails_its_call_at_once() {
     let server = Mock::mcp(|_| events("data: {\"jsonrpc\":\"2.0\",\"meth")).await;
     let client = connect(&server.url).await.unwrap();
-    assert_eq!(client.read("t").await.unwrap_err(), "stream ended before the answer");
+    assert_eq!(client.read("t").await.unwrap_err(), "the connection ended before the response was complete");
     assert!(!server.seen().iter().any(|request| request.method == "GET" && request.header("last-event-id").is_some()));
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_after_an_event_id_is_resumed_when_the_server_says() {
+async fn a_broken_stream_with_an_event_id_is_resumed_after_the_servers_delay() {
     let asked: Arc<Mutex<Option<(Instant, String)>>> = Arc::default();
     let noted = asked.clone();
     let waited: Arc<Mutex<Option<Duration>>> = Arc::default();
@@ -54,14 +54,14 @@ async fn a_stream_that_is_cut_after_an_event_id_is_resumed_when_the_server_says(
 }
 
 #[tokio::test]
-async fn a_stream_that_can_never_be_resumed_gives_up() {
+async fn a_stream_that_cannot_be_resumed_fails() {
     let server = Mock::mcp(|request| match request.method == "GET" {
         true => answer(400, "", ""),
         false => events("id: e-1\nretry: 1\ndata:\n\n"),
     })
     .await;
     let client = connect(&server.url).await.unwrap();
-    assert_eq!(client.read("t").await.unwrap_err(), "stream ended before the answer");
+    assert_eq!(client.read("t").await.unwrap_err(), "the connection ended before the response was complete");
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn an_event_over_the_limit_fails_its_call_only() {
 }
 
 #[tokio::test]
-async fn a_flood_on_the_background_stream_does_not_hold_up_calls() {
+async fn a_busy_background_stream_does_not_delay_calls() {
     let sent = Arc::new(AtomicUsize::new(0));
     let counter = sent.clone();
     let server = Mock::start(move |request| {
@@ -114,7 +114,7 @@ async fn a_flood_on_the_background_stream_does_not_hold_up_calls() {
 }
 
 #[tokio::test]
-async fn a_background_stream_that_ends_is_asked_for_again_from_where_it_was() {
+async fn a_background_stream_is_resumed_from_its_last_event() {
     let (heard, mut resumed) = tokio::sync::mpsc::channel(4);
     let server = Mock::start(move |request| {
         if request.method == "GET" {
@@ -152,15 +152,18 @@ async fn a_server_without_sessions_may_have_a_background_stream_too() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_taken_without_an_answer_fails_at_once_where_no_stream_could_bring_one() {
+async fn a_request_accepted_without_a_response_fails_if_there_is_no_stream() {
     let server = Mock::mcp(|_| answer(202, "", "")).await;
     let client = connect(&server.url).await.unwrap();
     let said = client.read_within("t", Duration::from_secs(60)).await.unwrap_err();
-    assert_eq!(said, "expected JSON or event stream, got HTTP 202 and no answer (captive portal?)");
+    assert_eq!(
+        said,
+        "expected JSON or an event stream, found HTTP 202 without a response; check `url` (or is this a captive portal?)"
+    );
 }
 
 #[tokio::test]
-async fn a_call_that_is_given_up_lets_go_of_its_stream() {
+async fn a_cancelled_call_drops_its_stream() {
     let open = Arc::new(AtomicBool::new(false));
     let (gone, mut closed) = tokio::sync::mpsc::channel::<()>(1);
     let gone = Mutex::new(Some(gone));
@@ -177,7 +180,7 @@ async fn a_call_that_is_given_up_lets_go_of_its_stream() {
     .await;
     let client = connect(&server.url).await.unwrap();
     let said = client.read_within("t", Duration::from_millis(200)).await.unwrap_err();
-    assert!(said.contains("did not answer resources/read within"), "{said}");
+    assert!(said.contains("did not answer `resources/read` within"), "{said}");
     assert!(open.load(Ordering::Relaxed));
     assert!(closed.recv().await.is_none());
 }

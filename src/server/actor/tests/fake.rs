@@ -1,4 +1,4 @@
-//! Servers that behave as a test wants, over a pipe in memory: time can stand still around them.
+//! Scripted servers over an in-memory pipe, so that tests can pause time.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,32 +15,32 @@ use crate::config::{Definition, Launch, ServerSpec, Span};
 use crate::model::{CallId, Requester, Result, Scope, ServerName, ServerState, ToolCall, ToolId};
 use crate::policy::permit::Permitted;
 use crate::policy::trust::Trusted;
-use crate::server::connector::{Connector, Errand, Way};
+use crate::server::connector::{ConnectRequest, Connector, OpenConnection};
 use crate::server::host::Host;
 use crate::server::transport::{OpenError, Wire};
 use crate::server::{Context, Event, Server};
 use crate::settings::Settings;
 use crate::text::Secret;
 
-/// What one attempt to reach the server meets. The last one stands for all that follow.
+/// The outcome of one attempt to connect. The last one repeats.
 #[derive(Clone)]
-pub enum Meets {
+pub enum Outcome {
     Error(OpenError),
-    /// Reads and says nothing.
+    /// Reads and never answers.
     Silence,
     Server(Fake),
 }
 
-/// A server's manners.
+/// The behaviour of a server.
 #[derive(Clone, Default)]
 pub struct Fake {
     pub tools: Arc<Mutex<Vec<&'static str>>>,
     pub ignores_pings: bool,
-    /// Hangs up after so many lists.
+    /// Closes the connection after the first list.
     pub hangs_up: bool,
     pub refuses_second_list: bool,
-    /// Says this after it was initialized.
-    pub says: Vec<Value>,
+    /// Sent after `initialize`.
+    pub sends: Vec<Value>,
     pub lists_asked: Arc<AtomicUsize>,
 }
 
@@ -67,7 +67,7 @@ impl Fake {
                         out.push(json!({ "jsonrpc": "2.0", "id": message["id"], "error": { "code": -32603, "message": "no" } }));
                         None
                     } else {
-                        out.extend(if asked == 0 { self.says.clone() } else { Vec::new() });
+                        out.extend(if asked == 0 { self.sends.clone() } else { Vec::new() });
                         let tools: Vec<Value> = self
                             .tools
                             .lock()
@@ -98,46 +98,46 @@ impl Fake {
     }
 }
 
-pub struct Fakes {
-    meets: Mutex<VecDeque<Meets>>,
-    /// Every launch that was tried.
-    pub tried: Mutex<Vec<&'static str>>,
+pub struct FakeConnector {
+    outcomes: Mutex<VecDeque<Outcome>>,
+    /// The transport of every attempt.
+    pub attempts: Mutex<Vec<&'static str>>,
 }
 
-impl Connector for Fakes {
-    fn open(&self, errand: Errand) -> BoxFuture<'static, Result<Way, OpenError>> {
-        self.tried.lock().unwrap().push(match errand.expanded {
+impl Connector for FakeConnector {
+    fn open(&self, request: ConnectRequest) -> BoxFuture<'static, Result<OpenConnection, OpenError>> {
+        self.attempts.lock().unwrap().push(match request.expanded {
             Expanded::Stdio(_) => "stdio",
             Expanded::Tcp { .. } => "tcp",
             _ => "other",
         });
-        let meets = {
-            let mut meets = self.meets.lock().unwrap();
-            if meets.len() > 1 { meets.pop_front().unwrap() } else { meets[0].clone() }
+        let outcomes = {
+            let mut outcomes = self.outcomes.lock().unwrap();
+            if outcomes.len() > 1 { outcomes.pop_front().unwrap() } else { outcomes[0].clone() }
         };
         let (ours, theirs) = tokio::io::duplex(1 << 16);
-        match meets {
-            Meets::Error(error) => return Box::pin(std::future::ready(Err(error))),
-            Meets::Silence => {
+        match outcomes {
+            Outcome::Error(error) => return Box::pin(std::future::ready(Err(error))),
+            Outcome::Silence => {
                 tokio::spawn(async move { tokio::io::copy(&mut split(theirs).0, &mut tokio::io::sink()).await });
             }
-            Meets::Server(fake) => {
+            Outcome::Server(fake) => {
                 tokio::spawn(fake.serve(theirs));
             }
         }
         let (read, write) = split(ours);
         let wire = Wire::Bytes { read: Box::new(read), write: Box::new(write) };
-        Box::pin(std::future::ready(Ok(Way { wire, process: None, warnings: Vec::new() })))
+        Box::pin(std::future::ready(Ok(OpenConnection { wire, process: None, warnings: Vec::new() })))
     }
 }
 
-/// A host with nobody at it, except for an input that a test may give.
+/// A host without a user; it only answers inputs.
 #[derive(Default)]
-pub struct Nobody {
+pub struct FakeHost {
     pub answer: Option<&'static str>,
 }
 
-impl Host for Nobody {
+impl Host for FakeHost {
     fn input(&self, _: ServerName, _: Input) -> BoxFuture<'static, Option<Secret>> {
         let answer = self.answer.map(Secret::plain);
         Box::pin(async move {
@@ -147,10 +147,10 @@ impl Host for Nobody {
     }
 }
 
-/// One server and everything that it tells.
-pub struct Stage {
+/// One server and its events.
+pub struct TestServer {
     pub server: Server,
-    pub fakes: Arc<Fakes>,
+    pub connector: Arc<FakeConnector>,
     pub events: mpsc::Receiver<(ServerName, u64, Event)>,
     _settings: watch::Sender<Arc<Settings>>,
 }
@@ -173,27 +173,28 @@ pub fn definition(change: impl FnOnce(&mut ServerSpec)) -> Definition {
     }
 }
 
-pub fn stage(meets: impl IntoIterator<Item = Meets>) -> Stage {
-    stage_with(definition(|_| ()), meets, |_| ())
+pub fn start(outcomes: impl IntoIterator<Item = Outcome>) -> TestServer {
+    start_with(definition(|_| ()), outcomes, |_| ())
 }
 
-pub fn stage_with(
+pub fn start_with(
     definition: Definition,
-    meets: impl IntoIterator<Item = Meets>,
+    outcomes: impl IntoIterator<Item = Outcome>,
     change: impl FnOnce(&mut Context),
-) -> Stage {
+) -> TestServer {
     let (settings, watched) = watch::channel(Arc::new(Settings::default()));
-    let (tell, events) = mpsc::channel(1_000);
-    let fakes = Arc::new(Fakes { meets: Mutex::new(meets.into_iter().collect()), tried: Mutex::default() });
-    let mut context = Context::new(watched, Arc::new(Nobody::default()), tell);
-    context.connector = fakes.clone();
+    let (sender, events) = mpsc::channel(1_000);
+    let connector =
+        Arc::new(FakeConnector { outcomes: Mutex::new(outcomes.into_iter().collect()), attempts: Mutex::default() });
+    let mut context = Context::new(watched, Arc::new(FakeHost::default()), sender);
+    context.connector = connector.clone();
     change(&mut context);
     let server = Server::spawn(Trusted::for_test(Arc::new(definition)), 7, context);
-    Stage { server, fakes, events, _settings: settings }
+    TestServer { server, connector, events, _settings: settings }
 }
 
-impl Stage {
-    /// Waits for a picture that fits.
+impl TestServer {
+    /// Waits for a matching state.
     pub async fn until(&mut self, fits: impl Fn(&ServerState) -> bool) -> Arc<ServerState> {
         loop {
             let (_, generation, event) = self.events.recv().await.expect("the server still tells");
@@ -210,8 +211,8 @@ impl Stage {
         self.until(|state| state.status.as_str() == status).await
     }
 
-    pub fn tried(&self) -> usize {
-        self.fakes.tried.lock().unwrap().len()
+    pub fn attempts(&self) -> usize {
+        self.connector.attempts.lock().unwrap().len()
     }
 }
 

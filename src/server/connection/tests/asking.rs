@@ -1,4 +1,4 @@
-//! What a server asks of us.
+//! Requests of a server to the client.
 
 use super::*;
 
@@ -7,11 +7,11 @@ fn willing() -> Arc<FakeHost> {
 }
 
 #[tokio::test]
-async fn what_we_can_is_declared_and_no_more() {
+async fn only_supported_capabilities_are_declared() {
     for (host, can) in [(willing(), true), (Arc::default(), false)] {
         let (wire, mut fake) = Fake::wired(64 << 10);
-        let (opening, _happenings) = opening_with(host);
-        let opened = tokio::spawn(Connection::open(wire, opening));
+        let (options, _notices) = options_with(host);
+        let opened = tokio::spawn(Connection::open(wire, options));
         let request = fake.expect("initialize").await;
         let params = &request["params"];
         assert_eq!(params["protocolVersion"], "2025-11-25");
@@ -25,7 +25,7 @@ async fn what_we_can_is_declared_and_no_more() {
 }
 
 #[tokio::test]
-async fn roots_pings_and_strangers_are_answered() {
+async fn roots_pings_and_unknown_methods_are_answered() {
     let (connection, mut fake, _) = connected(json!({})).await;
     fake.line(r#"{"jsonrpc":"2.0","id":"r","method":"roots/list"}"#).await;
     assert_eq!(
@@ -43,14 +43,14 @@ async fn roots_pings_and_strangers_are_answered() {
 }
 
 #[tokio::test]
-async fn fifty_questions_in_one_call_reach_the_user_five_times_and_one_at_a_time() {
+async fn a_call_may_ask_five_questions_one_at_a_time() {
     let host = willing();
     let (connection, mut fake, _) = connected_with(json!({ "tools": {} }), host.clone()).await;
     let server = async {
         for round in 0..2 {
             let request = fake.expect("tools/call").await;
             for n in 0..50 {
-                // A schema that no library of types would take.
+                // A schema that typed libraries reject.
                 let params = json!({ "message": format!("q{n}"), "requestedSchema": { "type": "object", "properties": { "x": { "anyOf": [] } } } });
                 fake.line(json!({ "jsonrpc": "2.0", "id": format!("{round}-{n}"), "method": "elicitation/create", "params": params }).to_string()).await;
             }
@@ -78,7 +78,7 @@ async fn fifty_questions_in_one_call_reach_the_user_five_times_and_one_at_a_time
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_is_not_late_while_its_user_thinks_but_ends_with_its_server() {
+async fn a_call_does_not_time_out_during_a_question_but_ends_with_its_server() {
     let host = Arc::new(FakeHost { elicits: true, silent: true, ..FakeHost::default() });
     let (connection, mut fake, _) = connected_with(json!({ "tools": {} }), host).await;
     let server = async move {
@@ -94,7 +94,7 @@ async fn a_call_is_not_late_while_its_user_thinks_but_ends_with_its_server() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_question_stops_the_clock_of_its_own_call_and_goes_with_it() {
+async fn a_question_pauses_the_timeout_of_its_own_call_and_ends_with_it() {
     let host = Arc::new(FakeHost { elicits: true, silent: true, ..FakeHost::default() });
     let (connection, mut fake, _) = connected_with(json!({ "tools": {} }), host).await;
     let server = async {
@@ -113,7 +113,7 @@ async fn a_question_stops_the_clock_of_its_own_call_and_goes_with_it() {
     let second = async {
         let started = Instant::now();
         let other = ToolCall { id: CallId("2".into()), ..permitted("slow", json!({})).call().clone() };
-        let result = shown(connection.call(&Permitted::for_test(other), options()).await);
+        let result = shown(connection.call(&Permitted::for_test(other), call_options()).await);
         (result, started.elapsed())
     };
     let (result, took) = tokio::select! {
@@ -131,7 +131,7 @@ async fn a_question_stops_the_clock_of_its_own_call_and_goes_with_it() {
 }
 
 #[tokio::test]
-async fn a_question_that_comes_right_before_the_answer_of_its_call_is_put_to_nobody_for_long() {
+async fn a_question_right_before_the_response_is_withdrawn() {
     let host = Arc::new(FakeHost { elicits: true, silent: true, ..FakeHost::default() });
     let (connection, mut fake, _) = connected_with(json!({ "tools": {} }), host).await;
     let server = async {
@@ -146,11 +146,11 @@ async fn a_question_that_comes_right_before_the_answer_of_its_call_is_put_to_nob
 }
 
 #[tokio::test]
-async fn a_level_is_asked_for_where_the_server_can_log() {
+async fn the_log_level_is_set_if_the_server_supports_logging() {
     let (wire, mut fake) = Fake::wired(64 << 10);
-    let (mut opening, _happenings) = opening();
-    opening.log_level = "warn".to_owned();
-    let (connection, ()) = tokio::join!(Connection::open(wire, opening), fake.shake(json!({ "logging": {} })));
+    let (mut options, _notices) = options();
+    options.log_level = "warn".to_owned();
+    let (connection, ()) = tokio::join!(Connection::open(wire, options), fake.shake(json!({ "logging": {} })));
     let _connection = connection.unwrap();
     assert_eq!(fake.expect("logging/setLevel").await["params"]["level"], "warning");
 }
@@ -167,7 +167,7 @@ async fn a_page_that_must_be_visited_first_is_shown_to_the_user() {
         fake.line(json!({ "jsonrpc": "2.0", "id": request["id"], "error": error }).to_string()).await;
     };
     let (result, ()) = tokio::join!(call(&connection, "private"), server);
-    let wanted = "finish what it asks for at https://example.test/in, then try again (error -32042)";
+    let wanted = "complete the page at https://example.test/in, then try again (error -32042)";
     assert_eq!(result, format!("protocol-error: server `fake`: sign in: {wanted}"));
     assert_eq!(host.asked.load(Ordering::SeqCst), 1);
 }

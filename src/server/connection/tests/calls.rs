@@ -20,7 +20,7 @@ async fn a_result_arrives_as_the_server_sent_it() {
 }
 
 #[tokio::test]
-async fn an_error_of_the_server_names_it_and_its_code() {
+async fn a_server_error_names_the_server_and_the_code() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     let server = async {
         let request = fake.expect("tools/call").await;
@@ -31,13 +31,13 @@ async fn an_error_of_the_server_names_it_and_its_code() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_without_an_answer_ends_at_its_limit_and_the_server_is_told() {
+async fn a_call_without_an_answer_times_out_and_is_cancelled() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     let server = async {
         let request = fake.expect("tools/call").await;
         let cancel = fake.expect("notifications/cancelled").await;
         assert_eq!(cancel["params"]["requestId"], request["id"]);
-        // Too late: nobody waits for it, and the next call is not confused by it.
+        // Too late: it is ignored and does not affect the next call.
         fake.reply(&request, json!({ "content": ["late"] })).await;
         let request = fake.expect("tools/call").await;
         fake.reply(&request, json!({ "content": ["in time"] })).await;
@@ -52,7 +52,7 @@ async fn a_call_without_an_answer_ends_at_its_limit_and_the_server_is_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_arrives_in_order_and_gives_a_call_more_time_up_to_a_limit() {
+async fn progress_arrives_in_order_and_extends_the_timeout_up_to_a_limit() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     let (progress, mut heard) = mpsc::channel(64);
     let server = async {
@@ -66,7 +66,7 @@ async fn progress_arrives_in_order_and_gives_a_call_more_time_up_to_a_limit() {
         }
     };
     let tool = permitted("slow", json!({}));
-    let calling = connection.call(&tool, CallOptions { progress: Some(progress), ..options() });
+    let calling = connection.call(&tool, CallOptions { progress: Some(progress), ..call_options() });
     let (result, ()) = tokio::join!(calling, server);
     assert_eq!(
         shown(result),
@@ -96,7 +96,7 @@ async fn many_steps_of_progress_keep_their_order() {
     };
     let tool = permitted("fast", json!({}));
     let (result, ()) =
-        tokio::join!(connection.call(&tool, CallOptions { progress: Some(progress), ..options() }), server);
+        tokio::join!(connection.call(&tool, CallOptions { progress: Some(progress), ..call_options() }), server);
     result.unwrap();
     let mut steps = Vec::new();
     while let Ok(step) = heard.try_recv() {
@@ -106,10 +106,10 @@ async fn many_steps_of_progress_keep_their_order() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_waits_for_any_more_is_cancelled_at_the_server() {
+async fn a_dropped_call_is_cancelled_at_the_server() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     let tool = permitted("slow", json!({}));
-    let calling = connection.call(&tool, options());
+    let calling = connection.call(&tool, call_options());
     let request = tokio::select! {
         _ = calling => panic!("nobody answered"),
         request = fake.expect("tools/call") => request,
@@ -119,12 +119,12 @@ async fn a_call_that_nobody_waits_for_any_more_is_cancelled_at_the_server() {
 }
 
 #[tokio::test]
-async fn a_request_always_stands_before_its_cancel() {
+async fn a_request_is_always_sent_before_its_cancellation() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     for _ in 0..50 {
         let tool = permitted("slow", json!({}));
-        let mut calling = Box::pin(connection.call(&tool, options()));
-        // Sent, and at once given up.
+        let mut calling = Box::pin(connection.call(&tool, call_options()));
+        // Sent and immediately cancelled.
         for _ in 0..3 {
             assert!(futures::poll!(calling.as_mut()).is_pending());
             tokio::task::yield_now().await;
@@ -149,7 +149,7 @@ async fn a_server_that_dies_ends_its_calls_at_once() {
 }
 
 #[tokio::test]
-async fn the_last_words_of_a_server_count_even_without_a_line_end() {
+async fn the_last_message_may_lack_a_line_end() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     let server = async move {
         let request = fake.expect("tools/call").await;
@@ -161,7 +161,7 @@ async fn the_last_words_of_a_server_count_even_without_a_line_end() {
 }
 
 #[tokio::test]
-async fn closing_shows_the_server_the_end_of_its_input() {
+async fn closing_ends_the_input_of_the_server() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     connection.close().await;
     assert_eq!(fake.lines.next_line().await.unwrap(), None);
@@ -170,7 +170,7 @@ async fn closing_shows_the_server_the_end_of_its_input() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ping_measures_and_has_its_limit() {
+async fn a_ping_measures_the_latency_and_times_out() {
     let (connection, mut fake, _) = connected(json!({})).await;
     let server = async {
         let request = fake.expect("ping").await;
@@ -190,7 +190,7 @@ async fn a_ping_measures_and_has_its_limit() {
 }
 
 #[tokio::test]
-async fn resources_prompts_and_completions_are_asked_for_by_name() {
+async fn resources_prompts_and_completions_are_requested_by_name() {
     let (connection, mut fake, _) = connected(json!({ "resources": {}, "prompts": {}, "completions": {} })).await;
     let limit = Duration::from_secs(5);
     let server = async {
@@ -230,13 +230,13 @@ async fn resources_prompts_and_completions_are_asked_for_by_name() {
 }
 
 #[tokio::test]
-async fn many_calls_at_once_get_each_its_own_answer() {
+async fn concurrent_calls_get_their_own_responses() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     let server = async {
         let mut waiting = Vec::new();
         for n in 0..512_usize {
             waiting.push(fake.expect("tools/call").await);
-            // In no order at all.
+            // In random order.
             if waiting.len() > 64 || n > 447 {
                 let request = waiting.swap_remove(n % waiting.len());
                 let name = &request["params"]["name"];

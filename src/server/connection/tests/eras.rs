@@ -1,4 +1,4 @@
-//! Beginnings: both eras, refusals, and servers that are none.
+//! Handshakes: both eras, refusals, and servers that are not MCP servers.
 
 use std::borrow::Cow;
 
@@ -12,29 +12,29 @@ use rmcp::transport::IntoTransport;
 use rmcp::{ServerHandler, ServiceExt};
 
 use super::*;
-use crate::server::transport::{Boxed, Dialled};
+use crate::server::transport::{Boxed, DialResult};
 
-async fn error_of(opening: Opening, script: impl AsyncFnOnce(&mut Fake)) -> OpenError {
+async fn error_of(options: ConnectionOptions, script: impl AsyncFnOnce(&mut Fake)) -> OpenError {
     let (wire, mut fake) = Fake::wired(256 << 10);
     let server = async move {
         script(&mut fake).await;
         drop(fake);
     };
-    let (connection, ()) = tokio::join!(Connection::open(wire, opening), server);
+    let (connection, ()) = tokio::join!(Connection::open(wire, options), server);
     connection.err().expect("no connection")
 }
 
 #[tokio::test]
-async fn an_old_server_tells_its_version_and_name() {
+async fn version_and_name_of_an_old_server_are_read() {
     let (wire, mut fake) = Fake::wired(64 << 10);
-    let (opening, _happenings) = opening();
+    let (options, _notices) = options();
     let server = async {
         let request = fake.expect("initialize").await;
         let result = json!({ "protocolVersion": "2024-11-05", "capabilities": { "tools": {} }, "serverInfo": { "name": "old", "version": "0.1", "x": 1 }, "instructions": "be nice" });
         fake.reply(&request, result).await;
         fake.expect("notifications/initialized").await;
     };
-    let (connection, ()) = tokio::join!(Connection::open(wire, opening), server);
+    let (connection, ()) = tokio::join!(Connection::open(wire, options), server);
     let connection = connection.unwrap();
     let info = connection.peer();
     assert_eq!(
@@ -47,16 +47,16 @@ async fn an_old_server_tells_its_version_and_name() {
 }
 
 #[tokio::test]
-async fn requests_before_the_first_answer_get_an_error_and_the_start_goes_on() {
+async fn requests_during_the_handshake_are_rejected_and_the_start_continues() {
     let (wire, mut fake) = Fake::wired(64 << 10);
-    let (opening, _happenings) = opening();
+    let (options, _notices) = options();
     let server = async {
         let request = fake.expect("initialize").await;
         fake.line(r#"{"jsonrpc":"2.0","id":"early","method":"roots/list"}"#).await;
         let answer = fake.hear().await;
         assert_eq!(
             (answer["id"].as_str(), answer["error"]["message"].as_str()),
-            (Some("early"), Some("not before the answer to initialize"))
+            (Some("early"), Some("requests are not allowed before `initialize` is answered"))
         );
         fake.line(r#"{"jsonrpc":"2.0","id":"alive","method":"ping"}"#).await;
         assert_eq!(fake.hear().await, json!({ "jsonrpc": "2.0", "id": "alive", "result": {} }));
@@ -65,20 +65,23 @@ async fn requests_before_the_first_answer_get_an_error_and_the_start_goes_on() {
         fake.reply(&request, json!({})).await;
         fake.expect("notifications/initialized").await;
     };
-    let (connection, ()) = tokio::join!(Connection::open(wire, opening), server);
+    let (connection, ()) = tokio::join!(Connection::open(wire, options), server);
     assert!(connection.is_ok());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_server_and_a_dripping_one_end_at_the_same_limit() {
-    let (silent, _happenings) = opening();
+async fn silent_and_slow_servers_time_out_at_the_same_limit() {
+    let (silent, _notices) = options();
     let error = error_of(silent, async |fake| {
         fake.expect("initialize").await;
         tokio::time::sleep(Duration::from_secs(60)).await;
     });
-    assert_eq!(error.await.to_string(), "no answer to initialize in 30 s (`startupTimeout` sets this limit)");
+    assert_eq!(
+        error.await.to_string(),
+        "the server did not answer `initialize` within 30 s (`startupTimeout` sets this limit)"
+    );
 
-    let (dripping, _happenings) = opening();
+    let (dripping, _notices) = options();
     let error = error_of(dripping, async |fake| {
         fake.line("SSH-2.0-OpenSSH").await;
         for byte in "{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{}}\n".repeat(9).bytes().take(300) {
@@ -86,47 +89,50 @@ async fn a_silent_server_and_a_dripping_one_end_at_the_same_limit() {
             fake.write.write_all(&[if byte == b'\n' { b' ' } else { byte }]).await.ok();
         }
     });
-    let limit = "no answer to initialize in 30 s (`startupTimeout` sets this limit); it sent “SSH-2.0-OpenSSH”";
+    let limit = "the server did not answer `initialize` within 30 s (`startupTimeout` sets this limit); it sent `SSH-2.0-OpenSSH`, which is not MCP";
     assert_eq!(error.await.to_string(), limit);
 }
 
 #[tokio::test]
-async fn a_server_that_leaves_before_the_handshake_says_what_came_of_it() {
-    let (first, _happenings) = opening();
+async fn an_exit_before_the_handshake_names_what_the_server_sent() {
+    let (first, _notices) = options();
     let error = error_of(first, async |_| {}).await;
-    assert_eq!(error, OpenError::Closed { message: "the server closed its output before initialize".into() });
-    let (second, _happenings) = opening();
+    assert_eq!(
+        error,
+        OpenError::Closed { message: "the server closed its output before it answered `initialize`".into() }
+    );
+    let (second, _notices) = options();
     let error = error_of(second, async |fake| fake.line("Usage: server --help").await).await;
-    let message = "the server closed its output before initialize; it sent “Usage: server --help”, which is not MCP";
+    let message = "the server closed its output before it answered `initialize`; it sent `Usage: server --help`, which is not MCP";
     assert_eq!(error, OpenError::Closed { message: message.into() });
 }
 
 #[tokio::test]
 async fn random_bytes_are_not_mcp() {
-    let (opening, _happenings) = opening();
-    let error = error_of(opening, async |fake| {
+    let (options, _notices) = options();
+    let error = error_of(options, async |fake| {
         let bytes: Vec<u8> = (0_u32..64 << 10).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         fake.say(bytes).await;
-        // Still open: nothing but the bytes themselves gives it away.
+        // The connection stays open: only the bytes show that this is not MCP.
         while fake.lines.next_line().await.is_ok_and(|line| line.is_some()) {}
     });
     let error = error.await;
     assert!(
-        matches!(&error, OpenError::Protocol { message } if message.starts_with("not MCP: it sent “")),
+        matches!(&error, OpenError::Protocol { message } if message.starts_with("this is not an MCP server: it sent `")),
         "{error:?}"
     );
 }
 
 #[tokio::test]
-async fn a_flood_in_place_of_the_first_answer_names_the_limit() {
-    let (opening, _happenings) = opening();
-    let error = error_of(opening, async |fake| {
+async fn an_endless_handshake_response_names_the_limit() {
+    let (options, _notices) = options();
+    let error = error_of(options, async |fake| {
         fake.expect("initialize").await;
         for _ in 0..8 {
             fake.write.write_all(&[b'x'; 32 << 10]).await.ok();
         }
     });
-    let limit = "the server refused initialize: answer is larger than 64 KiB (`limits.message-bytes` sets this limit) (error -32603)";
+    let limit = "the server refused `initialize`: the response is larger than 64 KiB (`limits.message-bytes` sets this limit) (error -32603)";
     assert_eq!(error.await.to_string(), limit);
 }
 
@@ -138,10 +144,10 @@ fn discovered() -> Value {
 }
 
 #[tokio::test]
-async fn where_initialize_is_unknown_discover_follows_on_the_same_wire() {
+async fn discover_follows_on_the_same_transport_if_initialize_is_unknown() {
     let (wire, mut fake) = Fake::wired(64 << 10);
-    let (mut opening, _happenings) = opening();
-    opening.log_level = "debug".to_owned();
+    let (mut options, _notices) = options();
+    options.log_level = "debug".to_owned();
     let server = async {
         let request = fake.expect("initialize").await;
         fake.refuse(&request, -32601, "method not found").await;
@@ -156,7 +162,7 @@ async fn where_initialize_is_unknown_discover_follows_on_the_same_wire() {
         fake.reply(&request, discovered()).await;
     };
     let client = async {
-        let connection = Connection::open(wire, opening).await.unwrap();
+        let connection = Connection::open(wire, options).await.unwrap();
         assert_eq!((connection.era(), connection.peer().name.as_str()), (Era::Discover, "new"));
         assert_eq!(call(&connection, "echo").await, r#"{"resultType":"complete","content":[]}"#);
         connection.ping(Duration::from_secs(5)).await.unwrap();
@@ -165,37 +171,37 @@ async fn where_initialize_is_unknown_discover_follows_on_the_same_wire() {
 }
 
 #[tokio::test]
-async fn a_server_that_misses_the_headers_of_the_newer_era_is_of_that_era() {
+async fn a_server_that_requires_the_headers_of_the_newer_era_belongs_to_it() {
     let (wire, mut fake) = Fake::wired(64 << 10);
-    let (opening, _happenings) = opening();
+    let (options, _notices) = options();
     let server = async {
         let request = fake.expect("initialize").await;
         fake.refuse(&request, -32020, "Missing MCP-Protocol-Version header").await;
         let request = fake.expect("server/discover").await;
         fake.reply(&request, discovered()).await;
     };
-    let (opened, ()) = tokio::join!(Connection::open(wire, opening), server);
+    let (opened, ()) = tokio::join!(Connection::open(wire, options), server);
     assert_eq!(opened.unwrap().era(), Era::Discover);
 }
 
 #[tokio::test]
-async fn what_is_remembered_is_tried_first_and_forgiven() {
+async fn the_cached_era_is_tried_first_and_may_be_wrong() {
     let (wire, mut fake) = Fake::wired(64 << 10);
-    let (mut opening, _happenings) = opening();
-    opening.era = Some(Era::Discover);
+    let (mut options, _notices) = options();
+    options.era = Some(Era::Discover);
     let server = async {
         let request = fake.expect("server/discover").await;
         fake.refuse(&request, -32601, "method not found").await;
         fake.shake(json!({})).await;
     };
-    let (connection, ()) = tokio::join!(Connection::open(wire, opening), server);
+    let (connection, ()) = tokio::join!(Connection::open(wire, options), server);
     assert_eq!(connection.unwrap().era(), Era::Initialize);
 }
 
 #[tokio::test]
-async fn an_older_version_that_the_server_names_is_taken() {
+async fn an_older_version_that_the_server_names_is_used() {
     let (wire, mut fake) = Fake::wired(64 << 10);
-    let (opening, _happenings) = opening();
+    let (options, _notices) = options();
     let server = async {
         let request = fake.expect("initialize").await;
         let error = json!({ "code": -32602, "message": "Unsupported protocol version", "data": { "supported": ["2024-11-05"] } });
@@ -205,14 +211,14 @@ async fn an_older_version_that_the_server_names_is_taken() {
         fake.reply(&request, json!({ "protocolVersion": "2024-11-05" })).await;
         fake.expect("notifications/initialized").await;
     };
-    let (connection, ()) = tokio::join!(Connection::open(wire, opening), server);
+    let (connection, ()) = tokio::join!(Connection::open(wire, options), server);
     assert_eq!(connection.unwrap().peer().protocol_version, "2024-11-05");
 }
 
 #[tokio::test]
-async fn a_refusal_of_both_eras_tells_the_first_reason() {
-    let (opening, _happenings) = opening();
-    let error = error_of(opening, async |fake| {
+async fn a_refusal_of_both_eras_reports_the_first_reason() {
+    let (options, _notices) = options();
+    let error = error_of(options, async |fake| {
         let request = fake.expect("initialize").await;
         fake.refuse(&request, -32600, "licence expired").await;
         let request = fake.expect("server/discover").await;
@@ -221,11 +227,11 @@ async fn a_refusal_of_both_eras_tells_the_first_reason() {
     });
     assert_eq!(
         error.await,
-        OpenError::Refused { message: "the server refused initialize: licence expired (error -32600)".into() }
+        OpenError::Refused { message: "the server refused `initialize`: licence expired (error -32600)".into() }
     );
 }
 
-/// A server of the newer era, made of rmcp's own other side.
+/// A server of the newer era, implemented with rmcp.
 struct Modern;
 
 impl ServerHandler for Modern {
@@ -283,28 +289,28 @@ impl ServerHandler for Modern {
 }
 
 #[tokio::test]
-async fn a_server_of_the_newer_era_that_hangs_up_is_opened_anew() {
+async fn a_server_of_the_newer_era_that_hangs_up_is_reported() {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     let (read, write) = tokio::io::split(ours);
     let serving = tokio::spawn(async move { Modern.serve(theirs).await.err().map(|error| error.to_string()) });
-    let (opening, _happenings) = opening();
+    let (options, _notices) = options();
     let wire = Wire::Bytes { read: Box::new(read), write: Box::new(write) };
-    let error = Connection::open(wire, opening).await.err().unwrap();
+    let error = Connection::open(wire, options).await.err().unwrap();
     assert!(matches!(error, OpenError::OtherEra { era: Era::Discover, .. }), "{error:?}");
     assert!(serving.await.unwrap().is_some());
 }
 
 #[tokio::test]
-async fn a_server_of_the_newer_era_lists_asks_answers_and_tells_of_changes() {
+async fn a_server_of_the_newer_era_lists_asks_answers_and_reports_changes() {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     let (read, write) = tokio::io::split(ours);
     let serving = tokio::spawn(async move { Modern.serve(theirs).await.unwrap().waiting().await });
-    let (mut opening, mut happenings) = opening_with(Arc::new(FakeHost { elicits: true, ..FakeHost::default() }));
-    opening.era = Some(Era::Discover);
+    let (mut options, mut notices) = options_with(Arc::new(FakeHost { elicits: true, ..FakeHost::default() }));
+    options.era = Some(Era::Discover);
     let wire = Wire::Bytes { read: Box::new(read), write: Box::new(write) };
-    let connection = Connection::open(wire, opening).await.unwrap();
+    let connection = Connection::open(wire, options).await.unwrap();
     assert_eq!((connection.era(), connection.peer().protocol_version.as_str()), (Era::Discover, "2026-07-28"));
-    assert_eq!(happenings.recv().await, Some(Happening::ListChanged(Listed::Tools)));
+    assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(Listed::Tools)));
     let lists = connection.lists().await.unwrap();
     assert_eq!((lists.tools[0].name.as_ref(), lists.warnings.len()), ("greet", 0));
     let result: Value = serde_json::from_str(&call(&connection, "greet").await).unwrap();
@@ -315,10 +321,10 @@ async fn a_server_of_the_newer_era_lists_asks_answers_and_tells_of_changes() {
 }
 
 #[tokio::test]
-async fn a_remote_server_that_refuses_one_era_is_dialled_again_for_the_other() {
+async fn a_remote_server_that_refuses_one_era_is_connected_again_for_the_other() {
     let dials = Arc::new(AtomicUsize::new(0));
     let counted = dials.clone();
-    // A wire that reads by itself, as a library's own would: its typed messages do as well.
+    // A transport that parses messages itself, like those of a library.
     let dial = move || {
         counted.fetch_add(1, Ordering::SeqCst);
         let (ours, theirs) = tokio::io::duplex(64 << 10);
@@ -328,14 +334,14 @@ async fn a_remote_server_that_refuses_one_era_is_dialled_again_for_the_other() {
             }
         });
         let transport = IntoTransport::<RoleClient, _, _>::into_transport(tokio::io::split(ours));
-        let dialled: Dialled = Ok(Box::new(Boxed(transport)));
-        Box::pin(std::future::ready(dialled)) as BoxFuture<'static, Dialled>
+        let dialled: DialResult = Ok(Box::new(Boxed(transport)));
+        Box::pin(std::future::ready(dialled)) as BoxFuture<'static, DialResult>
     };
-    let (opening, mut happenings) = opening_with(Arc::new(FakeHost { elicits: true, ..FakeHost::default() }));
-    let ledger = Ledger::new(opening.name.clone(), 1 << 20);
-    let connection = Connection::open(Wire::Remote(Remote { ledger, dial: Box::new(dial) }), opening).await.unwrap();
+    let (options, mut notices) = options_with(Arc::new(FakeHost { elicits: true, ..FakeHost::default() }));
+    let ledger = Ledger::new(options.name.clone(), 1 << 20);
+    let connection = Connection::open(Wire::Remote(Remote { ledger, dial: Box::new(dial) }), options).await.unwrap();
     assert_eq!((connection.era(), dials.load(Ordering::SeqCst)), (Era::Discover, 2));
-    assert_eq!(happenings.recv().await, Some(Happening::ListChanged(Listed::Tools)));
+    assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(Listed::Tools)));
     assert_eq!(connection.lists().await.unwrap().tools[0].name.as_ref(), "greet");
     let result: Value = serde_json::from_str(&call(&connection, "greet").await).unwrap();
     assert_eq!(result["content"][0]["text"], "opaque \"your name?\" \"file:///work%20space\"");

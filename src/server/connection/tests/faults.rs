@@ -1,8 +1,8 @@
-//! Servers that do not keep to the protocol, or to anything.
+//! Servers that violate the protocol.
 
 use super::*;
 
-/// Runs one call against a server that answers with `answer`, where `ID` stands for the request's id.
+/// Runs one call against a server that sends `answer`, with `ID` replaced by the request id.
 async fn answered(answer: impl AsRef<[u8]>) -> String {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     let server = async {
@@ -19,7 +19,7 @@ async fn answered(answer: impl AsRef<[u8]>) -> String {
 const GOOD: &str = r#"{"content":["good"]}"#;
 
 #[tokio::test]
-async fn answers_in_odd_clothes_are_understood() {
+async fn unusual_responses_are_understood() {
     for answer in [
         "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[\"good\"]}}\r",
         r#"{"jsonrpc":"2.0","id":"ID","result":{"content":["good"]}}"#,
@@ -35,46 +35,46 @@ async fn answers_in_odd_clothes_are_understood() {
 }
 
 #[tokio::test]
-async fn an_answer_printed_over_several_lines_is_put_together() {
+async fn a_response_over_several_lines_is_joined() {
     let pretty = "{\n  \"jsonrpc\": \"2.0\",\n  \"id\": ID,\n  \"result\": {\n    \"content\": [\n      {\n        \"type\": \"text\",\n        \"text\": \"a } b\"\n      }\n    ]\n  }\n}";
     let result: Value = serde_json::from_str(&answered(pretty).await).unwrap();
     assert_eq!(result["content"][0]["text"], "a } b");
 }
 
 #[tokio::test]
-async fn a_cut_message_before_a_whole_one_is_dropped() {
+async fn a_truncated_message_before_a_complete_one_is_dropped() {
     let answer =
         "{\"jsonrpc\":\"2.0\",\"id\":99,\"resu\n{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[\"good\"]}}";
     assert_eq!(answered(answer).await, GOOD);
 }
 
 #[tokio::test]
-async fn errors_in_odd_clothes_end_the_call_at_once() {
+async fn unusual_errors_end_the_call_at_once() {
     let of = |error: &str| answered(format!(r#"{{"jsonrpc":"2.0","id":ID,"error":{error}}}"#));
     assert_eq!(of(r#""broken""#).await, "protocol-error: server `fake`: broken (error -32603)");
-    assert_eq!(of(r#"{"code":-5}"#).await, "protocol-error: server `fake`: the server gave no reason (error -5)");
+    assert_eq!(of(r#"{"code":-5}"#).await, "protocol-error: server `fake`: no reason given (error -5)");
     let stray = answered(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"cannot parse"}}"#).await;
     assert_eq!(stray, "protocol-error: server `fake`: cannot parse (error -32700)");
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_passed_on_says_why() {
+async fn an_invalid_response_names_the_problem() {
     let broken = answered(b"{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[\"\xff\xfe\"]}}").await;
-    assert_eq!(broken, "protocol-error: server `fake`: answer is not UTF-8 (error -32700)");
+    assert_eq!(broken, "protocol-error: server `fake`: the response is not valid UTF-8 (error -32700)");
     let deep = format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{}{}}}"#, "[".repeat(20_000), "]".repeat(20_000));
     let deep = answered(deep).await;
-    assert_eq!(deep, "protocol-error: server `fake`: answer is nested deeper than 96 levels (error -32700)");
+    assert_eq!(deep, "protocol-error: server `fake`: the response is nested deeper than 96 levels (error -32700)");
 }
 
 #[tokio::test]
-async fn an_answer_over_the_limit_fails_its_call_and_no_other() {
+async fn a_response_over_the_limit_fails_only_its_own_call() {
     let long = "x".repeat(80 << 10);
-    let limit = "protocol-error: server `fake`: answer is larger than 64 KiB (`limits.message-bytes` sets this limit) (error -32603)";
+    let limit = "protocol-error: server `fake`: the response is larger than 64 KiB (`limits.message-bytes` sets this limit) (error -32603)";
     let id_first = format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{{"content":["{long}"]}}}}"#);
     let id_last = format!(r#"{{"result":{{"content":["{long}"]}},"jsonrpc":"2.0","id":ID}}"#);
     let without_end = format!(r#"{{"jsonrpc":"2.0","id":ID,"result":{{"content":["{long}"#);
     for answer in [id_first.as_str(), &id_last, &without_end] {
-        let (connection, mut fake, mut happenings) = connected(json!({ "tools": {} })).await;
+        let (connection, mut fake, mut notices) = connected(json!({ "tools": {} })).await;
         let server = async {
             let one = fake.expect("tools/call").await;
             let two = fake.expect("tools/call").await;
@@ -83,15 +83,12 @@ async fn an_answer_over_the_limit_fails_its_call_and_no_other() {
         };
         let (one, two, ()) = tokio::join!(call(&connection, "one"), call(&connection, "two"), server);
         assert_eq!((one.as_str(), two.as_str()), (limit, GOOD));
-        assert_eq!(
-            happenings.recv().await,
-            Some(Happening::Warning("a message larger than 64 KiB was dropped".into()))
-        );
+        assert_eq!(notices.recv().await, Some(ServerNotice::Warning("dropped a message larger than 64 KiB".into())));
     }
 }
 
 #[tokio::test]
-async fn a_flood_without_a_line_end_fails_the_call_while_it_still_pours() {
+async fn an_endless_line_fails_the_call_before_it_ends() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     let flood = async {
         fake.expect("tools/call").await;
@@ -103,12 +100,12 @@ async fn a_flood_without_a_line_end_fails_the_call_while_it_still_pours() {
         result = call(&connection, "echo") => result,
         () = flood => unreachable!("the flood never ends"),
     };
-    assert!(result.contains("answer is larger than 64 KiB"), "{result}");
+    assert!(result.contains("the response is larger than 64 KiB"), "{result}");
 }
 
 #[tokio::test]
 async fn junk_between_messages_is_skipped_and_counted() {
-    let (connection, mut fake, mut happenings) = connected(json!({ "tools": {} })).await;
+    let (connection, mut fake, mut notices) = connected(json!({ "tools": {} })).await;
     let server = async {
         let request = fake.expect("tools/call").await;
         fake.say(b"\x1b[31mstarting\x1b[0m up\n\n\xff\xfe\xfd broken\n{\"level\":\"info\"}\n\n").await;
@@ -125,11 +122,11 @@ async fn junk_between_messages_is_skipped_and_counted() {
     let (result, ()) = tokio::join!(call(&connection, "echo"), server);
     assert_eq!(result, GOOD);
     assert_eq!(connection.skipped(), 3);
-    assert_eq!(happenings.recv().await, Some(Happening::Skipped { lines: 1, sample: "starting up".into() }));
+    assert_eq!(notices.recv().await, Some(ServerNotice::Skipped { lines: 1, sample: "starting up".into() }));
 }
 
 #[tokio::test]
-async fn only_the_first_of_several_answers_counts() {
+async fn only_the_first_of_several_responses_counts() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     let server = async {
         let one = fake.expect("tools/call").await;
@@ -145,7 +142,7 @@ async fn only_the_first_of_several_answers_counts() {
 }
 
 #[tokio::test]
-async fn a_thousand_unknown_notices_disturb_nobody() {
+async fn unknown_notifications_are_ignored() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     let server = async {
         let request = fake.expect("tools/call").await;
@@ -159,8 +156,8 @@ async fn a_thousand_unknown_notices_disturb_nobody() {
 }
 
 #[tokio::test]
-async fn a_storm_of_logs_keeps_its_order_and_holds_up_no_call() {
-    let (connection, mut fake, mut happenings) = connected(json!({ "tools": {} })).await;
+async fn many_logs_keep_their_order_and_delay_no_call() {
+    let (connection, mut fake, mut notices) = connected(json!({ "tools": {} })).await;
     let server = async {
         let request = fake.expect("tools/call").await;
         for n in 0..20_000 {
@@ -171,57 +168,57 @@ async fn a_storm_of_logs_keeps_its_order_and_holds_up_no_call() {
         fake.line(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#).await;
         fake.reply(&request, json!({ "content": ["good"] })).await;
     };
-    // Nobody reads the happenings meanwhile.
+    // The notices are not read in the meantime.
     let (result, ()) = tokio::join!(call(&connection, "echo"), server);
     assert_eq!(result, GOOD);
     for n in 0..64 {
-        assert_eq!(happenings.recv().await, Some(Happening::Log { level: "info".into(), text: format!("db: {n}") }));
+        assert_eq!(notices.recv().await, Some(ServerNotice::Log { level: "info".into(), text: format!("db: {n}") }));
     }
-    assert_eq!(happenings.recv().await, Some(Happening::ListChanged(Listed::Tools)));
+    assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(Listed::Tools)));
     fake.line(
         r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":{"message":"after"}}}"#,
     )
     .await;
-    let text = "19936 log messages were dropped: they came too fast".into();
-    assert_eq!(happenings.recv().await, Some(Happening::Log { level: "warning".into(), text }));
-    assert_eq!(happenings.recv().await, Some(Happening::Log { level: "info".into(), text: "after".into() }));
+    let text = "dropped 19936 log messages: they arrived too fast".into();
+    assert_eq!(notices.recv().await, Some(ServerNotice::Log { level: "warning".into(), text }));
+    assert_eq!(notices.recv().await, Some(ServerNotice::Log { level: "info".into(), text: "after".into() }));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_never_reads_fails_the_call_and_blocks_nobody() {
+async fn a_server_that_never_reads_fails_its_calls_without_blocking() {
     let (wire, mut fake) = Fake::wired(1 << 10);
-    let (opening, _happenings) = opening();
-    let (connection, ()) = tokio::join!(Connection::open(wire, opening), fake.shake(json!({ "tools": {} })));
+    let (options, _notices) = options();
+    let (connection, ()) = tokio::join!(Connection::open(wire, options), fake.shake(json!({ "tools": {} })));
     let connection = connection.unwrap();
     let big = permitted("echo", json!({ "text": "x".repeat(50 << 10) }));
     let (one, two, three) = tokio::join!(
-        connection.call(&big, options()),
-        connection.call(&big, options()),
-        connection.call(&big, options()),
+        connection.call(&big, call_options()),
+        connection.call(&big, call_options()),
+        connection.call(&big, call_options()),
     );
-    let waits = "bytes of its input have been waiting for 60 s";
+    let waits = "bytes have been waiting for 60 s";
     let (one, two, three) = (shown(one), shown(two), shown(three));
     assert!(
-        one.starts_with("connection-failed: server `fake`: the server does not read") && one.ends_with(waits),
+        one.starts_with("connection-failed: server `fake`: the server does not read its input") && one.ends_with(waits),
         "{one}"
     );
     assert!(two.ends_with(waits), "{two}");
-    assert!(three.contains("the server does not read") && three.contains("at most 128 KiB"), "{three}");
+    assert!(three.contains("the server does not read its input") && three.contains("limit: 128 KiB"), "{three}");
     connection.close().await;
 }
 
 #[tokio::test]
-async fn a_server_in_the_editor_is_like_any_other_until_the_editor_goes() {
+async fn an_editor_hosted_server_works_until_the_editor_disconnects() {
     let (to_editor, mut to_server) = mpsc::channel(8);
     let (from_server, from_editor) = mpsc::channel(8);
-    let (opening, _happenings) = opening();
+    let (options, _notices) = options();
     let server = async {
         let request: Value = to_server.recv().await.unwrap();
         from_server.send(json!({ "id": request["id"], "result": { "capabilities": { "tools": {} } } })).await.unwrap();
         assert_eq!(to_server.recv().await.unwrap()["method"], "notifications/initialized");
     };
     let (connection, ()) =
-        tokio::join!(Connection::open(Wire::Tunnel(Tunnel { to_editor, from_editor }), opening), server);
+        tokio::join!(Connection::open(Wire::Tunnel(Tunnel { to_editor, from_editor }), options), server);
     let connection = connection.unwrap();
     assert_eq!(connection.peer().protocol_version, "2024-11-05");
     let server = async {
@@ -232,11 +229,11 @@ async fn a_server_in_the_editor_is_like_any_other_until_the_editor_goes() {
     };
     let client = async { (call(&connection, "one").await, call(&connection, "two").await) };
     let (results, ()) = tokio::join!(client, server);
-    assert_eq!(results, (GOOD.to_owned(), "connection-failed: server `fake`: editor gone".to_owned()));
+    assert_eq!(results, (GOOD.to_owned(), "connection-failed: server `fake`: the editor has disconnected".to_owned()));
 }
 
 #[tokio::test]
-async fn half_a_character_in_a_result_costs_only_itself() {
+async fn a_lone_surrogate_in_a_result_is_replaced() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     let server = async {
         let request = fake.expect("tools/call").await;

@@ -1,8 +1,8 @@
-//! Lists: every page, and every way to get them wrong.
+//! Lists: pagination and invalid entries.
 
 use super::*;
 
-/// Lists a server's tools that answers with these pages in turn.
+/// Lists the tools of a server that sends these pages.
 async fn listed(pages: impl IntoIterator<Item = Value>) -> Lists {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     let server = async {
@@ -27,7 +27,7 @@ fn names(lists: &Lists) -> String {
 }
 
 #[tokio::test]
-async fn every_page_is_asked_for_with_the_cursor_of_the_one_before() {
+async fn every_page_is_requested_with_the_previous_cursor() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     let server = async {
         let request = fake.expect("tools/list").await;
@@ -43,14 +43,14 @@ async fn every_page_is_asked_for_with_the_cursor_of_the_one_before() {
 }
 
 #[tokio::test]
-async fn an_empty_cursor_names_a_page_like_any_other() {
+async fn an_empty_cursor_is_a_valid_cursor() {
     let page = |name: &str, next: Value| json!({ "tools": [named(name)], "nextCursor": next });
     let lists = listed([page("a", json!("")), page("b", json!("c")), page("d", json!(null))]).await;
     assert_eq!((names(&lists).as_str(), lists.warnings.len()), ("a b d", 0), "{:?}", lists.warnings);
 }
 
 #[tokio::test]
-async fn an_empty_cursor_that_was_meant_as_the_end_costs_nothing_but_a_question() {
+async fn an_empty_cursor_may_mark_the_end() {
     let page = |name: &str| json!({ "tools": [named(name)], "nextCursor": "" });
     for answer in [page("a"), json!({ "tools": [] }), json!("no such page")] {
         let lists = listed([page("a"), answer]).await;
@@ -59,25 +59,27 @@ async fn an_empty_cursor_that_was_meant_as_the_end_costs_nothing_but_a_question(
 }
 
 #[tokio::test]
-async fn a_cursor_that_comes_again_ends_the_list() {
+async fn a_repeated_cursor_ends_the_list() {
     let page = |name: &str, next: &str| json!({ "tools": [named(name)], "nextCursor": next });
     let lists = listed([page("one", "a"), page("two", "b"), page("three", "a")]).await;
     assert_eq!(names(&lists), "one two three");
-    assert_eq!(lists.warnings, ["tools/list goes round in circles: a page came back, the rest was not asked for"]);
+    assert_eq!(lists.warnings, ["`tools/list` repeats a cursor: stopped at this page"]);
 }
 
 #[tokio::test]
-async fn a_page_that_fails_costs_only_itself() {
+async fn a_failed_page_keeps_the_pages_before_it() {
     let lists = listed([json!({ "tools": [named("a")], "nextCursor": "x" }), json!("out of order")]).await;
     assert_eq!(names(&lists), "a");
     assert_eq!(
         lists.warnings,
-        ["a page of tools/list failed, those before it are kept: server `fake`: out of order (error -32000)"]
+        [
+            "a page of `tools/list` failed, only the pages before it are shown: server `fake`: out of order (error -32000)"
+        ]
     );
 }
 
 #[tokio::test]
-async fn odd_tools_cost_only_themselves() {
+async fn invalid_tools_do_not_affect_the_others() {
     let lists = listed([json!({ "tools": [
         { "name": "none" },
         { "name": "null", "inputSchema": null },
@@ -93,11 +95,11 @@ async fn odd_tools_cost_only_themselves() {
     assert_eq!(
         lists.warnings,
         [
-            "duplicate tool echo: the first one counts",
-            "2 tools without a name are left out",
-            "tool none has no usable inputSchema: any object is taken",
-            "tool null has no usable inputSchema: any object is taken",
-            "tool flag has no usable inputSchema: any object is taken",
+            "duplicate tool `echo`: only the first one is used",
+            "ignored 2 tools without `name`",
+            "tool `none` has no valid `inputSchema`: it accepts any object",
+            "tool `null` has no valid `inputSchema`: it accepts any object",
+            "tool `flag` has no valid `inputSchema`: it accepts any object",
         ]
     );
     let hint = &lists.tools[3];
@@ -110,7 +112,7 @@ async fn odd_tools_cost_only_themselves() {
 }
 
 #[tokio::test]
-async fn limits_leave_the_rest_out_and_say_so() {
+async fn entries_beyond_a_limit_are_ignored_with_a_warning() {
     let many: Vec<Value> = (0..5_001).map(|n| named(n.to_string())).collect();
     let pages: Vec<Value> = many
         .chunks(500)
@@ -119,14 +121,14 @@ async fn limits_leave_the_rest_out_and_say_so() {
         .collect();
     let lists = listed(pages).await;
     assert_eq!(lists.tools.len(), 5_000);
-    assert_eq!(lists.warnings, ["more than 5000 tools: the rest is left out (`limits.tools` sets this limit)"]);
+    assert_eq!(lists.warnings, ["more than 5000 tools: ignored the rest (`limits.tools` sets this limit)"]);
 
     let pages = (0..200).map(|at| json!({ "tools": [named(at.to_string())], "nextCursor": at.to_string() }));
     let lists = listed(pages).await;
     assert_eq!(lists.tools.len(), 200);
     assert_eq!(
         lists.warnings,
-        ["tools/list has more than 200 pages: the rest was not asked for (`limits.pages` sets this limit)"]
+        ["`tools/list` has more than 200 pages: ignored the rest (`limits.pages` sets this limit)"]
     );
 
     let long = json!({ "name": "long", "inputSchema": {}, "description": "ä".repeat(20 << 10) });
@@ -134,12 +136,12 @@ async fn limits_leave_the_rest_out_and_say_so() {
     assert_eq!(lists.tools[0].description.chars().count(), (16 << 10) + 1);
     assert_eq!(
         lists.warnings,
-        ["the description of tool long is cut at 32 KiB (`limits.description-bytes` sets this limit)"]
+        ["the description of tool `long` was truncated to 32 KiB (`limits.description-bytes` sets this limit)"]
     );
 }
 
 #[tokio::test]
-async fn only_what_the_server_can_is_asked_for_and_all_at_once() {
+async fn only_supported_lists_are_requested_concurrently() {
     let (connection, mut fake, _) = connected(json!({ "resources": {}, "prompts": {} })).await;
     let server = async {
         let asked = [fake.hear().await, fake.hear().await, fake.hear().await];
@@ -161,16 +163,16 @@ async fn only_what_the_server_can_is_asked_for_and_all_at_once() {
     let (lists, ()) = tokio::join!(connection.lists(), server);
     let lists = lists.unwrap();
     assert_eq!(lists.resources.iter().map(|resource| resource.name.as_str()).collect::<Vec<_>>(), ["A", "file:///b"]);
-    assert_eq!(lists.warnings, ["the answer to prompts/list has no list `prompts`"]);
+    assert_eq!(lists.warnings, ["the response to `prompts/list` has no list `prompts`"]);
 }
 
 #[tokio::test]
-async fn a_changed_list_is_told_and_listed_anew() {
-    let (connection, mut fake, mut happenings) = connected(json!({ "tools": { "listChanged": true } })).await;
+async fn a_changed_list_is_reported_and_reloaded() {
+    let (connection, mut fake, mut notices) = connected(json!({ "tools": { "listChanged": true } })).await;
     fake.line(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#).await;
     fake.line(r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"file:///a"}}"#).await;
-    assert_eq!(happenings.recv().await, Some(Happening::ListChanged(Listed::Tools)));
-    assert_eq!(happenings.recv().await, Some(Happening::ResourceUpdated("file:///a".into())));
+    assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(Listed::Tools)));
+    assert_eq!(notices.recv().await, Some(ServerNotice::ResourceUpdated("file:///a".into())));
     let server = async {
         let request = fake.expect("tools/list").await;
         fake.reply(&request, json!({ "tools": [named("new")] })).await;
@@ -181,20 +183,20 @@ async fn a_changed_list_is_told_and_listed_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_never_comes_ends_at_the_limit() {
+async fn a_list_without_an_answer_times_out() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     let (lists, _) = tokio::join!(connection.lists(), fake.expect("tools/list"));
     let error = lists.unwrap_err().to_string();
-    assert_eq!(error, "server `fake` did not answer tools/list within 60 s (`timeout` sets this limit)");
+    assert_eq!(error, "server `fake` did not answer `tools/list` within 60 s (`timeout` sets this limit)");
 }
 
 #[tokio::test]
-async fn lists_take_no_more_memory_than_their_limit() {
+async fn lists_do_not_exceed_their_memory_limit() {
     let (wire, mut fake) = Fake::wired(256 << 10);
-    let (mut opening, _happenings) = opening();
-    Arc::make_mut(&mut opening.limits).list_bytes = 5 << 10;
+    let (mut options, _notices) = options();
+    Arc::make_mut(&mut options.limits).list_bytes = 5 << 10;
     let capabilities = json!({ "tools": {}, "prompts": {} });
-    let (connection, ()) = tokio::join!(Connection::open(wire, opening), fake.shake(capabilities));
+    let (connection, ()) = tokio::join!(Connection::open(wire, options), fake.shake(capabilities));
     let connection = connection.unwrap();
     let big =
         |name: &str| json!({ "name": name, "description": "x".repeat(1_500), "inputSchema": { "type": "object" } });
@@ -215,12 +217,12 @@ async fn lists_take_no_more_memory_than_their_limit() {
     assert_eq!(names(&lists), "a b");
     assert_eq!(
         lists.warnings,
-        ["its lists take more than 5 KiB: the rest of tools/list is left out (`limits.list-bytes` sets this limit)"]
+        ["the lists are larger than 5 KiB: ignored the rest of `tools/list` (`limits.list-bytes` sets this limit)"]
     );
 }
 
 #[tokio::test]
-async fn prompts_and_resources_do_not_talk_without_end_either() {
+async fn long_texts_of_prompts_are_truncated() {
     let (connection, mut fake, _) = connected(json!({ "prompts": {} })).await;
     let server = async {
         let request = fake.expect("prompts/list").await;

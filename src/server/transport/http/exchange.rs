@@ -1,5 +1,5 @@
-//! One request and whatever comes of it: an answer as JSON, an answer on an event stream (resumed when it is cut, as
-//! long as the server named an event to go on from), or the reason why there is none.
+//! One request and its outcome: a JSON response, an event stream (resumed if it breaks and the server sent an event
+//! id), or an error.
 
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Method, Response, StatusCode};
@@ -11,21 +11,21 @@ use serde_json::Value;
 
 use super::super::net::{EVENT_STREAM, Events, JSON, RemoteError, Request, content_type};
 use super::session::{SESSION_ID, Session, pause};
-use super::{Line, Report, lock};
+use super::{HttpState, Report, lock};
 use crate::text::{mask, one_line};
 
-/// Attempts in a row to go on with a stream that bring nothing.
-const RESUMES: u32 = 5;
+/// Attempts in a row to resume a stream without success.
+const MAX_RESUMES: u32 = 5;
 
-/// What is being asked, as far as the transport cares.
-struct Asked {
+/// A sent request, as far as the transport needs it.
+struct SentRequest {
     id: RequestId,
     method: String,
-    /// The revision of this request: from 2026-07-28 on it stands in the request itself.
+    /// The revision of this request: from 2026-07-28 on it is part of the request.
     version: Option<ProtocolVersion>,
 }
 
-impl Line {
+impl HttpState {
     pub(super) async fn exchange(
         &self,
         request: JsonRpcRequest<ClientRequest>,
@@ -34,55 +34,55 @@ impl Line {
         let version = request.request.get_meta().protocol_version();
         let id = request.id.clone();
         let message = ClientJsonRpcMessage::Request(request);
-        let value =
-            serde_json::to_value(&message).map_err(|error| RemoteError::Address(format!("not JSON: {error}")))?;
+        let value = serde_json::to_value(&message)
+            .map_err(|error| RemoteError::InvalidConfig(format!("cannot serialize the message as JSON: {error}")))?;
         let method = value.get("method").and_then(Value::as_str).unwrap_or_default().to_owned();
         if let Some(version) = &version {
             lock(&self.session).version = Some(version.clone());
         }
         if method == "initialize" {
-            // It may be the second try, after a server that does not know the newer handshake.
+            // This may be the second attempt, after a server refused the newer handshake.
             *lock(&self.session) = Session::default();
         }
-        let asked = Asked { id, method, version };
-        let post = self.post(&value, &asked.method);
+        let sent = SentRequest { id, method, version };
+        let post = self.post(&value, &sent.method);
         let has_session = post.headers.contains_key(SESSION_ID);
         let answer = self.origin.fetch(&self.origin.url, &post).await?;
-        lock(&self.session).note(&answer, asked.method == "initialize" && answer.status().is_success());
+        lock(&self.session).note(&answer, sent.method == "initialize" && answer.status().is_success());
 
         let status = answer.status();
         match content_type(&answer).as_str() {
             _ if status == StatusCode::NOT_FOUND && has_session => Err(RemoteError::SessionLost),
-            // The answer comes on the background stream, or the call runs into its limit. Without one, none will come.
+            // The response comes on the background stream, or the call times out. Without that stream it never comes.
             _ if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) => {
-                let alone =
-                    asked.version.is_some() || tokio::time::timeout(self.head, self.deaf.cancelled()).await.is_ok();
+                let alone = sent.version.is_some()
+                    || tokio::time::timeout(self.head, self.no_background_stream.cancelled()).await.is_ok();
                 match alone {
-                    true => Err(RemoteError::NotMcp(format!("HTTP {} and no answer", status.as_u16()))),
+                    true => Err(RemoteError::NotMcp(format!("HTTP {} without a response", status.as_u16()))),
                     false => Ok(()),
                 }
             }
-            kind if !status.is_success() => self.refused(answer, kind == JSON, &asked, has_session, report).await,
+            kind if !status.is_success() => self.handle_refusal(answer, kind == JSON, &sent, has_session, report).await,
             JSON => {
                 let body = self.origin.read(answer).await?;
-                match self.hand_over(&body, &asked, report).await {
+                match self.deliver(&body, &sent, report).await {
                     true => Ok(()),
-                    false => Err(RemoteError::NotMcp(no_answer(&body, &asked.method))),
+                    false => Err(RemoteError::NotMcp(no_answer(&body, &sent.method))),
                 }
             }
-            EVENT_STREAM => self.follow(answer, &asked, report).await,
-            "" => Err(RemoteError::NotMcp("an answer without a content type".to_owned())),
+            EVENT_STREAM => self.follow(answer, &sent, report).await,
+            "" => Err(RemoteError::NotMcp("a response without a content type".to_owned())),
             kind => Err(RemoteError::NotMcp(kind.to_owned())),
         }
     }
 
-    /// Sends what needs no answer: a notification, or our own answer to the server.
-    pub(super) async fn tell(&self, message: &ClientJsonRpcMessage) -> Result<(), RemoteError> {
-        let value =
-            serde_json::to_value(message).map_err(|error| RemoteError::Address(format!("not JSON: {error}")))?;
+    /// Sends a message without a response: a notification, or our response to the server.
+    pub(super) async fn notify(&self, message: &ClientJsonRpcMessage) -> Result<(), RemoteError> {
+        let value = serde_json::to_value(message)
+            .map_err(|error| RemoteError::InvalidConfig(format!("cannot serialize the message as JSON: {error}")))?;
         let method = value.get("method").and_then(Value::as_str).unwrap_or_default();
         let mut post = self.post(&value, method);
-        post.head_limit = Some(self.head);
+        post.head_timeout = Some(self.head);
         let has_session = post.headers.contains_key(SESSION_ID);
         let answer = self.origin.fetch(&self.origin.url, &post).await?;
         match answer.status() {
@@ -96,7 +96,7 @@ impl Line {
         let mut headers: HeaderMap = {
             let session = lock(&self.session);
             let mut headers = session.headers();
-            // Which era a server is of is not known before its first answer, and the older one overlooks these.
+            // The era is unknown before the first response, and older servers ignore these headers.
             if !session.has_sessions() || method == "initialize" {
                 headers.extend(lock(&self.tools).headers(message));
                 headers.remove(SESSION_ID);
@@ -105,52 +105,52 @@ impl Line {
         };
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
-        // A tool may think as long as its call may last; these have nothing to think about.
+        // A tool may take as long as its call; these requests must be quick.
         let quick = method.ends_with("/list")
             || matches!(method, "initialize" | "server/discover" | "ping" | "logging/setLevel");
         Request {
             method: Method::POST,
             headers,
             body: Some(message.to_string().into_bytes()),
-            head_limit: quick.then_some(self.head),
+            head_timeout: quick.then_some(self.head),
         }
     }
 
-    /// Hands over what one JSON text holds. True when our answer was in it.
-    async fn hand_over(&self, text: &str, asked: &Asked, report: &mut Report) -> bool {
-        match asked.method.as_str() {
+    /// Delivers the messages of one JSON text. Returns true if our response was among them.
+    async fn deliver(&self, text: &str, sent: &SentRequest, report: &mut Report) -> bool {
+        match sent.method.as_str() {
             "initialize" => {
-                if let Some(version) = agreed(text) {
+                if let Some(version) = negotiated_version(text) {
                     lock(&self.session).version = Some(version);
                 }
             }
-            "tools/list" if asked.version.is_some() => {
+            "tools/list" if sent.version.is_some() => {
                 let changed = lock(&self.tools).learn(text);
                 if let Some(changed) = changed {
-                    return self.outlet.answer(&changed, &asked.id).await.answered;
+                    return self.inbox_sender.deliver_answer(&changed, &sent.id).await.answered;
                 }
             }
             _ => {}
         }
-        let handed = self.outlet.answer(text, &asked.id).await;
-        if handed.any {
+        let delivered = self.inbox_sender.deliver_answer(text, &sent.id).await;
+        if delivered.any {
             report.message();
         }
-        handed.answered
+        delivered.answered
     }
 
-    /// Reads an event stream up to our answer.
-    async fn follow(&self, answer: Response, asked: &Asked, report: &mut Report) -> Result<(), RemoteError> {
+    /// Reads an event stream up to our response.
+    async fn follow(&self, answer: Response, sent: &SentRequest, report: &mut Report) -> Result<(), RemoteError> {
         let mut events = Events::new(answer, self.origin.limit);
         let mut failures = 0;
         loop {
             while let Some(event) = events.next().await? {
                 failures = 0;
-                if self.hand_over(&event.data, asked, report).await {
+                if self.deliver(&event.data, sent, report).await {
                     return Ok(());
                 }
             }
-            let resumable = asked.version.is_none() && failures < RESUMES;
+            let resumable = sent.version.is_none() && failures < MAX_RESUMES;
             let Some(last_id) = events.last_id().filter(|_| resumable).map(str::to_owned) else {
                 return Err(RemoteError::StreamEnded);
             };
@@ -160,10 +160,10 @@ impl Line {
                 failures += 1;
                 match self.stream(Some(&last_id)).await {
                     Ok(events) => break events.resuming(&last_id, said),
-                    Err(reason) if failures >= RESUMES || reason.needs_auth() => return Err(reason),
-                    Err(RemoteError::Refused(_) | RemoteError::Unreachable(_) | RemoteError::SlowHead(_)) => {}
+                    Err(reason) if failures >= MAX_RESUMES || reason.needs_auth() => return Err(reason),
+                    Err(RemoteError::Refused(_) | RemoteError::Unreachable(_) | RemoteError::HeadersTimeout(_)) => {}
                     Err(reason) => {
-                        tracing::debug!(%reason, "the stream could not be resumed");
+                        tracing::debug!(%reason, "cannot resume the event stream");
                         return Err(RemoteError::StreamEnded);
                     }
                 }
@@ -171,12 +171,12 @@ impl Line {
         }
     }
 
-    /// A status that is no success may still carry an answer in the words of the protocol.
-    async fn refused(
+    /// An error status may still come with a JSON-RPC response.
+    async fn handle_refusal(
         &self,
         answer: Response,
         json: bool,
-        asked: &Asked,
+        sent: &SentRequest,
         has_session: bool,
         report: &mut Report,
     ) -> Result<(), RemoteError> {
@@ -186,53 +186,55 @@ impl Line {
             false => String::new(),
         };
         let said = serde_json::from_str::<Refusal>(&body).unwrap_or_default();
-        if said.id.as_ref().is_some_and(|id| !id.is_null()) && self.outlet.answer(&body, &asked.id).await.answered {
+        if said.id.as_ref().is_some_and(|id| !id.is_null())
+            && self.inbox_sender.deliver_answer(&body, &sent.id).await.answered
+        {
             report.message();
             return Ok(());
         }
-        let handshake = match (asked.method.as_str(), said.error.clone()) {
+        let handshake = match (sent.method.as_str(), said.error.clone()) {
             ("initialize" | "server/discover", Some(error)) => Some(error),
-            // A server that has never heard of it, and cannot say so.
+            // A server that does not know the method and sends no JSON-RPC error.
             ("server/discover", None) => {
-                let text = format!("server/discover was refused with HTTP {}", status.as_u16());
+                let text = format!("`server/discover` was refused with HTTP {}", status.as_u16());
                 Some(ErrorData::invalid_request(text, None))
             }
             _ => None,
         };
         if let Some(error) = handshake.filter(|_| status.is_client_error()) {
-            // Said in the words of the protocol, so that the handshake can try the other era.
-            self.outlet.refuse(error, &asked.id).await;
+            // Converted to a JSON-RPC error, so that the handshake can try the other era.
+            self.inbox_sender.refuse(error, &sent.id).await;
             report.message();
             return Ok(());
         }
         if status == StatusCode::BAD_REQUEST && has_session && said.error.is_some() {
-            // Some servers answer so when they were restarted and do not know the session.
+            // Some servers send this after a restart, when they do not know the session.
             return Err(RemoteError::SessionLost);
         }
         Err(RemoteError::status(status, said.error.as_ref().map_or("", |error| error.message.as_ref())))
     }
 }
 
-/// What came in place of an answer, in words.
+/// Describes a body without a response.
 fn no_answer(body: &str, method: &str) -> String {
     match body.trim() {
-        "" => "an empty answer".to_owned(),
+        "" => "an empty response".to_owned(),
         body if serde_json::from_str::<serde::de::IgnoredAny>(body).is_ok() => {
-            format!("JSON that holds no answer to {method}")
+            format!("JSON without a response to `{method}`")
         }
-        body => format!("“{}”, which is not whole JSON", one_line(&mask(body), 80)),
+        body => format!("`{}`, which is not valid JSON", one_line(&mask(body), 80)),
     }
 }
 
-/// A refusal in the words of the protocol, perhaps without saying what it is about.
+/// A JSON-RPC error, perhaps without an id.
 #[derive(Default, Deserialize)]
 struct Refusal {
     id: Option<Value>,
     error: Option<ErrorData>,
 }
 
-/// The revision that the answer to `initialize` settles.
-fn agreed(text: &str) -> Option<ProtocolVersion> {
+/// The protocol version in the response to `initialize`.
+fn negotiated_version(text: &str) -> Option<ProtocolVersion> {
     #[derive(Deserialize)]
     struct Answer {
         result: Settled,

@@ -1,5 +1,5 @@
-//! The headers that say beside the body what is in it, from revision 2026-07-28 on, so that a proxy can route a
-//! message without reading it: its method, what it names, and the arguments that a tool's schema marks for it.
+//! Headers that repeat parts of the body, from revision 2026-07-28 on, so that a proxy can route a message without
+//! reading it: the method, the name, and the arguments that a tool's schema marks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 const MARK: &str = "x-mcp-header";
 
-/// Where in the arguments a marked value stands, and the header it goes into.
+/// The path of a marked argument, and its header.
 type Marked = Vec<(Vec<String>, String)>;
 
 /// The marked arguments of the tools that a server has listed.
@@ -18,8 +18,7 @@ type Marked = Vec<(Vec<String>, String)>;
 pub struct MarkedTools(BTreeMap<String, Marked>);
 
 impl MarkedTools {
-    /// Learns from an answer to `tools/list`. A tool whose marks are not valid is taken out of the answer; then its new
-    /// text is given back.
+    /// Reads the marks in a `tools/list` response. If a tool has invalid marks, returns the response without it.
     pub fn learn(&mut self, answer: &str) -> Option<String> {
         let mut answer: Value = serde_json::from_str(answer).ok()?;
         let tools = answer.get_mut("result")?.get_mut("tools")?.as_array_mut()?;
@@ -32,7 +31,7 @@ impl MarkedTools {
                     true
                 }
                 Err(reason) => {
-                    tracing::warn!(tool = name, reason, "tool dropped: its header marks are not valid");
+                    tracing::warn!(tool = name, reason, "ignored a tool with invalid `x-mcp-header` values");
                     false
                 }
             }
@@ -40,7 +39,8 @@ impl MarkedTools {
         (tools.len() != before).then(|| answer.to_string())
     }
 
-    /// The headers for one message.
+    /// Headers that repeat parts of the body, from revision 2026-07-28 on, so that a proxy can route a message without
+    /// reading it: the method, the name, and the arguments that a tool's schema marks.
     pub fn headers(&self, message: &Value) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let Some(method) = message.get("method").and_then(Value::as_str) else { return headers };
@@ -74,7 +74,7 @@ fn put(headers: &mut HeaderMap, name: &str, value: &str) {
     }
 }
 
-/// A value as it can travel in a header: in base64 where plain text would not arrive as it was.
+/// Encodes a header value: as base64 if plain text would not arrive unchanged.
 fn encoded(value: &str) -> String {
     let odd = value.bytes().any(|byte| !(0x20..=0x7e).contains(&byte));
     let blank = value.starts_with([' ', '\t']) || value.ends_with([' ', '\t']);
@@ -85,18 +85,18 @@ fn encoded(value: &str) -> String {
     }
 }
 
-/// The marks of a schema, or why they cannot be followed: each must be a header token, used once, on a plain value
-/// that is reached from the root through `properties` alone.
+/// The marks of a schema, or why they are invalid: each must be a unique header token on a plain value that is
+/// reachable through `properties` alone.
 fn marks(schema: &Value) -> Result<Marked, &'static str> {
     if schema.get(MARK).is_some() {
-        return Err("a mark on the schema itself");
+        return Err("`x-mcp-header` on the schema itself");
     }
     let mut found = Vec::new();
     walk(schema, &mut Vec::new(), &mut found)?;
     let mut seen = BTreeSet::new();
     match found.iter().all(|(_, header)| seen.insert(header.to_ascii_lowercase())) {
         true => Ok(found),
-        false => Err("two marks with the same name"),
+        false => Err("two `x-mcp-header` values with the same name"),
     }
 }
 
@@ -115,14 +115,14 @@ fn walk(schema: &Value, path: &mut Vec<String>, found: &mut Marked) -> Result<()
                 }
             }
             (MARK, _) | ("default" | "const" | "enum" | "examples", _) => {}
-            _ if marked_anywhere(value) => return Err("a mark that is not on a property"),
+            _ if marked_anywhere(value) => return Err("`x-mcp-header` outside of a property"),
             _ => {}
         }
     }
     Ok(())
 }
 
-/// Whether a mark stands anywhere in here, as part of a schema and not of example data.
+/// Whether there is a mark in a schema, ignoring example data.
 fn marked_anywhere(value: &Value) -> bool {
     match value {
         Value::Object(object) => object.iter().any(|(key, value)| match key.as_str() {
@@ -136,14 +136,14 @@ fn marked_anywhere(value: &Value) -> bool {
 }
 
 fn valid<'a>(mark: &'a Value, property: &Value) -> Result<&'a str, &'static str> {
-    let name = mark.as_str().ok_or("a mark that is no text")?;
+    let name = mark.as_str().ok_or("`x-mcp-header` is not a string")?;
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
-        return Err("a mark that is no header name");
+        return Err("`x-mcp-header` is not a header name");
     }
     match property.get("type").and_then(Value::as_str) {
         Some("string" | "integer" | "boolean") => Ok(name),
-        _ => Err("a mark on something other than a string, an integer or a boolean"),
+        _ => Err("`x-mcp-header` on a property that is not a string, an integer or a boolean"),
     }
 }
 
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_says_its_method_its_tool_and_the_marked_arguments() {
+    fn the_headers_of_a_call_contain_method_tool_and_marked_arguments() {
         let (tools, dropped) = listed(json!({ "properties": {
             "region": { "type": "string", "x-mcp-header": "Region" },
             "deep": { "type": "object", "properties": { "n": { "type": "integer", "x-mcp-header": "N" } } },

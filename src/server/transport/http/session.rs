@@ -1,5 +1,5 @@
-//! What a connection keeps between its requests: the session's id and the agreed revision; and, for servers up to
-//! 2025-11-25, the background stream on which a server speaks without being asked.
+//! State between requests: the session id and the negotiated version; for servers up to 2025-11-25 also the background
+//! stream for messages of the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,32 +9,32 @@ use reqwest::{Method, Response, StatusCode};
 use rmcp::model::ProtocolVersion;
 
 use super::super::net::{EVENT_STREAM, Events, RemoteError, Request, content_type};
-use super::{Line, lock};
+use super::{HttpState, lock};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Before a stream is asked for again, where the server does not say; doubled while nothing comes.
+/// The delay before a stream is reopened if the server does not set one; doubled while nothing arrives.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Whatever a server says, it is asked again after this.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// The longest delay, even if the server sets a longer one.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
 pub(super) struct Session {
     pub id: Option<HeaderValue>,
     pub version: Option<ProtocolVersion>,
-    /// A changed id was reported; once is enough.
+    /// A changed id is reported only once.
     warned: bool,
 }
 
 impl Session {
-    /// Whether the server speaks a revision with sessions, as far as is known.
+    /// Whether the server uses a revision with sessions, as far as is known.
     pub fn has_sessions(&self) -> bool {
         self.version.as_ref().is_none_or(ProtocolVersion::has_initialize)
     }
 
-    /// What every request of the session carries.
+    /// The headers of every request in the session.
     pub fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if let Some(id) = &self.id {
@@ -46,7 +46,7 @@ impl Session {
         headers
     }
 
-    /// Looks at the id in an answer. The first one counts; another one is reported and ignored.
+    /// Reads the session id of a response. The first one is kept; a different one is reported and ignored.
     pub fn note(&mut self, answer: &Response, handshake: bool) {
         let Some(id) = answer.headers().get(SESSION_ID) else { return };
         match &self.id {
@@ -57,29 +57,29 @@ impl Session {
             }
             Some(kept) if kept != id && !self.warned => {
                 self.warned = true;
-                tracing::warn!("the server changes its session id in the middle; the first one is kept");
+                tracing::warn!("the server changed its session id; the first one is kept");
             }
             _ => {}
         }
     }
 }
 
-/// How long to leave a server alone before its stream is asked for again.
+/// The delay before a stream is reopened.
 pub(super) fn pause(said: Option<u64>, failures: u32) -> Duration {
     let pause = match said {
         Some(milliseconds) => Duration::from_millis(milliseconds),
         None => PAUSE.saturating_mul(1 << failures.min(6)),
     };
-    pause.min(LONGEST_PAUSE)
+    pause.min(MAX_PAUSE)
 }
 
-impl Line {
+impl HttpState {
     pub(super) fn has_sessions(&self) -> bool {
         lock(&self.session).has_sessions()
     }
 
-    /// Keeps the background stream open for as long as the connection lives, where the server offers one.
-    pub(super) fn listen(self: Arc<Self>) {
+    /// Keeps the background stream open while the connection lives, if the server offers one.
+    pub(super) fn open_background_stream(self: Arc<Self>) {
         {
             let session = lock(&self.session);
             if !session.has_sessions() {
@@ -90,8 +90,8 @@ impl Line {
         tokio::spawn(async move {
             tokio::select! {
                 () = closed.cancelled() => {}
-                () = self.outlet.lost.ended() => {}
-                () = self.background() => self.deaf.cancel(),
+                () = self.inbox_sender.closed.ended() => {}
+                () = self.background() => self.no_background_stream.cancel(),
             }
         });
     }
@@ -105,13 +105,13 @@ impl Line {
                 Ok(mut events) => {
                     while let Ok(Some(event)) = events.next().await {
                         failures = 0;
-                        self.outlet.pass(&event.data).await;
+                        self.inbox_sender.deliver(&event.data).await;
                     }
                     last_id = events.last_id().map(str::to_owned).or(last_id);
                     said = events.retry().or(said);
                 }
-                Err(RemoteError::Refused(_) | RemoteError::Unreachable(_) | RemoteError::SlowHead(_)) => {}
-                // The server has no such stream, or not for us. Its calls work without it.
+                Err(RemoteError::Refused(_) | RemoteError::Unreachable(_) | RemoteError::HeadersTimeout(_)) => {}
+                // The server does not offer a background stream. Calls work without it.
                 Err(reason) => {
                     tracing::debug!(%reason, "no background stream");
                     return;
@@ -122,14 +122,14 @@ impl Line {
         }
     }
 
-    /// Asks for an event stream: the background one, or the rest of one that was cut.
+    /// Opens an event stream: the background stream, or the rest of a broken one.
     pub(super) async fn stream(&self, last_id: Option<&str>) -> Result<Events, RemoteError> {
         let mut headers = lock(&self.session).headers();
         headers.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
         if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        let request = Request { method: Method::GET, headers, body: None, head_limit: Some(self.head) };
+        let request = Request { method: Method::GET, headers, body: None, head_timeout: Some(self.head) };
         let answer = self.origin.fetch(&self.origin.url, &request).await?;
         match (answer.status(), content_type(&answer)) {
             (StatusCode::OK, kind) if kind == EVENT_STREAM => Ok(Events::new(answer, self.origin.limit)),
@@ -138,8 +138,8 @@ impl Line {
         }
     }
 
-    /// Tells the server that the session is over, where there is one.
-    pub(super) async fn leave(&self) {
+    /// Ends the session, if there is one.
+    pub(super) async fn end_session(&self) {
         let headers = {
             let session = lock(&self.session);
             if session.id.is_none() {
@@ -147,9 +147,9 @@ impl Line {
             }
             session.headers()
         };
-        let request = Request { method: Method::DELETE, headers, body: None, head_limit: None };
+        let request = Request { method: Method::DELETE, headers, body: None, head_timeout: None };
         if let Err(error) = self.origin.fetch(&self.origin.url, &request).await {
-            tracing::debug!(%error, "the server did not hear the goodbye");
+            tracing::debug!(%error, "cannot end the session");
         }
     }
 }
@@ -159,10 +159,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_asked_again_when_it_says_but_within_a_minute() {
+    fn the_servers_retry_delay_is_limited_to_a_minute() {
         assert_eq!(pause(Some(500), 4), Duration::from_millis(500));
-        assert_eq!(pause(Some(86_400_000), 0), LONGEST_PAUSE);
+        assert_eq!(pause(Some(86_400_000), 0), MAX_PAUSE);
         assert_eq!(pause(None, 0), PAUSE);
-        assert_eq!(pause(None, 40), LONGEST_PAUSE);
+        assert_eq!(pause(None, 40), MAX_PAUSE);
     }
 }

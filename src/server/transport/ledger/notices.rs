@@ -1,4 +1,4 @@
-//! What a server says without being asked, taken in the order it came and passed on without waiting.
+//! Handles notifications of a server in order, without waiting.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::Ledger;
-use crate::server::transport::{Happening, Listed, Progress};
+use crate::server::transport::{Listed, Progress, ServerNotice};
 use crate::text::{mask, one_line, visible};
 
-/// A log message longer than this is cut: one line of a log, not a channel for data.
-const LONGEST_LOG: usize = 16 << 10;
-/// Unknown methods remembered, so that each is logged once.
-const METHODS: usize = 64;
+/// Longer log messages are truncated.
+const MAX_LOG_CHARS: usize = 16 << 10;
+/// Unknown methods to remember, so that each is logged once.
+const MAX_UNKNOWN_METHODS: usize = 64;
 
 impl Ledger {
-    /// Takes a notice. What rmcp has to see is given back.
+    /// Handles a notification. Returns those that rmcp needs.
     pub(super) fn notice(&self, method: &str, params: Option<Value>) -> Option<ServerJsonRpcMessage> {
         let field = |name: &str| params.as_ref().and_then(|params| params.get(name));
         match method {
@@ -32,15 +32,15 @@ impl Ledger {
                     }
                     None => String::new(),
                 };
-                let text = visible(&mask(&format!("{logger}{data}")), LONGEST_LOG);
-                self.tell(Happening::Log { level: one_line(level, 20), text });
+                let text = visible(&mask(&format!("{logger}{data}")), MAX_LOG_CHARS);
+                self.notify(ServerNotice::Log { level: one_line(level, 20), text });
             }
-            "notifications/tools/list_changed" => self.tell(Happening::ListChanged(Listed::Tools)),
-            "notifications/resources/list_changed" => self.tell(Happening::ListChanged(Listed::Resources)),
-            "notifications/prompts/list_changed" => self.tell(Happening::ListChanged(Listed::Prompts)),
+            "notifications/tools/list_changed" => self.notify(ServerNotice::ListChanged(Listed::Tools)),
+            "notifications/resources/list_changed" => self.notify(ServerNotice::ListChanged(Listed::Resources)),
+            "notifications/prompts/list_changed" => self.notify(ServerNotice::ListChanged(Listed::Prompts)),
             "notifications/resources/updated" => {
                 let uri = field("uri").and_then(Value::as_str)?;
-                self.tell(Happening::ResourceUpdated(uri.to_owned()));
+                self.notify(ServerNotice::ResourceUpdated(uri.to_owned()));
             }
             "notifications/cancelled" | "notifications/subscriptions/acknowledged" => {
                 let message = serde_json::json!({ "method": method, "params": params });
@@ -49,8 +49,8 @@ impl Ledger {
             }
             _ => {
                 let mut state = self.state();
-                if state.unknown.len() < METHODS && state.unknown.insert(one_line(method, 80)) {
-                    tracing::debug!(server = %self.0.server, method = one_line(method, 80), "notifications of this kind are ignored");
+                if state.unknown.len() < MAX_UNKNOWN_METHODS && state.unknown.insert(one_line(method, 80)) {
+                    tracing::debug!(server = %self.0.server, method = one_line(method, 80), "ignored an unknown notification");
                 }
             }
         }
@@ -62,52 +62,52 @@ impl Ledger {
         let Ok(token) = serde_json::from_value::<NumberOrString>(token.clone()) else { return };
         let state = self.state();
         let Some(slot) = state.slot_of(&token) else { return };
-        slot.hear(Progress {
+        slot.record_progress(Progress {
             progress: params.get("progress").and_then(Value::as_f64).unwrap_or_default(),
             total: params.get("total").and_then(Value::as_f64),
-            message: params.get("message").and_then(Value::as_str).map(|text| visible(&mask(text), LONGEST_LOG)),
+            message: params.get("message").and_then(Value::as_str).map(|text| visible(&mask(text), MAX_LOG_CHARS)),
         });
     }
 
-    /// Passes a happening on without waiting: the reader of a wire never stands still for its audience.
-    pub(in crate::server) fn tell(&self, happening: Happening) {
-        let Some(happenings) = self.0.happenings.get() else { return };
-        if matches!(happening, Happening::Log { .. }) {
+    /// Sends a notice without waiting, so that reading never blocks.
+    pub(in crate::server) fn notify(&self, notice: ServerNotice) {
+        let Some(notices) = self.0.notices.get() else { return };
+        if matches!(notice, ServerNotice::Log { .. }) {
             let dropped = self.0.dropped_logs.swap(0, Ordering::Relaxed);
             if dropped > 0 {
-                let text = format!("{dropped} log messages were dropped: they came too fast");
-                if happenings.try_send(Happening::Log { level: "warning".to_owned(), text }).is_err() {
+                let text = format!("dropped {dropped} log messages: they arrived too fast");
+                if notices.try_send(ServerNotice::Log { level: "warning".to_owned(), text }).is_err() {
                     self.0.dropped_logs.fetch_add(dropped, Ordering::Relaxed);
                 }
             }
         }
-        let Err(TrySendError::Full(happening)) = happenings.try_send(happening) else { return };
-        match happening {
-            // A change of a list is never lost: the newest stands for all that came before it.
-            Happening::ListChanged(listed) => {
+        let Err(TrySendError::Full(notice)) = notices.try_send(notice) else { return };
+        match notice {
+            // A list change is never lost: one notice stands for all pending changes.
+            ServerNotice::ListChanged(listed) => {
                 let ledger = self.clone();
-                let sender = happenings.clone();
-                if !ledger.owed(listed).swap(true, Ordering::AcqRel) {
+                let sender = notices.clone();
+                if !ledger.pending_change(listed).swap(true, Ordering::AcqRel) {
                     tokio::spawn(async move {
                         let permit = sender.reserve().await;
-                        ledger.owed(listed).store(false, Ordering::Release);
+                        ledger.pending_change(listed).store(false, Ordering::Release);
                         if let Ok(permit) = permit {
-                            permit.send(Happening::ListChanged(listed));
+                            permit.send(ServerNotice::ListChanged(listed));
                         }
                     });
                 }
             }
-            Happening::Log { .. } => {
+            ServerNotice::Log { .. } => {
                 self.0.dropped_logs.fetch_add(1, Ordering::Relaxed);
             }
-            Happening::ResourceUpdated(_) | Happening::Warning(_) | Happening::Skipped { .. } => {
-                tracing::debug!(server = %self.0.server, "a happening was dropped: too many wait");
+            ServerNotice::ResourceUpdated(_) | ServerNotice::Warning(_) | ServerNotice::Skipped { .. } => {
+                tracing::debug!(server = %self.0.server, "dropped a notice: the queue is full");
             }
         }
     }
 
-    fn owed(&self, listed: Listed) -> &AtomicBool {
-        let [tools, resources, prompts] = &self.0.owed;
+    fn pending_change(&self, listed: Listed) -> &AtomicBool {
+        let [tools, resources, prompts] = &self.0.pending_changes;
         match listed {
             Listed::Tools => tools,
             Listed::Resources => resources,

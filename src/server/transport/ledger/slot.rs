@@ -1,4 +1,4 @@
-//! Where the answer to one request is put as it came.
+//! Where the response to one request is stored.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -20,8 +20,8 @@ impl Sent {
     }
 }
 
-/// The place of one answer. Travels with its request as an extension of it, so that it is known to the wire before
-/// the first byte is sent.
+/// The slot of one response. It is an extension of the request, so the transport knows it before the first byte is
+/// sent.
 #[derive(Clone, Default)]
 pub struct Slot(Arc<Inner>);
 
@@ -32,7 +32,7 @@ struct Inner {
     call: Option<CallId>,
     sent: Sent,
     /// `std`, private to this file, held for a copy only.
-    heard: Mutex<Option<Instant>>,
+    last_progress: Mutex<Option<Instant>>,
 }
 
 impl Slot {
@@ -40,12 +40,12 @@ impl Slot {
         Self(Arc::new(Inner { progress, ..Default::default() }))
     }
 
-    /// The place of the answer to a call.
-    pub fn of_call(progress: Option<mpsc::Sender<Progress>>, call: &CallId, sent: Sent) -> Self {
+    /// The slot of the response to a call.
+    pub fn for_call(progress: Option<mpsc::Sender<Progress>>, call: &CallId, sent: Sent) -> Self {
         Self(Arc::new(Inner { progress, call: Some(call.clone()), sent, ..Default::default() }))
     }
 
-    /// The request is on its way to the server.
+    /// Marks the request as sent.
     pub fn mark_sent(&self) {
         self.0.sent.0.store(true, Ordering::Release);
     }
@@ -54,7 +54,7 @@ impl Slot {
         self.0.call.clone()
     }
 
-    /// The answer, once it is there.
+    /// The response, if it has arrived.
     pub fn take(self) -> Option<Arc<RawValue>> {
         match Arc::try_unwrap(self.0) {
             Ok(inner) => inner.raw.into_inner().map(Arc::from),
@@ -62,19 +62,19 @@ impl Slot {
         }
     }
 
-    /// When progress was last heard of.
-    pub fn heard(&self) -> Option<Instant> {
-        *self.0.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    /// When the last progress arrived.
+    pub fn last_progress(&self) -> Option<Instant> {
+        *self.0.last_progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn put(&self, raw: Box<RawValue>) {
         self.0.raw.set(raw).ok();
     }
 
-    pub(super) fn hear(&self, progress: Progress) {
-        *self.0.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    pub(super) fn record_progress(&self, progress: Progress) {
+        *self.0.last_progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         if let Some(sender) = &self.0.progress {
-            // Who reads too slowly misses a step: the next one tells more.
+            // A slow reader misses a step; the next one replaces it.
             sender.try_send(progress).ok();
         }
     }

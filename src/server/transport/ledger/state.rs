@@ -13,15 +13,15 @@ use super::Slot;
 pub struct State {
     pub open: HashMap<RequestId, Open>,
     pub tokens: HashMap<NumberOrString, RequestId>,
-    /// The server has answered the handshake: from now on it may ask us things.
-    pub greeted: Option<Arc<RawValue>>,
+    /// The handshake result; from then on the server may send requests.
+    pub handshake_result: Option<Arc<RawValue>>,
     pub skipped: u64,
     pub sample: String,
-    pub broken: usize,
+    pub invalid_bytes: usize,
     pub unknown: HashSet<String>,
 }
 
-/// A request on its way.
+/// An open request.
 pub struct Open {
     pub kind: Kind,
     pub slot: Option<Slot>,
@@ -29,7 +29,7 @@ pub struct Open {
     pub sent: Instant,
 }
 
-/// The requests whose answers rmcp itself must understand, and all others.
+/// The requests whose responses rmcp has to parse, and all others.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
     Initialize,
@@ -39,7 +39,7 @@ pub enum Kind {
 }
 
 impl State {
-    /// Takes a request out. Servers that return a number as text mean the same number.
+    /// Removes a request. Some servers return a numeric id as a string.
     pub fn close(&mut self, id: &RequestId) -> Option<(RequestId, Open)> {
         let (id, open) = match self.open.remove_entry(id) {
             Some(found) => found,

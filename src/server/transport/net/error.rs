@@ -1,4 +1,4 @@
-//! Why a remote server could not be reached or understood, in words for its status line.
+//! Why a remote server could not be reached or understood, as text for its status.
 
 use std::error::Error as _;
 use std::io;
@@ -10,83 +10,81 @@ use super::host_and_port;
 use crate::server::transport::OpenError;
 use crate::text::{mask, one_line};
 
-/// One variant for each thing that somebody above does differently.
+/// One variant for each case that callers handle differently.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RemoteError {
-    /// What the config says cannot work; trying again cannot help.
+    /// The configuration is invalid; retrying cannot help.
     #[error("{0}")]
-    Address(String),
-    #[error("connection refused {0}")]
+    InvalidConfig(String),
+    #[error("cannot connect to {0}: connection refused; is the server running?")]
     Refused(String),
     #[error("{0}")]
     Unreachable(String),
-    #[error("the server wants you to sign in (401)")]
+    #[error("the server requires authentication (HTTP 401); sign in to it")]
     NeedsAuth,
-    #[error("the server wants more rights than you gave it ({0}); sign in again")]
-    MoreRights(String),
-    #[error("403 forbidden; the server knows you and says no, so check its headers or your account there")]
+    #[error("the server requires more permissions ({0}); sign in again")]
+    InsufficientScope(String),
+    #[error("HTTP 403 forbidden: access denied; check `headers` or your account on the server")]
     Forbidden,
     #[error("{status}{}", waiting(*.wait))]
     Busy { status: &'static str, wait: Option<Duration> },
-    #[error(
-        "redirects to another host ({0}); it was not followed, put the new address into the config if you trust it"
-    )]
+    #[error("the server redirects to another host ({0}), which is not allowed; change `url` if you trust that host")]
     Redirect(String),
     #[error("{text}")]
     Status { code: u16, text: String },
-    #[error("expected JSON or event stream, got {0} (captive portal?)")]
+    #[error("expected JSON or an event stream, found {0}; check `url` (or is this a captive portal?)")]
     NotMcp(String),
-    #[error("stream ended before the answer")]
+    #[error("the connection ended before the response was complete")]
     StreamEnded,
-    #[error("the server has forgotten this session; connecting anew")]
+    #[error("the server no longer knows this session; reconnecting")]
     SessionLost,
-    #[error("the answer is larger than {} MiB (`limits.message-bytes` sets this limit)", .0 >> 20)]
+    #[error("the response is larger than {} MiB (`limits.message-bytes` sets this limit)", .0 >> 20)]
     TooLarge(usize),
-    #[error("the head of the answer is larger than 64 KiB")]
-    LargeHead,
-    #[error("no complete head of an answer within {} s", .0.as_secs())]
-    SlowHead(Duration),
-    #[error("no endpoint event within {} s; is this a legacy SSE server?", .0.as_secs())]
+    #[error("the response headers are larger than 64 KiB")]
+    HeadersTooLarge,
+    #[error("the server did not send complete response headers within {} s", .0.as_secs())]
+    HeadersTimeout(Duration),
+    #[error("the server sent no `endpoint` event within {} s; if it is not a legacy SSE server, use `http` instead of `sse`", .0.as_secs())]
     NoEndpoint(Duration),
     #[error("the connection is closed")]
     Closed,
 }
 
 impl RemoteError {
-    /// Whether the connection as a whole is gone, not only the exchange that failed.
+    /// Whether the whole connection is lost, not only one request.
     pub fn ends_connection(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::Unreachable(_) | Self::NeedsAuth | Self::SessionLost | Self::Closed)
     }
 
-    /// Whether signing in is what helps.
+    /// Whether signing in helps.
     pub fn needs_auth(&self) -> bool {
-        matches!(self, Self::NeedsAuth | Self::MoreRights(_))
+        matches!(self, Self::NeedsAuth | Self::InsufficientScope(_))
     }
 
-    /// What went wrong on the way to `url`. The URL itself stays out of it: its query may hold a key.
-    pub fn on_the_way(error: reqwest::Error, url: &Url) -> Self {
-        let place = host_and_port(url);
+    /// A failed request to `url`. The URL is not shown: its query may contain a key.
+    pub fn from_reqwest(error: reqwest::Error, url: &Url) -> Self {
+        let address = host_and_port(url);
         let mut cause = error.source();
         let mut last = None;
         while let Some(current) = cause {
             if let Some(io) = current.downcast_ref::<io::Error>()
                 && io.kind() == io::ErrorKind::ConnectionRefused
             {
-                return Self::Refused(place);
+                return Self::Refused(address);
             }
             last = Some(current.to_string());
             cause = current.source();
         }
         let reason = last.unwrap_or_else(|| error.without_url().to_string());
-        Self::Unreachable(format!("no connection to {place}: {}", one_line(&mask(&reason), 200)))
+        Self::Unreachable(format!("cannot connect to {address}: {}", one_line(&mask(&reason), 200)))
     }
 
-    /// A status that is no success, with what the server says about it.
-    pub fn status(status: reqwest::StatusCode, said: &str) -> Self {
+    /// An error status, with the server's message.
+    pub fn status(status: reqwest::StatusCode, detail: &str) -> Self {
         let name = status.canonical_reason().unwrap_or("unknown status").to_lowercase();
-        let said = one_line(&mask(said), 200);
-        let colon = if said.is_empty() { "" } else { ": " };
-        Self::Status { code: status.as_u16(), text: format!("HTTP {} {name}{colon}{said}", status.as_u16()) }
+        let detail = one_line(&mask(detail), 200);
+        let colon = if detail.is_empty() { "" } else { ": " };
+        Self::Status { code: status.as_u16(), text: format!("HTTP {} {name}{colon}{detail}", status.as_u16()) }
     }
 }
 
@@ -94,19 +92,22 @@ impl From<RemoteError> for OpenError {
     fn from(error: RemoteError) -> Self {
         let message = error.to_string();
         match error {
-            RemoteError::NeedsAuth | RemoteError::MoreRights(_) => Self::NeedsAuth { challenge: None },
+            RemoteError::NeedsAuth | RemoteError::InsufficientScope(_) => Self::NeedsAuth,
             RemoteError::Busy { wait: Some(after), .. } => Self::RetryAfter { after, message },
-            RemoteError::Address(_) | RemoteError::Forbidden | RemoteError::Redirect(_) => Self::Refused { message },
-            RemoteError::Status { code: 400..500, .. } => Self::Refused { message },
-            RemoteError::NotMcp(_) | RemoteError::TooLarge(_) | RemoteError::LargeHead | RemoteError::NoEndpoint(_) => {
-                Self::Protocol { message }
+            RemoteError::InvalidConfig(_) | RemoteError::Forbidden | RemoteError::Redirect(_) => {
+                Self::Refused { message }
             }
+            RemoteError::Status { code: 400..500, .. } => Self::Refused { message },
+            RemoteError::NotMcp(_)
+            | RemoteError::TooLarge(_)
+            | RemoteError::HeadersTooLarge
+            | RemoteError::NoEndpoint(_) => Self::Protocol { message },
             RemoteError::StreamEnded | RemoteError::SessionLost | RemoteError::Closed => Self::Closed { message },
             RemoteError::Refused(_)
             | RemoteError::Unreachable(_)
             | RemoteError::Busy { wait: None, .. }
             | RemoteError::Status { .. }
-            | RemoteError::SlowHead(_) => Self::Io { message },
+            | RemoteError::HeadersTimeout(_) => Self::Io { message },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Server-sent events out of a byte stream: whatever chunks it comes in, and whatever is wrong with single events.
+//! Server-sent events from a byte stream, in chunks of any size and with invalid events.
 
 use std::collections::VecDeque;
 
@@ -11,26 +11,26 @@ pub struct Event {
     pub data: String,
 }
 
-/// Reads events from an answer, one after the other.
+/// Reads the events of a response.
 pub struct Events {
     answer: reqwest::Response,
     parser: Parser,
 }
 
 impl Events {
-    /// `limit` bounds the bytes of one event.
+    /// `limit` is the maximum size of one event.
     pub fn new(answer: reqwest::Response, limit: usize) -> Self {
         Self { answer, parser: Parser::new(limit) }
     }
 
-    /// Goes on with a stream that was cut: its last event and its wish hold until this one says otherwise.
+    /// Continues a broken stream: its last event id and retry delay apply until this one sets others.
     pub fn resuming(mut self, last_id: &str, retry: Option<u64>) -> Self {
         self.parser.last_id = Some(last_id.to_owned());
         self.parser.retry = retry;
         self
     }
 
-    /// The next event; `None` when the stream has ended, however it did. Dropping the future loses nothing.
+    /// The next event; `None` when the stream has ended. Cancel-safe.
     pub async fn next(&mut self) -> Result<Option<Event>, RemoteError> {
         loop {
             if let Some(event) = self.parser.ready.pop_front() {
@@ -40,19 +40,19 @@ impl Events {
                 Ok(Some(bytes)) => self.parser.feed(&bytes)?,
                 Ok(None) => return Ok(None),
                 Err(error) => {
-                    tracing::debug!(error = %error.without_url(), "event stream broke off");
+                    tracing::debug!(error = %error.without_url(), "the event stream ended early");
                     return Ok(None);
                 }
             }
         }
     }
 
-    /// The newest event id: where a later stream should go on.
+    /// The last event id, from which a stream can be resumed.
     pub fn last_id(&self) -> Option<&str> {
         self.parser.last_id.as_deref()
     }
 
-    /// How long the server wants to be left alone before the stream is asked for again, in milliseconds.
+    /// The delay that the server sets before the stream is reopened, in milliseconds.
     pub fn retry(&self) -> Option<u64> {
         self.parser.retry
     }
@@ -61,13 +61,13 @@ impl Events {
 struct Parser {
     limit: usize,
     line: Vec<u8>,
-    /// The last byte was a CR, so a LF that follows belongs to the same line end.
+    /// The last byte was a CR, so a following LF belongs to the same line end.
     after_cr: bool,
     at_start: bool,
     name: String,
     data: String,
     has_data: bool,
-    /// Something in this event was not UTF-8: it is dropped whole, since half a message is worse than none.
+    /// The event contains invalid UTF-8 and is dropped.
     broken: bool,
     last_id: Option<String>,
     retry: Option<u64>,
@@ -123,7 +123,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Takes one whole line in, without its end.
+    /// Parses one line without its end.
     fn take(&mut self, line: &[u8]) {
         let line = match std::mem::take(&mut self.at_start) {
             true => line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line),
@@ -159,7 +159,7 @@ impl Parser {
         let event = Event { name: std::mem::take(&mut self.name), data: std::mem::take(&mut self.data) };
         let has_data = std::mem::take(&mut self.has_data);
         if std::mem::take(&mut self.broken) {
-            tracing::debug!("skipped an event that is not UTF-8");
+            tracing::debug!("skipped an event that is not valid UTF-8");
         } else if has_data {
             self.ready.push_back(event);
         }
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_the_same_in_whatever_chunks_they_come() {
+    fn events_are_the_same_for_any_chunking() {
         let stream = "\u{feff}id: 7\r\nevent: message\r\ndata: one\r\ndata:two\r\n\r\n: a comment\n\ndata: three\r\rretry: 500\n\n".as_bytes();
         let whole = read(&[stream]);
         let bytes: Vec<&[u8]> = stream.chunks(1).collect();

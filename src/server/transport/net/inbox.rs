@@ -1,4 +1,4 @@
-//! The queue between a remote server and the protocol, and the end of a connection with its reason.
+//! The queue between a remote server and rmcp, and the reason for the end of a connection.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -8,118 +8,117 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::RemoteError;
-use crate::server::transport::ledger::{Ledger, Stream};
+use crate::server::transport::ledger::{Ledger, StreamRequest};
 
-/// Messages that wait for the protocol. A sender waits when they are full, and so does the server behind it; senders
-/// take turns, so that a flood on one stream holds up an answer on another by a few messages at most.
+/// Messages that wait for rmcp. Senders wait while it is full and take turns, so a busy stream delays a response on
+/// another one only briefly.
 const QUEUE: usize = 64;
-/// Between the failure of an exchange and the end of the connection, so that whoever asked hears the answer to his own
-/// question before everybody hears of the end.
+/// The time between a failed request and the end of the connection, so that the caller gets its own error first.
 const GRACE: Duration = Duration::from_millis(50);
 
-/// The receiving end: what the protocol reads from.
+/// The receiving end, which rmcp reads.
 pub struct Inbox {
     queue: mpsc::Receiver<ServerJsonRpcMessage>,
-    lost: Lost,
+    closed: CloseReason,
 }
 
-/// The sending end: what the tasks of a connection write to.
+/// The sending end, for the tasks of a connection.
 #[derive(Clone)]
-pub struct Outlet {
+pub struct InboxSender {
     ledger: Ledger,
     queue: mpsc::Sender<ServerJsonRpcMessage>,
-    pub lost: Lost,
+    pub closed: CloseReason,
 }
 
-/// What a text held for the protocol.
+/// What a text contained.
 #[derive(Default)]
-pub struct Handed {
+pub struct Delivered {
     pub any: bool,
     pub answered: bool,
 }
 
-/// Whether the connection is over, and why. The first reason counts.
+/// Whether and why the connection is closed. The first reason is kept.
 #[derive(Clone, Default)]
-pub struct Lost {
+pub struct CloseReason {
     reason: Arc<OnceLock<RemoteError>>,
     over: CancellationToken,
 }
 
-pub fn inbox(ledger: Ledger) -> (Inbox, Outlet) {
+pub fn inbox(ledger: Ledger) -> (Inbox, InboxSender) {
     let (sender, queue) = mpsc::channel(QUEUE);
-    let lost = Lost::default();
-    (Inbox { queue, lost: lost.clone() }, Outlet { ledger, queue: sender, lost })
+    let closed = CloseReason::default();
+    (Inbox { queue, closed: closed.clone() }, InboxSender { ledger, queue: sender, closed })
 }
 
 impl Inbox {
-    /// The next message; `None` when the connection is over. Dropping the future loses nothing.
+    /// The next message; `None` when the connection is closed. Cancel-safe.
     pub async fn next(&mut self) -> Option<ServerJsonRpcMessage> {
         tokio::select! {
             biased;
             message = self.queue.recv() => message,
-            () = self.lost.ended() => None,
+            () = self.closed.ended() => None,
         }
     }
 }
 
-impl Outlet {
-    /// Ends the connection. The ledger keeps the reason for everybody who waits for an answer.
-    pub fn lose(&self, reason: RemoteError) {
+impl InboxSender {
+    /// Closes the connection. The ledger keeps the reason for all callers.
+    pub fn close(&self, reason: RemoteError) {
         if reason != RemoteError::Closed {
             self.ledger.close(&reason.to_string());
         }
-        self.lost.reason.set(reason).ok();
-        self.lost.over.cancel();
+        self.closed.reason.set(reason).ok();
+        self.closed.over.cancel();
     }
 
-    /// Ends the connection if an exchange has failed in a way that no other can survive.
-    pub fn judge(&self, reason: &RemoteError) {
+    /// Closes the connection if no other request can succeed after this error.
+    pub fn close_if_fatal(&self, reason: &RemoteError) {
         if reason.ends_connection() {
-            let (outlet, reason) = (self.clone(), reason.clone());
+            let (inbox_sender, reason) = (self.clone(), reason.clone());
             tokio::spawn(async move {
                 tokio::time::sleep(GRACE).await;
-                outlet.lose(reason);
+                inbox_sender.close(reason);
             });
         }
     }
 
-    /// Hands over what `text` holds, and tells whether the answer to `request` was among it.
-    pub async fn answer(&self, text: &str, request: &RequestId) -> Handed {
-        let mut handed = Handed::default();
+    /// Delivers the messages in `text`, and returns whether the response to `request` was among them.
+    pub async fn deliver_answer(&self, text: &str, request: &RequestId) -> Delivered {
+        let mut delivered = Delivered::default();
         for mut message in self.ledger.read(text.as_bytes()) {
-            handed.any = true;
-            handed.answered |= answers(&message, request);
+            delivered.any = true;
+            delivered.answered |= answers(&message, request);
             if let ServerJsonRpcMessage::Request(asked) = &mut message {
-                asked.request.extensions_mut().insert(Stream(request.clone()));
+                asked.request.extensions_mut().insert(StreamRequest(request.clone()));
             }
             self.put(message).await;
         }
-        handed
+        delivered
     }
 
-    /// Hands over what arrived without being asked for.
-    pub async fn pass(&self, text: &str) {
+    /// Delivers messages that belong to no request.
+    pub async fn deliver(&self, text: &str) {
         for message in self.ledger.read(text.as_bytes()) {
             self.put(message).await;
         }
     }
 
-    /// Answers a request in the server's place, where it has put its refusal into something other than an answer.
+    /// Delivers an error for a request that the server rejected without a JSON-RPC response.
     pub async fn refuse(&self, error: ErrorData, request: &RequestId) {
         let refusal = ServerJsonRpcMessage::error(error, Some(request.clone()));
         if let Ok(text) = serde_json::to_string(&refusal) {
-            self.pass(&text).await;
+            self.deliver(&text).await;
         }
     }
 
     async fn put(&self, message: ServerJsonRpcMessage) {
-        // The protocol has gone: then nobody misses the message.
+        // An error means that rmcp has ended.
         self.queue.send(message).await.ok();
     }
 }
 
-impl Lost {
-    /// Why the connection ended; `None` while it lives.
+impl CloseReason {
+    /// Why the connection is closed; `None` while it is open.
     pub fn reason(&self) -> Option<RemoteError> {
         self.reason.get().cloned()
     }
@@ -129,7 +128,7 @@ impl Lost {
     }
 }
 
-/// Whether `message` answers `request`. Some servers give a numeric id back as a string.
+/// Whether `message` answers `request`. Some servers return a numeric id as a string.
 fn answers(message: &ServerJsonRpcMessage, request: &RequestId) -> bool {
     let id = match message {
         ServerJsonRpcMessage::Response(response) => Some(&response.id),

@@ -1,5 +1,5 @@
-//! Requests to one remote server. Whatever credentials there are stay with its origin: redirects are followed inside
-//! it and nowhere else, and the token of a signed-in account is renewed once before the user is asked again.
+//! Requests to one remote server. Credentials stay within its origin: other redirects are not followed, and a rejected
+//! token is renewed once before the user has to sign in.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -20,35 +20,35 @@ use crate::text::Secret;
 pub const JSON: &str = "application/json";
 pub const EVENT_STREAM: &str = "text/event-stream";
 
-/// Redirects that are followed inside one origin before it is called a loop.
-const REDIRECTS: usize = 5;
-/// Bytes of the head of an answer.
-const HEAD: usize = 64 << 10;
-/// Time for a connection to come about.
-const CONNECT: Duration = Duration::from_secs(10);
-/// Many servers close a connection that was idle for five seconds. Leaving it first avoids the race.
-const IDLE: Duration = Duration::from_secs(4);
-/// The longest that a server may ask to be left alone.
-const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+/// Redirects to follow within one origin.
+const MAX_REDIRECTS: usize = 5;
+/// Maximum size of the response headers.
+const MAX_HEAD_BYTES: usize = 64 << 10;
+/// How long connecting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Many servers close a connection that was idle for five seconds; closing it earlier avoids a race.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
+/// The longest `Retry-After` that is honoured.
+const MAX_WAIT: Duration = Duration::from_secs(3600);
 
-/// One remote server as something to send requests to.
+/// One remote server.
 pub struct Origin {
     pub url: Url,
-    /// Bytes of one message from the server.
+    /// Maximum size of a message from the server.
     pub limit: usize,
     client: Client,
     headers: HeaderMap,
-    /// Absent when the config brings an authorization of its own.
+    /// `None` if the configuration sets an authorization.
     account: Option<Account>,
 }
 
-/// One request, ready to be sent more than once.
+/// A request that can be sent more than once.
 pub struct Request {
     pub method: Method,
     pub headers: HeaderMap,
     pub body: Option<Vec<u8>>,
-    /// How long the head of the answer may take. Absent where a server may think before it says anything.
-    pub head_limit: Option<Duration>,
+    /// How long the response headers may take. `None` if the server may work before it answers.
+    pub head_timeout: Option<Duration>,
 }
 
 impl Origin {
@@ -61,7 +61,7 @@ impl Origin {
         Ok(Self { client: client(&url)?, url, limit, headers, account })
     }
 
-    /// Sends `request` to `url`, which must be of this origin, and gives the answer as soon as its head is there.
+    /// Sends `request` to `url`, which must have this origin, and returns once the response headers have arrived.
     pub async fn fetch(&self, url: &Url, request: &Request) -> Result<Response, RemoteError> {
         let token = match &self.account {
             Some(account) => account.token().await?,
@@ -74,10 +74,10 @@ impl Origin {
         {
             answer = self.send(url, request, Some(&fresh)).await?;
         }
-        self.admit(answer)
+        self.check_status(answer)
     }
 
-    /// Reads a whole body as text.
+    /// Reads a body as text.
     pub async fn read(&self, mut answer: Response) -> Result<String, RemoteError> {
         let mut body = Vec::new();
         loop {
@@ -88,39 +88,36 @@ impl Origin {
                 Ok(Some(bytes)) => body.extend_from_slice(&bytes),
                 Ok(None) => return Ok(String::from_utf8_lossy(&body).into_owned()),
                 Err(error) => {
-                    tracing::debug!(error = %error.without_url(), "answer broke off");
+                    tracing::debug!(error = %error.without_url(), "the response ended early");
                     return Err(RemoteError::StreamEnded);
                 }
             }
         }
     }
 
-    /// Sends as it is, following redirects inside the origin. The method stays what it was: a call is not turned into a look.
+    /// Sends a request and follows redirects within the origin. The method never changes.
     pub async fn send(&self, url: &Url, request: &Request, token: Option<&Secret>) -> Result<Response, RemoteError> {
         let mut url = url.clone();
-        for _ in 0..=REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             if url.origin() != self.url.origin() {
-                return Err(RemoteError::Redirect(shown(&url)));
+                return Err(RemoteError::Redirect(origin_text(&url)));
             }
             let answer = self.send_once(&url, request, token).await?;
             if !answer.status().is_redirection() {
                 return Ok(answer);
             }
             if answer.status() == StatusCode::SEE_OTHER && request.method != Method::GET {
-                // It says that the call was taken, and where to look: sent again, it would run twice.
-                return Err(RemoteError::status(
-                    answer.status(),
-                    "a redirect to another page is no answer of an MCP server",
-                ));
+                // The call was accepted: sending it again would run it twice.
+                return Err(RemoteError::status(answer.status(), "an MCP server must not redirect to another page"));
             }
             let Some(location) = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok()) else {
-                return Err(RemoteError::status(answer.status(), "a redirect that leads nowhere"));
+                return Err(RemoteError::status(answer.status(), "the redirect has no `Location` header"));
             };
-            url = url
-                .join(location)
-                .map_err(|_| RemoteError::status(answer.status(), "a redirect that is no address"))?;
+            url = url.join(location).map_err(|_| {
+                RemoteError::status(answer.status(), "the `Location` header of the redirect is not a URL")
+            })?;
         }
-        Err(RemoteError::Status { code: 310, text: format!("more than {REDIRECTS} redirects in a row") })
+        Err(RemoteError::Status { code: 310, text: format!("more than {MAX_REDIRECTS} redirects in a row") })
     }
 
     async fn send_once(&self, url: &Url, request: &Request, token: Option<&Secret>) -> Result<Response, RemoteError> {
@@ -136,19 +133,19 @@ impl Origin {
         if let Some(body) = &request.body {
             sending = sending.body(body.clone());
         }
-        let answer = match request.head_limit {
+        let answer = match request.head_timeout {
             Some(limit) => {
-                tokio::time::timeout(limit, sending.send()).await.map_err(|_| RemoteError::SlowHead(limit))?
+                tokio::time::timeout(limit, sending.send()).await.map_err(|_| RemoteError::HeadersTimeout(limit))?
             }
             None => sending.send().await,
         };
-        let answer = answer.map_err(|error| RemoteError::on_the_way(error, url))?;
+        let answer = answer.map_err(|error| RemoteError::from_reqwest(error, url))?;
         let head: usize = answer.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
-        if head > HEAD { Err(RemoteError::LargeHead) } else { Ok(answer) }
+        if head > MAX_HEAD_BYTES { Err(RemoteError::HeadersTooLarge) } else { Ok(answer) }
     }
 
-    /// Lets through what the transport can judge for itself; the rest means the same for every transport.
-    fn admit(&self, answer: Response) -> Result<Response, RemoteError> {
+    /// Handles the status codes that mean the same for every transport.
+    fn check_status(&self, answer: Response) -> Result<Response, RemoteError> {
         let text = |name: HeaderName| answer.headers().get(name).and_then(|value| value.to_str().ok());
         match answer.status() {
             StatusCode::UNAUTHORIZED => {
@@ -156,19 +153,19 @@ impl Origin {
                 Err(RemoteError::NeedsAuth)
             }
             StatusCode::FORBIDDEN => {
-                match text(WWW_AUTHENTICATE).and_then(|challenge| oauth::more_rights(&self.url, challenge)) {
-                    Some(scope) => Err(RemoteError::MoreRights(scope)),
+                match text(WWW_AUTHENTICATE).and_then(|challenge| oauth::insufficient_scope(&self.url, challenge)) {
+                    Some(scope) => Err(RemoteError::InsufficientScope(scope)),
                     None => Err(RemoteError::Forbidden),
                 }
             }
             StatusCode::TOO_MANY_REQUESTS => {
                 let wait = text(RETRY_AFTER).and_then(|value| wait(value, SystemTime::now()));
-                Err(RemoteError::Busy { status: "429 too many requests", wait })
+                Err(RemoteError::Busy { status: "HTTP 429 too many requests", wait })
             }
-            // One that does not say when to come again may say something else, which the transport reads.
+            // Without `Retry-After` the transport reads the body.
             StatusCode::SERVICE_UNAVAILABLE => match text(RETRY_AFTER).and_then(|value| wait(value, SystemTime::now()))
             {
-                Some(wait) => Err(RemoteError::Busy { status: "503 service unavailable", wait: Some(wait) }),
+                Some(wait) => Err(RemoteError::Busy { status: "HTTP 503 service unavailable", wait: Some(wait) }),
                 None => Ok(answer),
             },
             _ => Ok(answer),
@@ -176,7 +173,7 @@ impl Origin {
     }
 }
 
-/// How long a server asks to be left alone: in seconds, or up to a moment.
+/// The value of `Retry-After`: seconds or a date.
 fn wait(said: &str, now: SystemTime) -> Option<Duration> {
     let moment =
         format_description!("[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT");
@@ -185,37 +182,39 @@ fn wait(said: &str, now: SystemTime) -> Option<Duration> {
         Ok(seconds) => Duration::from_secs(seconds),
         Err(_) => {
             let until = PrimitiveDateTime::parse(said, moment).ok()?.assume_utc();
-            // What has passed already is no wait at all.
+            // A date in the past means no delay.
             Duration::try_from(until - OffsetDateTime::from(now)).unwrap_or_default()
         }
     };
-    Some(wait.min(LONGEST_WAIT))
+    Some(wait.min(MAX_WAIT))
 }
 
-/// The media type of an answer, without its parameters.
+/// The media type of a response, without parameters.
 pub fn content_type(answer: &Response) -> String {
     let value = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 fn parse(text: &str) -> Result<Url, RemoteError> {
-    let url = Url::parse(text).map_err(|error| RemoteError::Address(format!("`url` is no address: {error}")))?;
+    let url =
+        Url::parse(text).map_err(|error| RemoteError::InvalidConfig(format!("`url` is not a valid URL: {error}")))?;
     match url.scheme() {
         "http" | "https" if url.has_host() => Ok(url),
-        scheme => Err(RemoteError::Address(format!("`url` must start with http:// or https://, not {scheme}:"))),
+        scheme => Err(RemoteError::InvalidConfig(format!("`url` must start with http:// or https://, not {scheme}:"))),
     }
 }
 
 fn header(name: &str, value: &Secret) -> Result<(HeaderName, HeaderValue), RemoteError> {
-    let bad = |what| RemoteError::Address(format!("header `{name}` has a {what} that cannot be sent"));
+    let bad =
+        |what| RemoteError::InvalidConfig(format!("the {what} of the header `{name}` contains invalid characters"));
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("name"))?;
     let mut value = HeaderValue::from_str(value.reveal().trim()).map_err(|_| bad("value"))?;
     value.set_sensitive(true);
     Ok((parsed, value))
 }
 
-/// Scheme and host of a foreign address. Its path and query are nobody's business here.
-fn shown(url: &Url) -> String {
+/// Scheme and host of a foreign URL, without its path and query.
+fn origin_text(url: &Url) -> String {
     match url.scheme() {
         "http" | "https" => format!("{}://{}", url.scheme(), host_and_port(url)),
         scheme => format!("{scheme}:"),
@@ -228,17 +227,17 @@ fn client(url: &Url) -> Result<Client, RemoteError> {
         .user_agent(concat!("mcp-sidecar/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
-        .connect_timeout(CONNECT)
-        .pool_idle_timeout(IDLE);
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(IDLE_TIMEOUT);
     if url.host_str().is_some_and(is_loopback) {
-        // A proxy cannot know what this machine means by itself.
+        // A proxy cannot reach this machine's loopback.
         builder = builder.no_proxy();
     }
     if url.scheme() == "http" {
-        // Nothing here ever speaks TLS, so a machine without certificates is fine, too.
+        // No TLS is needed, so missing certificates do not matter.
         builder = builder.tls_certs_only([]);
     }
-    builder.build().map_err(|error| RemoteError::Address(format!("TLS is not available: {}", error.without_url())))
+    builder.build().map_err(|error| RemoteError::InvalidConfig(format!("cannot set up TLS: {}", error.without_url())))
 }
 
 #[cfg(test)]
@@ -246,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_may_say_when_to_come_again_in_seconds_or_as_a_moment() {
+    fn retry_after_may_be_seconds_or_a_date() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         let wait = |said: &str| super::wait(said, now).map(|wait| wait.as_secs());
         assert_eq!(wait(" 7 "), Some(7));

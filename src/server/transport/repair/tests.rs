@@ -1,11 +1,11 @@
 use super::*;
 
-/// What a line is read as, one message a line.
+/// The messages of a line, one per line.
 fn shown(line: impl AsRef<[u8]>) -> String {
     match read(line.as_ref()) {
-        Reading::Incomplete => "incomplete".to_owned(),
-        Reading::Junk => "junk".to_owned(),
-        Reading::Messages(messages) => messages.into_iter().map(one).collect::<Vec<_>>().join("\n"),
+        Parsed::Incomplete => "incomplete".to_owned(),
+        Parsed::Junk => "junk".to_owned(),
+        Parsed::Messages(messages) => messages.into_iter().map(one).collect::<Vec<_>>().join("\n"),
     }
 }
 
@@ -16,9 +16,9 @@ fn one(message: Incoming) -> String {
         Incoming::Reply { id, outcome: Err(error) } => {
             format!("reply {id}: error {} {}", error.code.0, error.message)
         }
-        Incoming::Stray(error) => format!("stray error {} {}", error.code.0, error.message),
+        Incoming::ErrorWithoutId(error) => format!("stray error {} {}", error.code.0, error.message),
         Incoming::Request { id, method, params: given } => format!("request {id} {method}{}", params(given)),
-        Incoming::Notice { method, params: given } => format!("notice {method}{}", params(given)),
+        Incoming::Notification { method, params: given } => format!("notice {method}{}", params(given)),
     }
 }
 
@@ -28,14 +28,14 @@ fn a_plain_reply_keeps_its_result_as_it_was_sent() {
 }
 
 #[test]
-fn requests_and_notices_are_told_apart_by_their_id() {
+fn requests_have_an_id_and_notifications_do_not() {
     assert_eq!(shown(r#"{"jsonrpc":"2.0","id":"x","method":"ping"}"#), "request x ping");
     assert_eq!(shown(r#"{"jsonrpc":"2.0","method":"n","params":{"a":1}}"#), r#"notice n {"a":1}"#);
     assert_eq!(shown(r#"{"jsonrpc":"2.0","id":null,"method":"n"}"#), "notice n");
 }
 
 #[test]
-fn a_missing_version_is_forgiven_but_a_log_record_is_no_message() {
+fn a_missing_version_is_accepted_but_a_log_record_is_not_a_message() {
     assert_eq!(shown(r#"{"id":1,"result":{}}"#), "reply 1: {}");
     assert_eq!(shown(r#"{"level":30,"method":"GET","id":5,"msg":"served"}"#), "junk");
     assert_eq!(shown(r#"{"level":"info"}"#), "junk");
@@ -45,7 +45,7 @@ fn a_missing_version_is_forgiven_but_a_log_record_is_no_message() {
 fn errors_come_in_every_shape() {
     assert_eq!(shown(r#"{"jsonrpc":"2.0","id":1,"result":{},"error":null}"#), "reply 1: {}");
     assert_eq!(shown(r#"{"jsonrpc":"2.0","id":1,"error":"broken"}"#), "reply 1: error -32603 broken");
-    assert_eq!(shown(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-5}}"#), "reply 1: error -5 the server gave no reason");
+    assert_eq!(shown(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-5}}"#), "reply 1: error -5 no reason given");
     assert_eq!(
         shown(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"bad"}}"#),
         "stray error -32700 bad"
@@ -70,7 +70,7 @@ fn a_batch_is_read_message_by_message() {
 }
 
 #[test]
-fn text_that_is_no_message_is_junk_and_a_beginning_waits_for_more() {
+fn other_text_is_junk_and_an_incomplete_message_waits_for_more() {
     assert_eq!(shown("Server listening on stdio"), "junk");
     assert_eq!(shown(""), "junk");
     assert_eq!(shown("{"), "incomplete");
@@ -78,24 +78,24 @@ fn text_that_is_no_message_is_junk_and_a_beginning_waits_for_more() {
 }
 
 #[test]
-fn an_answer_that_is_not_utf8_is_refused_by_name() {
+fn a_response_with_invalid_utf8_fails_its_request() {
     assert_eq!(
         shown(b"{\"jsonrpc\":\"2.0\",\"id\":4,\"result\":{\"t\":\"\xff\xfe\"}}"),
-        "reply 4: error -32700 answer is not UTF-8"
+        "reply 4: error -32700 the response is not valid UTF-8"
     );
     assert_eq!(shown(b"\xff\xfe\xfd"), "junk");
 }
 
 #[test]
-fn a_deep_answer_is_refused_without_a_stack_overflow() {
+fn a_deeply_nested_response_is_rejected_without_a_stack_overflow() {
     let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}{}}}"#, "[".repeat(200_000), "]".repeat(200_000));
-    assert_eq!(shown(deep), "reply 1: error -32700 answer is nested deeper than 96 levels");
+    assert_eq!(shown(deep), "reply 1: error -32700 the response is nested deeper than 96 levels");
     let wide = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"text":"{}"}}}}"#, "{[".repeat(1_000));
     assert!(shown(wide).starts_with("reply 1: {"));
 }
 
 #[test]
-fn the_id_of_a_cut_message_is_found_at_either_end() {
+fn the_id_of_a_truncated_message_is_found_at_either_end() {
     let id = |head: &str, tail: &str| id_of_cut_message(head.as_bytes(), tail.as_bytes()).map(|id| id.to_string());
     assert_eq!(id(r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"te"#, "xxx").as_deref(), Some("7"));
     assert_eq!(id(r#"{"result":{"content":[{"te"#, r#"xxx"}]},"jsonrpc":"2.0","id":9}"#).as_deref(), Some("9"));

@@ -1,11 +1,11 @@
-//! What goes on while a tool runs: questions to the user, progress, cancellation, log messages.
+//! What happens during a tool call: questions to the user, progress, cancellation, log messages.
 
 use serde_json::{Value, json};
 
 use crate::workspace::{Workspace, demo, text};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_form_of_a_server_is_filled_in_through_approvals() {
+async fn a_form_of_a_server_is_answered_through_approvals() {
     let mut workspace = Workspace::open(json!({ "demo": demo() })).await;
     workspace.connected("demo").await;
     let call = workspace.begin_call("mcp__demo__ask_name", json!({}));
@@ -41,7 +41,7 @@ async fn a_form_of_a_server_is_filled_in_through_approvals() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn progress_comes_in_order_and_before_the_answer() {
+async fn progress_arrives_in_order_and_before_the_result() {
     let mut workspace = Workspace::open(json!({ "demo": demo() })).await;
     workspace.connected("demo").await;
     let call = workspace.begin_call_with_progress("mcp__demo__countdown", json!({ "from": 4, "interval": 5 }));

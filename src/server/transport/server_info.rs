@@ -1,5 +1,5 @@
-//! The first answer of a server, read leniently: what is missing or of the wrong type is filled in or left out, so
-//! that a server which can talk is talked to. Its instructions are for [`peer_info`] alone: the conversation does without.
+//! Parses the handshake result leniently: missing or invalid fields get defaults or are ignored. Only [`peer_info`]
+//! reads the instructions.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 use super::Era;
 use crate::model::PeerInfo;
 
-/// Taken for the version of a server that does not say: the first one there was.
-const UNSAID: &str = "2024-11-05";
-/// Where a server of the newer era says who it is.
+/// The version of a server that does not send one: the first MCP revision.
+const DEFAULT_VERSION: &str = "2024-11-05";
+/// Where a server of the newer era describes itself.
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 pub fn initialize_result(raw: &RawValue) -> InitializeResult {
@@ -22,7 +22,7 @@ pub fn initialize_result(raw: &RawValue) -> InitializeResult {
     }
     let sent = object(raw);
     let repaired = json!({
-        "protocolVersion": text(&sent, "protocolVersion").unwrap_or(UNSAID),
+        "protocolVersion": text(&sent, "protocolVersion").unwrap_or(DEFAULT_VERSION),
         "capabilities": {},
         "serverInfo": { "name": "", "version": "" },
     });
@@ -46,24 +46,24 @@ pub fn discover_result(raw: &RawValue) -> DiscoverResult {
     DiscoverResult::new(versions, capabilities(&sent))
 }
 
-/// Who the server is, from what it sent.
+/// The server's description of itself.
 pub fn peer_info(raw: &RawValue, era: Era, version: &ProtocolVersion) -> PeerInfo {
     let sent = object(raw);
-    let who = match era {
+    let info = match era {
         Era::Initialize => sent.get("serverInfo"),
         Era::Discover => sent.get("_meta").and_then(|meta| meta.get(SERVER_INFO)).or_else(|| sent.get("serverInfo")),
     };
-    let of = |key: &str| who.and_then(|who| who.get(key)).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let field = |key: &str| info.and_then(|info| info.get(key)).and_then(Value::as_str).unwrap_or_default().to_owned();
     let capabilities = match sent.get("capabilities") {
         Some(Value::Object(capabilities)) => {
             capabilities.iter().filter(|(_, value)| declared(value)).map(|(name, _)| name.clone()).collect()
         }
-        // A server that says nothing about what it can is asked for everything.
+        // A server without `capabilities` is asked for everything.
         _ => ["tools", "resources", "prompts"].map(str::to_owned).to_vec(),
     };
     PeerInfo {
-        name: of("name"),
-        version: of("version"),
+        name: field("name"),
+        version: field("version"),
         protocol_version: version.to_string(),
         instructions: text(&sent, "instructions").map(str::to_owned),
         capabilities,
@@ -76,7 +76,7 @@ fn declared(value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(false))
 }
 
-/// Each capability that can be read; the odd ones are left out for rmcp, and stay in what is shown.
+/// The valid capabilities, for rmcp; the others are only shown.
 fn capabilities(sent: &Map<String, Value>) -> ServerCapabilities {
     let Some(Value::Object(given)) = sent.get("capabilities") else { return ServerCapabilities::default() };
     let readable = |value: &Value| serde_json::from_value::<ServerCapabilities>(value.clone()).is_ok();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_in_the_first_answer_is_filled_in() {
+    fn missing_fields_of_the_handshake_result_get_defaults() {
         for sent in [r#"{}"#, r#"null"#, r#"{"protocolVersion":7}"#, r#"{"capabilities":{"tools":true}}"#] {
             assert_eq!(initialize_result(&raw(sent)).protocol_version, ProtocolVersion::V_2024_11_05, "{sent}");
         }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn capabilities_are_told_by_name_and_a_silent_server_is_asked_for_everything() {
+    fn a_server_without_capabilities_is_asked_for_everything() {
         let of =
             |sent: &str| peer_info(&raw(sent), Era::Initialize, &ProtocolVersion::V_2025_11_25).capabilities.join(" ");
         assert_eq!(of(r#"{"capabilities":{"tools":{},"prompts":false,"logging":{}}}"#), "tools logging");

@@ -1,4 +1,4 @@
-//! Who is not let in at the engine's socket, and places where getting there is not a matter of course.
+//! Who may connect to the engine's socket, and unusual environments.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use crate::processes::stage::PROGRAM;
 use crate::sharing::{Agent, Stage};
 use crate::support::Home;
 
-/// What the engine answers to somebody who speaks for himself.
+/// The engine's answer to a handwritten hello.
 async fn greet(stage: &Stage, hello: Value) -> String {
     let mut stream = UnixStream::connect(stage.place().socket).await.unwrap();
     stream.write_all(format!("{hello}\n").as_bytes()).await.unwrap();
@@ -24,7 +24,7 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Whether a program can be run here as it is needed; else the reason why the test is left out.
+/// Whether a program works here; otherwise prints why the test is skipped.
 fn can(program: &str, arguments: &[&str]) -> bool {
     let tried = Command::new(program).args(arguments).stdin(Stdio::null()).output();
     let works = tried.as_ref().is_ok_and(|output| output.status.success());
@@ -36,7 +36,7 @@ fn can(program: &str, arguments: &[&str]) -> bool {
 }
 
 #[tokio::test]
-async fn another_user_gets_no_answer_even_where_the_file_system_lets_him() {
+async fn another_user_gets_no_answer_even_with_file_access() {
     let other = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     if !is_root() {
         println!("left out: only root can be somebody else");
@@ -48,12 +48,12 @@ async fn another_user_gets_no_answer_even_where_the_file_system_lets_him() {
     let stage = Stage::new();
     let agent = Agent::start(&stage, &stage.home.project()).await;
     let socket = stage.place().socket;
-    // As careless as can be: anybody may enter and connect.
+    // The most permissive file modes: everyone may connect.
     let folder = stage.home.path("runtime");
     for (path, mode) in [(folder.parent().unwrap(), 0o755), (&folder, 0o755), (&socket, 0o666)] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
-    // Perl, because every Debian has it where anybody can run it.
+    // Perl, because every Debian has it.
     let script = "$SIG{PIPE} = 'IGNORE'; my $socket = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die \"cannot: $!\"; \
         print $socket \"$ARGV[1]\\n\"; $socket->flush; print 'heard ' . (<$socket> // 'nothing');";
     let hello = json!({ "front": "agent", "version": env!("CARGO_PKG_VERSION"), "pid": 1 }).to_string();
@@ -75,7 +75,7 @@ async fn another_user_gets_no_answer_even_where_the_file_system_lets_him() {
 }
 
 #[tokio::test]
-async fn another_version_is_told_so_where_it_comes_all_the_same() {
+async fn another_version_is_refused_with_a_reason() {
     let stage = Stage::new();
     let agent = Agent::start(&stage, &stage.home.project()).await;
     let answer = greet(&stage, json!({ "front": "agent", "version": "0.0.1", "pid": 1 })).await;
@@ -86,7 +86,7 @@ async fn another_version_is_told_so_where_it_comes_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_server_that_leads_back_to_its_own_engine_is_refused_with_a_reason() {
+async fn a_server_that_connects_to_its_own_engine_is_refused_with_a_reason() {
     let stage = Stage::new();
     let own: Value = stage.home.variables().into_iter().map(|(name, path)| (name.to_owned(), json!(path))).collect();
     let project = stage.home.project();
@@ -111,7 +111,7 @@ async fn a_server_that_leads_back_to_its_own_engine_is_refused_with_a_reason() {
 }
 
 #[test]
-fn a_call_succeeds_where_the_leader_of_the_session_is_outside_of_what_can_be_seen() {
+fn a_call_succeeds_if_the_session_leader_is_outside_the_pid_namespace() {
     let namespace = ["--pid", "--fork", "--mount-proc"];
     let as_user = ["--user", "--map-root-user", "--pid", "--fork", "--mount-proc"];
     let namespace = if is_root() { &namespace[..] } else { &as_user[..] };

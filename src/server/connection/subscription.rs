@@ -1,6 +1,6 @@
-//! Changes of lists in the newer era: a standing request that the server answers with notices.
+//! List changes in the newer era: a long-running request that the server answers with notifications.
 //!
-//! The notices themselves are taken by the ledger like all others; this only keeps the request standing.
+//! The ledger handles the notifications; this only keeps the request open.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Happening, Listed};
+use super::{Listed, ServerNotice};
 use crate::model::PeerInfo;
 use crate::server::transport::ledger::Ledger;
 
-/// A server that refuses so many times in a row is not asked again.
+/// A server that refuses this many times in a row is not asked again.
 const REFUSALS: u32 = 3;
 
-pub struct Listening {
+pub struct Subscription {
     filter: watch::Sender<SubscriptionFilter>,
     _task: AbortOnDropHandle<()>,
 }
 
-impl Listening {
+impl Subscription {
     pub fn start(peer: Peer<RoleClient>, info: &PeerInfo, ledger: Ledger) -> Self {
         let changes = |name: &str| {
             let changes = info.raw.pointer(&format!("/capabilities/{name}/listChanged")).and_then(Value::as_bool);
@@ -38,7 +38,7 @@ impl Listening {
         Self { filter, _task: AbortOnDropHandle::new(task) }
     }
 
-    /// Begins or ends to watch a resource.
+    /// Subscribes to a resource or unsubscribes from it.
     pub fn watch(&self, uri: &str, on: bool) {
         self.filter.send_if_modified(|filter| {
             let uris = filter.resource_subscriptions.get_or_insert_default();
@@ -82,13 +82,13 @@ async fn listen(peer: Peer<RoleClient>, mut filter: watch::Receiver<Subscription
                         }
                         continue;
                     }
-                    // Nothing is delivered here but the end.
-                    ended = subscription.next() => tracing::debug!(server = %ledger.server(), ok = ended.is_ok(), "listening ended"),
+                    // Only the end is delivered here.
+                    ended = subscription.next() => tracing::debug!(server = %ledger.server(), ok = ended.is_ok(), "subscription ended"),
                 }
             }
             Err(error) => {
                 refusals += 1;
-                tracing::debug!(server = %ledger.server(), %error, "would not be listened to");
+                tracing::debug!(server = %ledger.server(), %error, "the server refused the subscription");
             }
         }
         gap = true;
@@ -99,7 +99,7 @@ async fn listen(peer: Peer<RoleClient>, mut filter: watch::Receiver<Subscription
     }
 }
 
-/// What may have changed while nobody listened counts as changed.
+/// Reports every list as changed, because changes may have been missed.
 fn catch_up(wanted: &SubscriptionFilter, ledger: &Ledger) {
     let lists = [
         (wanted.tools_list_changed, Listed::Tools),
@@ -107,6 +107,6 @@ fn catch_up(wanted: &SubscriptionFilter, ledger: &Ledger) {
         (wanted.prompts_list_changed, Listed::Prompts),
     ];
     for (_, listed) in lists.into_iter().filter(|(changes, _)| *changes == Some(true)) {
-        ledger.tell(Happening::ListChanged(listed));
+        ledger.notify(ServerNotice::ListChanged(listed));
     }
 }

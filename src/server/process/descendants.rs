@@ -1,9 +1,9 @@
-//! Everybody who descends from one server process, or from all of an engine: the members of the recorded groups, whoever
-//! carries the mark in its environment, and the children of those.
+//! The descendants of one server process or of an engine: members of the recorded groups, processes with the mark in
+//! their environment, and the children of both.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{MARK, census};
+use super::{MARK, proc_table};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
@@ -12,16 +12,16 @@ pub enum Signal {
 }
 
 #[derive(Debug)]
-pub struct Family {
-    /// What a member's mark begins with.
+pub struct Descendants {
+    /// The prefix of the marks.
     mark: String,
-    /// Leader of a group → when it started.
+    /// Leader of a group → its start time.
     groups: BTreeMap<u32, u64>,
-    /// Members seen at earlier looks, with their start: one that loses its parent on the way is not forgotten.
+    /// Members seen before, with their start times, so that one that loses its parent stays known.
     seen: BTreeMap<u32, u64>,
 }
 
-impl Family {
+impl Descendants {
     pub fn new(mark: String) -> Self {
         Self { mark, groups: BTreeMap::new(), seen: BTreeMap::new() }
     }
@@ -32,7 +32,7 @@ impl Family {
         }
     }
 
-    /// Counts a single process as a member.
+    /// Adds a single process.
     pub fn adopt(&mut self, pid: u32, started: u64) {
         self.seen.insert(pid, started);
     }
@@ -41,29 +41,29 @@ impl Family {
         self.groups.remove(&leader);
     }
 
-    /// The members that are alive now. Empty groups are all that is known off Linux, where each counts as one member.
+    /// The members that are alive. Outside of Linux only the groups are known; each counts as one member.
     pub fn living(&mut self) -> BTreeSet<u32> {
         if !cfg!(target_os = "linux") {
             return self.groups.keys().copied().filter(|leader| group_exists(*leader)).collect();
         }
-        let census = census::take();
-        self.drop_reused_groups(&census);
+        let processes = proc_table::processes();
+        self.drop_reused_groups(&processes);
         let oldest = self.groups.values().min().copied().unwrap_or(0);
         let me = std::process::id();
-        let mut members: BTreeSet<u32> = census
+        let mut members: BTreeSet<u32> = processes
             .iter()
             .filter(|entry| !entry.zombie && entry.pid != me)
             .filter(|entry| {
                 self.groups.contains_key(&entry.group)
                     || self.seen.get(&entry.pid) == Some(&entry.started)
-                    // Nobody is older than its ancestor; asking the old ones for their environment would be a waste.
-                    || (entry.started >= oldest && census::carries(entry.pid, MARK, &self.mark))
+                    // A descendant is never older than its ancestor, so the environment of older processes is not read.
+                    || (entry.started >= oldest && proc_table::has_variable(entry.pid, MARK, &self.mark))
             })
             .map(|entry| entry.pid)
             .collect();
         loop {
             let before = members.len();
-            for entry in &census {
+            for entry in &processes {
                 if !entry.zombie && entry.pid != me && members.contains(&entry.parent) {
                     members.insert(entry.pid);
                 }
@@ -72,7 +72,7 @@ impl Family {
                 break;
             }
         }
-        self.seen = census
+        self.seen = processes
             .iter()
             .filter(|entry| members.contains(&entry.pid))
             .map(|entry| (entry.pid, entry.started))
@@ -80,13 +80,13 @@ impl Family {
         members
     }
 
-    /// Signals every member, and tells how many there were.
+    /// Signals every member and returns their number.
     pub fn signal(&mut self, signal: Signal) -> usize {
         let members = self.living();
         if members.is_empty() {
             return 0;
         }
-        // The group first and at once: no member can slip through by forking in between.
+        // The groups first: a member cannot escape by forking in between.
         for leader in self.groups.keys() {
             send_group(*leader, signal);
         }
@@ -98,9 +98,9 @@ impl Family {
         members.len()
     }
 
-    /// A group whose number now belongs to a process that started later than ours is a stranger's.
-    fn drop_reused_groups(&mut self, census: &[census::Entry]) {
-        for entry in census {
+    /// Forgets a group whose number has been reused by a process that started later.
+    fn drop_reused_groups(&mut self, processes: &[proc_table::ProcEntry]) {
+        for entry in processes {
             if self.groups.get(&entry.pid).is_some_and(|started| *started != 0 && *started != entry.started) {
                 self.groups.remove(&entry.pid);
             }
@@ -115,7 +115,7 @@ mod system {
     use super::Signal;
 
     fn pid(raw: u32) -> Option<Pid> {
-        // 0 and 1 would mean our own group and everybody.
+        // 0 and 1 would mean our own group and all processes.
         i32::try_from(raw).ok().filter(|raw| *raw > 1).and_then(Pid::from_raw)
     }
 
@@ -143,7 +143,7 @@ mod system {
     }
 }
 
-/// Without process groups only the leader is ended, by its own handle.
+/// Without process groups only the leader ends, through its own handle.
 #[cfg(not(unix))]
 mod system {
     pub fn send_group(_leader: u32, _signal: super::Signal) {}

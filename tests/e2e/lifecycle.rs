@@ -1,4 +1,4 @@
-//! How servers begin, die, come back, sleep and are tried out, as an editor sees it.
+//! How servers start, crash, restart, start lazily and are tested, as an editor sees it.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use crate::support::Home;
 use crate::workspace::{PROGRAM, Workspace, alive, demo, fixture, gone, kill, pid, pids, text, wait_for, with};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_servers_start_together_and_one_that_is_slow_holds_up_nobody() {
+async fn a_slow_server_does_not_delay_fifty_others() {
     let home = Home::new();
     let gate = home.path("gate");
     let mut servers: Map<String, Value> = (0..50).map(|number| (format!("s{number}"), demo())).collect();
@@ -40,7 +40,7 @@ async fn a_call_to_a_server_that_is_still_starting_waits_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_server_ends_its_call_with_the_reason_and_is_back_by_itself() {
+async fn a_killed_server_ends_its_call_with_the_reason_and_restarts() {
     let mut workspace = Workspace::open(json!({ "demo": demo() })).await;
     let first = pid(&workspace.connected("demo").await);
     let call = workspace.begin_call_with_progress("mcp__demo__countdown", json!({ "from": 100, "interval": 100 }));
@@ -48,7 +48,7 @@ async fn a_killed_server_ends_its_call_with_the_reason_and_is_back_by_itself() {
     kill(first);
     let lost = workspace.editor().answer(call).await.unwrap_err();
     assert_eq!(lost["data"], json!({ "kind": "process-failed", "server": "demo", "tool": "countdown" }));
-    assert_eq!(lost["message"], "server `demo`: was ended by signal 9 (SIGKILL)");
+    assert_eq!(lost["message"], "server `demo`: the server was killed by signal 9 (SIGKILL)");
     let failed = workspace.until("demo", |status| status["error"].is_string()).await;
     assert_eq!((&failed["status"], failed.get("pid")), (&json!("pending"), None));
     assert!(failed["reason"].as_str().unwrap().starts_with("retrying in "), "{failed:#}");
@@ -63,7 +63,7 @@ async fn a_killed_server_ends_its_call_with_the_reason_and_is_back_by_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn three_generations_of_a_server_are_gone_after_its_sidecar_was_killed() {
+async fn three_generations_of_processes_end_after_the_sidecar_is_killed() {
     let home = Home::new();
     let file = home.path("pids");
     let servers = json!({ "family": fixture("server.py", &["--family", "--pids", file.to_str().unwrap()]) });
@@ -77,7 +77,7 @@ async fn three_generations_of_a_server_are_gone_after_its_sidecar_was_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lazy_server_starts_at_its_first_call_and_its_tools_are_known_the_next_time() {
+async fn a_lazy_server_starts_on_its_first_call_and_its_tools_are_cached() {
     let lazy = json!({ "lazy": with(demo(), json!({ "autoStart": false })) });
     let mut workspace = Workspace::open(lazy.clone()).await;
     let asleep = workspace.status("lazy").await;
@@ -86,7 +86,7 @@ async fn a_lazy_server_starts_at_its_first_call_and_its_tools_are_known_the_next
     assert_eq!(workspace.status("lazy").await["status"], "connected");
     let home = workspace.quit().await;
 
-    // Words and levels do not make it another server.
+    // A description and levels do not make it a different server.
     let lazy = json!({ "lazy": with(lazy["lazy"].clone(), json!({ "description": "sleeps", "tools": { "add": "allow-once" } })) });
     let mut workspace = Workspace::open_at(home, lazy).await;
     let asleep = workspace.status("lazy").await;
@@ -97,7 +97,7 @@ async fn a_lazy_server_starts_at_its_first_call_and_its_tools_are_known_the_next
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_is_restarted_when_its_own_sources_change() {
+async fn a_server_restarts_when_its_source_files_change() {
     let home = Home::new();
     let sources = home.path("config/server");
     std::fs::create_dir(&sources).unwrap();
@@ -113,7 +113,7 @@ async fn a_server_is_restarted_when_its_own_sources_change() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_test_tells_what_it_found_and_leaves_nothing_running() {
+async fn a_server_test_reports_its_findings_and_leaves_nothing_running() {
     let home = Home::new();
     let file = home.path("pids");
     let env = json!({ "env": { "PIDS": file } });
@@ -135,8 +135,8 @@ async fn a_test_tells_what_it_found_and_leaves_nothing_running() {
     }
     let late = with(faulty("hang"), json!({ "startupTimeout": 2 }));
     for (config, message) in [
-        (faulty("exit"), "exited with code 0 before initialize"),
-        (late, "no answer to initialize in 2 s (`startupTimeout` sets this limit)"),
+        (faulty("exit"), "the server exited with code 0 before it answered `initialize`"),
+        (late, "the server did not answer `initialize` within 2 s (`startupTimeout` sets this limit)"),
     ] {
         let bad = workspace.command("mcp.server.test", json!({ "config": config })).await;
         assert_eq!((&bad["success"], &bad["message"], &bad["tools"]), (&json!(false), &json!(message), &json!([])));
@@ -151,7 +151,7 @@ async fn a_test_tells_what_it_found_and_leaves_nothing_running() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn servers_of_the_session_come_and_go_with_their_errors_told() {
+async fn session_servers_are_added_and_removed_and_errors_are_reported() {
     let mut workspace = Workspace::open(json!({ "file": demo() })).await;
     let file = pid(&workspace.connected("file").await);
     let servers = json!({ "extra": demo(), "file": demo(), "bad": { "command": 5 }, "a__b": demo() });
@@ -174,7 +174,7 @@ async fn servers_of_the_session_come_and_go_with_their_errors_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_switched_off_keeps_its_connection_and_shows_no_tools() {
+async fn a_disabled_server_keeps_its_connection_and_shows_no_tools() {
     let mut workspace = Workspace::open(json!({ "demo": demo() })).await;
     let before = pid(&workspace.connected("demo").await);
     let off = workspace.command("mcp.server.toggle", json!({ "server": "demo", "enabled": false })).await;
@@ -191,7 +191,7 @@ async fn a_server_that_is_switched_off_keeps_its_connection_and_shows_no_tools()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_stopped_by_hand_stays_so_until_it_is_started_by_hand() {
+async fn a_stopped_server_stays_stopped_until_it_is_started() {
     let mut workspace = Workspace::open(json!({ "demo": { "command": [PROGRAM, "demo-server"] } })).await;
     let first = pid(&workspace.connected("demo").await);
     let stopped = workspace.command("mcp.server.stop", json!({ "server": "demo" })).await["servers"][0].clone();

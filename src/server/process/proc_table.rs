@@ -1,0 +1,81 @@
+//! The running processes according to `/proc`. Empty outside of Linux, where only process groups are known.
+
+/// One process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcEntry {
+    pub pid: u32,
+    pub parent: u32,
+    pub group: u32,
+    pub session: u32,
+    /// Dead, but not yet reaped by its parent.
+    pub zombie: bool,
+    /// Clock ticks since boot. Pids are reused, so only pid and start time together identify a process.
+    pub started: u64,
+}
+
+/// All processes, in no particular order.
+pub fn processes() -> Vec<ProcEntry> {
+    if !cfg!(target_os = "linux") {
+        return Vec::new();
+    }
+    let Ok(folder) = std::fs::read_dir("/proc") else { return Vec::new() };
+    folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter_map(process).collect()
+}
+
+/// The start time of a process; 0 if unknown.
+pub fn start_time(pid: u32) -> u64 {
+    process(pid).map_or(0, |entry| entry.started)
+}
+
+pub fn process(pid: u32) -> Option<ProcEntry> {
+    if !cfg!(target_os = "linux") {
+        return None;
+    }
+    parse(pid, &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Whether the environment of the process has the variable `name` with this prefix.
+pub fn has_variable(pid: u32, name: &str, prefix: &str) -> bool {
+    let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
+    environment.split(|byte| *byte == 0).any(|variable| {
+        variable
+            .strip_prefix(name.as_bytes())
+            .and_then(|rest| rest.strip_prefix(b"="))
+            .is_some_and(|value| value.starts_with(prefix.as_bytes()))
+    })
+}
+
+/// Parses `/proc/<pid>/stat`. The program's name is in parentheses and may contain anything, including `)`.
+fn parse(pid: u32, line: &str) -> Option<ProcEntry> {
+    let (_, rest) = line.rsplit_once(')')?;
+    let mut fields = rest.split_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    let session = fields.next()?.parse().ok()?;
+    // There are 15 fields between the session and the start time.
+    let started = fields.nth(15)?.parse().ok()?;
+    Some(ProcEntry { pid, parent, group, session, zombie: matches!(state, "Z" | "X"), started })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_is_parsed() {
+        let line = "42 (a) b (c)) S 7 40 39 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2";
+        let entry = parse(42, line).unwrap();
+        assert_eq!(entry, ProcEntry { pid: 42, parent: 7, group: 40, session: 39, zombie: false, started: 98765 });
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_process_table_contains_this_process() {
+        let me = std::process::id();
+        let entry = processes().into_iter().find(|entry| entry.pid == me).unwrap();
+        assert!(!entry.zombie);
+        assert_eq!(entry.started, start_time(me));
+        assert!(!has_variable(me, "MCP_SIDECAR_ENGINE", "no such mark"));
+    }
+}
