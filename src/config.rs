@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use layers::{session_entry, shown};
+pub use layers::{redacted, session_entry};
 pub use problem::{Problem, Severity, Span};
 pub use spec::{Config, Definition, Launch, ServerSpec};
 

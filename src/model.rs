@@ -14,6 +14,6 @@ pub use error::{Error, Result, Violation};
 pub use level::{Decision, Level};
 pub use name::{NameError, ServerName, ToolId};
 pub use scope::Scope;
-pub use status::{LogLine, LogSource, PeerInfo, ServerState, Status, Waiting};
+pub use status::{LogLine, LogSource, PeerInfo, PendingReason, ServerState, Status};
 pub use time::{Timestamp, millis};
 pub use tool::{Annotations, Prompt, Resource, ResourceTemplate, Tool};

@@ -16,7 +16,7 @@ use super::spec::{Definition, Launch, OAuth, Remote, Stdio};
 use crate::text::Secret;
 
 /// A default inside a default inside a default…: enough for any file that a person wrote.
-const DEEPEST: usize = 10;
+const MAX_DEPTH: usize = 10;
 
 /// What the references of a launch stand for.
 #[derive(Debug, Clone, Default)]
@@ -98,7 +98,7 @@ pub enum ExpandError {
     NoInput(String),
     #[error("the keyring holds nothing named `{0}`")]
     NoKey(String),
-    #[error("defaults are nested deeper than {DEEPEST} levels")]
+    #[error("defaults are nested deeper than {MAX_DEPTH} levels")]
     Deep,
     #[error("line {line} of the env file is not NAME=value")]
     EnvFile { line: usize },
@@ -198,7 +198,7 @@ fn guarded(name: &str, value: String) -> Secret {
 }
 
 fn fill(written: &str, values: &Values, depth: usize) -> Result<String, ExpandError> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Err(ExpandError::Deep);
     }
     let mut filled = String::with_capacity(written.len());
@@ -252,7 +252,7 @@ pub fn resolve(path: &str, base: Option<&Path>, values: &Values) -> PathBuf {
 }
 
 fn collect(written: &str, depth: usize, found: &mut Vec<Reference>) {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return;
     }
     for piece in pieces(written) {

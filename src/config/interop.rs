@@ -11,20 +11,20 @@ mod file;
 mod import;
 mod incoming;
 mod literals;
+mod locations;
+mod native_entry;
 mod notes;
-mod ours;
 mod outgoing;
-mod places;
+mod references;
 mod setup;
 mod toml;
-mod words;
 
 pub use dialect::Dialect;
-pub use exchange::{Exported, ImportWish, Imported, export_to, import_from};
+pub use exchange::{Exported, ImportRequest, Imported, export_to, import_from};
 pub use export::{Export, export};
-pub use import::{Import, Taken, import};
-pub use places::{Homes, project_file, user_files};
-pub use setup::{SetupError, is_ourselves, point_at_us, take_us_out};
+pub use import::{Import, NameCheck, import};
+pub use locations::{Homes, project_file, user_files};
+pub use setup::{SetupError, add_sidecar, is_sidecar, remove_sidecar};
 
 #[cfg(test)]
 mod tests;

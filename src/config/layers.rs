@@ -4,9 +4,9 @@
 //! file wins; a name that two workspace folders use is prefixed by the folder's name in both. What a project's files
 //! define beyond the limit, or beside a name of the user's that reads the same, is left out.
 
-mod claims;
+mod admission;
 mod folders;
-mod shown;
+mod redact;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use shown::shown;
+pub use redact::redacted;
 
 use super::problem::{Problem, Related};
-use super::shape::{self, Entry, Machine, Shaped, World};
+use super::shape::{self, Machine, ServerEntry, Shaped, World};
 use super::spec::{Config, Definition, Hidden, ServerSpec};
 use super::{Content, File, Loaded, Source, tree};
 use crate::model::{Scope, ServerName};
@@ -74,7 +74,7 @@ pub fn load_in(
         }
         config
             .policies
-            .extend(shaped.policy.take().map(|voice| super::spec::PolicyVoice { file: path.clone(), ..voice }));
+            .extend(shaped.policy.take().map(|policy| super::spec::FilePolicy { file: path.clone(), ..policy }));
         config.inputs.extend(shaped.inputs.drain(..).map(|input| super::spec::Input { file: path.clone(), ..input }));
         config
             .actions
@@ -146,7 +146,7 @@ fn size(bytes: usize) -> String {
 /// `${input:id}` may be declared in another file.
 fn check_inputs(files: &mut [(File, Shaped)], config: &Config) {
     for (file, shaped) in files {
-        for (id, span) in &shaped.wanted_inputs {
+        for (id, span) in &shaped.used_inputs {
             if !config.inputs.iter().any(|input| input.id == *id) {
                 let message = format!("the input `{}` is not declared in `inputs`", crate::text::one_line(id, 40));
                 file.problems.push(Problem::warning("unknown-input", span.clone(), message));
@@ -163,31 +163,31 @@ fn merge(
     limits: &Limits,
     world: &dyn World,
 ) -> BTreeMap<ServerName, Arc<Definition>> {
-    let mut claims = claims::Claims::new(files, session, limits);
+    let mut admission = admission::Admission::new(files, session, limits);
     let mut servers: BTreeMap<ServerName, Definition> = BTreeMap::new();
     let mut session = Some(session);
     for (file, shaped) in files {
         if file.source.scope < Scope::Session
             && let Some(session) = session.take()
         {
-            add_session(&mut servers, session, &claims, world);
+            add_session(&mut servers, session, &admission, world);
         }
-        claims.next_file();
+        admission.next_file();
         for entry in std::mem::take(&mut shaped.servers) {
             if let Some(winner) = servers.get_mut(&entry.name) {
                 if winner.scope == file.source.scope {
-                    file.problems.push(loses(&entry, winner));
+                    file.problems.push(overridden(&entry, winner));
                 }
                 let path = Some(file.source.path.clone());
                 winner.hides.push(Hidden {
                     scope: file.source.scope,
                     file: path,
-                    place: entry.place,
+                    key_span: entry.key_span,
                     line: entry.line,
                 });
                 continue;
             }
-            match claims.admit(&entry, file.source.scope, &servers) {
+            match admission.admit(&entry, file.source.scope, &servers) {
                 Ok(()) => {
                     servers.insert(entry.name.clone(), definition(entry, &file.source));
                 }
@@ -197,19 +197,19 @@ fn merge(
         file.problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
     }
     if let Some(session) = session {
-        add_session(&mut servers, session, &claims, world);
+        add_session(&mut servers, session, &admission, world);
     }
     servers.into_iter().map(|(name, definition)| (name, Arc::new(definition))).collect()
 }
 
-fn definition(entry: Entry, source: &Source) -> Definition {
+fn definition(entry: ServerEntry, source: &Source) -> Definition {
     Definition {
         name: entry.name,
         key: entry.key,
         scope: source.scope,
         file: Some(source.path.clone()),
         folder: source.folder.clone(),
-        place: entry.place,
+        key_span: entry.key_span,
         line: entry.line,
         rule_lines: entry.rule_lines,
         spec: entry.spec,
@@ -222,16 +222,16 @@ fn definition(entry: Entry, source: &Source) -> Definition {
 fn add_session(
     servers: &mut BTreeMap<ServerName, Definition>,
     session: &BTreeMap<String, Value>,
-    claims: &claims::Claims,
+    admission: &admission::Admission,
     world: &dyn World,
 ) {
     for (name, value) in session {
         let Ok((name, spec)) = shape::entry(name, value, Scope::Session, world) else { continue };
-        if !claims.has(&name) {
+        if !admission.has_reserved(&name) {
             continue;
         }
         if let Some(winner) = servers.get_mut(&name) {
-            winner.hides.push(Hidden { scope: Scope::Session, file: None, place: 0..0, line: 0 });
+            winner.hides.push(Hidden { scope: Scope::Session, file: None, key_span: 0..0, line: 0 });
             continue;
         }
         let written = Arc::new(value.clone());
@@ -243,7 +243,7 @@ fn add_session(
                 scope: Scope::Session,
                 file: None,
                 folder: None,
-                place: 0..0,
+                key_span: 0..0,
                 line: 0,
                 rule_lines: BTreeMap::new(),
                 spec,
@@ -254,17 +254,17 @@ fn add_session(
     }
 }
 
-fn loses(entry: &Entry, winner: &Definition) -> Problem {
+fn overridden(entry: &ServerEntry, winner: &Definition) -> Problem {
     let file = winner.file.as_deref().unwrap_or(Path::new(""));
     let shown = file.file_name().map_or_else(String::new, |name| {
         let parent = file.parent().and_then(Path::file_name).filter(|parent| parent.to_string_lossy().starts_with('.'));
         parent.map_or_else(String::new, |parent| format!("{}/", parent.to_string_lossy())) + &name.to_string_lossy()
     });
     let message = format!("`{}` has no effect here: `{shown}` defines it, too, and comes first", entry.name);
-    let mut problem = Problem::information("hidden", entry.place.clone(), message).unnecessary();
+    let mut problem = Problem::information("hidden", entry.key_span.clone(), message).unnecessary();
     problem.related.push(Related {
         file: file.to_path_buf(),
-        span: winner.place.clone(),
+        span: winner.key_span.clone(),
         message: "this one counts".to_owned(),
     });
     problem

@@ -1,18 +1,18 @@
-//! The only place that knows key names: a tree in, what it asks for and what is wrong with it out.
+//! The only key_span that knows key names: a tree in, what it asks for and what is wrong with it out.
 //!
 //! Each mistake is told once, at the exact key or value. One bad server never takes a good one along.
 //! Which file's word counts is left to `layers`, what `${…}` stands for to `expand`.
 
 mod checks;
+pub mod did_you_mean;
 pub mod keys;
 mod launch;
 mod reader;
 pub mod secrets;
 mod sections;
 mod server;
-pub mod similar;
+pub mod shell_split;
 mod tools;
-pub mod words;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,11 +22,11 @@ use serde_json::Value;
 
 use reader::Reader;
 pub use reader::{World, quoted};
-pub use server::SURELY_MILLISECONDS;
+pub use server::MIN_AS_MILLISECONDS;
 
 use super::Source;
 use super::problem::{Problem, Severity, Span, TextEdit};
-use super::spec::{Action, Input, PolicyVoice, ServerSpec};
+use super::spec::{Action, FilePolicy, Input, ServerSpec};
 use super::tree::{Kind, Member, Node, Step, Tree};
 use crate::model::{Scope, ServerName};
 use crate::settings::Limits;
@@ -34,29 +34,29 @@ use crate::text::lines::LineIndex;
 use crate::text::one_line;
 
 /// Nobody reads more of them, and a hostile file could hold a hundred thousand.
-const MOST_PROBLEMS: usize = 500;
+const MAX_PROBLEMS: usize = 500;
 
 /// What one file asks for.
 #[derive(Debug, Clone, Default)]
 pub struct Shaped {
-    pub servers: Vec<Entry>,
+    pub servers: Vec<ServerEntry>,
     /// Every name under `servers`, of broken entries too.
     pub names: Vec<String>,
-    pub policy: Option<PolicyVoice>,
+    pub policy: Option<FilePolicy>,
     pub inputs: Vec<Input>,
     pub actions: Vec<Action>,
     pub problems: Vec<Problem>,
     /// `${input:id}` and where it stands.
-    pub wanted_inputs: Vec<(String, Span)>,
+    pub used_inputs: Vec<(String, Span)>,
 }
 
 /// A server that can be used.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct ServerEntry {
     pub name: ServerName,
     /// As the file writes it.
     pub key: ServerName,
-    pub place: Span,
+    pub key_span: Span,
     pub line: u32,
     pub rule_lines: BTreeMap<String, u32>,
     pub spec: ServerSpec,
@@ -92,23 +92,23 @@ pub fn shape(tree: &Tree, source: &Source, lines: &LineIndex, limits: &Limits, w
     if let Some(root) = &tree.root {
         read_root(&mut reader, root, source, lines, limits, &mut shaped);
     }
-    shaped.wanted_inputs = reader.inputs;
+    shaped.used_inputs = reader.inputs;
     shaped.problems = reader.problems;
     // In a file of another host, that host's spelling is the right one.
     if host(&source.path).is_some() {
         shaped.problems.retain(|problem| problem.code != "deprecated-spelling");
     }
-    let more = shaped.problems.len().saturating_sub(MOST_PROBLEMS);
+    let more = shaped.problems.len().saturating_sub(MAX_PROBLEMS);
     if more > 0 {
         // Errors first, so that what is cut are the lesser ones.
         shaped.problems.sort_by_key(|problem| problem.severity);
-        shaped.problems.truncate(MOST_PROBLEMS);
+        shaped.problems.truncate(MAX_PROBLEMS);
         shaped.problems.push(Problem::information("more", 0..0, format!("{more} more problems are not shown")));
     }
     shaped
 }
 
-/// One entry on its own, such as a definition given at run time. The place of its problems is in no file.
+/// One entry on its own, such as a definition given at run time. The key_span of its problems is in no file.
 pub fn entry(
     name: &str,
     value: &Value,
@@ -224,20 +224,28 @@ fn servers(reader: &mut Reader<'_>, sections: &[&Member], lines: &LineIndex, lim
                 continue;
             }
             let step = Step::Key(section.key.text.clone());
-            shaped.servers.extend(reader.within(step, |reader| one(reader, member, lines)));
+            shaped.servers.extend(reader.within(step, |reader| server_entry(reader, member, lines)));
         }
     }
 }
 
-fn one(reader: &mut Reader<'_>, member: &Member, lines: &LineIndex) -> Option<Entry> {
+fn server_entry(reader: &mut Reader<'_>, member: &Member, lines: &LineIndex) -> Option<ServerEntry> {
     // A bad name is one mistake; what stands under it is still looked at.
     let name = server_name(reader, member);
     let spec = reader.in_key(member, |reader| server::server(reader, member));
-    let place = member.key.span.clone();
-    let line = lines.line(place.start);
+    let key_span = member.key.span.clone();
+    let line = lines.line(key_span.start);
     let rule_lines = tools::lines(&member.value, lines);
     let name = name?;
-    Some(Entry { key: name.clone(), name, place, line, rule_lines, spec: spec?, written: member.value.to_value() })
+    Some(ServerEntry {
+        key: name.clone(),
+        name,
+        key_span,
+        line,
+        rule_lines,
+        spec: spec?,
+        written: member.value.to_value(),
+    })
 }
 
 fn server_name(reader: &mut Reader<'_>, member: &Member) -> Option<ServerName> {

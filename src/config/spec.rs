@@ -15,7 +15,7 @@ use crate::model::{Level, Scope, ServerName};
 pub struct Config {
     pub servers: BTreeMap<ServerName, Arc<Definition>>,
     /// One voice for each file that has a `policy`, strongest scope first.
-    pub policies: Vec<PolicyVoice>,
+    pub policies: Vec<FilePolicy>,
     pub inputs: Vec<Input>,
     pub actions: Vec<Action>,
     /// Programs of servers that are on no folder of the PATH.
@@ -36,8 +36,8 @@ pub struct Definition {
     /// The workspace folder whose file this is; what `${workspaceFolder}` means for it.
     pub folder: Option<Arc<Path>>,
     /// Where its key stands in the file.
-    pub place: Span,
-    /// Zero-based line of `place`.
+    pub key_span: Span,
+    /// Zero-based line of `key_span`.
     pub line: u32,
     /// Zero-based lines of its rules, by their patterns. Not part of `spec`: a rule that only moved says the same.
     pub rule_lines: BTreeMap<String, u32>,
@@ -53,8 +53,8 @@ pub struct Hidden {
     pub scope: Scope,
     pub file: Option<Arc<Path>>,
     /// Where its key stands in the file.
-    pub place: Span,
-    /// Zero-based line of `place`.
+    pub key_span: Span,
+    /// Zero-based line of `key_span`.
     pub line: u32,
 }
 
@@ -200,10 +200,10 @@ pub enum Condition {
 
 /// What one file's `policy` says.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PolicyVoice {
+pub struct FilePolicy {
     pub scope: Scope,
     pub file: Option<Arc<Path>>,
-    pub default: Option<Default>,
+    pub default: Option<DefaultPolicy>,
     pub allowlist: Vec<Matcher>,
     pub denylist: Vec<Matcher>,
     pub read_only: Option<Level>,
@@ -214,7 +214,7 @@ pub struct PolicyVoice {
 
 /// `policy.default`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Default {
+pub enum DefaultPolicy {
     Deny,
     Confirm,
     Allow,
@@ -264,7 +264,7 @@ pub struct Action {
     pub line: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, std::default::Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ActionResult {
     #[default]
     Show,

@@ -5,7 +5,7 @@
 //! work in a file that is being written. It leaves the meaning of keys to `shape`.
 
 mod parser;
-mod words;
+mod scalars;
 
 use std::sync::Arc;
 
@@ -65,7 +65,7 @@ pub enum Step {
 
 /// What lies at an offset.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Place<'a> {
+pub struct Location<'a> {
     /// Where: up to and including the key or element that the offset is in.
     pub path: Vec<Step>,
     pub part: Part<'a>,
@@ -119,17 +119,17 @@ impl Tree {
     }
 
     /// The innermost key, value or gap at an offset. The end of a key or word still belongs to it.
-    pub fn place(&self, offset: usize) -> Option<Place<'_>> {
-        let mut node = self.root.as_ref().filter(|root| holds(&root.span, offset))?;
+    pub fn locate(&self, offset: usize) -> Option<Location<'_>> {
+        let mut node = self.root.as_ref().filter(|root| contains(&root.span, offset))?;
         let mut path = Vec::new();
         'descend: loop {
             let inside = node.span.start < offset && (offset < node.span.end || node.open());
             match &node.kind {
                 Kind::Object(members) if inside => {
                     for member in members {
-                        if holds(&member.key.span, offset) {
+                        if contains(&member.key.span, offset) {
                             path.push(Step::Key(member.key.text.clone()));
-                            return Some(Place { path, part: Part::Key(member) });
+                            return Some(Location { path, part: Part::Key(member) });
                         }
                         if member.key.span.end < offset && offset <= member.value.span.end {
                             path.push(Step::Key(member.key.text.clone()));
@@ -137,25 +137,25 @@ impl Tree {
                             continue 'descend;
                         }
                     }
-                    return Some(Place { path, part: Part::Between(node) });
+                    return Some(Location { path, part: Part::Between(node) });
                 }
                 Kind::List(items) if inside => {
                     for (index, item) in items.iter().enumerate() {
-                        if holds(&item.span, offset) {
+                        if contains(&item.span, offset) {
                             path.push(Step::Index(index));
                             node = item;
                             continue 'descend;
                         }
                     }
-                    return Some(Place { path, part: Part::Between(node) });
+                    return Some(Location { path, part: Part::Between(node) });
                 }
-                _ => return Some(Place { path, part: Part::Value(node) }),
+                _ => return Some(Location { path, part: Part::Value(node) }),
             }
         }
     }
 }
 
-fn holds(span: &Span, offset: usize) -> bool {
+fn contains(span: &Span, offset: usize) -> bool {
     span.start <= offset && offset <= span.end
 }
 

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use super::Engine;
 use crate::config::Loaded;
-use crate::config::interop::{self, Dialect, Exported, Homes, ImportWish, Imported};
+use crate::config::interop::{self, Dialect, Exported, Homes, ImportRequest, Imported};
 use crate::model::{Error, Result, ServerName};
 
 impl Engine {
     /// Imports servers; answered when what was written is in force.
-    pub async fn import(&self, wish: ImportWish) -> Result<Imported> {
-        let dry_run = wish.dry_run;
+    pub async fn import(&self, request: ImportRequest) -> Result<Imported> {
+        let dry_run = request.dry_run;
         let imported =
-            self.beside(move |loaded| interop::import_from(&wish, &loaded, Homes::discover().as_ref())).await?;
+            self.beside(move |loaded| interop::import_from(&request, &loaded, Homes::discover().as_ref())).await?;
         if !dry_run && !imported.imported.is_empty() {
             self.reload().await?;
         }

@@ -16,7 +16,9 @@ use super::consent::OnceClaim;
 use super::record::Recording;
 use super::snapshot::{Offered, ServerView, Snapshot};
 use super::turns::Turn;
-use crate::model::{CallId, CallResult, Decision, Error, Level, Requester, Result, Status, ToolCall, ToolId, Waiting};
+use crate::model::{
+    CallId, CallResult, Decision, Error, Level, PendingReason, Requester, Result, Status, ToolCall, ToolId,
+};
 use crate::policy::permit::{Consent, OnceUsed, Permitted, Refusal, permit};
 use crate::policy::{Found, Pin, Ruling, View};
 use crate::server::connection::{CallOptions, Progress};
@@ -228,7 +230,7 @@ impl Passage {
                 continue;
             }
             match status {
-                Status::Pending(Waiting::Starting) => {
+                Status::Pending(PendingReason::Starting) => {
                     turn.take();
                     // Bounded by the start's own limit: it ends in another status.
                     pictures.changed().await.map_err(|_| Error::Cancelled)?;

@@ -9,7 +9,7 @@ use crate::config::Definition;
 use crate::model::{Decision, Requester, RequesterKind, ToolCall};
 use crate::policy::trust::Summary;
 use crate::policy::{Found, Pin, View};
-use crate::text::{one_line, shell_word, visible};
+use crate::text::{one_line, shell_quote, visible};
 
 /// A prompt shows this much of a server's own words about a tool; the rest is counted.
 const WORDS: usize = 2_000;
@@ -74,7 +74,7 @@ fn describe(lines: &mut Vec<String>, summary: &Summary) {
             lines.push(format!("{what:<9} {value}"));
         }
     };
-    let quoted: Vec<String> = summary.command.iter().map(|word| shell_word(word)).collect();
+    let quoted: Vec<String> = summary.command.iter().map(|word| shell_quote(word)).collect();
     say("runs", Some(quoted.join(" ")));
     say("program", summary.program.clone());
     say("in", summary.cwd.clone());

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use super::snapshot::{Offered, ServerView, Trust};
 use crate::config::{Definition, Launch};
-use crate::model::{ServerName, ServerState, Status, Tool, ToolId, Waiting};
+use crate::model::{PendingReason, ServerName, ServerState, Status, Tool, ToolId};
 use crate::policy::trust::{Fingerprint, Question, Trusted};
 use crate::policy::{Rules, Standing, lookalike};
 use crate::server::{Action, Context, Server};
-use crate::text::{hides_something, one_line, words_hide_something};
+use crate::text::{has_invisible, one_line, prose_has_invisible};
 
 pub struct Slot {
     pub definition: Arc<Definition>,
@@ -46,8 +46,8 @@ impl Slot {
     pub fn new(definition: Arc<Definition>, generation: u64, switched_on: bool) -> Self {
         let status = match definition.spec.enabled {
             false => Status::Disabled,
-            true if definition.scope.needs_trust() => Status::Pending(Waiting::Trust),
-            true => Status::Pending(Waiting::Starting),
+            true if definition.scope.needs_trust() => Status::Pending(PendingReason::Trust),
+            true => Status::Pending(PendingReason::Starting),
         };
         // The user's own definitions never need trust, also not in the moment before they are judged.
         let trust = match definition.scope.needs_trust() {
@@ -145,7 +145,8 @@ impl Slot {
 
     fn wait_for_trust(&mut self, error: Option<String>) {
         self.leaving = self.server.take();
-        let status = if self.definition.spec.enabled { Status::Pending(Waiting::Trust) } else { Status::Disabled };
+        let status =
+            if self.definition.spec.enabled { Status::Pending(PendingReason::Trust) } else { Status::Disabled };
         self.become_without_server(status, error);
     }
 
@@ -164,7 +165,7 @@ impl Slot {
 
     /// Whether it does not run, and is started with one of these programs.
     pub fn has_failed_with(&self, program: impl Fn(&String) -> bool) -> bool {
-        let failed = matches!(self.state.status, Status::Failed | Status::Pending(Waiting::Retry(_)));
+        let failed = matches!(self.state.status, Status::Failed | Status::Pending(PendingReason::Retry(_)));
         failed && matches!(&self.definition.spec.launch, Launch::Stdio(stdio) if program(&stdio.command))
     }
 
@@ -225,10 +226,10 @@ fn remarks(name: &ServerName, tools: &[Arc<Tool>], servers: &[ServerName]) -> Ve
         if let Some(other) = lookalike::lookalike(name, &tool.name, servers) {
             remarks.push(lookalike::warning(&tool.name, other));
         }
-        if hides_something(&tool.description) || hides_something(&tool.name) {
+        if has_invisible(&tool.description) || has_invisible(&tool.name) {
             let shown = one_line(&tool.name, 80);
             remarks.push(format!("the description of tool {shown} holds characters that cannot be seen"));
-        } else if words_hide_something(&tool.raw) {
+        } else if prose_has_invisible(&tool.raw) {
             let shown = one_line(&tool.name, 80);
             remarks.push(format!("the title or the schema of tool {shown} holds characters that cannot be seen"));
         }

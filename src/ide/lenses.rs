@@ -8,7 +8,7 @@ use super::page::Page;
 use super::save;
 use crate::config::Span;
 use crate::engine::snapshot::{ServerView, Trust};
-use crate::model::{ServerName, Status, Waiting};
+use crate::model::{PendingReason, ServerName, Status};
 use crate::text::one_line;
 
 /// A line of text over a place, which runs a command when it is clicked.
@@ -92,7 +92,7 @@ fn possible(view: &ServerView) -> Vec<(&'static str, &'static str, Command)> {
 
 /// Whether starting, stopping and trying it out can lead anywhere: not before it is trusted, nor while its file says no.
 pub fn runnable(view: &ServerView) -> bool {
-    view.definition.spec.enabled && view.state.status != Status::Pending(Waiting::Trust)
+    view.definition.spec.enabled && view.state.status != Status::Pending(PendingReason::Trust)
 }
 
 /// What has become of an entry, in a few words.
@@ -111,10 +111,10 @@ pub fn status(view: &ServerView) -> String {
         _ if !view.switched_on => "tools hidden".to_owned(),
         Status::Connected if tools == 1 => "connected · 1 tool".to_owned(),
         Status::Connected => format!("connected · {tools} tools"),
-        Status::Pending(Waiting::Starting) => "starting".to_owned(),
-        Status::Pending(Waiting::Trust) => "awaiting trust".to_owned(),
-        Status::Pending(Waiting::Input) => "awaiting input".to_owned(),
-        Status::Pending(Waiting::Retry(_)) => "failed, trying again".to_owned(),
+        Status::Pending(PendingReason::Starting) => "starting".to_owned(),
+        Status::Pending(PendingReason::Trust) => "awaiting trust".to_owned(),
+        Status::Pending(PendingReason::Input) => "awaiting input".to_owned(),
+        Status::Pending(PendingReason::Retry(_)) => "failed, trying again".to_owned(),
         Status::Failed => match view.state.error.as_deref().and_then(|error| error.lines().next()) {
             Some(error) => format!("failed: {}", one_line(error.trim_end_matches(':'), 80)),
             None => "failed".to_owned(),

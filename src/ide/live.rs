@@ -3,12 +3,12 @@
 use super::entry::Entry;
 use super::page::Page;
 use crate::config::problem::{Related, TextEdit};
+use crate::config::shape::did_you_mean::closest;
 use crate::config::shape::quoted;
-use crate::config::shape::similar::nearest;
 use crate::config::tree::Node;
 use crate::config::{Definition, Launch, Problem, Span};
 use crate::engine::snapshot::{ServerView, Snapshot, Trust};
-use crate::model::{Status, ToolId, Waiting};
+use crate::model::{PendingReason, Status, ToolId};
 use crate::policy::is_glob;
 use crate::text::one_line;
 
@@ -56,7 +56,7 @@ fn hidden(entry: &Entry<'_>, winner: &Definition) -> Problem {
     let mut problem = Problem::information("hidden", entry.member.key.span.clone(), message).unnecessary();
     if let Some(file) = &winner.file {
         let message = "this one counts".to_owned();
-        problem.related.push(Related { file: file.to_path_buf(), span: winner.place.clone(), message });
+        problem.related.push(Related { file: file.to_path_buf(), span: winner.key_span.clone(), message });
     }
     problem
 }
@@ -70,7 +70,7 @@ fn state(entry: &Entry<'_>, view: &ServerView) -> Option<Problem> {
             let message = format!("`{name}` is not started: you did not trust this definition");
             Some(Problem::information("not-trusted", key, message))
         }
-        (Trust::Needed { difference, .. }, Status::Pending(Waiting::Trust) | Status::Connected) => {
+        (Trust::Needed { difference, .. }, Status::Pending(PendingReason::Trust) | Status::Connected) => {
             let message = match difference {
                 Some(_) => format!("`{name}` has changed since you trusted it, and waits for you to trust it again"),
                 None => format!("`{name}` waits until you have looked at its definition and trust it"),
@@ -84,10 +84,10 @@ fn state(entry: &Entry<'_>, view: &ServerView) -> Option<Problem> {
         (_, Status::NeedsAuth) => {
             Some(Problem::warning("needs-sign-in", place(entry), format!("`{name}` wants you to sign in (401)")))
         }
-        (_, Status::Pending(Waiting::Input)) => {
+        (_, Status::Pending(PendingReason::Input)) => {
             Some(Problem::information("awaiting-input", key, format!("`{name}` waits for an input that it asks for")))
         }
-        (_, Status::Failed | Status::Pending(Waiting::Retry(_))) => failed(entry, view),
+        (_, Status::Failed | Status::Pending(PendingReason::Retry(_))) => failed(entry, view),
         _ => None,
     }
 }
@@ -161,7 +161,7 @@ fn unknown(view: &ServerView, name: &str, place: &Span, before: &str) -> Option<
     let message = format!("`{}` has no tool `{}`", view.definition.name, one_line(name, 64));
     let problem = Problem::warning("unknown-tool", place.clone(), message);
     let names: Vec<&str> = view.tools.keys().map(|name| &**name).collect();
-    Some(match nearest(name, &names) {
+    Some(match closest(name, &names) {
         Some(meant) => {
             let shown = one_line(meant, 64);
             let edit = TextEdit::replace(place.clone(), quoted(&format!("{before}{meant}")));
@@ -192,7 +192,7 @@ fn same(one: &ServerView, other: &ServerView) -> bool {
     use std::sync::Arc;
     let status = |view: &ServerView| match view.state.status {
         // When the next try comes is told by nothing that is shown here.
-        Status::Pending(Waiting::Retry(_)) => None,
+        Status::Pending(PendingReason::Retry(_)) => None,
         status => Some(status),
     };
     Arc::ptr_eq(&one.definition, &other.definition)

@@ -98,7 +98,7 @@ impl Scene {
     }
 
     pub fn untrusted(self, server: &str) -> Self {
-        let scene = self.status(server, Status::Pending(crate::model::Waiting::Trust), None);
+        let scene = self.status(server, Status::Pending(crate::model::PendingReason::Trust), None);
         scene.change(server, |view| view.trust = Trust::Needed { difference: None, refused: false })
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// What stands between the parts of `mcp__server__tool`; a server's name may not hold it, or routing were ambiguous.
 const SEPARATOR: &str = "__";
-const LONGEST: usize = 64;
+const MAX_LENGTH: usize = 64;
 
 /// A server's name: `[A-Za-z0-9_-]{1,64}` without `__`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct ServerName(Arc<str>);
 pub enum NameError {
     #[error("a server's name may not be empty")]
     Empty,
-    #[error("a server's name has at most {LONGEST} characters; this one has {0}")]
+    #[error("a server's name has at most {MAX_LENGTH} characters; this one has {0}")]
     Long(usize),
     #[error("a server's name holds only letters, digits, `-` and `_`; found {0:?}")]
     Character(char),
@@ -37,7 +37,7 @@ impl ServerName {
         if let Some(odd) = text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))) {
             return Err(NameError::Character(odd));
         }
-        if text.len() > LONGEST {
+        if text.len() > MAX_LENGTH {
             return Err(NameError::Long(text.len()));
         }
         if text.contains(SEPARATOR) {

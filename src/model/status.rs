@@ -11,7 +11,7 @@ use super::{Prompt, Resource, ResourceTemplate, Timestamp, Tool};
 /// What a server is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    Pending(Waiting),
+    Pending(PendingReason),
     Connected,
     Failed,
     NeedsAuth,
@@ -22,7 +22,7 @@ pub enum Status {
 
 /// Why a pending server is not connected yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiting {
+pub enum PendingReason {
     Starting,
     Trust,
     Input,
@@ -46,10 +46,10 @@ impl Status {
     pub fn reason(self) -> Option<String> {
         let Self::Pending(waiting) = self else { return None };
         Some(match waiting {
-            Waiting::Starting => "starting".to_owned(),
-            Waiting::Trust => "awaiting-trust".to_owned(),
-            Waiting::Input => "awaiting-input".to_owned(),
-            Waiting::Retry(at) => {
+            PendingReason::Starting => "starting".to_owned(),
+            PendingReason::Trust => "awaiting-trust".to_owned(),
+            PendingReason::Input => "awaiting-input".to_owned(),
+            PendingReason::Retry(at) => {
                 let left = at.saturating_duration_since(Instant::now());
                 format!("retrying in {} s", left.as_secs_f64().ceil().max(1.0))
             }
@@ -58,7 +58,7 @@ impl Status {
 
     /// Whether it will stay like this until somebody does something.
     pub fn settled(self) -> bool {
-        !matches!(self, Self::Pending(Waiting::Starting | Waiting::Retry(_)))
+        !matches!(self, Self::Pending(PendingReason::Starting | PendingReason::Retry(_)))
     }
 }
 

@@ -12,7 +12,7 @@ use super::condition::{Conditions, Ground, Reach};
 use super::glob::{NameGlob, is_glob};
 use super::place::place;
 use super::{ANOTHER_FILE, NOT_TRUSTED, Ruling, Said, SessionLevels, Standing};
-use crate::config::spec::{self, Config, Definition, LevelRule, Matcher, PolicyVoice, ToolRule};
+use crate::config::spec::{self, Config, Definition, FilePolicy, LevelRule, Matcher, ToolRule};
 use crate::model::{Level, Scope, ServerName};
 
 /// Everything that the files and the session say about tools and programs.
@@ -131,13 +131,13 @@ impl Rules {
 
 impl ServerRules {
     fn new(config: &Config, definition: &Definition, session: &SessionLevels, workspace: Option<&Path>) -> Self {
-        let managed = |voice: &&PolicyVoice| voice.scope == Scope::Managed;
+        let managed = |voice: &&FilePolicy| voice.scope == Scope::Managed;
         let name = definition.name.as_str();
         let ground = Ground::of(definition, workspace);
-        let denied = |voices: &mut dyn Iterator<Item = &PolicyVoice>| {
+        let denied = |voices: &mut dyn Iterator<Item = &FilePolicy>| {
             voices.flat_map(|voice| listed(voice, &voice.denylist, "denylist", Level::Deny, definition)).collect()
         };
-        let voices = |what: &str, level: &dyn Fn(&PolicyVoice) -> Option<Level>| {
+        let voices = |what: &str, level: &dyn Fn(&FilePolicy) -> Option<Level>| {
             let said = config.policies.iter().filter_map(|voice| {
                 let level = level(voice)?;
                 let counts = Counts::of(level, (voice.scope, voice.file.as_deref()), definition);
@@ -176,7 +176,7 @@ impl ServerRules {
 }
 
 fn listed<'a>(
-    voice: &'a PolicyVoice,
+    voice: &'a FilePolicy,
     list: &'a [Matcher],
     what: &'a str,
     level: Level,
@@ -196,15 +196,15 @@ fn listed<'a>(
     )
 }
 
-pub(super) fn default_level(default: spec::Default) -> Level {
+pub(super) fn default_level(default: spec::DefaultPolicy) -> Level {
     match default {
-        spec::Default::Deny => Level::Deny,
-        spec::Default::Confirm => Level::RequireApproval,
-        spec::Default::Allow => Level::AllowAlways,
+        spec::DefaultPolicy::Deny => Level::Deny,
+        spec::DefaultPolicy::Confirm => Level::RequireApproval,
+        spec::DefaultPolicy::Allow => Level::AllowAlways,
     }
 }
 
-fn voice_source(voice: &PolicyVoice, line: Option<u32>, what: &str) -> Arc<str> {
+fn voice_source(voice: &FilePolicy, line: Option<u32>, what: &str) -> Arc<str> {
     format!("{} {what}", place(voice.scope, voice.file.as_deref(), line)).into()
 }
 

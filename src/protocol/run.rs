@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::commands::{self, Command};
 use super::types::{ConfigFile, ServerStatus, ToolInfo, ToolResult};
-use crate::config::interop::ImportWish;
+use crate::config::interop::ImportRequest;
 use crate::engine::edit::{Edited, Pages};
 use crate::engine::gate::Wish;
 use crate::engine::snapshot::{Offered, ServerView};
@@ -108,7 +108,7 @@ pub async fn run(
         Command::ConfigReload(_) => wire(&*engine.reload().await?),
         Command::ConfigImport(params) => {
             let commands::ConfigImport { from, path, scope, dry_run } = params;
-            wire(&engine.import(ImportWish { from, path, scope, dry_run }).await?)
+            wire(&engine.import(ImportRequest { from, path, scope, dry_run }).await?)
         }
         Command::ConfigExport(params) => wire(&engine.export(params.to, params.servers, params.path).await?),
         Command::Templates(_) => wire_one("templates", crate::config::templates::templates()),

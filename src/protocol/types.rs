@@ -11,7 +11,7 @@ use crate::engine::gate::Outcome;
 use crate::engine::snapshot::{Offered, ServerView, Trust};
 use crate::model::{Annotations, CallId, Error, Result, ServerName, Timestamp, millis};
 use crate::policy::Found;
-use crate::text::{hides_something, visible};
+use crate::text::{has_invisible, visible};
 
 /// What a server is doing, with all that a person may want to know about it.
 #[derive(Debug, Clone, Serialize)]
@@ -126,14 +126,14 @@ impl From<&ServerView> for ServerStatus {
             latency_ms: state.latency.map(millis),
             restarts: state.restarts,
             warnings: view.warnings(),
-            config: layers::shown(&definition.written),
+            config: layers::redacted(&definition.written),
         }
     }
 }
 
 /// A server's own words as an editor may show them: nothing in them acts on a terminal, and nothing is unseen.
 fn shown(words: &str) -> String {
-    if hides_something(words) { visible(words, usize::MAX) } else { words.to_owned() }
+    if has_invisible(words) { visible(words, usize::MAX) } else { words.to_owned() }
 }
 
 /// A tool with the level that holds for it now.

@@ -21,7 +21,7 @@ use super::logs::Logs;
 use super::memory::Remembered;
 use super::{Context, Event};
 use crate::config::Definition;
-use crate::model::{Error, LogSource, ServerState, Status, Waiting};
+use crate::model::{Error, LogSource, PendingReason, ServerState, Status};
 use crate::policy::trust::Trusted;
 use attempt::{Attempt, Connected, Note};
 use failure::{Failure, Next};
@@ -112,7 +112,7 @@ impl Actor {
     ) -> Self {
         let definition = trusted.definition().clone();
         let (status, live) = match beginning {
-            Beginning::Now => (Status::Pending(Waiting::Starting), Live::Coming),
+            Beginning::Now => (Status::Pending(PendingReason::Starting), Live::Coming),
             Beginning::AtFirstUse => (Status::Stopped, Live::Asleep),
             Beginning::Never => (Status::Disabled, Live::Down(disabled(&definition))),
         };
@@ -194,7 +194,7 @@ impl Actor {
     /// One try, which any wish may cut short.
     async fn start(&mut self) -> Phase {
         self.live.send_replace(Live::Coming);
-        self.publish(|state| state.status = Status::Pending(Waiting::Starting));
+        self.publish(|state| state.status = Status::Pending(PendingReason::Starting));
         // The one before is gone for good before the next begins: there are never two of one server.
         self.processes_gone().await;
         let (notes, mut noted) = mpsc::channel(8);
@@ -223,8 +223,8 @@ impl Actor {
                     }
                 },
                 Some(note) = noted.recv() => self.publish(|state| match note {
-                    Note::Asking => state.status = Status::Pending(Waiting::Input),
-                    Note::Starting => state.status = Status::Pending(Waiting::Starting),
+                    Note::Asking => state.status = Status::Pending(PendingReason::Input),
+                    Note::Starting => state.status = Status::Pending(PendingReason::Starting),
                     Note::Running(pid) => state.pid = Some(pid),
                 }),
                 done = &mut attempt => break done,
@@ -281,7 +281,7 @@ impl Actor {
         let at = wait.map(|wait| Instant::now() + wait);
         let status = match (failure.next, at) {
             (Next::SignIn, _) => Status::NeedsAuth,
-            (_, Some(at)) => Status::Pending(Waiting::Retry(at.into_std())),
+            (_, Some(at)) => Status::Pending(PendingReason::Retry(at.into_std())),
             (_, None) => Status::Failed,
         };
         let mut shown = failure.clone();

@@ -56,7 +56,7 @@ fn set_key(agent: &mut Agent, key: &str, value: &Value) -> Result<(), String> {
         "servers" => agent.servers = Some(super::read::list(value)?),
         "tools" => agent.tools = Some(super::read::list(value)?),
         "ceiling" => agent.ceiling = Some(ceiling(value)?),
-        "mode" => agent.search = super::read::word(value, &["list", "search"])? == "search",
+        "mode" => agent.search = super::read::choice(value, &["list", "search"])? == "search",
         _ => return Err(format!("unknown; known are {}", KEYS.join(", "))),
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Settings read: from TOML with places, from JSON of an editor. Both meet in [`Given`] and are then told apart no more.
+//! Settings read: from TOML with places, from JSON of an editor. Both meet in [`GivenSetting`] and are then told apart no more.
 
 use std::ops::Range;
 use std::path::{Component, Path};
@@ -11,12 +11,12 @@ use super::table::{ALL, Kind, Setting};
 use super::{Problem, Settings, SettingsFile, agents, units};
 use crate::paths::read_file;
 
-const LARGEST_FILE: usize = 1 << 20;
+const MAX_FILE_BYTES: usize = 1 << 20;
 /// An editor may send the object as the section of this name.
 const SECTION: &str = "mcp-sidecar";
 
 /// One value under its full name, from wherever it came.
-struct Given {
+struct GivenSetting {
     /// `["servers", "timeout"]`
     path: Vec<String>,
     value: Value,
@@ -24,7 +24,7 @@ struct Given {
     value_span: Option<Range<usize>>,
 }
 
-impl Given {
+impl GivenSetting {
     fn touches(&self, span: &Range<usize>) -> bool {
         let touches = |own: &Range<usize>| own.start <= span.end && span.start <= own.end;
         self.key_span.as_ref().is_some_and(touches) || self.value_span.as_ref().is_some_and(touches)
@@ -38,7 +38,7 @@ pub(super) fn file(path: &Path) -> SettingsFile {
         settings: Settings::default(),
         problems: vec![Problem { span: None, message, help: None }],
     };
-    let bytes = match read_file(path, LARGEST_FILE) {
+    let bytes = match read_file(path, MAX_FILE_BYTES) {
         Ok(Some(bytes)) => bytes,
         Ok(None) => {
             let settings = Settings::default();
@@ -73,7 +73,7 @@ pub(super) fn json(settings: &mut Settings, options: &Value) -> Vec<Problem> {
     match options {
         Value::Null => {}
         Value::Object(object) => {
-            if let Some((_, section)) = object.iter().find(|(key, _)| plain(key) == plain(SECTION)) {
+            if let Some((_, section)) = object.iter().find(|(key, _)| normalized(key) == normalized(SECTION)) {
                 return json(settings, section);
             }
             let mut given = Vec::new();
@@ -99,13 +99,13 @@ pub(super) fn json(settings: &mut Settings, options: &Value) -> Vec<Problem> {
     problems
 }
 
-fn collect_toml(table: &DeTable<'_>, above: &[String], given: &mut Vec<Given>) {
+fn collect_toml(table: &DeTable<'_>, above: &[String], given: &mut Vec<GivenSetting>) {
     for (key, value) in table {
         let path: Vec<String> = above.iter().cloned().chain([key.get_ref().to_string()]).collect();
         match value.get_ref() {
-            DeValue::Table(inner) if holds_settings(&path) && !inner.is_empty() => collect_toml(inner, &path, given),
+            DeValue::Table(inner) if contains_settings(&path) && !inner.is_empty() => collect_toml(inner, &path, given),
             DeValue::Table(_) if path.len() == 1 && is_section(&path) => {}
-            _ => given.push(Given {
+            _ => given.push(GivenSetting {
                 path,
                 value: toml_to_json(value),
                 key_span: Some(key.span()),
@@ -115,13 +115,13 @@ fn collect_toml(table: &DeTable<'_>, above: &[String], given: &mut Vec<Given>) {
     }
 }
 
-fn collect_json(options: &Value, above: &[String], given: &mut Vec<Given>) {
+fn collect_json(options: &Value, above: &[String], given: &mut Vec<GivenSetting>) {
     for (key, value) in options.as_object().into_iter().flatten() {
         let path: Vec<String> = above.iter().cloned().chain(key.split('.').map(str::to_owned)).collect();
         match value {
             Value::Null => {}
             Value::Object(_) if path.len() == 1 => collect_json(value, &path, given),
-            _ => given.push(Given { path, value: value.clone(), key_span: None, value_span: None }),
+            _ => given.push(GivenSetting { path, value: value.clone(), key_span: None, value_span: None }),
         }
     }
 }
@@ -140,8 +140,8 @@ fn toml_to_json(value: &Spanned<DeValue<'_>>) -> Value {
     }
 }
 
-fn apply(settings: &mut Settings, given: Vec<Given>, problems: &mut Vec<Problem>) {
-    for Given { path, value, key_span, value_span } in given {
+fn apply(settings: &mut Settings, given: Vec<GivenSetting>, problems: &mut Vec<Problem>) {
+    for GivenSetting { path, value, key_span, value_span } in given {
         if is_about_agents(&path) {
             if let Err(wrong) = agents::set(settings, &path, &value) {
                 problems.push(Problem {
@@ -169,15 +169,15 @@ fn set(settings: &mut Settings, setting: &Setting, value: &Value) -> Result<(), 
         Kind::Bytes(at) => *at(settings) = units::bytes(value)?,
         Kind::Count(at) => *at(settings) = units::count(value)?,
         Kind::Number(at) => *at(settings) = u32::try_from(units::count(value)?).map_err(|_| "too large")?,
-        Kind::Names(at) => *at(settings) = list(value)?,
+        Kind::Strings(at) => *at(settings) = list(value)?,
         Kind::Files(at) => *at(settings) = files(value)?,
-        Kind::Word(words, at) => *at(settings) = word(value, words)?.to_owned(),
-        Kind::Either(words, at) => *at(settings) = word(value, words)? == words[1],
+        Kind::Choice(words, at) => *at(settings) = choice(value, words)?.to_owned(),
+        Kind::Toggle(words, at) => *at(settings) = choice(value, words)? == words[1],
     }
     Ok(())
 }
 
-pub(super) fn word<'a>(value: &Value, words: &[&'a str]) -> Result<&'a str, String> {
+pub(super) fn choice<'a>(value: &Value, words: &[&'a str]) -> Result<&'a str, String> {
     let text = value.as_str().unwrap_or_default();
     words.iter().find(|word| **word == text).copied().ok_or_else(|| {
         format!("expected {}", words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" or "))
@@ -205,7 +205,7 @@ fn files(value: &Value) -> Result<Vec<String>, String> {
 }
 
 /// Whether a table at this path is a section: its values are the settings.
-fn holds_settings(path: &[String]) -> bool {
+fn contains_settings(path: &[String]) -> bool {
     path.len() == 1 || (path.len() == 2 && is_about_agents(path))
 }
 
@@ -215,9 +215,11 @@ fn is_about_agents(path: &[String]) -> bool {
 
 fn names(setting: &Setting, path: &[String]) -> bool {
     match path {
-        [key] => setting.section.is_empty() && plain(setting.key) == plain(key),
+        [key] => setting.section.is_empty() && normalized(setting.key) == normalized(key),
         [section, key] => {
-            !setting.section.is_empty() && plain(setting.section) == plain(section) && plain(setting.key) == plain(key)
+            !setting.section.is_empty()
+                && normalized(setting.section) == normalized(section)
+                && normalized(setting.key) == normalized(key)
         }
         _ => false,
     }
@@ -225,25 +227,25 @@ fn names(setting: &Setting, path: &[String]) -> bool {
 
 fn is_section(path: &[String]) -> bool {
     path.first().is_some_and(|name| {
-        ALL.iter().any(|setting| !setting.section.is_empty() && plain(setting.section) == plain(name))
+        ALL.iter().any(|setting| !setting.section.is_empty() && normalized(setting.section) == normalized(name))
     })
 }
 
 /// `startupTimeout`, `startup_timeout` and `startup-timeout` are the same name.
-fn plain(key: &str) -> String {
+fn normalized(key: &str) -> String {
     key.chars().filter(|c| !matches!(c, '-' | '_')).map(|c| c.to_ascii_lowercase()).collect()
 }
 
 fn unknown(path: &[String], span: Option<Range<usize>>) -> Problem {
     let (message, section) = match path {
         [name] if is_section(path) => {
-            (format!("`{name}` is a section: its settings stand below `[{name}]`"), plain(name))
+            (format!("`{name}` is a section: its settings stand below `[{name}]`"), normalized(name))
         }
-        [section, ..] if is_section(path) => (format!("unknown setting `{}`", path.join(".")), plain(section)),
+        [section, ..] if is_section(path) => (format!("unknown setting `{}`", path.join(".")), normalized(section)),
         _ => (format!("unknown setting `{}`", path.join(".")), String::new()),
     };
     let mut known: Vec<&str> =
-        ALL.iter().filter(|setting| plain(setting.section) == section).map(|setting| setting.key).collect();
+        ALL.iter().filter(|setting| normalized(setting.section) == section).map(|setting| setting.key).collect();
     if section.is_empty() {
         known.extend(["[files]", "[servers]", "[approvals]", "[limits]", "[log]", "[editor]"]);
     }

@@ -18,13 +18,13 @@ pub(super) enum Kind {
     Bytes(fn(&mut Settings) -> &mut usize),
     Count(fn(&mut Settings) -> &mut usize),
     Number(fn(&mut Settings) -> &mut u32),
-    Names(fn(&mut Settings) -> &mut Vec<String>),
+    Strings(fn(&mut Settings) -> &mut Vec<String>),
     /// Paths below a workspace folder.
     Files(fn(&mut Settings) -> &mut Vec<String>),
     /// One of these words.
-    Word(&'static [&'static str], fn(&mut Settings) -> &mut String),
+    Choice(&'static [&'static str], fn(&mut Settings) -> &mut String),
     /// The first word is `false`, the second `true`.
-    Either([&'static str; 2], fn(&mut Settings) -> &mut bool),
+    Toggle([&'static str; 2], fn(&mut Settings) -> &mut bool),
 }
 
 impl Setting {
@@ -50,7 +50,7 @@ pub(super) const ALL: &[Setting] = &[
         "",
         "audit",
         "\"strict\" writes the record of a call before the call is sent, and refuses calls that it cannot record.",
-        Kind::Either(["normal", "strict"], |s| &mut s.audit.strict),
+        Kind::Toggle(["normal", "strict"], |s| &mut s.audit.strict),
     ),
     row(
         "",
@@ -62,7 +62,7 @@ pub(super) const ALL: &[Setting] = &[
         "",
         "secrets",
         "Where answers to inputs and sign-ins are kept. \"file\": where there is no keyring, in a file that only you can read.",
-        Kind::Either(["keyring", "file"], |s| &mut s.secrets.file),
+        Kind::Toggle(["keyring", "file"], |s| &mut s.secrets.file),
     ),
     row(
         "files",
@@ -122,13 +122,13 @@ pub(super) const ALL: &[Setting] = &[
         "servers",
         "tcp-hosts",
         "Hosts beside this machine that servers of type `tcp` may be reached at.",
-        Kind::Names(|s| &mut s.servers.tcp_hosts),
+        Kind::Strings(|s| &mut s.servers.tcp_hosts),
     ),
     row(
         "servers",
         "log-level",
         "Least important messages that servers are asked to log: debug, info, notice, warning, error, critical, alert or emergency.",
-        Kind::Word(MCP_LEVELS, |s| &mut s.servers.log_level),
+        Kind::Choice(MCP_LEVELS, |s| &mut s.servers.log_level),
     ),
     row(
         "approvals",
@@ -173,12 +173,12 @@ pub(super) const ALL: &[Setting] = &[
         "Kept of the arguments and of the result in the record of a call.",
         Kind::Bytes(|s| &mut s.limits.record_bytes),
     ),
-    row("log", "level", "error, warn, info, debug or trace.", Kind::Word(LOG_LEVELS, |s| &mut s.log.level)),
+    row("log", "level", "error, warn, info, debug or trace.", Kind::Choice(LOG_LEVELS, |s| &mut s.log.level)),
     row("log", "days", "How many daily log files are kept.", Kind::Count(|s| &mut s.log.days)),
     row(
         "editor",
         "hide-lenses",
         "Code lenses to leave out because the editor shows its own, such as \"status\", \"start\" or \"stop\".",
-        Kind::Names(|s| &mut s.editor.hide_lenses),
+        Kind::Strings(|s| &mut s.editor.hide_lenses),
     ),
 ];

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// Longer waits are a mistake, and far longer ones would overflow the clock.
-const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+const MAX_DURATION: Duration = Duration::from_secs(366 * 86_400);
 /// More than any limit needs, and safe to multiply with.
-const LARGEST: usize = 1 << 40;
+const MAX_VALUE: usize = 1 << 40;
 
 const DURATIONS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 const SIZES: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
@@ -25,7 +25,7 @@ pub(super) fn duration(value: &Value) -> Result<Duration, String> {
         return Err("a wait has to be at least 1 ms long".to_owned());
     }
     let duration = Duration::from_millis(millis.min(u64::MAX as f64) as u64);
-    if duration > LONGEST { Err("longer than a year".to_owned()) } else { Ok(duration) }
+    if duration > MAX_DURATION { Err("longer than a year".to_owned()) } else { Ok(duration) }
 }
 
 /// A number of bytes, or a text with a unit.
@@ -47,7 +47,7 @@ fn whole(number: Option<f64>, expected: &str) -> Result<usize, String> {
     if number < 1.0 {
         return Err("has to be at least 1".to_owned());
     }
-    if number > LARGEST as f64 { Err("too large".to_owned()) } else { Ok(number as usize) }
+    if number > MAX_VALUE as f64 { Err("too large".to_owned()) } else { Ok(number as usize) }
 }
 
 fn with_unit(text: &str, units: &[(&str, u64)], plain: u64) -> Option<f64> {

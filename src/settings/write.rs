@@ -58,9 +58,9 @@ fn value(setting: &Setting, settings: &Settings) -> Value {
         Kind::Bytes(at) => json!(write_bytes(*at(settings))),
         Kind::Count(at) => json!(at(settings)),
         Kind::Number(at) => json!(at(settings)),
-        Kind::Names(at) | Kind::Files(at) => json!(at(settings)),
-        Kind::Word(_, at) => json!(at(settings)),
-        Kind::Either([no, yes], at) => json!(if *at(settings) { yes } else { no }),
+        Kind::Strings(at) | Kind::Files(at) => json!(at(settings)),
+        Kind::Choice(_, at) => json!(at(settings)),
+        Kind::Toggle([no, yes], at) => json!(if *at(settings) { yes } else { no }),
     }
 }
 

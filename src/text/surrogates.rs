@@ -6,16 +6,16 @@ use std::borrow::Cow;
 const REPLACEMENT: &str = "\\ufffd";
 
 /// A JSON text without halves of characters. Borrowed where there are none, as nearly always.
-pub fn whole(json: &str) -> Cow<'_, str> {
-    let mut mended = String::new();
+pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
+    let mut fixed = String::new();
     let mut kept = 0;
     let mut from = 0;
     while let Some(at) = json.get(from..).and_then(|rest| memchr::memchr(b'\\', rest.as_bytes())).map(|at| from + at) {
         match surrogate(json, at) {
             Some(Half::High) if surrogate(json, at + 6) == Some(Half::Low) => from = at + 12,
             Some(_) => {
-                mended.push_str(json.get(kept..at).unwrap_or_default());
-                mended.push_str(REPLACEMENT);
+                fixed.push_str(json.get(kept..at).unwrap_or_default());
+                fixed.push_str(REPLACEMENT);
                 kept = at + 6;
                 from = kept;
             }
@@ -26,8 +26,8 @@ pub fn whole(json: &str) -> Cow<'_, str> {
     if kept == 0 {
         return Cow::Borrowed(json);
     }
-    mended.push_str(json.get(kept..).unwrap_or_default());
-    Cow::Owned(mended)
+    fixed.push_str(json.get(kept..).unwrap_or_default());
+    Cow::Owned(fixed)
 }
 
 #[derive(PartialEq)]
@@ -52,12 +52,15 @@ mod tests {
 
     #[test]
     fn only_halves_are_replaced() {
-        assert!(matches!(whole(r#"{"a":"é \ud83d\ude00 \\ud83d \n \u00e9"}"#), Cow::Borrowed(_)));
-        assert_eq!(whole(r#""\ud83d""#), r#""\ufffd""#);
-        assert_eq!(whole(r#""a\uDE00b\ud83d\ud83d\ude00é\\\ud83d""#), r#""a\ufffdb\ufffd\ud83d\ude00é\\\ufffd""#);
+        assert!(matches!(replace_lone_surrogates(r#"{"a":"é \ud83d\ude00 \\ud83d \n \u00e9"}"#), Cow::Borrowed(_)));
+        assert_eq!(replace_lone_surrogates(r#""\ud83d""#), r#""\ufffd""#);
+        assert_eq!(
+            replace_lone_surrogates(r#""a\uDE00b\ud83d\ud83d\ude00é\\\ud83d""#),
+            r#""a\ufffdb\ufffd\ud83d\ude00é\\\ufffd""#
+        );
         for odd in [r#""\ud83"#, r#""\"#, r#""\u"#, r"\é"] {
-            assert_eq!(whole(odd), odd);
+            assert_eq!(replace_lone_surrogates(odd), odd);
         }
-        assert!(serde_json::from_str::<String>(&whole(r#""x\ud83d\n""#)).is_ok());
+        assert!(serde_json::from_str::<String>(&replace_lone_surrogates(r#""x\ud83d\n""#)).is_ok());
     }
 }

@@ -26,7 +26,7 @@ pub fn visible(text: &str, limit: usize) -> String {
                     Escape::Endless => push_code(&mut shown, c),
                 }
             }
-            c if hidden(c) => push_code(&mut shown, c),
+            c if is_invisible(c) => push_code(&mut shown, c),
             c => shown.push(c),
         }
     }
@@ -40,7 +40,7 @@ pub fn one_line(text: &str, limit: usize) -> String {
 }
 
 /// A word as a shell would need it, so that where one ends and the next begins can be seen.
-pub fn shell_word(word: &str) -> String {
+pub fn shell_quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,${}".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
@@ -50,16 +50,16 @@ pub fn shell_word(word: &str) -> String {
 }
 
 /// Whether a text holds characters that a reader would not see: worth a warning where a stranger wrote it.
-pub fn hides_something(text: &str) -> bool {
-    text.chars().any(|c| !matches!(c, '\n' | '\r' | '\t') && hidden(c))
+pub fn has_invisible(text: &str) -> bool {
+    text.chars().any(|c| !matches!(c, '\n' | '\r' | '\t') && is_invisible(c))
 }
 
 /// A text for a model, without what no person could have seen in it. Borrowed where there is nothing to take out.
-pub fn cleaned(text: &str) -> Cow<'_, str> {
-    if !hides_something(text) {
+pub fn strip_invisible(text: &str) -> Cow<'_, str> {
+    if !has_invisible(text) {
         return Cow::Borrowed(text);
     }
-    let kept = |c: &char| matches!(c, '\n' | '\r' | '\t') || !hidden(*c);
+    let kept = |c: &char| matches!(c, '\n' | '\r' | '\t') || !is_invisible(*c);
     Cow::Owned(text.chars().filter(kept).collect())
 }
 
@@ -119,7 +119,7 @@ fn skip_escape(start: char, chars: &mut std::iter::Peekable<std::str::Chars<'_>>
 }
 
 /// Characters that a reader cannot see, or that change how their neighbours are read.
-fn hidden(c: char) -> bool {
+fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}' | '\u{feff}' | '\u{2800}'
@@ -157,9 +157,9 @@ mod tests {
 
     #[test]
     fn a_model_gets_no_more_than_a_person_could_see() {
-        assert!(hides_something("tag\u{e0041}"));
-        assert!(!hides_something("plain\ttext\r\n"));
-        assert_eq!(cleaned("add\u{e0041}\u{200b} numbers\n"), "add numbers\n");
+        assert!(has_invisible("tag\u{e0041}"));
+        assert!(!has_invisible("plain\ttext\r\n"));
+        assert_eq!(strip_invisible("add\u{e0041}\u{200b} numbers\n"), "add numbers\n");
     }
 
     #[test]

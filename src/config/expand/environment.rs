@@ -33,12 +33,12 @@ const SAFE: &[&str] = &[
     "SSH_AUTH_SOCK",
 ];
 /// Never inherited: they name the folder that the engine runs in, and some programs believe them.
-const ELSEWHERE: &[&str] = &["PWD", "OLDPWD", "INIT_CWD"];
+const NEVER_INHERITED: &[&str] = &["PWD", "OLDPWD", "INIT_CWD"];
 const SAFE_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
 /// What programs on Windows do not start without.
 #[cfg(windows)]
-const SAFE_HERE: &[&str] = &[
+const SAFE_ON_WINDOWS: &[&str] = &[
     "APPDATA",
     "COMSPEC",
     "HOMEDRIVE",
@@ -57,10 +57,10 @@ const SAFE_HERE: &[&str] = &[
     "WINDIR",
 ];
 #[cfg(not(windows))]
-const SAFE_HERE: &[&str] = &[];
+const SAFE_ON_WINDOWS: &[&str] = &[];
 
 /// Values that are words of everyday language: masking them wherever they occur would hide the log, not a secret.
-const WORDS: &[&str] = &[
+const COMMON_VALUES: &[&str] = &[
     "production",
     "development",
     "testing",
@@ -87,7 +87,7 @@ pub fn snapshot() -> BTreeMap<String, String> {
 pub fn child_environment(environment: &BTreeMap<String, String>, program: &Program) -> BTreeMap<String, Secret> {
     let mut child: BTreeMap<String, Secret> = environment
         .iter()
-        .filter(|(name, _)| (program.inherit_env && !ELSEWHERE.contains(&name.as_str())) || is_passed_on(name))
+        .filter(|(name, _)| (program.inherit_env && !NEVER_INHERITED.contains(&name.as_str())) || is_passed_on(name))
         .map(|(name, value)| (name.clone(), Secret::plain(value.clone())))
         .collect();
     for (name, value) in &program.env {
@@ -107,7 +107,7 @@ pub fn harmless(name: &str, value: &str) -> bool {
     let proxy = name.to_ascii_lowercase().ends_with("_proxy");
     (is_passed_on(name) && !proxy)
         || MORE.contains(&name)
-        || WORDS.contains(&value.to_ascii_lowercase().as_str())
+        || COMMON_VALUES.contains(&value.to_ascii_lowercase().as_str())
         || value.len() <= 10 && value.parse::<f64>().is_ok()
 }
 
@@ -115,7 +115,7 @@ pub fn harmless(name: &str, value: &str) -> bool {
 pub fn is_passed_on(name: &str) -> bool {
     SAFE.contains(&name)
         || SAFE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        || SAFE_HERE.iter().any(|known| known.eq_ignore_ascii_case(name))
+        || SAFE_ON_WINDOWS.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// Reads `NAME=value` lines: `#` comments, `export `, single quotes taken literally, double quotes with escapes and

@@ -14,11 +14,11 @@ use crate::model::{Error, Result, Scope, ServerName};
 use crate::text::one_line;
 
 /// Settings of other programs hold more than servers; this is far beyond any of them.
-const LARGEST: usize = 32 << 20;
+const MAX_BYTES: usize = 32 << 20;
 
 /// What to import, and where to.
 #[derive(Debug, Clone)]
-pub struct ImportWish {
+pub struct ImportRequest {
     pub from: Dialect,
     /// This file in place of the usual ones.
     pub path: Option<PathBuf>,
@@ -50,23 +50,23 @@ pub struct Exported {
 }
 
 /// Reads the files of another program and writes their servers to the file of a scope.
-pub fn import_from(wish: &ImportWish, loaded: &Loaded, homes: Option<&Homes>) -> Result<Imported> {
-    let target = target(wish.scope, loaded)?;
+pub fn import_from(request: &ImportRequest, loaded: &Loaded, homes: Option<&Homes>) -> Result<Imported> {
+    let target = target(request.scope, loaded)?;
     let folders = folders(loaded);
     let mut skipped = BTreeMap::new();
     let mut withheld = Vec::new();
-    let files = match &wish.path {
-        Some(path) => vec![named(wish.from, &absolute(path, &folders, homes))?],
+    let files = match &request.path {
+        Some(path) => vec![named(request.from, &absolute(path, &folders, homes))?],
         None => {
-            let project = folders.iter().filter_map(|folder| project_file(wish.from, folder));
+            let project = folders.iter().filter_map(|folder| project_file(request.from, folder));
             let project = existing(project, &mut skipped);
-            let user = homes.map(|homes| user_files(wish.from, homes)).unwrap_or_default();
+            let user = homes.map(|homes| user_files(request.from, homes)).unwrap_or_default();
             let user = existing(user.into_iter(), &mut skipped);
             if project.is_empty() && user.is_empty() && skipped.is_empty() {
-                return Err(nothing_found(wish.from, &folders, homes));
+                return Err(nothing_found(request.from, &folders, homes));
             }
             // What came with a project must not become the user's own, which needs no trust, unless it is named.
-            if wish.scope == Scope::User {
+            if request.scope == Scope::User {
                 withheld = project;
                 user
             } else {
@@ -81,7 +81,7 @@ pub fn import_from(wish: &ImportWish, loaded: &Loaded, homes: Option<&Homes>) ->
     let present = servers_in(&target)?;
     let taken = |name: &ServerName| {
         let elsewhere = loaded.files.iter().find(|file| {
-            let other = file.source.scope == wish.scope && *file.source.path != *target;
+            let other = file.source.scope == request.scope && *file.source.path != *target;
             other && !read.contains(&real(&file.source.path)) && file.servers.iter().any(|known| known == name.as_str())
         });
         let path = if present.iter().any(|known| known == name.as_str()) {
@@ -91,10 +91,10 @@ pub fn import_from(wish: &ImportWish, loaded: &Loaded, homes: Option<&Homes>) ->
         };
         path.map(|path| format!("there is one of this name in {} already", path.display()))
     };
-    let mut import = import(wish.from, &files, folders.first().map(|folder| &**folder), &taken);
+    let mut import = import(request.from, &files, folders.first().map(|folder| &**folder), &taken);
     import.skipped.extend(skipped);
-    tell_withheld(wish.from, &withheld, &mut import);
-    if !wish.dry_run && !import.servers.is_empty() {
+    skip_withheld(request.from, &withheld, &mut import);
+    if !request.dry_run && !import.servers.is_empty() {
         write(&target, &import)?;
     }
     Ok(Imported {
@@ -158,7 +158,7 @@ fn folders(loaded: &Loaded) -> Vec<Arc<Path>> {
 
 /// A file that somebody asked for has to be there, and has to be what he says it is.
 fn named(from: Dialect, path: &Path) -> Result<(PathBuf, Arc<str>)> {
-    match watch::read(path, LARGEST) {
+    match watch::read(path, MAX_BYTES) {
         Content::Text(text) => match file::read(from, &text, None) {
             Ok(_) => Ok((path.to_path_buf(), text)),
             Err(reason) => {
@@ -175,7 +175,7 @@ fn named(from: Dialect, path: &Path) -> Result<(PathBuf, Arc<str>)> {
 fn existing(paths: impl Iterator<Item = PathBuf>, skipped: &mut BTreeMap<String, String>) -> Vec<(PathBuf, Arc<str>)> {
     let mut files = Vec::new();
     for path in paths {
-        match watch::read(&path, LARGEST) {
+        match watch::read(&path, MAX_BYTES) {
             Content::Text(text) => files.push((path, text)),
             Content::Absent | Content::Gone => {}
             Content::Unreadable(reason) => {
@@ -194,7 +194,7 @@ fn nothing_found(from: Dialect, folders: &[Arc<Path>], homes: Option<&Homes>) ->
     Error::NotFound(format!("no config of {title} found at {}; name its file by `path`", looked.join(", ")))
 }
 
-fn tell_withheld(from: Dialect, withheld: &[(PathBuf, Arc<str>)], import: &mut Import) {
+fn skip_withheld(from: Dialect, withheld: &[(PathBuf, Arc<str>)], import: &mut Import) {
     for (path, text) in withheld {
         for (name, _) in file::read(from, text, None).unwrap_or_default().servers {
             let known = import.servers.iter().any(|(known, _)| known.as_str() == name);
@@ -210,7 +210,7 @@ fn tell_withheld(from: Dialect, withheld: &[(PathBuf, Arc<str>)], import: &mut I
 }
 
 fn servers_in(path: &Path) -> Result<Vec<String>> {
-    let text = match watch::read(path, LARGEST) {
+    let text = match watch::read(path, MAX_BYTES) {
         Content::Absent | Content::Gone => return Ok(Vec::new()),
         Content::Text(text) => text,
         Content::Unreadable(reason) => {

@@ -14,7 +14,7 @@ const DEPTH: usize = 256;
 
 /// What a foreign file holds.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct ForeignFile {
     pub servers: Vec<(String, Value)>,
     /// VS Code's `inputs`.
     pub inputs: Vec<Value>,
@@ -26,9 +26,9 @@ pub struct Found {
 
 /// The servers of a file; an error is what is wrong with the file as a whole. `folder` is the project whose private
 /// section of the user's file counts.
-pub fn read(dialect: Dialect, text: &str, folder: Option<&Path>) -> Result<Found, String> {
+pub fn read(dialect: Dialect, text: &str, folder: Option<&Path>) -> Result<ForeignFile, String> {
     let root = if dialect.is_toml() { toml::value(text)? } else { json(text)? };
-    let mut found = Found::default();
+    let mut found = ForeignFile::default();
     let mut add = |section: Option<&Value>| {
         for (name, entry) in section.and_then(Value::as_object).into_iter().flatten() {
             if !found.servers.iter().any(|(known, _)| known == name) {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::file::Found;
+use super::file::ForeignFile;
 use super::incoming::Permissions;
 use super::literals::Literals;
 use super::notes::Notes;
-use super::{Dialect, file, incoming, is_ourselves, ours};
+use super::{Dialect, file, incoming, is_sidecar, native_entry};
 use crate::config::expand::{Reference, references};
 use crate::config::shape::{self, World};
 use crate::config::spec::{Launch, ServerSpec};
@@ -30,17 +30,17 @@ pub struct Import {
 }
 
 /// Why a name may not be written: the reason, when there is one.
-pub type Taken<'a> = &'a dyn Fn(&ServerName) -> Option<String>;
+pub type NameCheck<'a> = &'a dyn Fn(&ServerName) -> Option<String>;
 
 /// Converts every server of these files; of two with one name the first counts, as it does for the program itself.
-pub fn import(dialect: Dialect, files: &[(PathBuf, Arc<str>)], folder: Option<&Path>, taken: Taken<'_>) -> Import {
+pub fn import(dialect: Dialect, files: &[(PathBuf, Arc<str>)], folder: Option<&Path>, taken: NameCheck<'_>) -> Import {
     let mut import = Import::default();
     let mut variables = Literals::default();
     let mut inputs: Vec<Value> = Vec::new();
     let mut wanted: Vec<String> = Vec::new();
     let mut sources: BTreeMap<String, &Path> = BTreeMap::new();
     let mut permissions = Permissions::default();
-    let mut read: Vec<(&PathBuf, Found)> = Vec::new();
+    let mut read: Vec<(&PathBuf, ForeignFile)> = Vec::new();
     for (path, text) in files {
         match file::read(dialect, text, folder) {
             Ok(mut found) => {
@@ -95,7 +95,7 @@ fn one(
     dialect: Dialect,
     written: &str,
     entry: &Value,
-    taken: Taken<'_>,
+    taken: NameCheck<'_>,
     permissions: &Permissions,
     variables: &mut Literals,
     notes: &mut Notes,
@@ -115,14 +115,14 @@ fn one(
     let mut spec = incoming::read(dialect, entry, notes)?;
     permissions.apply(written, &mut spec, notes);
     if let Launch::Stdio(stdio) = &spec.launch
-        && is_ourselves(&stdio.command, &stdio.args)
+        && is_sidecar(&stdio.command, &stdio.args)
     {
         return Err("it is mcp-sidecar itself, which cannot be a server of its own".to_owned());
     }
     variables.hide(&mut spec.launch, name.as_str(), notes);
-    let value = ours::entry(&spec);
+    let value = native_entry::entry(&spec);
     // Checked as a file's entry would be, on a machine that has every program and variable: those may come later.
-    match shape::entry(name.as_str(), &value, Scope::User, &Anything) {
+    match shape::entry(name.as_str(), &value, Scope::User, &EverythingExists) {
         Ok(_) => Ok((name, spec, value)),
         Err(problems) => {
             let told: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
@@ -132,9 +132,9 @@ fn one(
 }
 
 /// A machine that has everything.
-struct Anything;
+struct EverythingExists;
 
-impl World for Anything {
+impl World for EverythingExists {
     fn is_set(&self, _variable: &str) -> bool {
         true
     }

@@ -13,9 +13,9 @@ use self::fields::{Fields, text_of};
 pub use self::permissions::Permissions;
 use super::Dialect;
 use super::notes::Notes;
-use super::words::{convert, variable};
+use super::references::{convert, variable};
 use crate::config::expand::Reference;
-use crate::config::shape::SURELY_MILLISECONDS;
+use crate::config::shape::MIN_AS_MILLISECONDS;
 use crate::config::spec::{Dev, Launch, OAuth, Remote, ServerSpec, Stdio, ToolRule};
 use crate::model::Level;
 use crate::text::one_line;
@@ -38,8 +38,8 @@ pub fn read(dialect: Dialect, entry: &Map<String, Value>, notes: &mut Notes) -> 
     let dev = dev(&mut fields);
     let display = fields.plain_text("name");
     let description = fields.plain_text("description").or(display).map(|text| one_line(&text, 500));
-    approvals::tell(&mut fields);
-    fields.tell_rest();
+    approvals::note_approvals(&mut fields);
+    fields.note_unused();
     Ok(ServerSpec {
         launch,
         fallback: None,
@@ -114,7 +114,7 @@ fn environment(fields: &mut Fields<'_>) -> Result<BTreeMap<String, Option<String
                 return Err(format!("a command gives the value of `{name}`, and no command is run here for one"));
             }
             Value::Null => None,
-            other => Some(fields.words(&text_of(&other).ok_or(format!("`env.{name}` is no text"))?)?),
+            other => Some(fields.convert(&text_of(&other).ok_or(format!("`env.{name}` is no text"))?)?),
         };
         env.insert(name, value);
     }
@@ -171,7 +171,7 @@ fn remote(fields: &mut Fields<'_>) -> Result<Remote, String> {
     for key in ["headers", "http_headers"] {
         for (name, value) in fields.object(key).unwrap_or_default() {
             let text = text_of(&value).ok_or(format!("`{key}.{name}` is no text"))?;
-            headers.insert(name, fields.words(&text)?);
+            headers.insert(name, fields.convert(&text)?);
         }
     }
     for (name, value) in fields.object("env_http_headers").unwrap_or_default() {
@@ -212,13 +212,13 @@ const OAUTH: &[&str] = &[
 
 fn oauth(fields: &mut Fields<'_>) -> Option<OAuth> {
     let mut written = fields.object("oauth").unwrap_or_default();
-    fields.tell_inner("oauth", &written, OAUTH);
+    fields.note_unknown("oauth", &written, OAUTH);
     if let Some(scopes) = fields.take("scopes") {
         written.insert("scopes".to_owned(), scopes);
     }
     // Cursor's form.
     let auth = fields.object("auth").unwrap_or_default();
-    fields.tell_inner("auth", &auth, OAUTH);
+    fields.note_unknown("auth", &auth, OAUTH);
     for (key, value) in auth {
         let key = match key.as_str() {
             "CLIENT_ID" => "clientId".to_owned(),
@@ -251,7 +251,7 @@ fn timeouts(fields: &mut Fields<'_>) -> (Option<Duration>, Option<Duration>) {
     let plain = move |number: f64| match dialect {
         Dialect::Claude => milliseconds(number),
         Dialect::Zed | Dialect::Cline => number,
-        _ if number >= SURELY_MILLISECONDS.as_secs_f64() => milliseconds(number),
+        _ if number >= MIN_AS_MILLISECONDS.as_secs_f64() => milliseconds(number),
         _ => number,
     };
     let mut read = |key: &str, unit: &dyn Fn(f64) -> f64| {
@@ -298,7 +298,7 @@ fn dev(fields: &mut Fields<'_>) -> Option<Dev> {
         fields.notes.add("`dev` is left out: its globs start in another folder");
         return None;
     }
-    fields.tell_inner("dev", &dev, &["watch"]);
+    fields.note_unknown("dev", &dev, &["watch"]);
     let watch = match dev.get("watch")? {
         Value::String(glob) => vec![glob.clone()],
         Value::Array(globs) => globs.iter().filter_map(text_of).collect(),

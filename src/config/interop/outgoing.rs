@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::Dialect;
+use super::native_entry::seconds;
 use super::notes::Notes;
-use super::ours::seconds;
-use super::words::{to_theirs, variable};
+use super::references::{to_theirs, variable};
 use crate::config::spec::{Launch, OAuth, Remote, ServerSpec, Stdio};
 use crate::model::Level;
 
@@ -50,7 +50,7 @@ impl Writer<'_> {
         self.left_out.push(format!("`{key}`"));
     }
 
-    fn words(&mut self, text: &str) -> String {
+    fn convert(&mut self, text: &str) -> String {
         to_theirs(self.dialect, text, self.notes)
     }
 
@@ -59,16 +59,16 @@ impl Writer<'_> {
         if matches!(self.dialect, VsCode | Claude) {
             self.put("type", "stdio");
         }
-        let command = self.words(&stdio.command);
+        let command = self.convert(&stdio.command);
         self.put("command", command);
-        let args: Vec<String> = stdio.args.iter().map(|arg| self.words(arg)).collect();
+        let args: Vec<String> = stdio.args.iter().map(|arg| self.convert(arg)).collect();
         if !args.is_empty() || self.dialect == Zed {
             self.put("args", args);
         }
         self.environment(&stdio.env);
         match &stdio.env_file {
             Some(file) if matches!(self.dialect, VsCode | Cursor) => {
-                let file = self.words(file);
+                let file = self.convert(file);
                 self.put("envFile", file);
             }
             Some(_) => self.leave_out("envFile"),
@@ -76,7 +76,7 @@ impl Writer<'_> {
         }
         match &stdio.cwd {
             Some(cwd) if matches!(self.dialect, VsCode | McpHub | Codex | Cline) => {
-                let cwd = self.words(cwd);
+                let cwd = self.convert(cwd);
                 self.put("cwd", cwd);
             }
             Some(_) => self.leave_out("cwd"),
@@ -95,7 +95,7 @@ impl Writer<'_> {
                 // Codex fills nothing in, but passes variables on.
                 Some(text) if self.dialect == Dialect::Codex && *text == variable(name) => passed.push(name.clone()),
                 Some(text) => {
-                    written.insert(name.clone(), self.words(text).into());
+                    written.insert(name.clone(), self.convert(text).into());
                 }
                 None if self.dialect == Dialect::VsCode => {
                     written.insert(name.clone(), Value::Null);
@@ -112,7 +112,7 @@ impl Writer<'_> {
     }
 
     fn remote(&mut self, remote: &Remote, kind: &str) {
-        let url = self.words(&remote.url);
+        let url = self.convert(&remote.url);
         match self.dialect {
             Dialect::Cline => self.put("type", if kind == "http" { "streamableHttp" } else { kind }),
             Dialect::VsCode | Dialect::Claude => self.put("type", kind),
@@ -137,7 +137,7 @@ impl Writer<'_> {
                     continue;
                 }
             }
-            headers.insert(name.clone(), self.words(text).into());
+            headers.insert(name.clone(), self.convert(text).into());
         }
         if !headers.is_empty() {
             self.put(if self.dialect == Dialect::Codex { "http_headers" } else { "headers" }, headers);
@@ -161,7 +161,7 @@ impl Writer<'_> {
             Dialect::Codex => (Some("client_id"), Some("callback_port"), None),
             _ => (None, None, None),
         };
-        let secret = client_secret.as_deref().map(|secret| self.words(secret));
+        let secret = client_secret.as_deref().map(|secret| self.convert(secret));
         let mut say = |key: Option<&str>, ours: &str, value: Value, left_out: &mut Vec<String>| match key {
             Some(key) => {
                 written.insert(key.to_owned(), value);

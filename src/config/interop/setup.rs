@@ -23,7 +23,7 @@ pub enum SetupError {
 }
 
 /// Whether starting this program is starting ourselves: that would be a server of its own server.
-pub fn is_ourselves(command: &str, args: &[String]) -> bool {
+pub fn is_sidecar(command: &str, args: &[String]) -> bool {
     // A path of any system, whichever this one is.
     let program = command.rsplit(['/', '\\']).next().unwrap_or(command);
     let program = Path::new(program).file_stem().and_then(|stem| stem.to_str());
@@ -31,7 +31,7 @@ pub fn is_ourselves(command: &str, args: &[String]) -> bool {
 }
 
 /// The text with our entry in it.
-pub fn point_at_us(dialect: Dialect, text: &str, command: &str, args: &[String]) -> Result<String, SetupError> {
+pub fn add_sidecar(dialect: Dialect, text: &str, command: &str, args: &[String]) -> Result<String, SetupError> {
     ours(dialect, text)?;
     let launch = Launch::Stdio(Stdio { command: command.to_owned(), args: args.to_vec(), ..Stdio::default() });
     let entry =
@@ -40,7 +40,7 @@ pub fn point_at_us(dialect: Dialect, text: &str, command: &str, args: &[String])
 }
 
 /// The text without our entry; one that has none stays as it is.
-pub fn take_us_out(dialect: Dialect, text: &str) -> Result<String, SetupError> {
+pub fn remove_sidecar(dialect: Dialect, text: &str) -> Result<String, SetupError> {
     if !ours(dialect, text)? {
         return Ok(text.to_owned());
     }
@@ -53,5 +53,5 @@ fn ours(dialect: Dialect, text: &str) -> Result<bool, SetupError> {
     let args = entry.get("args").and_then(|args| args.as_array()).cloned().unwrap_or_default();
     let args: Vec<String> = args.iter().filter_map(|arg| arg.as_str().map(str::to_owned)).collect();
     let command = entry.get("command").and_then(|command| command.as_str()).unwrap_or_default();
-    if is_ourselves(command, &args) { Ok(true) } else { Err(SetupError::Foreign) }
+    if is_sidecar(command, &args) { Ok(true) } else { Err(SetupError::Foreign) }
 }

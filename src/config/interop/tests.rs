@@ -494,12 +494,12 @@ fn our_own_lines_come_and_go_without_a_trace_in_every_dialect() {
     let toml = "# kept\nmodel = \"o3\"\n\n[mcp_servers.x] # here\ncommand = \"x\"\n# the end\n";
     for dialect in Dialect::ALL {
         let before = if dialect.is_toml() { toml.to_owned() } else { json.replace("SECTION", dialect.section()) };
-        let pointed = point_at_us(dialect, &before, "mcp-sidecar", &args).unwrap();
+        let pointed = add_sidecar(dialect, &before, "mcp-sidecar", &args).unwrap();
         assert!(pointed.contains("mcp-sidecar") && pointed.contains("connect"), "{dialect}:\n{pointed}");
-        assert_eq!(point_at_us(dialect, &pointed, "mcp-sidecar", &args).unwrap(), pointed, "{dialect}: twice is once");
-        assert_eq!(take_us_out(dialect, &pointed).unwrap(), before, "{dialect}");
-        assert_eq!(take_us_out(dialect, &before).unwrap(), before, "{dialect}: nothing to undo");
-        let fresh = point_at_us(dialect, "", "mcp-sidecar", &args).unwrap();
+        assert_eq!(add_sidecar(dialect, &pointed, "mcp-sidecar", &args).unwrap(), pointed, "{dialect}: twice is once");
+        assert_eq!(remove_sidecar(dialect, &pointed).unwrap(), before, "{dialect}");
+        assert_eq!(remove_sidecar(dialect, &before).unwrap(), before, "{dialect}: nothing to undo");
+        let fresh = add_sidecar(dialect, "", "mcp-sidecar", &args).unwrap();
         let import = imported(dialect, &fresh);
         assert!(import.skipped["mcp-sidecar"].contains("itself"), "{dialect}: what we wrote is known as ours\n{fresh}");
     }
@@ -508,9 +508,9 @@ fn our_own_lines_come_and_go_without_a_trace_in_every_dialect() {
 #[test]
 fn an_entry_of_our_name_that_is_not_ours_is_left_alone() {
     let text = r#"{ "mcpServers": { "mcp-sidecar": { "command": "something-else" } } }"#;
-    assert!(matches!(point_at_us(Dialect::Cursor, text, "mcp-sidecar", &[]), Err(SetupError::Foreign)));
-    assert!(matches!(take_us_out(Dialect::Cursor, text), Err(SetupError::Foreign)));
-    assert!(matches!(point_at_us(Dialect::Cursor, "{ oops", "mcp-sidecar", &[]), Err(SetupError::Broken(_))));
+    assert!(matches!(add_sidecar(Dialect::Cursor, text, "mcp-sidecar", &[]), Err(SetupError::Foreign)));
+    assert!(matches!(remove_sidecar(Dialect::Cursor, text), Err(SetupError::Foreign)));
+    assert!(matches!(add_sidecar(Dialect::Cursor, "{ oops", "mcp-sidecar", &[]), Err(SetupError::Broken(_))));
 }
 
 #[test]

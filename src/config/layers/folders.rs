@@ -75,13 +75,13 @@ pub fn rename(names: &Names, file: &File, shaped: &mut Shaped) {
         }
     }
     if let Some(policy) = &mut shaped.policy {
-        speak_of(&renamed, &mut policy.allowlist);
-        speak_of(&renamed, &mut policy.denylist);
+        rename_in_matchers(&renamed, &mut policy.allowlist);
+        rename_in_matchers(&renamed, &mut policy.denylist);
     }
 }
 
 /// A glob that matched the old name goes on to mean that server.
-fn speak_of(renamed: &[(&ServerName, &ServerName)], matchers: &mut Vec<Matcher>) {
+fn rename_in_matchers(renamed: &[(&ServerName, &ServerName)], matchers: &mut Vec<Matcher>) {
     let mut more = Vec::new();
     for matcher in matchers.iter() {
         let Ok(glob) = globset::Glob::new(&matcher.server) else { continue };

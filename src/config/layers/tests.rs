@@ -287,7 +287,7 @@ fn what_is_shown_holds_no_value_of_env_or_headers() {
         "fallback": { "url": "https://u:pw@x.test/?token=abc&page=1", "headers": { "Authorization": "Bearer ${T}" } },
         "oauth": { "clientId": "id", "clientSecret": "abc" }, "tools": { "*": "deny" }
     });
-    insta::assert_json_snapshot!(shown(&written), @r#"
+    insta::assert_json_snapshot!(redacted(&written), @r#"
     {
       "command": "npx",
       "args": [

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use super::reader::{Reader, quoted};
-use super::secrets::Called;
+use super::secrets::SecretName;
 use crate::config::expand::{self, Values};
 use crate::config::problem::{Problem, Span, TextEdit};
 use crate::config::spec::Stdio;
@@ -12,21 +12,21 @@ use crate::config::tree::Member;
 use crate::text::one_line;
 
 /// A secret that stands in the file. Its value appears in no message; the fix takes it out of the file.
-pub fn raw_secret(reader: &mut Reader<'_>, place: &Span, text: &str, secret: Range<usize>, called: Called<'_>) {
+pub fn raw_secret(reader: &mut Reader<'_>, span: &Span, text: &str, secret: Range<usize>, secret_name: SecretName<'_>) {
     let message = format!("`{}` holds a secret as plain text", reader.here());
     let before = text.get(..secret.start).unwrap_or_default();
     let after = text.get(secret.end..).unwrap_or_default();
-    let variable = reader.variables.claim(called, text.get(secret).unwrap_or_default());
+    let variable = reader.variables.claim(secret_name, text.get(secret).unwrap_or_default());
     let moved = quoted(&format!("{before}${{env:{variable}}}{after}"));
     reader.report(
-        Problem::warning("raw-secret", place.clone(), message)
+        Problem::warning("raw-secret", span.clone(), message)
             .help(format!("put it into the variable `{variable}`, or use `${{input:…}}` or `${{keyring:…}}`"))
-            .fix(format!("replace by ${{env:{variable}}}"), vec![TextEdit::replace(place.clone(), moved)]),
+            .fix(format!("replace by ${{env:{variable}}}"), vec![TextEdit::replace(span.clone(), moved)]),
     );
 }
 
 /// Whether the program is there, and whether it is a shell that runs a text.
-pub fn program(reader: &mut Reader<'_>, stdio: &Stdio, place: &Span, enabled: bool) {
+pub fn program(reader: &mut Reader<'_>, stdio: &Stdio, span: &Span, enabled: bool) {
     let command = stdio.command.as_str();
     let base = command.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
     let base = base.strip_suffix(".exe").unwrap_or(&base);
@@ -41,7 +41,7 @@ pub fn program(reader: &mut Reader<'_>, stdio: &Stdio, place: &Span, enabled: bo
     if shell {
         let message = format!("`{base}` is a shell that runs its argument as a script: anything may happen in it");
         reader.report(
-            Problem::warning("shell", place.clone(), message)
+            Problem::warning("shell", span.clone(), message)
                 .help("name the program itself in `command`, its arguments in `args`"),
         );
     }
@@ -79,7 +79,7 @@ pub fn program(reader: &mut Reader<'_>, stdio: &Stdio, place: &Span, enabled: bo
             _ if command.contains(' ') => Some("arguments belong into `args`, each a string of its own"),
             _ => None,
         };
-        let problem = Problem::warning("command-not-found", place.clone(), message);
+        let problem = Problem::warning("command-not-found", span.clone(), message);
         reader.report(match help {
             Some(help) => problem.help(help),
             None => problem,
@@ -115,10 +115,10 @@ pub fn risky_variable(reader: &mut Reader<'_>, member: &Member) {
 }
 
 /// An address that can be connected to. What is only known after expansion is not judged.
-pub fn url(reader: &mut Reader<'_>, place: &Span, written: &str) -> Option<()> {
+pub fn url(reader: &mut Reader<'_>, span: &Span, written: &str) -> Option<()> {
     let here = reader.here();
     if written.trim().is_empty() {
-        reader.error("bad-url", place, format!("`{here}` is empty"));
+        reader.error("bad-url", span, format!("`{here}` is empty"));
         return None;
     }
     if written.contains("${") {
@@ -127,9 +127,9 @@ pub fn url(reader: &mut Reader<'_>, place: &Span, written: &str) -> Option<()> {
     let url = match url::Url::parse(written) {
         Ok(url) => url,
         Err(error) => {
-            let mut problem = Problem::error("bad-url", place.clone(), format!("`{here}` is no address: {error}"));
+            let mut problem = Problem::error("bad-url", span.clone(), format!("`{here}` is no address: {error}"));
             if let Some(scheme) = missing_scheme(written) {
-                problem = with_scheme(problem, place, written, scheme);
+                problem = with_scheme(problem, span, written, scheme);
             }
             reader.report(problem);
             return None;
@@ -139,12 +139,12 @@ pub fn url(reader: &mut Reader<'_>, place: &Span, written: &str) -> Option<()> {
         // What stands before a port looks like a scheme: `localhost:3000`.
         let problem = match missing_scheme(written) {
             Some(scheme) => {
-                let problem = Problem::error("bad-url", place.clone(), format!("`{here}` has no `{scheme}` before it"));
-                with_scheme(problem, place, written, scheme)
+                let problem = Problem::error("bad-url", span.clone(), format!("`{here}` has no `{scheme}` before it"));
+                with_scheme(problem, span, written, scheme)
             }
             None => {
                 let message = format!("`{here}` must start with `https://` or `http://`, not `{}:`", url.scheme());
-                Problem::error("bad-url", place.clone(), message)
+                Problem::error("bad-url", span.clone(), message)
             }
         };
         reader.report(problem);
@@ -153,8 +153,8 @@ pub fn url(reader: &mut Reader<'_>, place: &Span, written: &str) -> Option<()> {
     let host = url.host_str().unwrap_or_default();
     if url.scheme() == "http" && !loopback(host) {
         let message = format!("plain `http` to `{}`: everything sent there can be read on the way", one_line(host, 60));
-        let edit = TextEdit::replace(place.clone(), quoted(&written.replacen("http://", "https://", 1)));
-        reader.report(Problem::warning("plain-http", place.clone(), message).fix("change to `https`", vec![edit]));
+        let edit = TextEdit::replace(span.clone(), quoted(&written.replacen("http://", "https://", 1)));
+        reader.report(Problem::warning("plain-http", span.clone(), message).fix("change to `https`", vec![edit]));
     }
     Some(())
 }
@@ -168,8 +168,8 @@ fn missing_scheme(written: &str) -> Option<&'static str> {
     Some(if loopback(url.host_str()?) { "http://" } else { "https://" })
 }
 
-fn with_scheme(problem: Problem, place: &Span, written: &str, scheme: &str) -> Problem {
-    let edit = TextEdit::replace(place.clone(), quoted(&format!("{scheme}{written}")));
+fn with_scheme(problem: Problem, span: &Span, written: &str, scheme: &str) -> Problem {
+    let edit = TextEdit::replace(span.clone(), quoted(&format!("{scheme}{written}")));
     problem.help(format!("an address starts with `{scheme}`")).fix(format!("put `{scheme}` before it"), vec![edit])
 }
 
@@ -184,7 +184,7 @@ pub fn other_host(url: &str) -> Option<String> {
 }
 
 /// A secret of the user's that a file which came with the project sends somewhere.
-pub fn secret_to_host(reader: &mut Reader<'_>, place: &Span, value: &str, host: &str) {
+pub fn secret_to_host(reader: &mut Reader<'_>, span: &Span, value: &str, host: &str) {
     use expand::{Piece, Reference, pieces};
     let secret = pieces(value).into_iter().find_map(|piece| match piece {
         Piece::Reference { reference: Reference::Variable { name, .. }, .. } => Some(format!("the variable `{name}`")),
@@ -193,7 +193,7 @@ pub fn secret_to_host(reader: &mut Reader<'_>, place: &Span, value: &str, host: 
     });
     if let Some(secret) = secret.filter(|_| reader.scope.needs_trust()) {
         let message = format!("{secret} is sent to `{}`; look twice before you trust this server", one_line(host, 80));
-        reader.report(Problem::information("secret-to-host", place.clone(), message));
+        reader.report(Problem::information("secret-to-host", span.clone(), message));
     }
 }
 

@@ -361,7 +361,7 @@ pub static MATCHER: Table = Table {
 pub static ACTION: Table = Table {
     noun: "action",
     keys: &[
-        own("title", Of::Text, ALL, "What the code action is called."),
+        own("title", Of::Text, ALL, "What the code action is secret_name."),
         own("tool", Of::Text, ALL, "The tool, as `mcp__server__tool`."),
         own(
             "arguments",

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::keys::{OAUTH, TYPE_ALIASES, TYPES, Table};
 use super::reader::{Fields, Reader, quoted, suggest};
-use super::secrets::Called;
-use super::words::words;
+use super::secrets::SecretName;
+use super::shell_split::shell_split;
 use super::{checks, secrets};
 use crate::config::interop;
 use crate::config::problem::{Problem, Span, TextEdit};
@@ -13,10 +13,10 @@ use crate::config::spec::{Launch, OAuth, Remote, Stdio};
 use crate::config::tree::{Kind, Member, Node, Step};
 
 /// What the kernel takes as one argument list without surprises.
-const LONGEST_ARGUMENTS: usize = 128 * 1024;
+const MAX_ARGUMENT_BYTES: usize = 128 * 1024;
 
 /// The entry whose launch is read.
-pub struct Entry<'a, 'n> {
+pub struct LaunchEntry<'a, 'n> {
     pub name: &'a str,
     pub key: &'a Span,
     pub fields: &'a Fields<'n>,
@@ -25,7 +25,7 @@ pub struct Entry<'a, 'n> {
     pub enabled: bool,
 }
 
-pub fn launch(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Launch> {
+pub fn launch(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>) -> Option<Launch> {
     let kind = kind(reader, entry)?;
     let before = reader.errors();
     let launch = match kind {
@@ -49,7 +49,7 @@ pub fn launch(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Launch> 
 }
 
 /// The type as written, or as the other keys have it.
-fn kind(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<&'static str> {
+fn kind(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>) -> Option<&'static str> {
     let fields = entry.fields;
     if let Some(member) = fields.get("type") {
         return reader.in_key(member, |reader| kind_of(reader, &member.value));
@@ -109,7 +109,12 @@ fn kind_of(reader: &mut Reader<'_>, node: &Node) -> Option<&'static str> {
 
 /// The member for a key that this type cannot be without. Nothing is told twice: not when a misspelled key stands
 /// for it, and when another type's key stands there, then the type is what is wrong.
-fn required<'n>(reader: &mut Reader<'_>, entry: &Entry<'_, 'n>, key: &'static str, kind: &str) -> Option<&'n Member> {
+fn required<'n>(
+    reader: &mut Reader<'_>,
+    entry: &LaunchEntry<'_, 'n>,
+    key: &'static str,
+    kind: &str,
+) -> Option<&'n Member> {
     let fields = entry.fields;
     if let Some(member) = fields.get(key) {
         return Some(member);
@@ -139,7 +144,7 @@ fn required<'n>(reader: &mut Reader<'_>, entry: &Entry<'_, 'n>, key: &'static st
     None
 }
 
-fn optional_text(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, key: &str) -> Option<Option<String>> {
+fn optional_text(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>, key: &str) -> Option<Option<String>> {
     match entry.fields.get(key) {
         Some(member) => reader.in_key(member, |reader| expandable(reader, &member.value)).map(Some),
         None => Some(None),
@@ -149,7 +154,7 @@ fn optional_text(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, key: &str) -> O
 /// A text in which `${…}` counts.
 fn expandable(reader: &mut Reader<'_>, node: &Node) -> Option<String> {
     let Some(text) = node.text().map(str::to_owned) else {
-        reader.wrong_text(node);
+        reader.wrong_string(node);
         return None;
     };
     if text.contains('\0') {
@@ -161,12 +166,12 @@ fn expandable(reader: &mut Reader<'_>, node: &Node) -> Option<String> {
     Some(text)
 }
 
-fn stdio(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Stdio> {
+fn stdio(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>) -> Option<Stdio> {
     let command = required(reader, entry, "command", "stdio");
     let mut stdio = Stdio::default();
     let mut nodes: Vec<&Node> = Vec::new();
     let read =
-        command.and_then(|member| reader.in_key(member, |reader| command_words(reader, &member.value, &mut nodes)));
+        command.and_then(|member| reader.in_key(member, |reader| command_line(reader, &member.value, &mut nodes)));
     if let Some(member) = entry.fields.get("args") {
         let args = reader.in_key(member, |reader| arguments(reader, &member.value));
         nodes.extend(member.value.items().unwrap_or_default());
@@ -184,21 +189,21 @@ fn stdio(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Stdio> {
     stdio.command = words.next()?;
     stdio.args.splice(0..0, words);
     let command = command?;
-    if stdio.args.iter().map(|arg| arg.len() + 1).sum::<usize>() > LONGEST_ARGUMENTS {
+    if stdio.args.iter().map(|arg| arg.len() + 1).sum::<usize>() > MAX_ARGUMENT_BYTES {
         let place = entry.fields.get("args").unwrap_or(command);
         reader.error("arguments-too-long", &place.value.span, "argument list larger than 128 KiB");
         return None;
     }
     for (index, span, name) in secrets::find_in_args(&stdio.args) {
         let (Some(node), Some(arg)) = (nodes.get(index), stdio.args.get(index)) else { continue };
-        let called = Called { server: entry.name, name: name.as_deref().unwrap_or("token"), own: None };
+        let secret_name = SecretName { server: entry.name, name: name.as_deref().unwrap_or("token"), own: None };
         reader.within(Step::Key("args".to_owned()), |reader| {
-            reader.within(Step::Index(index), |reader| checks::raw_secret(reader, &node.span, arg, span, called));
+            reader.within(Step::Index(index), |reader| checks::raw_secret(reader, &node.span, arg, span, secret_name));
         });
     }
     let place = command.value.items().and_then(|items| items.first()).unwrap_or(&command.value).span.clone();
     // Agents are pointed at us by files that we may read, too.
-    if interop::is_ourselves(&stdio.command, &stdio.args) {
+    if interop::is_sidecar(&stdio.command, &stdio.args) {
         let message = "this is mcp-sidecar itself: for others to start, and no server of its own here";
         reader.report(Problem::information("ourselves", place, message));
         return None;
@@ -208,7 +213,7 @@ fn stdio(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Stdio> {
 }
 
 /// `command` as a string, as a list, or as the object of older Zed files. The nodes of the arguments go to `nodes`.
-fn command_words<'n>(reader: &mut Reader<'_>, node: &'n Node, nodes: &mut Vec<&'n Node>) -> Option<Vec<String>> {
+fn command_line<'n>(reader: &mut Reader<'_>, node: &'n Node, nodes: &mut Vec<&'n Node>) -> Option<Vec<String>> {
     let words = match &node.kind {
         Kind::Text(_) => vec![expandable(reader, node)?],
         Kind::List(items) => {
@@ -225,7 +230,7 @@ fn command_words<'n>(reader: &mut Reader<'_>, node: &'n Node, nodes: &mut Vec<&'
             words
         }
         _ => {
-            reader.wrong(node, "a string, or a list of the program and its arguments");
+            reader.wrong_type(node, "a string, or a list of the program and its arguments");
             return None;
         }
     };
@@ -239,7 +244,7 @@ fn command_words<'n>(reader: &mut Reader<'_>, node: &'n Node, nodes: &mut Vec<&'
 
 fn arguments(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>> {
     let Some(items) = node.items() else {
-        match node.text().and_then(words) {
+        match node.text().and_then(shell_split) {
             Some(words) => {
                 let message = format!("`{}` must be a list of strings, not a string", reader.here());
                 let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
@@ -247,7 +252,7 @@ fn arguments(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>> {
                 let problem = Problem::error("wrong-type", node.span.clone(), message);
                 reader.report(problem.fix("make it a list", vec![edit]));
             }
-            None => reader.wrong(node, "a list of strings"),
+            None => reader.wrong_type(node, "a list of strings"),
         }
         return None;
     };
@@ -271,7 +276,7 @@ fn environment(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<BTr
             Kind::Number(number) => Some(Some(number.to_string())),
             Kind::Text(_) => expandable(reader, &member.value).map(Some),
             _ => {
-                reader.wrong(&member.value, "a string, a number, a boolean or null");
+                reader.wrong_type(&member.value, "a string, a number, a boolean or null");
                 None
             }
         });
@@ -280,15 +285,15 @@ fn environment(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<BTr
             && let Some(span) = secrets::find(Some(name), text)
         {
             // The variable's own name would mean itself: the engine's environment has it under the same name.
-            let called = Called { server, name, own: Some(name) };
-            reader.in_key(member, |reader| checks::raw_secret(reader, &member.value.span, text, span, called));
+            let secret_name = SecretName { server, name, own: Some(name) };
+            reader.in_key(member, |reader| checks::raw_secret(reader, &member.value.span, text, span, secret_name));
         }
         env.insert(name.clone(), value);
     }
     Some(env)
 }
 
-fn tcp(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Launch> {
+fn tcp(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>) -> Option<Launch> {
     let port = required(reader, entry, "port", "tcp");
     let host = optional_text(reader, entry, "host")?.unwrap_or_else(|| "127.0.0.1".to_owned());
     let port = reader.in_key(port?, |reader| self::port(reader, &port?.value))?;
@@ -322,7 +327,7 @@ pub fn port(reader: &mut Reader<'_>, node: &Node) -> Option<u16> {
     port
 }
 
-fn remote(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, kind: &str) -> Option<Remote> {
+fn remote(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>, kind: &str) -> Option<Remote> {
     let member = required(reader, entry, "url", kind);
     let mut remote = Remote::default();
     if let Some(member) = entry.fields.get("headers") {
@@ -338,8 +343,8 @@ fn remote(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, kind: &str) -> Option<
         let url = expandable(reader, &member.value)?;
         checks::url(reader, &member.value.span, &url)?;
         if let Some((span, name)) = secrets::find_in_url(&url).into_iter().next() {
-            let called = Called { server: entry.name, name, own: None };
-            checks::raw_secret(reader, &member.value.span, &url, span, called);
+            let secret_name = SecretName { server: entry.name, name, own: None };
+            checks::raw_secret(reader, &member.value.span, &url, span, secret_name);
         }
         if let Some(host) = checks::other_host(&url) {
             checks::secret_to_host(reader, &member.value.span, &url, &host);
@@ -375,8 +380,8 @@ fn headers(
         });
         let Some(value) = value else { continue };
         if let Some(span) = secrets::find(Some(name), &value) {
-            let called = Called { server, name, own: None };
-            reader.in_key(member, |reader| checks::raw_secret(reader, &member.value.span, &value, span, called));
+            let secret_name = SecretName { server, name, own: None };
+            reader.in_key(member, |reader| checks::raw_secret(reader, &member.value.span, &value, span, secret_name));
         }
         if let Some(host) = &host {
             checks::secret_to_host(reader, &member.value.span, &value, host);
@@ -396,8 +401,8 @@ fn oauth(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<OAuth> {
         oauth.client_secret = reader.in_key(member, |reader| {
             let value = expandable(reader, &member.value)?;
             if let Some(span) = secrets::find(Some("clientSecret"), &value) {
-                let called = Called { server, name: "clientSecret", own: None };
-                checks::raw_secret(reader, &member.value.span, &value, span, called);
+                let secret_name = SecretName { server, name: "clientSecret", own: None };
+                checks::raw_secret(reader, &member.value.span, &value, span, secret_name);
             }
             Some(value)
         });
@@ -413,7 +418,7 @@ fn oauth(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<OAuth> {
 }
 
 /// Keys of another type, which do nothing here.
-fn unused(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, kind: &str) {
+fn unused(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>, kind: &str) {
     for (name, member) in entry.fields.iter() {
         let Some(key) = entry.table.key(name) else { continue };
         // mcphub shows `name`, so its files have it for any type.

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use super::did_you_mean::closest;
 use super::keys::{Key, Role, Table};
 use super::secrets::Variables;
-use super::similar::nearest;
 use crate::config::expand::{Piece, Reference, pieces};
 use crate::config::problem::{Problem, Severity, Span, TextEdit};
 use crate::config::tree::{Kind, Member, Node, Step, show};
@@ -128,9 +128,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Says that the value here is of the wrong kind. Something missing has been told already.
-    pub fn wrong(&mut self, node: &Node, wanted: &str) {
+    pub fn wrong_type(&mut self, node: &Node, expected: &str) {
         if node.kind != Kind::Missing {
-            let message = format!("`{}` must be {wanted}, not {}", self.here(), node.noun());
+            let message = format!("`{}` must be {expected}, not {}", self.here(), node.noun());
             self.error("wrong-type", &node.span, message);
         } else {
             self.errors += 1;
@@ -138,9 +138,9 @@ impl<'a> Reader<'a> {
     }
 
     /// The same for a text: a number or a flag only lacks its quotes.
-    pub fn wrong_text(&mut self, node: &Node) {
+    pub fn wrong_string(&mut self, node: &Node) {
         if !matches!(node.kind, Kind::Number(_) | Kind::Bool(_)) {
-            return self.wrong(node, "a string");
+            return self.wrong_type(node, "a string");
         }
         let message = format!("`{}` must be a string, not {}", self.here(), node.noun());
         let quote = |at: usize| TextEdit::replace(at..at, "\"");
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
     pub fn text<'n>(&mut self, node: &'n Node) -> Option<&'n str> {
         let text = node.text();
         if text.is_none() {
-            self.wrong(node, "a string");
+            self.wrong_type(node, "a string");
         }
         text
     }
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
                 None
             }
             _ => {
-                self.wrong(node, "true or false");
+                self.wrong_type(node, "true or false");
                 None
             }
         }
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
 
     pub fn texts(&mut self, node: &Node) -> Option<Vec<String>> {
         let Some(items) = node.items() else {
-            self.wrong(node, "a list of strings");
+            self.wrong_type(node, "a list of strings");
             return None;
         };
         let read = |(index, item): (usize, &Node)| {
@@ -192,7 +192,7 @@ impl<'a> Reader<'a> {
             Kind::Text(text) => Some(vec![text.clone()]),
             Kind::List(_) => self.texts(node),
             _ => {
-                self.wrong(node, "a string or a list of strings");
+                self.wrong_type(node, "a string or a list of strings");
                 None
             }
         }
@@ -262,8 +262,8 @@ impl<'a> Reader<'a> {
     fn unknown(&mut self, member: &Member, beside: &[&Member], table: &'static Table, fields: &mut Fields<'_>) {
         let name = member.key.text.as_str();
         let names: Vec<&'static str> = table.keys.iter().map(|key| key.name).collect();
-        let meant = table.synonym(name).or_else(|| nearest(name, &names));
-        let message = format!("unknown key `{}` in `{}`", one_line(name, 40), self.place(table));
+        let meant = table.synonym(name).or_else(|| closest(name, &names));
+        let message = format!("unknown key `{}` in `{}`", one_line(name, 40), self.container(table));
         let span = member.key.span.clone();
         let mut problem = Problem::warning("unknown-key", span.clone(), message);
         if let Some(meant) = meant {
@@ -281,7 +281,7 @@ impl<'a> Reader<'a> {
         self.report(problem);
     }
 
-    fn place(&self, table: &Table) -> String {
+    fn container(&self, table: &Table) -> String {
         if self.path.is_empty() { table.noun.to_owned() } else { self.here() }
     }
 
@@ -298,7 +298,7 @@ impl<'a> Reader<'a> {
         code: &'static str,
     ) -> Option<Vec<&'n Member>> {
         let Some(members) = node.members() else {
-            self.wrong(node, "an object");
+            self.wrong_type(node, "an object");
             return None;
         };
         let mut last: BTreeMap<&str, usize> = BTreeMap::new();
@@ -342,7 +342,7 @@ impl<'a> Reader<'a> {
 
 /// Adds “did you mean” to a problem about a word.
 pub fn suggest(problem: Problem, word: &str, span: &Span, choices: &[&'static str]) -> Problem {
-    match nearest(word, choices) {
+    match closest(word, choices) {
         Some(meant) => suggestion(problem, span, meant),
         None => problem,
     }

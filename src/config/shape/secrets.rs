@@ -200,9 +200,9 @@ pub fn find_in_url(url: &str) -> Vec<(Range<usize>, &'static str)> {
     found
 }
 
-/// What a secret is called where it stands: in which server, by what, and the variable that would be best for it.
+/// What a secret is secret_name where it stands: in which server, by what, and the variable that would be best for it.
 #[derive(Clone, Copy)]
-pub struct Called<'a> {
+pub struct SecretName<'a> {
     pub server: &'a str,
     pub name: &'a str,
     pub own: Option<&'a str>,
@@ -238,10 +238,10 @@ impl Variables {
     }
 
     /// A variable that is free, or holds this very value already.
-    pub fn claim(&mut self, called: Called<'_>, secret: &str) -> String {
-        let specific = variable_name(called.server, called.name);
+    pub fn claim(&mut self, secret_name: SecretName<'_>, secret: &str) -> String {
+        let specific = variable_name(secret_name.server, secret_name.name);
         let numbered = (2..).map(|number| format!("{specific}_{number}"));
-        let own = called.own.filter(|name| is_plain(name)).map(str::to_owned);
+        let own = secret_name.own.filter(|name| is_plain(name)).map(str::to_owned);
         let mut candidates = own.into_iter().chain([specific.clone()]).chain(numbered);
         let free = |candidate: &String| self.0.get(candidate).is_none_or(|taken| taken.as_deref() == Some(secret));
         let name = candidates.find(free).unwrap_or(specific);

@@ -9,14 +9,14 @@ use super::reader::{Fields, Reader};
 use super::tools;
 use crate::config::expand::{Piece, Reference, pieces};
 use crate::config::problem::{Problem, Span};
-use crate::config::spec::{Action, ActionResult, Default, Input, InputKind, Matcher, PolicyVoice};
+use crate::config::spec::{Action, ActionResult, DefaultPolicy, FilePolicy, Input, InputKind, Matcher};
 use crate::config::tree::{Kind, Member, Node, Step};
 use crate::model::{Level, ToolId};
 use crate::text::lines::LineIndex;
 
-pub fn policy(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Option<PolicyVoice> {
+pub fn policy(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Option<FilePolicy> {
     let fields = reader.object(node, &POLICY)?;
-    let mut voice = PolicyVoice {
+    let mut policy = FilePolicy {
         scope: reader.scope,
         file: None,
         default: None,
@@ -29,35 +29,35 @@ pub fn policy(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Option
     if let Some(member) = fields.get("default") {
         let word = reader.in_key(member, |reader| reader.choice(&member.value, "bad-level", DEFAULTS));
         // What cannot be read asks each time.
-        voice.default = Some(match word {
-            Some("allow") => Default::Allow,
-            Some("deny") => Default::Deny,
-            _ => Default::Confirm,
+        policy.default = Some(match word {
+            Some("allow") => DefaultPolicy::Allow,
+            Some("deny") => DefaultPolicy::Deny,
+            _ => DefaultPolicy::Confirm,
         });
-        if voice.default == Some(Default::Allow) {
+        if policy.default == Some(DefaultPolicy::Allow) {
             tools::after_trust(reader, &member.value.span, "`allow`");
         }
     }
     if let Some(member) = fields.get("allowlist") {
-        voice.allowlist = matchers(reader, member, lines, Missing::IsAnError);
-        if !voice.allowlist.is_empty() {
+        policy.allowlist = matchers(reader, member, lines, Missing::IsAnError);
+        if !policy.allowlist.is_empty() {
             tools::after_trust(reader, &member.key.span, "an allowlist");
         }
     }
     if let Some(member) = fields.get("denylist") {
-        voice.denylist = matchers(reader, member, lines, Missing::MeansAll);
+        policy.denylist = matchers(reader, member, lines, Missing::MeansAll);
     }
     let mut level = |key: &str| {
         let member = fields.get(key)?;
         Some(reader.in_key(member, |reader| tools::level(reader, &member.value)).unwrap_or(Level::RequireApproval))
     };
-    voice.read_only = level("readOnly");
-    voice.destructive = level("destructive");
+    policy.read_only = level("readOnly");
+    policy.destructive = level("destructive");
     if let Some(member) = fields.get("commands") {
         // A list that cannot be read permits nothing.
-        voice.commands = Some(reader.in_key(member, |reader| reader.texts(&member.value)).unwrap_or_default());
+        policy.commands = Some(reader.in_key(member, |reader| reader.texts(&member.value)).unwrap_or_default());
     }
-    Some(voice)
+    Some(policy)
 }
 
 /// What a matcher without `server` or `tool` means: in a denylist all, in an allowlist that would be too much.
@@ -94,7 +94,7 @@ fn matchers(reader: &mut Reader<'_>, member: &Member, lines: &LineIndex, missing
 
 fn each<T>(reader: &mut Reader<'_>, node: &Node, mut read: impl FnMut(&mut Reader<'_>, &Node) -> Option<T>) -> Vec<T> {
     let Some(items) = node.items() else {
-        reader.wrong(node, "a list");
+        reader.wrong_type(node, "a list");
         return Vec::new();
     };
     let read = |(index, item): (usize, &Node)| reader.within(Step::Index(index), |reader| read(reader, item));
@@ -106,7 +106,7 @@ fn needed(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
     key: &'static str,
-    place: &Span,
+    span: &Span,
     table: &Table,
 ) -> Option<String> {
     match fields.get(key) {
@@ -122,7 +122,7 @@ fn needed(
         None => {
             if !reader.misspelled(fields, &[key]) {
                 let message = format!("`{}`: an {} needs `{key}`", reader.here(), table.noun);
-                reader.error("missing-key", place, message);
+                reader.error("missing-key", span, message);
             }
             None
         }
@@ -151,13 +151,13 @@ pub fn inputs(reader: &mut Reader<'_>, node: &Node) -> Vec<Input> {
         };
         let id = needed(reader, &fields, "id", &node.span, &INPUT)?;
         if let Some(member) = fields.get("id") {
-            let place = &member.value.span;
+            let span = &member.value.span;
             if let Some(first) = seen.get(&id) {
                 let message = format!("the input `{}` is declared twice", crate::text::one_line(&id, 40));
-                let problem = Problem::error("duplicate-key", place.clone(), message);
+                let problem = Problem::error("duplicate-key", span.clone(), message);
                 reader.report(problem.related(first, "the first one, which counts"));
             } else {
-                seen.insert(id.clone(), place.clone());
+                seen.insert(id.clone(), span.clone());
             }
         }
         let password =
@@ -193,7 +193,7 @@ fn pick(reader: &mut Reader<'_>, fields: &Fields<'_>, node: &Node) -> Option<Inp
                     Some((text("label").or_else(|| text("value"))?, text("value")?))
                 }
                 _ => {
-                    reader.wrong(option, "a string, or an object with `label` and `value`");
+                    reader.wrong_type(option, "a string, or an object with `label` and `value`");
                     None
                 }
             }
@@ -220,7 +220,7 @@ pub fn actions(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Vec<A
                 member.value.to_value()
             }
             Some(member) => {
-                reader.in_key(member, |reader| reader.wrong(&member.value, "an object"));
+                reader.in_key(member, |reader| reader.wrong_type(&member.value, "an object"));
                 Value::Null
             }
             None => Value::Object(serde_json::Map::new()),

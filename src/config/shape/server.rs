@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::keys::{DEV, FALLBACK, SERVER};
-use super::launch::{self, Entry};
+use super::launch::{self, LaunchEntry};
 use super::reader::{Fields, Reader};
 use super::tools;
 use crate::config::problem::{Problem, TextEdit};
@@ -11,8 +11,8 @@ use crate::config::spec::{Dev, Launch, ServerSpec};
 use crate::config::tree::{Kind, Member, Node};
 
 /// From here on a timeout is surely meant in milliseconds: Claude Code and Copilot write them so.
-pub const SURELY_MILLISECONDS: Duration = Duration::from_secs(1000);
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+pub const MIN_AS_MILLISECONDS: Duration = Duration::from_secs(1000);
+const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The server that an entry asks for; `None` after an error in it, which then has been told. A mistake in `tools`
 /// does not take the server along: the tools it is about are denied until it is mended.
@@ -22,7 +22,7 @@ pub fn server(reader: &mut Reader<'_>, member: &Member) -> Option<ServerSpec> {
     flatten_transport(reader, &mut fields);
     let enabled = enabled(reader, &fields);
     let name = member.key.text.as_str();
-    let entry = Entry { name, key: &member.key.span, fields: &fields, table: &SERVER, enabled };
+    let entry = LaunchEntry { name, key: &member.key.span, fields: &fields, table: &SERVER, enabled };
     let launch = launch::launch(reader, &entry);
     let fallback = fields
         .get("fallback")
@@ -90,17 +90,17 @@ fn enabled(reader: &mut Reader<'_>, fields: &Fields<'_>) -> bool {
 
 fn fallback(reader: &mut Reader<'_>, name: &str, member: &Member, enabled: bool) -> Option<Launch> {
     let fields = reader.object(&member.value, &FALLBACK)?;
-    launch::launch(reader, &Entry { name, key: &member.key.span, fields: &fields, table: &FALLBACK, enabled })
+    launch::launch(reader, &LaunchEntry { name, key: &member.key.span, fields: &fields, table: &FALLBACK, enabled })
 }
 
 /// A duration in seconds; what cannot be seconds is taken for milliseconds, and that is told.
 fn seconds(reader: &mut Reader<'_>, node: &Node) -> Option<Duration> {
     let number = number(reader, node, "a number of seconds")?;
-    if number < SURELY_MILLISECONDS.as_secs_f64() {
+    if number < MIN_AS_MILLISECONDS.as_secs_f64() {
         return duration(reader, node, number);
     }
     let read = duration(reader, node, number / 1000.0)?;
-    if read >= SURELY_MILLISECONDS {
+    if read >= MIN_AS_MILLISECONDS {
         // There is no other way to say it, so nothing is wrong with this one.
         return Some(read);
     }
@@ -128,14 +128,14 @@ fn number(reader: &mut Reader<'_>, node: &Node, wanted: &str) -> Option<f64> {
             let edit = TextEdit::replace(node.span.clone(), digits);
             reader.report(Problem::error("wrong-type", node.span.clone(), message).fix("make it a number", vec![edit]));
         }
-        None => reader.wrong(node, wanted),
+        None => reader.wrong_type(node, wanted),
     }
     None
 }
 
 fn duration(reader: &mut Reader<'_>, node: &Node, seconds: f64) -> Option<Duration> {
     let duration =
-        Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero() && *duration <= LONGEST);
+        Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero() && *duration <= MAX_TIMEOUT);
     if duration.is_none() {
         let message = format!("`{}` must be more than 0 and at most a day", reader.here());
         reader.error("bad-duration", &node.span, message);

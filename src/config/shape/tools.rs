@@ -59,7 +59,7 @@ fn tools(reader: &mut Reader<'_>, node: &Node) -> Vec<ToolRule> {
         }
         Kind::Text(text) if text == "*" => Vec::new(),
         _ => {
-            reader.wrong(node, "an object of tool → level");
+            reader.wrong_type(node, "an object of tool → level");
             Vec::new()
         }
     }
@@ -93,7 +93,7 @@ fn level_rule(reader: &mut Reader<'_>, node: &Node) -> Option<LevelRule> {
         return match &node.kind {
             Kind::Text(_) => level(reader, node).map(LevelRule::from),
             _ => {
-                reader.wrong(node, "a level, or a list of `{ when, level }` that ends in a plain level");
+                reader.wrong_type(node, "a level, or a list of `{ when, level }` that ends in a plain level");
                 None
             }
         };
@@ -173,7 +173,7 @@ fn condition(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Condition>> {
         return Some(vec![Condition::Glob(text.to_owned())]);
     }
     if node.members().is_none() {
-        reader.wrong(node, "a glob, or an object with `in`, `matches`, `inside` or `max`");
+        reader.wrong_type(node, "a glob, or an object with `in`, `matches`, `inside` or `max`");
         return None;
     }
     let before = reader.errors();
@@ -184,7 +184,7 @@ fn condition(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Condition>> {
             "in" => match member.value.items() {
                 Some(items) => Some(Condition::In(items.iter().map(Node::to_value).collect())),
                 None => {
-                    reader.wrong(&member.value, "a list of values");
+                    reader.wrong_type(&member.value, "a list of values");
                     None
                 }
             },
@@ -193,7 +193,7 @@ fn condition(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Condition>> {
             "max" => match &member.value.kind {
                 Kind::Number(number) => number.as_f64().map(Condition::Max),
                 _ => {
-                    reader.wrong(&member.value, "a number");
+                    reader.wrong_type(&member.value, "a number");
                     None
                 }
             },
@@ -232,12 +232,12 @@ fn regex(reader: &mut Reader<'_>, node: &Node) -> Option<String> {
 }
 
 /// Checks that a glob can be read.
-pub fn glob(reader: &mut Reader<'_>, text: &str, place: &Span) -> Option<()> {
+pub fn glob(reader: &mut Reader<'_>, text: &str, span: &Span) -> Option<()> {
     match globset::Glob::new(text) {
         Ok(_) => Some(()),
         Err(error) => {
             let message = format!("`{}` is no glob: {}", one_line(text, 40), error.kind());
-            reader.error("bad-glob", place, message);
+            reader.error("bad-glob", span, message);
             None
         }
     }
@@ -267,9 +267,9 @@ pub fn level(reader: &mut Reader<'_>, node: &Node) -> Option<Level> {
 }
 
 /// A project's file cannot give itself rights: they count when the user has seen and trusted them.
-pub fn after_trust(reader: &mut Reader<'_>, place: &Span, what: &str) {
+pub fn after_trust(reader: &mut Reader<'_>, span: &Span, what: &str) {
     if reader.scope.needs_trust() {
         let message = format!("{what} counts only after you have trusted it as part of this project's servers");
-        reader.report(Problem::information("needs-trust", place.clone(), message));
+        reader.report(Problem::information("needs-trust", span.clone(), message));
     }
 }

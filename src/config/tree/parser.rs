@@ -4,16 +4,16 @@ use super::{Key, Kind, Member, Node, Tree};
 use crate::config::problem::{Problem, Span, TextEdit};
 
 /// Above this the recursion of a debug build would come near the end of a thread's stack.
-const DEEPEST: usize = 256;
+const MAX_DEPTH: usize = 256;
 /// A text that is no JSON at all gives one complaint after the other.
-const MOST_PROBLEMS: usize = 50;
+const MAX_PROBLEMS: usize = 50;
 
 pub fn parse(text: &str, depth: usize) -> Tree {
     let mut parser = Parser {
         text,
         at: 0,
-        left: depth.min(DEEPEST),
-        limit: depth.min(DEEPEST),
+        left: depth.min(MAX_DEPTH),
+        limit: depth.min(MAX_DEPTH),
         problems: Vec::new(),
         comments: Vec::new(),
         stopped: false,
@@ -80,7 +80,7 @@ impl Parser<'_> {
     pub fn report(&mut self, problem: Problem) {
         if !self.stopped {
             self.problems.push(problem);
-            self.stopped = self.problems.len() >= MOST_PROBLEMS;
+            self.stopped = self.problems.len() >= MAX_PROBLEMS;
         }
     }
 
@@ -95,7 +95,7 @@ impl Parser<'_> {
         self.stop(Problem::error("syntax", end..end, "unexpected end of file"));
     }
 
-    fn unexpected(&mut self, wanted: &str) {
+    fn unexpected(&mut self, expected: &str) {
         match self.peek() {
             None => self.stop_at_end(),
             Some(c) => {
@@ -103,7 +103,7 @@ impl Parser<'_> {
                 self.stop(Problem::error(
                     "syntax",
                     self.here(),
-                    format!("unexpected `{shown}`: {wanted} was expected"),
+                    format!("unexpected `{shown}`: {expected} was expected"),
                 ));
             }
         }

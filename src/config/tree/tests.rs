@@ -102,7 +102,7 @@ fn bytes_that_are_no_text_are_named() {
 fn place(marked: &str) -> String {
     let offset = marked.find("$0").unwrap();
     let tree = parse(&marked.replace("$0", ""), 64);
-    let Some(place) = tree.place(offset) else { return "nowhere".to_owned() };
+    let Some(place) = tree.locate(offset) else { return "nowhere".to_owned() };
     let part = match place.part {
         Part::Key(_) => "key",
         Part::Value(_) => "value",
@@ -171,7 +171,7 @@ proptest! {
             prop_assert!(text.get(problem.span.clone()).is_some(), "{:?} in {:?}", problem, text);
         }
         for offset in 0..=text.len() {
-            tree.place(offset);
+            tree.locate(offset);
         }
         // What we find faultless, an independent parser reads the same way.
         if tree.valid() {

@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::*;
 
-/// Far longer than anything here takes: it bounds a test that would otherwise wait for ever.
+/// Bounds a test that would otherwise wait forever; much longer than any step takes.
 const BOUND: Duration = Duration::from_secs(20);
-/// What lies between the two steps of a save.
+/// The time between the two steps of a save.
 const STEP: Duration = Duration::from_millis(50);
 
 /// A workspace with a running watcher.
@@ -43,19 +43,19 @@ impl Scene {
         self.root.join(name)
     }
 
-    /// Has the file changed by somebody else, who may take their time.
+    /// Changes the file on another thread, which may block.
     async fn save(&self, style: impl FnOnce(&Path) + Send + 'static) {
         let root = self.root.clone();
         tokio::task::spawn_blocking(move || style(&root)).await.unwrap();
     }
 
-    /// The next picture that is published: `name=command` of each server.
+    /// The next published config: `name=command` of each server.
     async fn next(&mut self) -> String {
         tokio::time::timeout(BOUND, self.loaded.changed()).await.expect("nothing was published").unwrap();
         servers(&self.loaded.borrow_and_update())
     }
 
-    /// Everything that has happened so far has been published, and none of it was missed or told twice.
+    /// Asserts that every change so far has been published exactly once.
     async fn settled(&mut self) {
         self.watcher.reload().await;
         assert!(!self.loaded.has_changed().unwrap(), "published more than once");
@@ -92,7 +92,7 @@ fn write(path: PathBuf, text: String) {
     fs::write(path, text).unwrap();
 }
 
-/// Starts with `one` in the file, has it changed to `two` in the given way: that must be seen, and seen once.
+/// Starts with `one` in the file and changes it to `two` in the given way, which must be published exactly once.
 async fn seen_once(file: &'static str, prepare: fn(&Path), change: fn(&Path)) {
     let mut scene = Scene::new().await;
     scene.save(prepare).await;
@@ -328,7 +328,7 @@ async fn a_broken_file_is_told_and_its_last_good_text_stays_in_force() {
     assert!(!scene.errors("work/mcp.json").is_empty());
     assert!(!scene.loaded.borrow().file(&scene.path("work/mcp.json")).unwrap().valid);
 
-    // Another file goes on being read meanwhile.
+    // Meanwhile, changes of another file are still applied.
     scene.save(|root| write(root.join("config/mcp.json"), config_of("mine", "always"))).await;
     assert_eq!(scene.next().await, "fs=one mine=always");
 

@@ -22,7 +22,7 @@ fn a_failed_connection_stands_at_what_it_was_made_to() {
         .status("port", Status::Failed, Some("127.0.0.1:3001: connection refused"))
         .status(
             "prog",
-            Status::Pending(Waiting::Retry(Instant::now())),
+            Status::Pending(PendingReason::Retry(Instant::now())),
             Some("exited with code 1; it last said on stderr:\n  no key"),
         )
         .status("auth", Status::NeedsAuth, None);

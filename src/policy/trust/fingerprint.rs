@@ -227,7 +227,7 @@ fn levels(lines: &mut Lines, definition: &Definition, config: &Config) -> BTreeM
         let widens = rule.level.rest.widens() || rule.level.cases.iter().any(|case| case.level.widens());
         add(widens, format!("tools.{}", rule.pattern), &written(&rule.level));
     }
-    let own = |voice: &&spec::PolicyVoice| voice.scope == definition.scope && voice.file == definition.file;
+    let own = |voice: &&spec::FilePolicy| voice.scope == definition.scope && voice.file == definition.file;
     for voice in config.policies.iter().filter(own) {
         let default = voice.default.map(default_level);
         let said = [

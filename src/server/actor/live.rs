@@ -12,7 +12,7 @@ use super::attempt::{Connected, exit_of};
 use super::failure::{Failure, Kind, Next};
 use super::sources::Sources;
 use super::{Actor, Live, Phase, Wish};
-use crate::model::{Error, LogSource, Result, ServerState, Status, Waiting};
+use crate::model::{Error, LogSource, PendingReason, Result, ServerState, Status};
 use crate::server::Event;
 use crate::server::connection::{Connection, Listing};
 use crate::server::process::Process;
@@ -233,7 +233,7 @@ impl Actor {
         };
         if matches!(phase, Phase::Start) || matches!(wish, Some(Wish::Restart(_))) {
             self.publish(|state| {
-                state.status = Status::Pending(Waiting::Starting);
+                state.status = Status::Pending(PendingReason::Starting);
                 state.pid = None;
                 state.restarts += 1;
             });

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::{Connection, Listed, Patience};
 use crate::model::{Annotations, Error, Prompt, Resource, ResourceTemplate, Result, Tool};
 use crate::server::transport::ledger::size;
-use crate::text::{hides_something, mask, one_line};
+use crate::text::{has_invisible, mask, one_line};
 
 pub use room::Room;
 pub use words::{conceal, cut_text};
@@ -264,7 +264,7 @@ impl Entries {
                 }
             };
             // A name that reads like another one's would be chosen, allowed or denied by mistake.
-            if self.kind == Kind::Tools && hides_something(&name) {
+            if self.kind == Kind::Tools && has_invisible(&name) {
                 let shown = one_line(&mask(&name), 80);
                 self.warnings.push(format!("tool {shown} is left out: its name holds characters that cannot be seen"));
                 continue;

@@ -8,9 +8,9 @@ use crate::config::interop::notes::Notes;
 use crate::text::one_line;
 
 /// More names than this nobody reads.
-const MOST: usize = 20;
+const MAX_NAMES: usize = 20;
 
-pub fn tell(fields: &mut Fields<'_>) {
+pub fn note_approvals(fields: &mut Fields<'_>) {
     let title = fields.dialect.title();
     let mut suggest = |tools: &str| suggest(title, tools, fields.notes);
     let mut names: Vec<String> = Vec::new();
@@ -45,8 +45,8 @@ pub fn suggest(title: &str, tools: &str, notes: &mut Notes) {
 
 /// Names of tools, for reading.
 pub fn listed(names: &[String]) -> String {
-    let more = names.len().saturating_sub(MOST);
-    let shown: Vec<String> = names.iter().take(MOST).map(|name| format!("`{}`", one_line(name, 64))).collect();
+    let more = names.len().saturating_sub(MAX_NAMES);
+    let shown: Vec<String> = names.iter().take(MAX_NAMES).map(|name| format!("`{}`", one_line(name, 64))).collect();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", shown.join(", "))
 }

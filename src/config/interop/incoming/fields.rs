@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::config::interop::Dialect;
 use crate::config::interop::notes::Notes;
-use crate::config::interop::words;
+use crate::config::interop::references;
 
 /// Keys that a program writes for itself: nobody misses them.
 const PRIVATE: &[&str] = &["gallery", "version", "source", "metadata", "remoteConfigured", "$schema", "alwaysLoad"];
@@ -82,7 +82,7 @@ impl<'a> Fields<'a> {
     pub fn text(&mut self, key: &str) -> Result<Option<String>, String> {
         let Some(value) = self.take(key) else { return Ok(None) };
         let text = text_of(&value).ok_or_else(|| format!("its `{key}` is no text"))?;
-        self.words(&text).map(Some)
+        self.convert(&text).map(Some)
     }
 
     pub fn texts(&mut self, key: &str) -> Result<Vec<String>, String> {
@@ -90,24 +90,24 @@ impl<'a> Fields<'a> {
             None => Ok(Vec::new()),
             Some(Value::Array(items)) => items
                 .iter()
-                .map(|item| self.words(&text_of(item).ok_or_else(|| format!("its `{key}` holds more than texts"))?))
+                .map(|item| self.convert(&text_of(item).ok_or_else(|| format!("its `{key}` holds more than texts"))?))
                 .collect(),
             Some(_) => Err(format!("its `{key}` is no list")),
         }
     }
 
-    pub fn words(&mut self, text: &str) -> Result<String, String> {
-        words::to_ours(self.dialect, text, self.notes)
+    pub fn convert(&mut self, text: &str) -> Result<String, String> {
+        references::to_ours(self.dialect, text, self.notes)
     }
 
-    /// Remembers the keys of an inner object that are none of `known`, for [`Self::tell_rest`].
-    pub fn tell_inner(&mut self, key: &str, inner: &Map<String, Value>, known: &[&str]) {
+    /// Remembers the keys of an inner object that are none of `known`, for [`Self::note_unused`].
+    pub fn note_unknown(&mut self, key: &str, inner: &Map<String, Value>, known: &[&str]) {
         let unknown = inner.iter().filter(|(name, value)| !value.is_null() && !known.contains(&name.as_str()));
         self.unknown.extend(unknown.map(|(name, _)| format!("`{key}.{name}`")));
     }
 
     /// What nobody asked for is told, so that it is not missed in silence.
-    pub fn tell_rest(&mut self) {
+    pub fn note_unused(&mut self) {
         let mut rest = std::mem::take(&mut self.unknown);
         rest.extend(self.left.keys().filter(|key| !PRIVATE.contains(&key.as_str())).map(|key| format!("`{key}`")));
         rest.sort();

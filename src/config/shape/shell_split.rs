@@ -2,7 +2,7 @@
 
 /// The words of a line; `None` when a quote is not closed. Quotes hold a word together, and so do the braces of
 /// `${…}`. A backslash is a letter: on Windows it stands in every path.
-pub fn words(line: &str) -> Option<Vec<String>> {
+pub fn shell_split(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote: Option<char> = None;
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn a_line_is_cut_at_blanks_outside_of_quotes_and_references() {
-        let cut = |line: &str| words(line).map(|words| words.join("|"));
+        let cut = |line: &str| shell_split(line).map(|words| words.join("|"));
         assert_eq!(cut("npx -y  foo").as_deref(), Some("npx|-y|foo"));
         assert_eq!(cut(r#"--name "two words" --empty= ''"#).as_deref(), Some("--name|two words|--empty=|"));
         assert_eq!(cut(r#"--a="b c"d ${input:my key}"#).as_deref(), Some("--a=b cd|${input:my key}"));

@@ -9,7 +9,7 @@ const MASK: &str = "•••";
 
 /// The entry as written, with what could be a secret replaced. A value of `env` or `headers` stays when it is nothing
 /// but a `${…}` reference.
-pub fn shown(written: &Value) -> Value {
+pub fn redacted(written: &Value) -> Value {
     let Value::Object(entry) = written else { return written.clone() };
     Value::Object(object(entry))
 }

@@ -2,31 +2,31 @@
 
 use serde_json::Value;
 
-use super::visible::{cleaned, hides_something};
+use super::visible::{has_invisible, strip_invisible};
 
 /// Fields that hold words, wherever they stand. What stands in `enum` or `const` is compared, not read.
-const WORDS: [&str; 7] =
+const PROSE_FIELDS: [&str; 7] =
     ["title", "description", "$comment", "instructions", "examples", "default", "markdownDescription"];
 
 /// Takes out of all words what no person could see.
-pub fn clean_words(value: &mut Value) {
+pub fn clean_prose(value: &mut Value) {
     each(value, false, &mut |text| {
-        if let std::borrow::Cow::Owned(clean) = cleaned(text) {
+        if let std::borrow::Cow::Owned(clean) = strip_invisible(text) {
             *text = clean;
         }
     });
 }
 
 /// Whether any of the words holds something that a reader would not see.
-pub fn words_hide_something(value: &Value) -> bool {
+pub fn prose_has_invisible(value: &Value) -> bool {
     match value {
-        Value::Array(items) => items.iter().any(words_hide_something),
+        Value::Array(items) => items.iter().any(prose_has_invisible),
         Value::Object(fields) => fields.iter().any(|(key, value)| match value {
-            Value::String(text) => is_words(key) && hides_something(text),
-            Value::Array(items) if is_words(key) => {
-                items.iter().filter_map(Value::as_str).any(hides_something) || words_hide_something(value)
+            Value::String(text) => is_prose(key) && has_invisible(text),
+            Value::Array(items) if is_prose(key) => {
+                items.iter().filter_map(Value::as_str).any(has_invisible) || prose_has_invisible(value)
             }
-            value => words_hide_something(value),
+            value => prose_has_invisible(value),
         }),
         _ => false,
     }
@@ -36,13 +36,13 @@ fn each(value: &mut Value, words: bool, change: &mut dyn FnMut(&mut String)) {
     match value {
         Value::String(text) if words => change(text),
         Value::Array(items) => items.iter_mut().for_each(|item| each(item, words, change)),
-        Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| each(value, is_words(key), change)),
+        Value::Object(fields) => fields.iter_mut().for_each(|(key, value)| each(value, is_prose(key), change)),
         _ => {}
     }
 }
 
-fn is_words(key: &str) -> bool {
-    WORDS.contains(&key)
+fn is_prose(key: &str) -> bool {
+    PROSE_FIELDS.contains(&key)
 }
 
 #[cfg(test)]
@@ -60,11 +60,11 @@ mod tests {
                 "title": { "description": hidden, "enum": [hidden], "examples": [hidden] }
             } }
         });
-        assert!(words_hide_something(&tool["inputSchema"]));
-        assert!(words_hide_something(&json!({ "examples": [hidden] })));
-        assert!(!words_hide_something(&json!({ "name": hidden, "title": "plain" })));
-        clean_words(&mut tool);
-        assert!(!words_hide_something(&tool));
+        assert!(prose_has_invisible(&tool["inputSchema"]));
+        assert!(prose_has_invisible(&json!({ "examples": [hidden] })));
+        assert!(!prose_has_invisible(&json!({ "name": hidden, "title": "plain" })));
+        clean_prose(&mut tool);
+        assert!(!prose_has_invisible(&tool));
         assert_eq!(
             tool,
             json!({

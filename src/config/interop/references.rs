@@ -6,7 +6,7 @@ use crate::config::expand::{Piece, Reference, pieces};
 use crate::text::one_line;
 
 /// What VS Code and its kin fill in from the open editor: nothing that a server could be started with here.
-const EDITOR_WORDS: &[&str] = &[
+const EDITOR_VARIABLES: &[&str] = &[
     "file",
     "fileBasename",
     "fileBasenameNoExtension",
@@ -85,7 +85,7 @@ fn one_to_ours(dialect: Dialect, reference: Reference, raw: &str, notes: &mut No
                 return Ok(written(&Reference::WorkspaceFolder));
             }
             Dialect::VsCode | Dialect::Cursor
-                if EDITOR_WORDS.contains(&name.as_str()) && !raw.starts_with("${env:") =>
+                if EDITOR_VARIABLES.contains(&name.as_str()) && !raw.starts_with("${env:") =>
             {
                 return only_there();
             }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::config::shape::SURELY_MILLISECONDS;
+use crate::config::shape::MIN_AS_MILLISECONDS;
 use crate::config::spec::{Launch, OAuth, Remote, ServerSpec};
 
 pub fn entry(spec: &ServerSpec) -> Value {
@@ -37,7 +37,7 @@ pub fn entry(spec: &ServerSpec) -> Value {
 
 /// In seconds, but for a number so large that our files take it for milliseconds: then it is written in those.
 fn timeout(duration: Duration) -> Value {
-    if duration < SURELY_MILLISECONDS { seconds(duration) } else { json!(duration.as_millis()) }
+    if duration < MIN_AS_MILLISECONDS { seconds(duration) } else { json!(duration.as_millis()) }
 }
 
 /// Whole seconds without a point.
