@@ -1,4 +1,4 @@
-//! Foreign text made safe to show, and secrets kept out of everything that is shown or stored.
+//! Makes untrusted text safe to show, and masks secrets in everything that is shown or stored.
 
 mod escapes;
 mod forms;

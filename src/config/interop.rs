@@ -1,8 +1,8 @@
-//! Servers exchanged with other programs that host MCP: their files read as they are, and written as they want them.
+//! Imports servers from other programs that host MCP servers, and exports servers to them.
 //!
-//! Both ways lead through [`ServerSpec`](super::ServerSpec): `incoming` makes one of a foreign entry, `outgoing` a
-//! foreign entry of one. Everything is text in, text out, but for `exchange`, which reads and writes the files.
-//! Whatever could not be carried over is told in a note; a literal secret becomes a variable and is never shown.
+//! Both directions use [`ServerSpec`](super::ServerSpec): `incoming` converts a foreign entry to one, `outgoing` converts
+//! one to a foreign entry. Only `exchange` reads and writes files; everything else works on text. Notes list everything
+//! that could not be converted. A literal secret becomes a variable and is never shown.
 
 mod dialect;
 mod exchange;

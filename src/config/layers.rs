@@ -1,8 +1,8 @@
-//! Which definition of a server counts.
+//! Merges the definitions of all files.
 //!
-//! `managed` > `session` > `local` > `project` > `user`. A definition is replaced whole. Within one scope the earlier
-//! file wins; a name that two workspace folders use is prefixed by the folder's name in both. What a project's files
-//! define beyond the limit, or beside a name of the user's that reads the same, is left out.
+//! `managed` > `session` > `local` > `project` > `user`. A definition is replaced as a whole. Within a scope, the earlier
+//! file takes precedence. If two workspace folders use the same name, both names get the folder's name as a prefix. A
+//! server of a project is ignored if there are too many, or if its name is too similar to one of the user's.
 
 mod admission;
 mod folders;
@@ -25,8 +25,8 @@ use crate::paths::Paths;
 use crate::settings::{Files, Limits};
 use crate::text::lines::LineIndex;
 
-/// The files that count, strongest first. No path comes twice: a folder that is the user's own config folder does not
-/// turn the user's file into a project's.
+/// The config files in order of precedence, without duplicates: opening the user's config folder as a workspace does not
+/// turn the user's file into a project file.
 pub fn sources(folders: &[Arc<Path>], files: &Files, paths: &Paths) -> Vec<Source> {
     let plain = |path: &Path, scope| Source { path: path.into(), scope, folder: None };
     let managed = plain(&paths.managed_config, Scope::Managed);
@@ -51,7 +51,7 @@ pub fn load(contents: &[(Source, Content)], session: &BTreeMap<String, Value>, l
     load_in(contents, session, limits, &Machine::default())
 }
 
-/// The same on a given machine, for tests.
+/// The same on a given machine.
 pub fn load_in(
     contents: &[(Source, Content)],
     session: &BTreeMap<String, Value>,
@@ -60,7 +60,7 @@ pub fn load_in(
 ) -> Loaded {
     let mut files: Vec<(File, Shaped)> =
         contents.iter().map(|(source, content)| read(source, content, limits, world)).collect();
-    // Strongest first, whatever order the caller had; among equals the order of the list.
+    // Sort by precedence. Files of the same scope stay in order.
     files.sort_by_key(|(file, _)| std::cmp::Reverse(file.source.scope));
     let names = folders::names(&files);
     let mut config = Config::default();
@@ -85,12 +85,12 @@ pub fn load_in(
     Loaded { config, files: files.into_iter().map(|(file, _)| file).collect() }
 }
 
-/// A definition given at run time, checked as a file's would be.
+/// Checks a definition given at run time like one in a file.
 pub fn session_entry(name: &str, value: &Value) -> Result<(ServerName, ServerSpec), Vec<Problem>> {
     shape::entry(name, value, Scope::Session, &Machine::default())
 }
 
-/// Reads one file by itself.
+/// Reads a single file.
 fn read(source: &Source, content: &Content, limits: &Limits, world: &dyn World) -> (File, Shaped) {
     let mut file = File {
         source: source.clone(),
@@ -113,7 +113,7 @@ fn read(source: &Source, content: &Content, limits: &Limits, world: &dyn World) 
     file.text = text.clone();
     if text.len() > limits.config_bytes {
         file.valid = false;
-        let message = format!("larger than {} (setting limits.config-bytes)", size(limits.config_bytes));
+        let message = format!("the file is larger than {} (setting `limits.config-bytes`)", size(limits.config_bytes));
         file.problems.push(Problem::error("unreadable", 0..0, message));
         return (file, Shaped::default());
     }
@@ -124,7 +124,7 @@ fn read(source: &Source, content: &Content, limits: &Limits, world: &dyn World) 
     file.valid = tree.valid() && tree.root.as_ref().is_some_and(|root| root.members().is_some());
     file.servers = shaped.names.clone();
     file.problems = tree.problems.clone();
-    // Behind a mistake that could not be stepped over, everything would be a guess.
+    // Without recovery from a syntax error, all other problems would be guesses.
     if tree.whole {
         file.problems.append(&mut shaped.problems);
     }
@@ -155,8 +155,8 @@ fn check_inputs(files: &mut [(File, Shaped)], config: &Config) {
     }
 }
 
-/// Puts the layers over each other. What loses against a file of the same scope is told so; what loses against a
-/// stronger scope is an override, and meant.
+/// Merges all files. A definition that is overridden by a file of the same scope is reported. One that is overridden by
+/// a higher scope is not, because that is intended.
 fn merge(
     files: &mut [(File, Shaped)],
     session: &BTreeMap<String, Value>,
@@ -218,7 +218,7 @@ fn definition(entry: ServerEntry, source: &Source) -> Definition {
     }
 }
 
-/// What does not read was refused when it was set; should it come here all the same, it is left out.
+/// Adds the definitions given at run time. Invalid ones were rejected when they were set, and are skipped here.
 fn add_session(
     servers: &mut BTreeMap<ServerName, Definition>,
     session: &BTreeMap<String, Value>,
@@ -260,12 +260,12 @@ fn overridden(entry: &ServerEntry, winner: &Definition) -> Problem {
         let parent = file.parent().and_then(Path::file_name).filter(|parent| parent.to_string_lossy().starts_with('.'));
         parent.map_or_else(String::new, |parent| format!("{}/", parent.to_string_lossy())) + &name.to_string_lossy()
     });
-    let message = format!("`{}` has no effect here: `{shown}` defines it, too, and comes first", entry.name);
+    let message = format!("`{}` has no effect: `{shown}` also defines it and takes precedence", entry.name);
     let mut problem = Problem::information("hidden", entry.key_span.clone(), message).unnecessary();
     problem.related.push(Related {
         file: file.to_path_buf(),
         span: winner.key_span.clone(),
-        message: "this one counts".to_owned(),
+        message: "this definition is used".to_owned(),
     });
     problem
 }

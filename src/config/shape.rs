@@ -1,7 +1,7 @@
-//! The only key_span that knows key names: a tree in, what it asks for and what is wrong with it out.
+//! Turns the tree of a file into definitions and problems. Only this module knows the names of the keys.
 //!
-//! Each mistake is told once, at the exact key or value. One bad server never takes a good one along.
-//! Which file's word counts is left to `layers`, what `${…}` stands for to `expand`.
+//! Each mistake is reported once, at the exact key or value. One bad server never affects the others.
+//! `layers` decides which file takes precedence, and `expand` replaces `${…}`.
 
 mod checks;
 pub mod did_you_mean;
@@ -33,28 +33,28 @@ use crate::settings::Limits;
 use crate::text::lines::LineIndex;
 use crate::text::one_line;
 
-/// Nobody reads more of them, and a hostile file could hold a hundred thousand.
+/// A hostile file could cause hundreds of thousands of problems.
 const MAX_PROBLEMS: usize = 500;
 
-/// What one file asks for.
+/// The contents of one file.
 #[derive(Debug, Clone, Default)]
 pub struct Shaped {
     pub servers: Vec<ServerEntry>,
-    /// Every name under `servers`, of broken entries too.
+    /// Every name under `servers`, including those of invalid entries.
     pub names: Vec<String>,
     pub policy: Option<FilePolicy>,
     pub inputs: Vec<Input>,
     pub actions: Vec<Action>,
     pub problems: Vec<Problem>,
-    /// `${input:id}` and where it stands.
+    /// Each `${input:id}` and its position.
     pub used_inputs: Vec<(String, Span)>,
 }
 
-/// A server that can be used.
+/// A valid server.
 #[derive(Debug, Clone)]
 pub struct ServerEntry {
     pub name: ServerName,
-    /// As the file writes it.
+    /// The name as written in the file.
     pub key: ServerName,
     pub key_span: Span,
     pub line: u32,
@@ -63,7 +63,7 @@ pub struct ServerEntry {
     pub written: Value,
 }
 
-/// This machine: its environment and its PATH, each program looked for once.
+/// This machine: its environment and its PATH. Searches for each program once.
 #[derive(Debug, Default)]
 pub struct Machine {
     found: RefCell<BTreeMap<(String, Option<PathBuf>), bool>>,
@@ -75,7 +75,7 @@ impl World for Machine {
     }
 
     fn finds(&self, program: &str, folder: Option<&Path>) -> bool {
-        // A bare name is looked for on the PATH, wherever the server would run.
+        // A bare name is searched on the PATH, independent of the working folder.
         let folder = folder.filter(|_| program.contains(['/', '\\']));
         let key = (program.to_owned(), folder.map(Path::to_path_buf));
         *self.found.borrow_mut().entry(key).or_insert_with(|| {
@@ -84,7 +84,7 @@ impl World for Machine {
     }
 }
 
-/// Understands the tree of one file.
+/// Reads the tree of one file.
 pub fn shape(tree: &Tree, source: &Source, lines: &LineIndex, limits: &Limits, world: &dyn World) -> Shaped {
     let mut reader = Reader::new(source.scope, source.folder.as_deref(), world);
     reader.variables = secrets::Variables::used_in(tree.root.as_ref());
@@ -94,13 +94,13 @@ pub fn shape(tree: &Tree, source: &Source, lines: &LineIndex, limits: &Limits, w
     }
     shaped.used_inputs = reader.inputs;
     shaped.problems = reader.problems;
-    // In a file of another host, that host's spelling is the right one.
+    // In a file of another program, the spelling of that program is correct.
     if host(&source.path).is_some() {
         shaped.problems.retain(|problem| problem.code != "deprecated-spelling");
     }
     let more = shaped.problems.len().saturating_sub(MAX_PROBLEMS);
     if more > 0 {
-        // Errors first, so that what is cut are the lesser ones.
+        // Sort by severity, so that errors are kept.
         shaped.problems.sort_by_key(|problem| problem.severity);
         shaped.problems.truncate(MAX_PROBLEMS);
         shaped.problems.push(Problem::information("more", 0..0, format!("{more} more problems are not shown")));
@@ -108,7 +108,7 @@ pub fn shape(tree: &Tree, source: &Source, lines: &LineIndex, limits: &Limits, w
     shaped
 }
 
-/// One entry on its own, such as a definition given at run time. The key_span of its problems is in no file.
+/// Reads a single entry, such as a definition given at run time. The positions of its problems are not in any file.
 pub fn entry(
     name: &str,
     value: &Value,
@@ -126,7 +126,7 @@ pub fn entry(
         (Some(name), Some(spec)) => Ok((name, spec)),
         _ => {
             let mut problems = reader.problems;
-            // A misspelled key is a warning in a file; here nothing else explains why the entry is refused.
+            // Report warnings only if there are no errors: a misspelled key may be the reason for the rejection.
             if problems.iter().any(|problem| problem.severity == Severity::Error) {
                 problems.retain(|problem| problem.severity == Severity::Error);
             }
@@ -150,7 +150,7 @@ fn read_root(
         return;
     }
     let Some(members) = reader.entries(root) else { return };
-    // The two spellings of `servers` are two sections: they must not hide each other as other aliases do.
+    // The two spellings of `servers` are two sections. They do not replace each other as other aliases do.
     let (mut sections, rest): (Vec<&Member>, Vec<&Member>) =
         members.into_iter().partition(|member| matches!(member.key.text.as_str(), "servers" | "mcpServers"));
     sections.sort_by_key(|member| member.key.text != "servers");
@@ -170,7 +170,7 @@ fn read_root(
     }
 }
 
-/// The host whose file this is may not know the spelling that is used, and say nothing.
+/// Reports a spelling that the program to which the file belongs would silently ignore.
 fn other_spelling(reader: &mut Reader<'_>, section: &Member, path: &Path) {
     let Some((host, right)) = host(path) else { return };
     let written = section.key.text.as_str();
@@ -182,7 +182,7 @@ fn other_spelling(reader: &mut Reader<'_>, section: &Member, path: &Path) {
     }
 }
 
-/// The host that also reads a file of this name, and how it spells `servers`.
+/// The other program that reads a file of this name, and how it spells `servers`.
 fn host(path: &Path) -> Option<(&'static str, &'static str)> {
     match () {
         () if path.ends_with(".vscode/mcp.json") => Some(("VS Code", "servers")),
@@ -203,11 +203,11 @@ fn servers(reader: &mut Reader<'_>, sections: &[&Member], lines: &LineIndex, lim
             let name = member.key.text.as_str();
             if let Some(first) = seen.get(name) {
                 let message = format!(
-                    "both present: `servers` and `mcpServers` each define `{}`; the one in `servers` counts",
+                    "`servers` and `mcpServers` both define `{}`; the one in `servers` is used",
                     one_line(name, 64)
                 );
                 let problem = Problem::error("name-clash", member.key.span.clone(), message);
-                reader.report(problem.related(first, "the one that counts"));
+                reader.report(problem.related(first, "this one is used"));
                 continue;
             }
             seen.insert(name, &member.key.span);
@@ -215,7 +215,7 @@ fn servers(reader: &mut Reader<'_>, sections: &[&Member], lines: &LineIndex, lim
             if seen.len() > limits.servers {
                 if !full {
                     let message = format!(
-                        "more than {} servers (setting limits.servers): this one and those after it are not used",
+                        "more than {} servers (setting `limits.servers`): this server and the following ones are ignored",
                         limits.servers
                     );
                     reader.error("too-many-servers", &member.key.span, message);
@@ -230,7 +230,7 @@ fn servers(reader: &mut Reader<'_>, sections: &[&Member], lines: &LineIndex, lim
 }
 
 fn server_entry(reader: &mut Reader<'_>, member: &Member, lines: &LineIndex) -> Option<ServerEntry> {
-    // A bad name is one mistake; what stands under it is still looked at.
+    // Check the entry even if its name is invalid.
     let name = server_name(reader, member);
     let spec = reader.in_key(member, |reader| server::server(reader, member));
     let key_span = member.key.span.clone();
@@ -264,7 +264,7 @@ fn server_name(reader: &mut Reader<'_>, member: &Member) -> Option<ServerName> {
     }
 }
 
-/// The valid name that is nearest to a text.
+/// Converts a text to a similar valid name.
 pub fn valid_name(text: &str) -> Option<ServerName> {
     let mut name = String::new();
     for c in text.chars().take(64) {

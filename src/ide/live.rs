@@ -55,7 +55,7 @@ fn hidden(entry: &Entry<'_>, winner: &Definition) -> Problem {
     let message = format!("`{}` has no effect here: {by}", one_line(&entry.member.key.text, 64));
     let mut problem = Problem::information("hidden", entry.member.key.span.clone(), message).unnecessary();
     if let Some(file) = &winner.file {
-        let message = "this one counts".to_owned();
+        let message = "this definition is used".to_owned();
         problem.related.push(Related { file: file.to_path_buf(), span: winner.key_span.clone(), message });
     }
     problem

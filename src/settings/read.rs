@@ -1,4 +1,4 @@
-//! Settings read: from TOML with places, from JSON of an editor. Both meet in [`GivenSetting`] and are then told apart no more.
+//! Reads settings from TOML (with positions) and from the JSON of an editor. Both are converted to [`GivenSetting`].
 
 use std::ops::Range;
 use std::path::{Component, Path};
@@ -15,7 +15,7 @@ const MAX_FILE_BYTES: usize = 1 << 20;
 /// An editor may send the object as the section of this name.
 const SECTION: &str = "mcp-sidecar";
 
-/// One value under its full name, from wherever it came.
+/// One value with its full name, from either source.
 struct GivenSetting {
     /// `["servers", "timeout"]`
     path: Vec<String>,
@@ -46,13 +46,15 @@ pub(super) fn file(path: &Path) -> SettingsFile {
         }
         Err(unreadable_file) => return unreadable(unreadable_file.to_string()),
     };
-    let Ok(text) = String::from_utf8(bytes) else { return unreadable("not UTF-8".to_owned()) };
+    let Ok(text) = String::from_utf8(bytes) else {
+        return unreadable("the file is not UTF-8; save it as UTF-8".to_owned());
+    };
     let (settings, problems) = toml(&text);
     SettingsFile { exists: true, text, settings, problems }
 }
 
 pub(super) fn toml(text: &str) -> (Settings, Vec<Problem>) {
-    // Recoverable: after a mistake in one line, the others still count.
+    // A mistake in one line must not affect the others.
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut problems: Vec<Problem> = errors
         .iter()
@@ -60,7 +62,7 @@ pub(super) fn toml(text: &str) -> (Settings, Vec<Problem>) {
         .collect();
     let mut given = Vec::new();
     collect_toml(table.get_ref(), &[], &mut given);
-    // What recovery put in place of a value that does not parse has been complained about already.
+    // Recovery replaces invalid values by placeholders, which have been reported already.
     given.retain(|given| !errors.iter().filter_map(toml::de::Error::span).any(|span| given.touches(&span)));
     let mut settings = Settings::default();
     apply(&mut settings, given, &mut problems);
@@ -82,17 +84,18 @@ pub(super) fn json(settings: &mut Settings, options: &Value) -> Vec<Problem> {
             given.retain(|given| !is_about_agents(&given.path));
             if given.len() < count {
                 let name = agents::SECTION;
-                let message =
-                    format!("`{name}` counts only in config.toml: what an editor sends may come with a project");
+                let message = format!(
+                    "`{name}` is only allowed in config.toml, because the settings of an editor may come from a project"
+                );
                 problems.push(Problem { span: None, message, help: None });
             }
             apply(settings, given, &mut problems);
         }
-        // Some editors send an empty list where they mean an empty object.
+        // Some editors send an empty list instead of an empty object.
         Value::Array(list) if list.is_empty() => {}
         _ => problems.push(Problem {
             span: None,
-            message: "the settings are not an object such as `{ \"servers\": { \"timeout\": 60 } }`".to_owned(),
+            message: "expected an object such as `{ \"servers\": { \"timeout\": 60 } }`".to_owned(),
             help: None,
         }),
     }
@@ -168,7 +171,7 @@ fn set(settings: &mut Settings, setting: &Setting, value: &Value) -> Result<(), 
         Kind::Duration(at) => *at(settings) = units::duration(value)?,
         Kind::Bytes(at) => *at(settings) = units::bytes(value)?,
         Kind::Count(at) => *at(settings) = units::count(value)?,
-        Kind::Number(at) => *at(settings) = u32::try_from(units::count(value)?).map_err(|_| "too large")?,
+        Kind::Number(at) => *at(settings) = u32::try_from(units::count(value)?).map_err(|_| "must be smaller")?,
         Kind::Strings(at) => *at(settings) = list(value)?,
         Kind::Files(at) => *at(settings) = files(value)?,
         Kind::Choice(words, at) => *at(settings) = choice(value, words)?.to_owned(),
@@ -188,10 +191,10 @@ pub(super) fn list(value: &Value) -> Result<Vec<String>, String> {
     value
         .as_array()
         .and_then(|items| items.iter().map(|item| item.as_str().map(str::to_owned)).collect())
-        .ok_or_else(|| "expected a list of texts".to_owned())
+        .ok_or_else(|| "expected a list of strings".to_owned())
 }
 
-/// A path that leads out of the workspace folder would make one project's files count in another.
+/// Rejects paths outside the workspace folder, which would apply the files of one project to another.
 fn files(value: &Value) -> Result<Vec<String>, String> {
     let files = list(value)?;
     let leads_out = |file: &&String| {
@@ -199,12 +202,12 @@ fn files(value: &Value) -> Result<Vec<String>, String> {
             || !Path::new(file).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
     };
     match files.iter().find(leads_out) {
-        Some(file) => Err(format!("{file:?} is not a path below the workspace folder")),
+        Some(file) => Err(format!("{file:?} is not a path inside the workspace folder")),
         None => Ok(files),
     }
 }
 
-/// Whether a table at this path is a section: its values are the settings.
+/// Whether a table at this path is a section.
 fn contains_settings(path: &[String]) -> bool {
     path.len() == 1 || (path.len() == 2 && is_about_agents(path))
 }
@@ -239,7 +242,7 @@ fn normalized(key: &str) -> String {
 fn unknown(path: &[String], span: Option<Range<usize>>) -> Problem {
     let (message, section) = match path {
         [name] if is_section(path) => {
-            (format!("`{name}` is a section: its settings stand below `[{name}]`"), normalized(name))
+            (format!("`{name}` is a section: put its settings below `[{name}]`"), normalized(name))
         }
         [section, ..] if is_section(path) => (format!("unknown setting `{}`", path.join(".")), normalized(section)),
         _ => (format!("unknown setting `{}`", path.join(".")), String::new()),
@@ -249,7 +252,7 @@ fn unknown(path: &[String], span: Option<Range<usize>>) -> Problem {
     if section.is_empty() {
         known.extend(["[files]", "[servers]", "[approvals]", "[limits]", "[log]", "[editor]"]);
     }
-    Problem { span, message, help: Some(format!("known here: {}", known.join(", "))) }
+    Problem { span, message, help: Some(format!("available settings: {}", known.join(", "))) }
 }
 
 #[cfg(test)]
@@ -257,7 +260,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Each problem as `text it points at: message`.
+    /// Each problem as `text at its position: message`.
     fn problems(text: &str) -> String {
         let (_, problems) = toml(text);
         problems
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_settings_are_reported_at_their_place_and_the_others_still_count() {
+    fn invalid_settings_are_reported_at_their_position_and_the_others_still_apply() {
         let text = r#"
             audit = "strict"
             speed = 9
@@ -292,13 +295,13 @@ mod tests {
         "#;
         insta::assert_snapshot!(problems(text), @r#"
         speed: unknown setting `speed`
-        log: `log` is a section: its settings stand below `[log]`
+        log: `log` is a section: put its settings below `[log]`
         "five": `servers.attempts`: expected a whole number
-        0: `servers.startup-timeout`: a wait has to be at least 1 ms long
+        0: `servers.startup-timeout`: must be at least 1 ms
         "chatty": `servers.log-level`: expected "debug" or "info" or "notice" or "warning" or "error" or "critical" or "alert" or "emergency"
-        ["box", 7]: `servers.tcp-hosts`: expected a list of texts
+        ["box", 7]: `servers.tcp-hosts`: expected a list of strings
         colour: unknown setting `servers.colour`
-        ["mcp.json", "../mcp.json"]: `files.project`: "../mcp.json" is not a path below the workspace folder
+        ["mcp.json", "../mcp.json"]: `files.project`: "../mcp.json" is not a path inside the workspace folder
         size: unknown setting `fonts.size`
         "#);
         let (settings, _) = toml(text);
@@ -309,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_does_not_parse_leaves_the_others_alone() {
+    fn an_invalid_line_does_not_affect_the_others() {
         let text = "[servers]\ntimeout = \n[limits]\ntools = 3\n";
         let (settings, problems) = toml(text);
         assert_eq!(settings.limits.tools, 3);
@@ -318,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn an_editor_may_nest_or_dot_its_keys_and_wrap_them_in_our_name() {
+    fn an_editor_may_use_nested_or_dotted_keys_and_our_name_as_a_section() {
         for options in [
             json!({ "servers": { "startupTimeout": 5 } }),
             json!({ "servers.startupTimeout": "5s" }),
@@ -337,20 +340,20 @@ mod tests {
     }
 
     #[test]
-    fn what_an_editor_sends_wrongly_is_told_by_name() {
+    fn invalid_settings_of_an_editor_are_reported_by_name() {
         let mut settings = Settings::default();
         let messages = settings.overlay(&json!({ "audit": "loose", "limits": { "toools": 1, "pages": 2 }, "log": 3 }));
         assert_eq!(settings.limits.pages, 2);
         insta::assert_snapshot!(messages.join("\n"), @r#"
         `audit`: expected "normal" or "strict"
         unknown setting `limits.toools`
-        `log` is a section: its settings stand below `[log]`
+        `log` is a section: put its settings below `[log]`
         "#);
         assert_eq!(settings.overlay(&json!("x")).len(), 1);
     }
 
     #[test]
-    fn no_file_means_defaults_and_a_folder_in_its_place_a_problem() {
+    fn a_missing_file_means_defaults_and_a_folder_is_a_problem() {
         let folder = tempfile::tempdir().unwrap();
         let none = file(&folder.path().join("config.toml"));
         assert_eq!((none.exists, none.settings, none.problems), (false, Settings::default(), Vec::new()));

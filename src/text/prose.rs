@@ -1,14 +1,14 @@
-//! The words of a stranger's JSON: what a person or a model reads of a tool, as opposed to what programs compare.
+//! The prose in untrusted JSON: what a person or a model reads about a tool, as opposed to what programs compare.
 
 use serde_json::Value;
 
 use super::visible::{has_invisible, strip_invisible};
 
-/// Fields that hold words, wherever they stand. What stands in `enum` or `const` is compared, not read.
+/// Fields that contain prose, at any depth. Values of `enum` and `const` are compared, not read.
 const PROSE_FIELDS: [&str; 7] =
     ["title", "description", "$comment", "instructions", "examples", "default", "markdownDescription"];
 
-/// Takes out of all words what no person could see.
+/// Removes invisible characters from all prose.
 pub fn clean_prose(value: &mut Value) {
     each(value, false, &mut |text| {
         if let std::borrow::Cow::Owned(clean) = strip_invisible(text) {
@@ -17,7 +17,7 @@ pub fn clean_prose(value: &mut Value) {
     });
 }
 
-/// Whether any of the words holds something that a reader would not see.
+/// Whether any prose contains invisible characters.
 pub fn prose_has_invisible(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(prose_has_invisible),
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_cleaned_wherever_they_stand_and_what_is_compared_stays() {
+    fn prose_is_cleaned_at_any_depth_and_compared_values_stay() {
         let hidden = "a\u{e0041}b";
         let mut tool = json!({
             "name": hidden, "title": hidden, "annotations": { "title": hidden },

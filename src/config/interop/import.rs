@@ -1,4 +1,4 @@
-//! Foreign files in, entries of ours out. Pure: texts are handed in, nothing is written.
+//! Converts foreign files to entries of our own files. Reads and writes no files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,22 +17,22 @@ use crate::config::spec::{Launch, ServerSpec};
 use crate::model::{Scope, ServerName};
 use crate::text::one_line;
 
-/// What an import would write, and what it would not.
+/// The result of a conversion.
 #[derive(Debug, Default)]
 pub struct Import {
     /// In the order of the files.
     pub servers: Vec<(ServerName, Value)>,
     /// Entries for `inputs` that those servers need.
     pub inputs: Vec<Value>,
-    /// Name → why it stays behind. A file that cannot be read stands under its path.
+    /// Name → why it is not imported. The key of an unreadable file is its path.
     pub skipped: BTreeMap<String, String>,
     pub notes: BTreeMap<String, Vec<String>>,
 }
 
-/// Why a name may not be written: the reason, when there is one.
+/// Returns the reason why a name must not be used, if there is one.
 pub type NameCheck<'a> = &'a dyn Fn(&ServerName) -> Option<String>;
 
-/// Converts every server of these files; of two with one name the first counts, as it does for the program itself.
+/// Converts all servers of these files. If two have the same name, the first one is used, as in the program itself.
 pub fn import(dialect: Dialect, files: &[(PathBuf, Arc<str>)], folder: Option<&Path>, taken: NameCheck<'_>) -> Import {
     let mut import = Import::default();
     let mut variables = Literals::default();
@@ -44,12 +44,12 @@ pub fn import(dialect: Dialect, files: &[(PathBuf, Arc<str>)], folder: Option<&P
     for (path, text) in files {
         match file::read(dialect, text, folder) {
             Ok(mut found) => {
-                // One file may speak about the tools of a server that stands in another.
+                // A file may contain permissions for a server in another file.
                 permissions.merge(std::mem::take(&mut found.permissions));
                 read.push((path, found));
             }
             Err(reason) => {
-                let reason = format!("the file does not parse: {}", one_line(&reason, 200));
+                let reason = format!("cannot parse the file: {}", one_line(&reason, 200));
                 import.skipped.insert(path.display().to_string(), reason);
             }
         }
@@ -62,7 +62,7 @@ pub fn import(dialect: Dialect, files: &[(PathBuf, Arc<str>)], folder: Option<&P
         for (written, entry) in found.servers {
             if let Some(first) = sources.get(&written) {
                 if *first != path.as_path() {
-                    let note = format!("{} has one of this name as well, which does not count", path.display());
+                    let note = format!("{} also defines it; that definition is ignored", path.display());
                     import.notes.entry(shown(&written)).or_default().push(note);
                 }
                 continue;
@@ -71,7 +71,9 @@ pub fn import(dialect: Dialect, files: &[(PathBuf, Arc<str>)], folder: Option<&P
             let mut notes = Notes::default();
             match one(dialect, &written, &entry, taken, &permissions, &mut variables, &mut notes) {
                 Ok((name, _, _)) if import.servers.iter().any(|(known, _)| *known == name) => {
-                    import.skipped.insert(shown(&written), format!("another server became `{name}` already"));
+                    import
+                        .skipped
+                        .insert(shown(&written), format!("another imported server is already named `{name}`"));
                 }
                 Ok((name, spec, value)) => {
                     wanted.extend(inputs_of(&spec.launch));
@@ -100,12 +102,12 @@ fn one(
     variables: &mut Literals,
     notes: &mut Notes,
 ) -> Result<(ServerName, ServerSpec, Value), String> {
-    let entry = entry.as_object().ok_or("its entry is no object")?;
+    let entry = entry.as_object().ok_or("its entry is not an object")?;
     let name = match ServerName::new(written) {
         Ok(name) => name,
         Err(reason) => {
             let near = shape::valid_name(written).ok_or_else(|| reason.to_string())?;
-            notes.add(format!("{} calls it `{}`", dialect.title(), one_line(written, 80)));
+            notes.add(format!("its name in {} is `{}`", dialect.title(), one_line(written, 80)));
             near
         }
     };
@@ -117,21 +119,21 @@ fn one(
     if let Launch::Stdio(stdio) = &spec.launch
         && is_sidecar(&stdio.command, &stdio.args)
     {
-        return Err("it is mcp-sidecar itself, which cannot be a server of its own".to_owned());
+        return Err("it is mcp-sidecar itself, which cannot be its own server".to_owned());
     }
     variables.hide(&mut spec.launch, name.as_str(), notes);
     let value = native_entry::entry(&spec);
-    // Checked as a file's entry would be, on a machine that has every program and variable: those may come later.
+    // Check the entry like one in a file, but assume that all programs and variables exist: they may be added later.
     match shape::entry(name.as_str(), &value, Scope::User, &EverythingExists) {
         Ok(_) => Ok((name, spec, value)),
         Err(problems) => {
-            let told: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
-            Err(one_line(&told.join("; "), 300))
+            let messages: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
+            Err(one_line(&messages.join("; "), 300))
         }
     }
 }
 
-/// A machine that has everything.
+/// A machine where every program and variable exists.
 struct EverythingExists;
 
 impl World for EverythingExists {
@@ -151,7 +153,7 @@ fn inputs_of(launch: &Launch) -> impl Iterator<Item = String> {
     })
 }
 
-/// An entry of `inputs` for each that is needed: as it was declared, or as a question for a text that nobody sees.
+/// The entries of `inputs` for these ids: as declared, or as a password prompt.
 fn declared(wanted: &[String], inputs: &[Value]) -> Vec<Value> {
     let mut entries: Vec<Value> = Vec::new();
     let id = |entry: &Value| entry.get("id").and_then(Value::as_str).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Literal secrets become variables, so that none is copied from one file into another, or shown.
+//! Replaces literal secrets with variables, so that none is copied to another file or shown.
 
 use std::ops::Range;
 
@@ -7,24 +7,24 @@ use super::references::variable;
 use crate::config::shape::secrets::{self, SecretName};
 use crate::config::spec::{Launch, Remote, Stdio};
 
-/// More secrets than this in one text are no text of a config.
+/// More secrets than any real value contains.
 const MAX_SECRETS: usize = 16;
 
-/// The key that a secret stood in, and the variable that it became.
+/// The key that contained a secret, and the variable that replaces it.
 type Hidden = (String, String);
 
-/// Where a secret stands: what it is secret_name, and the key for people.
+/// The location of a secret: its name, and the key to show.
 struct SecretLocation<'a> {
     secret_name: SecretName<'a>,
     key: &'a str,
 }
 
-/// The literals that became variables.
+/// The literal secrets that were replaced with variables.
 #[derive(Default)]
 pub struct Literals(secrets::Variables);
 
 impl Literals {
-    /// Replaces the literal secrets of a launch, and tells which variables have to be set.
+    /// Replaces the literal secrets of a launch, and adds notes about the variables to set.
     pub fn hide(&mut self, launch: &mut Launch, server: &str, notes: &mut Notes) {
         let mut hidden = Vec::new();
         match launch {
@@ -37,8 +37,9 @@ impl Literals {
         hidden.sort();
         hidden.dedup();
         for (key, name) in hidden {
-            notes
-                .add(format!("the literal secret in `{key}` is left behind: put its value into the variable `{name}`"));
+            notes.add(format!(
+                "the secret in `{key}` is not copied: set the environment variable `{name}` to its value"
+            ));
         }
     }
 
@@ -72,7 +73,7 @@ impl Literals {
                 hidden,
             );
         }
-        // From the end, so that the places before stay right.
+        // In reverse order, so that earlier positions stay valid.
         for (span, name) in secrets::find_in_url(&remote.url).into_iter().rev() {
             hidden.extend(self.hide_part(
                 &mut remote.url,

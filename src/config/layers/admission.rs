@@ -1,4 +1,4 @@
-//! Who may have a place among the servers: a project's file pushes out nothing that the user or the administrator has.
+//! Decides which servers are admitted: a project file cannot displace servers of the user or the administrator.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,12 +12,12 @@ use super::super::spec::Definition;
 use crate::model::{Scope, ServerName};
 use crate::settings::Limits;
 
-/// The names that have their place whatever project files say, and the room that is left for those.
+/// The reserved names, and the room for servers of project files.
 pub struct Admission {
     reserved: BTreeSet<ServerName>,
     room: usize,
     limit: usize,
-    /// Whether the file at hand has heard that other are too many.
+    /// Whether the limit has been reported for the current file.
     reported: bool,
 }
 
@@ -41,13 +41,12 @@ impl Admission {
         self.reported = false;
     }
 
-    /// Whether a session's server may come in; nothing of the user's is ever refused for want of room.
+    /// Whether the name is reserved: servers of the user are never rejected for lack of room.
     pub fn has_reserved(&self, name: &ServerName) -> bool {
         self.reserved.contains(name)
     }
 
-    /// Gives an entry that nobody has defined before its place, or says why it has none: `Err(None)` where that has been
-    /// said already.
+    /// Admits an entry with a new name, or returns the problem: `Err(None)` if it has been reported already.
     pub fn admit(
         &mut self,
         entry: &ServerEntry,
@@ -69,24 +68,24 @@ impl Admission {
         if std::mem::replace(&mut self.reported, true) {
             return Err(None);
         }
-        let message = format!(
-            "more than {} servers in all files together (setting limits.servers): this one is not used",
-            self.limit
-        );
+        let message =
+            format!("more than {} servers in total (setting `limits.servers`): this server is ignored", self.limit);
         Err(Some(Box::new(Problem::error("too-many-servers", entry.key_span.clone(), message))))
     }
 }
 
 /// `a_` with a tool `echo` and `a` with a tool `_echo` would both be `mcp__a___echo`.
 fn ambiguous(entry: &ServerEntry, twin: &ServerName, other: Option<&Definition>) -> Problem {
-    let message = format!(
-        "`{}` and `{twin}` cannot be reported apart in the names of their tools: this one is not used; rename it",
-        entry.name
-    );
+    let message =
+        format!("`{}` and `{twin}` can have the same tool names, so this server is ignored; rename it", entry.name);
     let mut problem = Problem::error("name-clash", entry.key_span.clone(), message);
     if let Some(other) = other {
         let file = other.file.as_deref().unwrap_or(Path::new("")).to_path_buf();
-        problem.related.push(Related { file, span: other.key_span.clone(), message: "this one counts".to_owned() });
+        problem.related.push(Related {
+            file,
+            span: other.key_span.clone(),
+            message: "this definition is used".to_owned(),
+        });
     }
     problem
 }

@@ -28,7 +28,7 @@ pub fn policy(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Option
     };
     if let Some(member) = fields.get("default") {
         let word = reader.in_key(member, |reader| reader.choice(&member.value, "bad-level", DEFAULTS));
-        // What cannot be read asks each time.
+        // An invalid value means `confirm`.
         policy.default = Some(match word {
             Some("allow") => DefaultPolicy::Allow,
             Some("deny") => DefaultPolicy::Deny,
@@ -54,13 +54,13 @@ pub fn policy(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Option
     policy.read_only = level("readOnly");
     policy.destructive = level("destructive");
     if let Some(member) = fields.get("commands") {
-        // A list that cannot be read permits nothing.
+        // An invalid list permits nothing.
         policy.commands = Some(reader.in_key(member, |reader| reader.texts(&member.value)).unwrap_or_default());
     }
     Some(policy)
 }
 
-/// What a matcher without `server` or `tool` means: in a denylist all, in an allowlist that would be too much.
+/// What a missing `server` or `tool` means: all of them in a denylist, an error in an allowlist.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     MeansAll,
@@ -101,7 +101,7 @@ fn each<T>(reader: &mut Reader<'_>, node: &Node, mut read: impl FnMut(&mut Reade
     items.iter().enumerate().filter_map(read).collect()
 }
 
-/// A text that an entry cannot be without.
+/// A required string.
 fn needed(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
@@ -141,7 +141,7 @@ pub fn inputs(reader: &mut Reader<'_>, node: &Node) -> Vec<Input> {
         let fields = reader.object(node, &INPUT)?;
         let kind = match fields.get("type") {
             Some(member) if member.value.text() == Some("command") => {
-                let message = "inputs of type `command` are not run here; ask for the value with `promptString`";
+                let message = "inputs of type `command` are not supported; use `promptString` to ask for the value";
                 reader.warning("ignored-key", &member.value.span, message);
                 return None;
             }
@@ -155,7 +155,7 @@ pub fn inputs(reader: &mut Reader<'_>, node: &Node) -> Vec<Input> {
             if let Some(first) = seen.get(&id) {
                 let message = format!("the input `{}` is declared twice", crate::text::one_line(&id, 40));
                 let problem = Problem::error("duplicate-key", span.clone(), message);
-                reader.report(problem.related(first, "the first one, which counts"));
+                reader.report(problem.related(first, "the first one, which is used"));
             } else {
                 seen.insert(id.clone(), span.clone());
             }
@@ -211,7 +211,7 @@ pub fn actions(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Vec<A
         if let (Some(tool), Some(member)) = (&tool, fields.get("tool"))
             && (!tool.starts_with("mcp__") || ToolId::parse(tool).is_none())
         {
-            let message = format!("`{}.tool` must be a tool as `mcp__server__tool`", reader.here());
+            let message = format!("`{}.tool` must have the form `mcp__server__tool`", reader.here());
             reader.error("bad-tool", &member.value.span, message);
         }
         let arguments = match fields.get("arguments") {
@@ -251,7 +251,7 @@ pub fn actions(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Vec<A
     })
 }
 
-/// The placeholders of an action's arguments are those of the editor, not of the environment.
+/// Checks the placeholders in the arguments of an action, which come from the editor and not from the environment.
 fn placeholders(reader: &mut Reader<'_>, node: &Node) {
     const KNOWN: &[&str] = &["selection", "word", "line", "file", "relativeFile", "filetype"];
     match &node.kind {
@@ -263,14 +263,14 @@ fn placeholders(reader: &mut Reader<'_>, node: &Node) {
                     Reference::Variable { name, default: None } if KNOWN.contains(&name.as_str()) => None,
                     Reference::Variable { name, .. } => Some(format!("${{{name}}}")),
                     Reference::Unknown(written) => Some(written.clone()),
-                    _ => Some("this".to_owned()),
+                    _ => Some("${…}".to_owned()),
                 };
                 if let Some(unknown) = unknown {
                     let message = format!(
-                        "`{}` is no placeholder of an action and stays as it is",
+                        "`{}` is not a placeholder for actions and is left unchanged",
                         crate::text::one_line(&unknown, 40)
                     );
-                    let help = format!("known are ${{{}}} and ${{workspaceFolder}}", KNOWN.join("}, ${"));
+                    let help = format!("the placeholders are ${{{}}} and ${{workspaceFolder}}", KNOWN.join("}, ${"));
                     reader.report(Problem::warning("unknown-expansion", node.span.clone(), message).help(help));
                 }
             }

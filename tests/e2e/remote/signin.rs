@@ -180,7 +180,7 @@ async fn more_rights_are_asked_for_on_top_of_those_there_are_but_not_for_ever() 
     try_sign_in(&server, Headless::default(), &store).await.unwrap();
     let client = enter(&server, &store).await.unwrap();
     let said = client.read("t").await.unwrap_err();
-    assert_eq!(said, "server `far` wants you to sign in first");
+    assert_eq!(said, "server `far` requires you to sign in first");
     try_sign_in(&server, Headless::default(), &store).await.unwrap();
     let client = enter(&server, &store).await.unwrap();
     assert_eq!(client.read("t").await.unwrap(), "welcome");

@@ -1,4 +1,4 @@
-//! What Zed says about the tools of a server outside of its entry: the permissions and profiles of its agent.
+//! Zed's tool permissions, which are not part of a server's entry: the permissions and profiles of its agent.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use crate::config::interop::notes::Notes;
 use crate::config::spec::{ServerSpec, ToolRule};
 use crate::model::Level;
 
-/// What the agent of a program may do with the tools of any server. Empty for a program that says it in the entries.
+/// The tool permissions of Zed's agent. Empty for other programs.
 #[derive(Debug, Default)]
 pub struct Permissions {
-    /// For tools that nothing else speaks about.
+    /// For tools without a permission of their own.
     default: Option<Permission>,
-    /// By Zed's name of a tool, `mcp:server:tool`.
+    /// By Zed's name for a tool, `mcp:server:tool`.
     tools: BTreeMap<String, Permission>,
     toggles: Vec<ToolToggle>,
 }
@@ -27,7 +27,7 @@ enum Permission {
     Deny,
 }
 
-/// One tool, on or off in one profile.
+/// Whether a tool is enabled in a profile.
 #[derive(Debug)]
 struct ToolToggle {
     profile: String,
@@ -37,7 +37,7 @@ struct ToolToggle {
 }
 
 impl Permissions {
-    /// Those of Zed's settings.
+    /// Reads Zed's settings.
     pub fn read(settings: &Value) -> Self {
         let agent = settings.get("agent");
         let permissions = agent.and_then(|agent| agent.get("tool_permissions"));
@@ -58,7 +58,7 @@ impl Permissions {
         Self { default, tools, toggles }
     }
 
-    /// Adds those of another file, which count where these say nothing.
+    /// Adds the permissions of a file with lower precedence.
     pub fn merge(&mut self, other: Self) {
         self.default = self.default.or(other.default);
         for (tool, permission) in other.tools {
@@ -67,7 +67,7 @@ impl Permissions {
         self.toggles.extend(other.toggles);
     }
 
-    /// What narrows becomes a level of the server's tools; what widens is only told, as everywhere.
+    /// Converts restrictions to levels of the server's tools. Grants only become notes.
     pub fn apply(&self, server: &str, spec: &mut ServerSpec, notes: &mut Notes) {
         let title = Dialect::Zed.title();
         let mut add = |pattern: &str, level: Level| {
@@ -81,7 +81,7 @@ impl Permissions {
             match elsewhere {
                 None => add(tool, Level::Disable),
                 Some(other) => notes.add(format!(
-                    "`{tool}` is off in the profile `{}` of {title} and on in `{}`; here it stays on",
+                    "`{tool}` is disabled in the {title} profile `{}` but enabled in `{}`; it stays enabled here",
                     toggle.profile, other.profile
                 )),
             }
@@ -96,7 +96,7 @@ impl Permissions {
                 Permission::Allow => allowed.push(tool.to_owned()),
                 Permission::Confirm => {}
             }
-            // An exception from what denies the rest.
+            // An exception to the default `deny`.
             if permission != Permission::Deny && self.default == Some(Permission::Deny) {
                 add(tool, Level::RequireApproval);
             }
