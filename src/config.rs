@@ -1,7 +1,7 @@
-//! `mcp.json` understood: files in, what they ask for and what is wrong with them out.
+//! Loads `mcp.json` files into definitions and problems.
 //!
-//! Loading never fails. A file that does not parse, a server that makes no sense: each is a [`Problem`] at its place,
-//! and everything else stays usable.
+//! Loading never fails. A syntax error or an invalid server is a [`Problem`] with a position, and everything else stays
+//! usable.
 
 pub mod edit;
 pub mod expand;
@@ -19,13 +19,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use layers::{session_entry, shown};
+pub use layers::{redacted, session_entry};
 pub use problem::{Problem, Severity, Span};
 pub use spec::{Config, Definition, Launch, ServerSpec};
 
 use crate::model::Scope;
 
-/// A config file that may exist: where it is and what its words count.
+/// A config file, which need not exist: its path and its scope.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Source {
     pub path: Arc<Path>,
@@ -34,14 +34,14 @@ pub struct Source {
     pub folder: Option<Arc<Path>>,
 }
 
-/// What a source held when it was last looked at.
+/// The content of a source when it was last read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     Absent,
-    /// Absent with its whole workspace folder: moved away, deleted, not mounted.
+    /// The whole workspace folder is missing: moved, deleted or not mounted.
     Gone,
     Text(Arc<str>),
-    /// There, but cannot be used: too large, not UTF-8, a FIFO, no permission.
+    /// The file exists but cannot be used: too large, not UTF-8, a FIFO, no permission.
     Unreadable(String),
 }
 
@@ -50,21 +50,21 @@ pub enum Content {
 pub struct File {
     pub source: Source,
     pub exists: bool,
-    /// Whether its text parses and could be taken over; problems of single servers do not make it invalid.
+    /// Whether the text can be parsed. Invalid servers do not make a file invalid.
     pub valid: bool,
-    /// Names of the servers it defines, those that lost against another file included.
+    /// The names of its servers, including those that other files override.
     pub servers: Vec<String>,
     pub problems: Vec<Problem>,
     pub text: Arc<str>,
-    /// Of `text`, so that nobody has to parse it again; empty when it was too large to be looked at.
+    /// The tree of `text`; empty if the file is too large.
     pub tree: Arc<tree::Tree>,
 }
 
-/// What loading gives: what is usable, and every file with its problems.
+/// The result of loading: the merged config, and every file with its problems.
 #[derive(Debug, Clone, Default)]
 pub struct Loaded {
     pub config: Config,
-    /// In order of strength, strongest first.
+    /// In order of precedence.
     pub files: Vec<File>,
 }
 
@@ -78,12 +78,12 @@ impl Loaded {
     }
 }
 
-/// The files that count for these workspace folders, strongest first. They need not exist.
+/// The config files for these workspace folders, in order of precedence. They need not exist.
 pub fn sources(folders: &[Arc<Path>], files: &crate::settings::Files, paths: &crate::paths::Paths) -> Vec<Source> {
     layers::sources(folders, files, paths)
 }
 
-/// Understands all files together. `session` holds the definitions set at run time.
+/// Loads and merges all files. `session` contains the definitions given at run time.
 pub fn load(
     contents: &[(Source, Content)],
     session: &BTreeMap<String, serde_json::Value>,

@@ -1,21 +1,21 @@
 //! mcp-sidecar: one engine beside the editor that turns `mcp.json` into a live workspace.
 //!
-//! The map of the code. Modules stand in reading order: each may use those above it, never those below.
-//! `tests/tidy.rs` holds the order, `ARCHITECTURE.md` tells the reasons.
+//! The map of the code. Modules are in reading order: each may use those above it, never those below.
+//! `tests/tidy.rs` checks the order, `ARCHITECTURE.md` explains it.
 //!
-//! | module | what it is |
+//! | module | purpose |
 //! |---|---|
 //! | [`model`] | names, levels, status, calls, errors: plain data |
-//! | [`text`] [`paths`] [`settings`] [`logging`] | foreign text made safe, secrets masked · where files live · `config.toml` · tracing |
-//! | [`config`] | `mcp.json` files → what they ask for, and what is wrong with them |
-//! | [`policy`] | which call may run and which definition may start; the only maker of `Permitted` and `Trusted` |
+//! | [`text`] [`paths`] [`settings`] [`logging`] | safe text and masked secrets · the locations of files · `config.toml` · tracing |
+//! | [`config`] | parses `mcp.json` files into definitions and problems |
+//! | [`policy`] | decides which call may run and which definition may start; only it creates `Permitted` and `Trusted` |
 //! | [`store`] [`secrets`] | the state database · keyring and inputs |
-//! | [`server`] | one MCP server: its life, its process, its connection |
-//! | [`engine`] | all servers, the one door to every tool, approvals: the only thing a front holds |
-//! | [`ide`] | language features of config files, pure |
-//! | [`protocol`] | the wire contract with editors as types |
-//! | [`lsp`] [`agent`] [`session`] [`cli`] | the fronts: they translate, and hold no logic of their own |
-//! | [`demo`] | the MCP server that is built in, for first tries and documents |
+//! | [`server`] | one MCP server: its lifecycle, process and connection |
+//! | [`engine`] | all servers, the gate to every tool, approvals; a front holds nothing else |
+//! | [`ide`] | language features for config files, as pure functions |
+//! | [`protocol`] | the wire protocol with editors, as types |
+//! | [`lsp`] [`agent`] [`session`] [`cli`] | the fronts, which translate requests and contain no logic |
+//! | [`demo`] | the built-in MCP server, for trying things out and for documentation |
 
 pub mod model;
 

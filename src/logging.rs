@@ -1,7 +1,7 @@
-//! Tracing to a daily file, with every known secret masked on its way there.
+//! Tracing to a daily file, with all known secrets masked.
 //!
-//! Nothing is ever written to stdout, which carries the protocol. When the file cannot be written, the program goes on
-//! without one and says so once on stderr.
+//! Nothing is ever written to stdout, which carries the protocol. If the file cannot be written, the program prints one
+//! message to stderr and continues without a log.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -20,25 +20,25 @@ use crate::text::{mask, one_line};
 
 const PREFIX: &str = "mcp-sidecar";
 const SUFFIX: &str = "log";
-/// Longest message of a panic that is kept: it may quote whatever the code was looking at.
+/// The maximum length of a panic message, which may quote any data.
 const PANIC_CHARS: usize = 400;
 
-/// Changes the level while running. There is one subscriber for the whole process, so there is one handle.
+/// Changes the level at run time. There is one subscriber per process, and therefore one handle.
 static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
-/// Keeps the log flowing. What is still on its way to the file is written when this is dropped, so `main` holds it.
+/// Keeps logging active. Dropping it flushes the log, so `main` holds it.
 pub struct Logging {
     _guard: Option<WorkerGuard>,
 }
 
-/// Starts logging into this folder. Never fails: without a file, the program still does its work.
+/// Starts logging to a file in this folder. Never fails: the program also works without a log.
 pub fn start(folder: &Path, log: &settings::Log) -> Logging {
     log_panics();
     let (writer, guard) = match open(folder, log.days) {
         Ok((writer, guard)) => (Some(writer), Some(guard)),
         Err(error) => {
             let reason = one_line(&error.to_string(), PANIC_CHARS);
-            writeln!(io::stderr(), "mcp-sidecar: no log file in {}: {reason}", folder.display()).ok();
+            writeln!(io::stderr(), "mcp-sidecar: cannot create a log file in {}: {reason}", folder.display()).ok();
             (None, None)
         }
     };
@@ -52,22 +52,22 @@ pub fn start(folder: &Path, log: &settings::Log) -> Logging {
     Logging { _guard: guard }
 }
 
-/// Sets the level from now on; `settings` has checked the word.
+/// Sets the level, which `settings` has validated.
 pub fn set_level(level: &str) {
     if let Some(handle) = FILTER.get()
         && let Err(error) = handle.reload(filter(level))
     {
-        tracing::warn!(%error, level, "log level could not be set");
+        tracing::warn!(%error, level, "cannot set the log level");
     }
 }
 
-/// The newest log file, if there is any.
+/// The newest log file, if there is one.
 pub fn newest_file(folder: &Path) -> Option<PathBuf> {
-    // Their names end in the date, so the greatest is the newest.
+    // The names contain the date, so the greatest is the newest.
     std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).filter(|path| is_ours(path)).max()
 }
 
-/// Our own crate at the wished level. Others only warn: at `debug` the libraries alone would fill the file.
+/// Uses the level for our own crate. Other crates only log warnings: at `debug` they would fill the file.
 fn filter(level: &str) -> EnvFilter {
     let others = if level == "error" { "error" } else { "warn" };
     EnvFilter::new(format!("{others},mcp_sidecar={level}"))
@@ -86,7 +86,7 @@ fn open(folder: &Path, days: usize) -> io::Result<(NonBlocking, WorkerGuard)> {
     Ok(tracing_appender::non_blocking(file))
 }
 
-/// The rolling file, each day's new one made readable for its owner only.
+/// The rolling file. Each new file is made readable by its owner only.
 struct PrivateFile {
     appender: RollingFileAppender,
     folder: PathBuf,
@@ -95,7 +95,7 @@ struct PrivateFile {
 
 impl Write for PrivateFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // Writing may have begun a new file; the folder is private already, so the moment in between is harmless.
+        // Writing may have created a new file. The folder is private, so the delay is harmless.
         let written = self.appender.write(bytes)?;
         let today = time::OffsetDateTime::now_utc().date();
         if self.day != Some(today) {
@@ -126,7 +126,7 @@ fn is_ours(path: &Path) -> bool {
         .is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(&format!(".{SUFFIX}")))
 }
 
-/// Masks by value whatever is written through it. One event arrives in one piece, so no secret is torn apart.
+/// Masks all known secrets in what is written. Each event is one write, so no secret is split.
 #[derive(Clone)]
 struct Masked<W> {
     inner: W,
@@ -150,10 +150,10 @@ impl<'a, W: Write + Clone + 'a> MakeWriter<'a> for Masked<W> {
     }
 }
 
-/// A panic goes to the log, cut and masked. On stderr stands only where it happened: its message may quote a config.
+/// Logs panics, truncated and masked. Prints only the location to stderr, because the message may quote a config.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|info| {
-        let place = info.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+        let place = info.location().map_or_else(|| "an unknown location".to_owned(), ToString::to_string);
         let payload = info.payload();
         let message = payload
             .downcast_ref::<&str>()
@@ -161,7 +161,7 @@ pub fn log_panics() {
             .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
             .unwrap_or("no message");
         tracing::error!(%place, message = %mask(&one_line(message, PANIC_CHARS)), "panic");
-        let more = if FILTER.get().is_some() { "; `mcp-sidecar log` tells more" } else { "" };
+        let more = if FILTER.get().is_some() { "; run `mcp-sidecar log` for details" } else { "" };
         writeln!(io::stderr(), "mcp-sidecar: internal error at {place}{more}").ok();
     }));
 }
@@ -172,7 +172,7 @@ mod tests {
     use crate::text::Secret;
 
     #[test]
-    fn no_secret_reaches_the_file_and_nobody_else_reads_it() {
+    fn the_log_contains_no_secrets_and_is_private() {
         let root = tempfile::tempdir().unwrap();
         let folder = root.path().join("logs");
         let (writer, guard) = open(&folder, 7).unwrap();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_folder_to_write_to_there_is_an_error_and_no_panic() {
+    fn an_unusable_folder_is_an_error_and_not_a_panic() {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("file");
         std::fs::write(&file, "").unwrap();
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn our_level_never_loosens_the_libraries() {
+    fn our_level_does_not_change_the_level_of_libraries() {
         assert_eq!(filter("debug").to_string(), "mcp_sidecar=debug,warn");
         assert_eq!(filter("error").to_string(), "mcp_sidecar=error,error");
     }

@@ -1,4 +1,4 @@
-//! The words of the whole program as plain data: names, levels, status, calls, errors. No I/O.
+//! The basic types of the program as plain data: names, levels, status, calls, errors. No I/O.
 
 mod call;
 mod error;

@@ -1,7 +1,7 @@
-//! Where files live: XDG places on every unix, each with an environment variable that overrides it.
+//! The locations of our files: XDG folders on every Unix, each with an environment variable that overrides it.
 //!
-//! Finding out touches nothing on disk. Folders are made by whoever is about to write into one, through
-//! [`make_folder`] or, for what others must not even list, [`make_private_folder`].
+//! Determining the paths does not access the disk. Code that writes a file creates its folder with [`make_folder`], or
+//! with [`make_private_folder`] if other users must not list it.
 
 mod read;
 
@@ -17,7 +17,7 @@ pub use read::{Unreadable, read_file};
 const NAME: &str = "mcp-sidecar";
 const MANAGED: &str = if cfg!(windows) { r"C:\ProgramData\mcp-sidecar\mcp.json" } else { "/etc/mcp-sidecar/mcp.json" };
 
-/// The places of our files on this machine, after environment overrides.
+/// The locations of our files on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
     /// `mcp.json` of the user and `config.toml`.
@@ -29,23 +29,23 @@ pub struct Paths {
     pub managed_config: PathBuf,
 }
 
-/// Why the places could not be found out.
+/// Why the locations cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathsError {
-    #[error("no home folder found; set HOME, or MCP_SIDECAR_CONFIG_DIR and MCP_SIDECAR_STATE_DIR")]
+    #[error("cannot find your home folder; set HOME, or MCP_SIDECAR_CONFIG_DIR and MCP_SIDECAR_STATE_DIR")]
     NoHome,
-    #[error("{variable} has to be an absolute path, but is `{}`", value.display())]
+    #[error("{variable} must be an absolute path, not `{}`", value.display())]
     Relative { variable: &'static str, value: PathBuf },
 }
 
 impl Paths {
-    /// The places as the environment of this process gives them.
+    /// Determines the locations from the environment.
     pub fn discover() -> Result<Self, PathsError> {
         Self::from_variables(&|name| std::env::var_os(name))
     }
 
     fn from_variables(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, PathsError> {
-        // A home is asked for only when an override does not answer already: a container may have none.
+        // Only require a home folder if there is no override: a container may have none.
         let strategy = || etcetera::base_strategy::Xdg::new().map_err(|_| PathsError::NoHome);
         let config_dir = match overridden(variable, "MCP_SIDECAR_CONFIG_DIR")? {
             Some(path) => path,
@@ -60,7 +60,7 @@ impl Paths {
         };
         let runtime_dir = match overridden(variable, "MCP_SIDECAR_RUNTIME_DIR")? {
             Some(path) => path,
-            // The standard says that a relative value is to be ignored.
+            // The XDG standard says to ignore a relative value.
             None => match variable("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute()) {
                 Some(path) => path.join(NAME),
                 None => std::env::temp_dir().join(format!("{NAME}-{}", user())),
@@ -76,7 +76,7 @@ impl Paths {
         self.config_dir.join("config.toml")
     }
 
-    /// The servers of the user, in every project.
+    /// The servers of the user, for all projects.
     pub fn user_config(&self) -> PathBuf {
         self.config_dir.join("mcp.json")
     }
@@ -89,7 +89,7 @@ impl Paths {
         self.state_dir.join("logs")
     }
 
-    /// The folder that a server of the user runs in: one for each workspace and server. It is never emptied by us.
+    /// The working folder of a user's server: one for each workspace and server. We never delete its contents.
     pub fn private_folder(&self, workspace: Option<&Path>, server: &str) -> PathBuf {
         let workspace = match workspace {
             Some(folder) => {
@@ -109,11 +109,11 @@ impl Paths {
 fn overridden(variable: &dyn Fn(&str) -> Option<OsString>, name: &'static str) -> Result<Option<PathBuf>, PathsError> {
     let Some(value) = variable(name).filter(|value| !value.is_empty()) else { return Ok(None) };
     let value = PathBuf::from(value);
-    // What a relative path means would change with the folder that each front happens to start in.
+    // The meaning of a relative path would depend on the folder in which a front starts.
     if value.is_relative() { Err(PathsError::Relative { variable: name, value }) } else { Ok(Some(value)) }
 }
 
-/// Makes a folder and those above it, readable by this user only. One that exists stays as it is.
+/// Creates a folder and its parents, readable by this user only. An existing folder stays unchanged.
 pub fn make_folder(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
@@ -122,8 +122,8 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Makes a folder that only this user can look into. One that exists is refused when it is somebody else's, a link,
-/// or open for anybody to write: below a shared temporary folder it may have been laid out for us.
+/// Creates a folder that only this user can open. Rejects an existing one that belongs to another user, is a symlink or
+/// is writable by others: in a shared temporary folder, it may be a trap.
 pub fn make_private_folder(path: &Path) -> io::Result<()> {
     make_folder(path)?;
     check_private(path)
@@ -139,10 +139,10 @@ fn check_private(path: &Path) -> io::Result<()> {
         return refuse("is not a folder; remove it");
     }
     if metadata.uid() != rustix::process::geteuid().as_raw() {
-        return refuse("belongs to another user; remove it, or choose another place by MCP_SIDECAR_RUNTIME_DIR");
+        return refuse("belongs to another user; remove it, or set MCP_SIDECAR_RUNTIME_DIR to another folder");
     }
     if metadata.mode() & 0o022 != 0 {
-        return refuse("can be written by other users; `chmod 700` it");
+        return refuse("is writable by other users; run `chmod 700` on it");
     }
     if metadata.mode() & 0o077 != 0 {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
@@ -152,7 +152,7 @@ fn check_private(path: &Path) -> io::Result<()> {
 
 #[cfg(not(unix))]
 fn check_private(_path: &Path) -> io::Result<()> {
-    Ok(()) // Temporary folders belong to one user there.
+    Ok(()) // On other systems, each user has their own temporary folder.
 }
 
 #[cfg(unix)]
@@ -169,15 +169,15 @@ fn user() -> String {
 mod tests {
     use super::*;
 
-    fn places(variables: &[(&str, &str)]) -> Result<Paths, PathsError> {
+    fn discover(variables: &[(&str, &str)]) -> Result<Paths, PathsError> {
         Paths::from_variables(&|name| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value))
         })
     }
 
     #[test]
-    fn every_place_can_be_overridden() {
-        let paths = places(&[
+    fn every_path_can_be_overridden() {
+        let paths = discover(&[
             ("MCP_SIDECAR_CONFIG_DIR", "/c"),
             ("MCP_SIDECAR_STATE_DIR", "/s"),
             ("MCP_SIDECAR_RUNTIME_DIR", "/r"),
@@ -194,24 +194,24 @@ mod tests {
     }
 
     #[test]
-    fn without_a_runtime_folder_the_name_of_the_user_keeps_people_apart() {
+    fn without_a_runtime_folder_each_user_gets_a_separate_one() {
         let overrides = [("MCP_SIDECAR_CONFIG_DIR", "/c"), ("MCP_SIDECAR_STATE_DIR", "/s")];
-        let paths = places(&overrides).unwrap();
+        let paths = discover(&overrides).unwrap();
         assert_eq!(paths.runtime_dir, std::env::temp_dir().join(format!("mcp-sidecar-{}", user())));
-        let paths = places(&[overrides[0], overrides[1], ("XDG_RUNTIME_DIR", "/run/user/1")]).unwrap();
+        let paths = discover(&[overrides[0], overrides[1], ("XDG_RUNTIME_DIR", "/run/user/1")]).unwrap();
         assert_eq!(paths.runtime_dir, Path::new("/run/user/1/mcp-sidecar"));
         assert_eq!(paths.managed_config, Path::new(MANAGED));
     }
 
     #[test]
-    fn a_relative_override_is_refused_by_name() {
-        let error = places(&[("MCP_SIDECAR_CONFIG_DIR", "here")]).unwrap_err();
-        assert_eq!(error.to_string(), "MCP_SIDECAR_CONFIG_DIR has to be an absolute path, but is `here`");
+    fn a_relative_override_is_rejected_by_name() {
+        let error = discover(&[("MCP_SIDECAR_CONFIG_DIR", "here")]).unwrap_err();
+        assert_eq!(error.to_string(), "MCP_SIDECAR_CONFIG_DIR must be an absolute path, not `here`");
     }
 
     #[cfg(unix)]
     #[test]
-    fn a_private_folder_is_made_for_us_alone_and_a_shared_one_refused() {
+    fn a_private_folder_is_created_and_a_shared_one_rejected() {
         use std::os::unix::fs::PermissionsExt;
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let chmod = |path: &Path, mode| {
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(mode(&folder), 0o700);
 
         chmod(&folder, 0o777);
-        assert!(make_private_folder(&folder).unwrap_err().to_string().ends_with("`chmod 700` it"));
+        assert!(make_private_folder(&folder).unwrap_err().to_string().ends_with("`chmod 700` on it"));
 
         let link = root.path().join("link");
         std::os::unix::fs::symlink(&folder, &link).unwrap();

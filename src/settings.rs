@@ -1,7 +1,7 @@
-//! The sidecar's own settings: `config.toml`, with the editor's `initializationOptions` on top.
+//! The settings of mcp-sidecar: `config.toml`, overridden by the editor's `initializationOptions`.
 //!
-//! Reading never fails. What cannot be used is a [`Problem`], and every other setting counts all the same.
-//! The names, comments and kinds stand once, in `table`; `mcp-sidecar config --default` writes them all out.
+//! Reading never fails. An invalid setting is a [`Problem`], and all other settings still apply.
+//! `table` defines all names, descriptions and types; `mcp-sidecar config --default` prints them.
 
 mod agents;
 mod read;
@@ -35,7 +35,7 @@ pub struct Settings {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Files {
-    /// Project config files looked for in each workspace folder, strongest first.
+    /// Project config files to read in each workspace folder, in order of precedence.
     pub project: Vec<String>,
     /// Personal config files of a workspace folder.
     pub local: Vec<String>,
@@ -45,16 +45,16 @@ pub struct Files {
 pub struct Servers {
     pub startup_timeout: Duration,
     pub timeout: Duration,
-    /// A call ends after this long even while progress flows.
+    /// The time limit for a call that reports progress.
     pub max_timeout: Duration,
     pub ping_interval: Duration,
     pub backoff_first: Duration,
     pub backoff_longest: Duration,
-    /// Failures in a row after which a server stays failed.
+    /// The number of consecutive failures after which a server is not restarted.
     pub attempts: u32,
-    /// Hosts beside loopback that `tcp` may reach.
+    /// Hosts other than loopback that servers of type `tcp` may use.
     pub tcp_hosts: Vec<String>,
-    /// MCP log level asked of servers.
+    /// The MCP log level that servers should use.
     pub log_level: String,
 }
 
@@ -88,34 +88,34 @@ pub struct Log {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Audit {
-    /// Write each record before its call is sent, and refuse calls that cannot be recorded.
+    /// Record each call before it is sent, and refuse calls that cannot be recorded.
     pub strict: bool,
     pub keep_days: u32,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Secrets {
-    /// Where there is no keyring, keep values in a file that only the user can read.
+    /// If there is no keyring, save secrets in a file that only the user can read.
     pub file: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Editor {
-    /// Lenses to leave out because the editor shows its own: `start`, `stop`, `restart`, `status`, ….
+    /// Lenses to hide because the editor shows its own: `start`, `stop`, `restart`, `status`, ….
     pub hide_lenses: Vec<String>,
 }
 
-/// A setting that could not be used.
+/// An invalid setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Bytes in `config.toml`; absent for what an editor sent, and for a file that cannot be read.
+    /// Byte range in `config.toml`; `None` for settings of an editor and for an unreadable file.
     pub span: Option<Range<usize>>,
-    /// Lower case, no full stop; names the setting.
+    /// Lower case, no full stop; contains the name of the setting.
     pub message: String,
     pub help: Option<String>,
 }
 
-/// `config.toml` after reading: its text for pointing into, what it sets, and what is wrong with it.
+/// `config.toml` after reading: its text, its settings and its problems.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SettingsFile {
     pub exists: bool,
@@ -125,28 +125,28 @@ pub struct SettingsFile {
 }
 
 impl Settings {
-    /// Reads `config.toml`; without one, everything has its default.
+    /// Reads `config.toml`. If it does not exist, returns the defaults.
     pub fn from_file(paths: &Paths) -> SettingsFile {
         read::file(&paths.settings_file())
     }
 
-    /// What a `config.toml` with this text sets.
+    /// Parses the text of a `config.toml`.
     pub fn from_toml(text: &str) -> (Self, Vec<Problem>) {
         read::toml(text)
     }
 
-    /// Puts an editor's settings on top: `initializationOptions`, or what `workspace/didChangeConfiguration` brings.
-    /// Keys are camelCase, in objects or dotted, perhaps all inside of `mcpSidecar`. Tells what could not be used.
+    /// Applies the settings of an editor: `initializationOptions`, or those of `workspace/didChangeConfiguration`.
+    /// Keys are camelCase, nested or dotted, and may be inside `mcpSidecar`. Returns messages about invalid settings.
     pub fn overlay(&mut self, options: &Value) -> Vec<String> {
         read::json(self, options).into_iter().map(|problem| problem.message).collect()
     }
 
-    /// As a `config.toml` with a comment on each setting.
+    /// Writes a `config.toml` with a comment for each setting.
     pub fn to_toml(&self) -> String {
         write::toml(self)
     }
 
-    /// As the object that an editor would send.
+    /// Writes the object that an editor would send.
     pub fn to_json(&self) -> Value {
         write::json(self)
     }

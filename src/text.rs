@@ -1,14 +1,14 @@
-//! Foreign text made safe to show, and secrets kept out of everything that is shown or stored.
+//! Makes untrusted text safe to show, and masks secrets in everything that is shown or stored.
 
 mod escapes;
-mod foreign;
 mod forms;
 pub mod lines;
+mod prose;
 mod secret;
 mod surrogates;
 mod visible;
 
-pub use foreign::{clean_words, words_hide_something};
+pub use prose::{clean_prose, prose_has_invisible};
 pub use secret::{MASK, Secret, holds_secret, looks_secret, mask, mask_value};
-pub use surrogates::whole;
-pub use visible::{cleaned, hides_something, one_line, shell_word, visible};
+pub use surrogates::replace_lone_surrogates;
+pub use visible::{has_invisible, one_line, shell_quote, strip_invisible, visible};

@@ -16,7 +16,7 @@ use crate::config::Launch;
 use crate::engine::snapshot::{ServerView, Snapshot};
 use crate::model::{Level, PendingReason, ServerName, Status, ToolId};
 use crate::policy::{Ruling, View};
-use crate::text::{clean_words, cleaned};
+use crate::text::{clean_prose, strip_invisible};
 
 /// How much of each server's own instructions is passed on.
 const INSTRUCTIONS: usize = 2_000;
@@ -126,7 +126,7 @@ impl Catalog {
     pub fn instructions(&self, root: Option<&str>) -> String {
         let mut text = "The MCP servers of one workspace as one, by mcp-sidecar".to_owned();
         if let Some(root) = root {
-            text.push_str(&format!(" ({})", cleaned(root)));
+            text.push_str(&format!(" ({})", strip_invisible(root)));
         }
         text.push_str(". A tool is named {server}__{tool}.");
         if !self.searched.is_empty() {
@@ -139,10 +139,10 @@ impl Catalog {
         let servers = self.snapshot.iter().flat_map(|snapshot| snapshot.servers.values());
         for view in servers.filter(|view| is_offered(view, &self.view)) {
             let own = view.state.peer.as_ref().and_then(|peer| peer.instructions.as_deref()).unwrap_or_default();
-            let own: String = cleaned(own).trim().chars().take(INSTRUCTIONS).collect();
+            let own: String = strip_invisible(own).trim().chars().take(INSTRUCTIONS).collect();
             let description = view.definition.spec.description.as_deref().unwrap_or_default();
             text.push_str(&format!("\n\n## {}", view.definition.name));
-            for words in [cleaned(description).trim(), own.as_str()] {
+            for words in [strip_invisible(description).trim(), own.as_str()] {
                 if !words.is_empty() {
                     text.push('\n');
                     text.push_str(words);
@@ -198,7 +198,7 @@ fn renamed(raw: &Value, key: &str, name: String) -> Value {
     let mut fields: Map<String, Value> = raw.as_object().cloned().unwrap_or_default();
     fields.insert(key.to_owned(), Value::String(name));
     let mut thing = Value::Object(fields);
-    clean_words(&mut thing);
+    clean_prose(&mut thing);
     thing
 }
 

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::config::shape::similar;
+use crate::config::shape::did_you_mean;
 use crate::text::one_line;
 
 pub const FIND: &str = "find_tools";
@@ -116,7 +116,7 @@ pub fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a String>, where_to
 /// The names that are nearest to this one: by spelling, then by the words they share.
 fn near<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
     let words = words(name);
-    let mut near: Vec<&str> = similar::nearest(name, names).into_iter().collect();
+    let mut near: Vec<&str> = did_you_mean::closest(name, names).into_iter().collect();
     let mut sharing: Vec<(usize, &str)> = names
         .iter()
         .map(|known| {

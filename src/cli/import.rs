@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::context::{Context, contents, dialect_names, read_dialect};
 use super::{Status, print};
 use crate::config;
-use crate::config::interop::{Dialect, Homes, ImportWish, Imported, import_from};
+use crate::config::interop::{Dialect, Homes, ImportRequest, Imported, import_from};
 use crate::model::Scope;
 
 #[derive(Debug, clap::Args)]
@@ -39,8 +39,8 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
     let loaded = config::load(&contents, &Default::default(), &settings.limits);
     let Arguments { from, path, scope, dry_run, json } = arguments;
     let path = path.map(std::path::absolute).transpose()?;
-    let wish = ImportWish { from, path, scope, dry_run };
-    let imported = import_from(&wish, &loaded, Homes::discover().as_ref())?;
+    let request = ImportRequest { from, path, scope, dry_run };
+    let imported = import_from(&request, &loaded, Homes::discover().as_ref())?;
     if json {
         print(&format!("{:#}\n", serde_json::to_value(&imported)?))?;
     } else {

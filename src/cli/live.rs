@@ -213,8 +213,8 @@ impl Question {
 
 /// Words of the protocol, and what says the same in a shell.
 const WORDS: [(&str, &str); 7] = [
-    ("`mcp.servers` lists", "`mcp-sidecar list` shows"),
-    ("`mcp.tools` lists", "`mcp-sidecar inspect` shows"),
+    ("check the list of servers", "run `mcp-sidecar list` to see the servers"),
+    ("check the list of its tools", "run `mcp-sidecar inspect` to see its tools"),
     ("`mcp.grants` lists", "`mcp-sidecar grants` shows"),
     ("`mcp.server.trust`", "`mcp-sidecar trust`"),
     ("`mcp.server.enable`", "`mcp-sidecar enable`"),
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn advice_names_what_a_shell_can_do() {
         let failure = Failure::from(Error::NoServer("dmeo".to_owned()));
-        assert_eq!(failure.to_string(), "no server named `dmeo`; `mcp-sidecar list` shows those there are");
+        assert_eq!(failure.to_string(), "no server named `dmeo`; run `mcp-sidecar list` to see the servers");
         assert_eq!(failure.kind, "not-found");
     }
 }

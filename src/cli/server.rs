@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::live::shell_words;
 use super::look::Tone;
-use crate::text::{mask, one_line, shell_word};
+use crate::text::{mask, one_line, shell_quote};
 
 /// More of an error than any line shows.
 const LONGEST_LINE: usize = 400;
@@ -102,7 +102,7 @@ impl Server {
             (!port.is_empty()).then(|| format!("{host}{port}"))
         };
         let launch = match command.is_empty() {
-            false => command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
+            false => command.iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" "),
             true => text("url").or_else(place).or_else(|| text("name")).unwrap_or_default(),
         };
         one_line(&mask(&launch), usize::MAX)

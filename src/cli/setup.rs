@@ -10,7 +10,7 @@ use similar::{ChangeTag, TextDiff};
 use super::context::{Context, read_dialect};
 use super::{Status, print};
 use crate::config::edit::write_atomically;
-use crate::config::interop::{Dialect, Homes, point_at_us, project_file, take_us_out, user_files};
+use crate::config::interop::{Dialect, Homes, add_sidecar, project_file, remove_sidecar, user_files};
 use crate::config::shape::secrets;
 use crate::config::{self, Content, watch};
 use crate::settings::Settings;
@@ -66,9 +66,9 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
     };
     let text = before.as_deref().unwrap_or_default();
     let changed = if arguments.undo {
-        take_us_out(program, text)
+        remove_sidecar(program, text)
     } else {
-        point_at_us(program, text, &command(&target)?, &parameters(&target, context)?)
+        add_sidecar(program, text, &command(&target)?, &parameters(&target, context)?)
     };
     let after = changed.with_context(|| target.path.display().to_string())?;
     let changes = after != text;

@@ -1,7 +1,7 @@
-//! Edits that keep comments, order, indentation and line endings, and are atomic.
+//! Atomic edits that keep comments, order, indentation and line endings.
 //!
-//! An edit changes the characters it is about and no others, found through the places of the tree; so it can be sent
-//! to an editor as a small change just as well as written to disk.
+//! An edit uses the positions in the tree to change only the relevant characters. It can be written to disk, or sent to
+//! an editor as a small change.
 
 mod layout;
 mod splice;
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-pub use splice::{changes, take_out};
+pub use splice::{changes, removal};
 pub use write::{UpdateError, update, write_atomically};
 
 use self::layout::Layout;
@@ -19,30 +19,29 @@ use super::problem::TextEdit;
 use super::tree::{self, Member, Node, Step, Tree};
 use crate::model::Level;
 
-/// Deeper than any limit on reading: what could be read can be edited.
+/// At least as deep as any limit for reading, so that every readable file can be edited.
 const DEPTH: usize = 256;
 
-/// One change of a config.
+/// A change of a config file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
-    /// Sets what stands at a path. Objects on the way are made; an object that is there keeps its comments and the
-    /// order of its keys.
+    /// Sets the value at a path. Creates missing objects on the way. An existing object keeps its comments and the order
+    /// of its keys.
     Set { path: Vec<Step>, value: Value },
-    /// Puts a value there as it was written elsewhere, comments and all. `above` are the comments that belong to it and
-    /// stand over its key.
+    /// Inserts a value as it was written elsewhere, including comments. `above` are the comments above its key.
     Paste { path: Vec<Step>, above: Vec<String>, text: String },
-    /// Removes a key, with the comment that stands right above it. What is not there is no error.
+    /// Removes a key and the comment directly above it. A missing key is not an error.
     Remove { path: Vec<Step> },
 }
 
-/// Why an edit cannot be made. The text is left as it is.
+/// Why an edit is impossible. The text stays unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    #[error("the file does not parse ({0}); mend it first, so that nothing of it is lost")]
+    #[error("the file cannot be parsed ({0}); fix it first, so that nothing is lost")]
     Broken(String),
-    #[error("`{0}` is {1}, not an object: nothing can be put into it")]
+    #[error("`{0}` must be an object, not {1}")]
     NotAnObject(String, &'static str),
-    #[error("`{0}` is not there")]
+    #[error("`{0}` does not exist")]
     Missing(String),
 }
 
@@ -60,18 +59,20 @@ fn steps(path: &[&str]) -> Vec<Step> {
     path.iter().map(|key| Step::Key((*key).to_owned())).collect()
 }
 
-/// The text after the edits, made one after the other.
+/// Applies the edits one after the other.
 pub fn apply(text: &str, edits: &[Edit]) -> Result<String, EditError> {
     edits.iter().try_fold(text.to_owned(), one)
 }
 
 fn one(text: String, edit: &Edit) -> Result<String, EditError> {
     let Some(tree) = parse(&text)? else {
-        let Edit::Paste { path, .. } = edit else { return Ok(splice::put(&text, splice::first(&text, edit))) };
-        // First something to paste into, so that what is pasted keeps its comments in an empty file as well.
+        let Edit::Paste { path, .. } = edit else {
+            return Ok(splice::apply_changes(&text, splice::initial(&text, edit)));
+        };
+        // Create an object to paste into, so that the text keeps its comments in an empty file too.
         let above = path.split_last().map(|(_, above)| above.to_vec()).unwrap_or_default();
         let around = Edit::Set { path: above, value: Value::Object(Map::new()) };
-        return one(splice::put(&text, splice::first(&text, &around)), edit);
+        return one(splice::apply_changes(&text, splice::initial(&text, &around)), edit);
     };
     match edit {
         Edit::Set { path, value: Value::Object(map) } => {
@@ -81,17 +82,17 @@ fn one(text: String, edit: &Edit) -> Result<String, EditError> {
                 return apply(&text, &parts(path, members, map));
             }
         }
-        // Of a key that stands there twice, both go: otherwise the first one would come to count.
+        // Remove all duplicates of the key. Otherwise an earlier one would take effect.
         Edit::Remove { .. } => {
             let changes = splice::changes(&text, &tree, edit)?;
-            return if changes.is_empty() { Ok(text) } else { one(splice::put(&text, changes), edit) };
+            return if changes.is_empty() { Ok(text) } else { one(splice::apply_changes(&text, changes), edit) };
         }
         _ => {}
     }
-    Ok(splice::put(&text, splice::changes(&text, &tree, edit)?))
+    Ok(splice::apply_changes(&text, splice::changes(&text, &tree, edit)?))
 }
 
-/// An object set key by key, so that what stays keeps its comments and its place.
+/// Sets an object key by key, so that unchanged keys keep their comments and their position.
 fn parts(path: &[Step], members: &[Member], map: &Map<String, Value>) -> Vec<Edit> {
     let below = |key: &str| path.iter().cloned().chain([Step::Key(key.to_owned())]).collect();
     let gone = members.iter().filter(|member| !map.contains_key(&member.key.text));
@@ -99,7 +100,7 @@ fn parts(path: &[Step], members: &[Member], map: &Map<String, Value>) -> Vec<Edi
     removed.chain(map.iter().map(|(key, value)| Edit::Set { path: below(key), value: value.clone() })).collect()
 }
 
-/// What has to change to make one text into the other, as few characters as possible in one piece.
+/// The smallest single edit that changes one text into the other.
 pub fn difference(old: &str, new: &str) -> Option<TextEdit> {
     if old == new {
         return None;
@@ -116,7 +117,7 @@ pub fn difference(old: &str, new: &str) -> Option<TextEdit> {
     Some(TextEdit::replace(start..old.len() - end, new.get(start..new.len() - end).unwrap_or_default()))
 }
 
-/// Writes a server's entry, wherever the file keeps its servers. `file` tells how a new section is spelled.
+/// Writes a server's entry to the section with the servers. `file` determines the name of a new section.
 pub fn set_server(text: &str, file: &Path, name: &str, value: Value) -> Result<String, EditError> {
     let section = section_for(text, file, name)?;
     apply(text, &[Edit::set(&[section, name], value)])
@@ -127,8 +128,7 @@ pub fn remove_server(text: &str, name: &str) -> Result<String, EditError> {
     apply(text, &[Edit::remove(&[section, name])])
 }
 
-/// Takes a server out of one text and puts it into another as it was written, with the comments over it and behind it:
-/// `(from, to)` afterwards.
+/// Moves a server from one text to another as it was written, including its comments. Returns the new `(from, to)`.
 pub fn move_server(from: &str, to: &str, file: &Path, name: &str) -> Result<(String, String), EditError> {
     let section = section_of(from, name)?;
     let missing = || EditError::Missing(name.to_owned());
@@ -136,7 +136,7 @@ pub fn move_server(from: &str, to: &str, file: &Path, name: &str) -> Result<(Str
     let parent = tree.find(&steps(&[section])).ok_or_else(missing)?;
     let member = parent.get(name).ok_or_else(missing)?;
     let written = Layout::of(from).unindented(from, &member.value);
-    let above = splice::comments(from, &tree, parent, member);
+    let above = splice::comments_of(from, &tree, parent, member);
     let target = section_for(to, file, name)?;
     let moved = apply(
         to,
@@ -145,7 +145,7 @@ pub fn move_server(from: &str, to: &str, file: &Path, name: &str) -> Result<(Str
     Ok((apply(from, &[Edit::remove(&[section, name])])?, moved))
 }
 
-/// Switches a server on or off with the key that its entry uses already.
+/// Enables or disables a server with the key that its entry already uses.
 pub fn set_enabled(text: &str, name: &str, enabled: bool) -> Result<String, EditError> {
     let section = section_of(text, name)?;
     let tree = parse(text)?;
@@ -161,7 +161,7 @@ pub fn set_enabled(text: &str, name: &str, enabled: bool) -> Result<String, Edit
     apply(text, &edits)
 }
 
-/// Sets the level of a tool or glob; `None` removes the entry, and `tools` with its last one.
+/// Sets the level of a tool or glob. `None` removes the entry, and an empty `tools`.
 pub fn set_tool_level(text: &str, name: &str, tool: &str, level: Option<Level>) -> Result<String, EditError> {
     let section = section_of(text, name)?;
     if let Some(level) = level {
@@ -174,7 +174,7 @@ pub fn set_tool_level(text: &str, name: &str, tool: &str, level: Option<Level>) 
     if empty { apply(&text, &[Edit::remove(&[section, name, "tools"])]) } else { Ok(text) }
 }
 
-/// Adds entries to `inputs`, behind those that are there; one whose `id` is there already is left out.
+/// Appends entries to `inputs`, except those whose `id` already exists.
 pub fn add_inputs(text: &str, inputs: &[Value]) -> Result<String, EditError> {
     let tree = parse(text)?;
     let list = tree.as_ref().and_then(|tree| tree.find(&steps(&["inputs"])));
@@ -189,17 +189,17 @@ pub fn add_inputs(text: &str, inputs: &[Value]) -> Result<String, EditError> {
         return if new.is_empty() { Ok(text.to_owned()) } else { apply(text, &[Edit::set(&["inputs"], new.into())]) };
     };
     let written: String = new.iter().map(|input| format!(", {}", layout::one_line(input))).collect();
-    Ok(splice::put(text, vec![TextEdit::replace(last.span.end..last.span.end, written)]))
+    Ok(splice::apply_changes(text, vec![TextEdit::replace(last.span.end..last.span.end, written)]))
 }
 
-/// The section that holds a server.
+/// The section that contains a server.
 fn section_of(text: &str, name: &str) -> Result<&'static str, EditError> {
     let tree = parse(text)?;
     let holds = |section: &&str| tree.as_ref().is_some_and(|tree| tree.find(&steps(&[section, name])).is_some());
     ["servers", "mcpServers"].into_iter().find(holds).ok_or_else(|| EditError::Missing(name.to_owned()))
 }
 
-/// The section that a server belongs into: where it is, else where others are, else as the file's own host spells it.
+/// The section for a server: where it is, else where others are, else the section that the program of the file uses.
 fn section_for(text: &str, file: &Path, name: &str) -> Result<&'static str, EditError> {
     if let Ok(section) = section_of(text, name) {
         return Ok(section);
@@ -214,7 +214,7 @@ fn section_for(text: &str, file: &Path, name: &str) -> Result<&'static str, Edit
     })
 }
 
-/// The tree of a text without mistakes; `None` when nothing but blanks and comments is there.
+/// Parses a valid text; `None` if it contains only blanks and comments.
 fn parse(text: &str) -> Result<Option<Tree>, EditError> {
     let tree = tree::parse(text, DEPTH);
     match tree.problems.first() {

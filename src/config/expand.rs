@@ -1,7 +1,7 @@
-//! `${…}` put in at start, never in what is shown or stored.
+//! Expands `${…}` when a server starts. Text that is shown or stored is never expanded.
 //!
-//! Pure: whoever starts a server first asks [`references`] what it needs, gathers that into [`Values`], reads the file
-//! that [`env_file`] names, and then calls [`expand`]. Nothing here reads a file or runs a command.
+//! To start a server, call [`references`], collect the needed [`Values`], read the file that [`env_file`] returns, and
+//! call [`expand`]. Nothing here reads a file or runs a command.
 
 mod environment;
 mod template;
@@ -15,18 +15,18 @@ pub use template::{Piece, Reference, pieces};
 use super::spec::{Definition, Launch, OAuth, Remote, Stdio};
 use crate::text::Secret;
 
-/// A default inside a default inside a default…: enough for any file that a person wrote.
-const DEEPEST: usize = 10;
+/// The maximum nesting depth of defaults.
+const MAX_DEPTH: usize = 10;
 
-/// What the references of a launch stand for.
+/// The values for the references of a launch.
 #[derive(Debug, Clone, Default)]
 pub struct Values {
     /// The environment of the engine; see [`snapshot`].
     pub environment: BTreeMap<String, String>,
     pub workspace_folder: Option<PathBuf>,
-    /// Where a program runs whose entry has no `cwd`; what `${cwd}` means, and where a relative `cwd` starts.
+    /// The working folder if the entry has no `cwd`. The value of `${cwd}`, and the base of a relative `cwd`.
     pub run_folder: Option<PathBuf>,
-    /// Where a relative `envFile` starts.
+    /// The base of a relative `envFile`.
     pub env_file_folder: Option<PathBuf>,
     pub user_home: Option<PathBuf>,
     pub inputs: BTreeMap<String, Secret>,
@@ -67,9 +67,9 @@ pub enum Expanded {
 pub struct Program {
     pub command: String,
     pub args: Vec<Secret>,
-    /// From `envFile`, then `env`; `None` unsets. [`child_environment`] puts it over the safe list.
+    /// `envFile`, overridden by `env`; `None` unsets. [`child_environment`] adds it to the inherited variables.
     pub env: BTreeMap<String, Option<Secret>>,
-    /// Where it runs: `cwd`, else [`Values::run_folder`].
+    /// The working folder: `cwd`, else [`Values::run_folder`].
     pub cwd: Option<PathBuf>,
     pub inherit_env: bool,
 }
@@ -81,32 +81,32 @@ pub struct Endpoint {
     pub oauth: Option<OAuth>,
 }
 
-/// Why a launch cannot be expanded. Each names what is missing, never a value.
+/// Why a launch cannot be expanded. The messages never contain a value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpandError {
     #[error("the variable `{0}` is not set; set it in the environment of the editor, or write `${{{0}:-default}}`")]
     Unset(String),
     #[error(
-        "unknown expansion `{0}`; known are ${{NAME}}, ${{env:NAME}}, ${{workspaceFolder}}, ${{userHome}}, ${{input:id}} and ${{keyring:name}}"
+        "unknown expansion `{0}`; expected ${{NAME}}, ${{env:NAME}}, ${{workspaceFolder}}, ${{userHome}}, ${{input:id}} or ${{keyring:name}}"
     )]
     Unknown(String),
     #[error("`${{{0}}}` needs an open workspace folder")]
     NoFolder(&'static str),
-    #[error("`${{userHome}}` is not known: HOME is not set")]
+    #[error("cannot expand `${{userHome}}`: HOME is not set")]
     NoHome,
-    #[error("the input `{0}` has no value: it was not answered")]
+    #[error("the input `{0}` has no value: it was not entered")]
     NoInput(String),
-    #[error("the keyring holds nothing named `{0}`")]
+    #[error("the keyring has no entry named `{0}`")]
     NoKey(String),
-    #[error("defaults are nested deeper than {DEEPEST} levels")]
+    #[error("defaults are nested deeper than {MAX_DEPTH} levels")]
     Deep,
-    #[error("line {line} of the env file is not NAME=value")]
+    #[error("line {line} of the env file is invalid: expected NAME=value")]
     EnvFile { line: usize },
-    #[error("the working folder, after expansion, is empty")]
+    #[error("`cwd` is empty after expansion")]
     EmptyCwd,
 }
 
-/// Everything that a launch refers to, in the order of first use, without repetition.
+/// All references of a launch, in the order of first use, without duplicates.
 pub fn references(launch: &Launch) -> Vec<Reference> {
     let mut found = Vec::new();
     for text in texts(launch) {
@@ -122,14 +122,14 @@ pub fn references_in(text: &str) -> Vec<Reference> {
     found
 }
 
-/// The file that `envFile` names, for the caller to read before [`expand`].
+/// The path of `envFile`, which the caller reads before [`expand`].
 pub fn env_file(launch: &Launch, values: &Values) -> Result<Option<PathBuf>, ExpandError> {
     let Launch::Stdio(Stdio { env_file: Some(written), .. }) = launch else { return Ok(None) };
     let path = text(written, values)?;
     Ok(Some(resolve(&path, values.env_file_folder.as_deref(), values)))
 }
 
-/// Puts the values in. `env_file_text` is what the file of [`env_file`] holds.
+/// Expands a launch. `env_file_text` is the content of the file at [`env_file`].
 pub fn expand(launch: &Launch, values: &Values, env_file_text: Option<&str>) -> Result<Expanded, ExpandError> {
     Ok(match launch {
         Launch::Stdio(stdio) => Expanded::Stdio(program(stdio, values, env_file_text)?),
@@ -138,7 +138,7 @@ pub fn expand(launch: &Launch, values: &Values, env_file_text: Option<&str>) -> 
         Launch::Sse(remote) => Expanded::Sse(endpoint(remote, values)?),
         Launch::Sdk { name } => Expanded::Sdk { name: name.clone() },
         Launch::ClaudeAiProxy { id, remote } => {
-            // The transport puts the id into the address, as one piece of its path.
+            // The transport inserts the id into the URL, as one path segment.
             Expanded::ClaudeAiProxy { id: text(id, values)?, endpoint: endpoint(remote, values)? }
         }
     })
@@ -186,7 +186,7 @@ fn endpoint(remote: &Remote, values: &Values) -> Result<Endpoint, ExpandError> {
     Ok(Endpoint { url: Secret::plain(text(&remote.url, values)?), headers, oauth: remote.oauth.clone() })
 }
 
-/// The value of one `env` or `headers` entry. A value written out in the file is as secret as one from a variable.
+/// The value of an `env` or `headers` entry. A literal value in the file is as secret as one from a variable.
 fn value_of(name: &str, written: &str, values: &Values) -> Result<Secret, ExpandError> {
     let value = text(written, values)?;
     let literal = !pieces(written).iter().any(|piece| matches!(piece, Piece::Reference { .. }));
@@ -198,7 +198,7 @@ fn guarded(name: &str, value: String) -> Secret {
 }
 
 fn fill(written: &str, values: &Values, depth: usize) -> Result<String, ExpandError> {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return Err(ExpandError::Deep);
     }
     let mut filled = String::with_capacity(written.len());
@@ -252,7 +252,7 @@ pub fn resolve(path: &str, base: Option<&Path>, values: &Values) -> PathBuf {
 }
 
 fn collect(written: &str, depth: usize, found: &mut Vec<Reference>) {
-    if depth > DEEPEST {
+    if depth > MAX_DEPTH {
         return;
     }
     for piece in pieces(written) {
@@ -266,7 +266,7 @@ fn collect(written: &str, depth: usize, found: &mut Vec<Reference>) {
     }
 }
 
-/// Every text of a launch in which references count.
+/// Every text of a launch that may contain references.
 fn texts(launch: &Launch) -> Vec<&str> {
     match launch {
         Launch::Stdio(stdio) => std::iter::once(stdio.command.as_str())

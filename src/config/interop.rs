@@ -1,8 +1,8 @@
-//! Servers exchanged with other programs that host MCP: their files read as they are, and written as they want them.
+//! Imports servers from other programs that host MCP servers, and exports servers to them.
 //!
-//! Both ways lead through [`ServerSpec`](super::ServerSpec): `incoming` makes one of a foreign entry, `outgoing` a
-//! foreign entry of one. Everything is text in, text out, but for `exchange`, which reads and writes the files.
-//! Whatever could not be carried over is told in a note; a literal secret becomes a variable and is never shown.
+//! Both directions use [`ServerSpec`](super::ServerSpec): `incoming` converts a foreign entry to one, `outgoing` converts
+//! one to a foreign entry. Only `exchange` reads and writes files; everything else works on text. Notes list everything
+//! that could not be converted. A literal secret becomes a variable and is never shown.
 
 mod dialect;
 mod exchange;
@@ -11,20 +11,20 @@ mod file;
 mod import;
 mod incoming;
 mod literals;
+mod locations;
+mod native_entry;
 mod notes;
-mod ours;
 mod outgoing;
-mod places;
+mod references;
 mod setup;
 mod toml;
-mod words;
 
 pub use dialect::Dialect;
-pub use exchange::{Exported, ImportWish, Imported, export_to, import_from};
+pub use exchange::{Exported, ImportRequest, Imported, export_to, import_from};
 pub use export::{Export, export};
-pub use import::{Import, Taken, import};
-pub use places::{Homes, project_file, user_files};
-pub use setup::{SetupError, is_ourselves, point_at_us, take_us_out};
+pub use import::{Import, NameCheck, import};
+pub use locations::{Homes, project_file, user_files};
+pub use setup::{SetupError, add_sidecar, is_sidecar, remove_sidecar};
 
 #[cfg(test)]
 mod tests;

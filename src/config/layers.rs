@@ -1,12 +1,12 @@
-//! Which definition of a server counts.
+//! Merges the definitions of all files.
 //!
-//! `managed` > `session` > `local` > `project` > `user`. A definition is replaced whole. Within one scope the earlier
-//! file wins; a name that two workspace folders use is prefixed by the folder's name in both. What a project's files
-//! define beyond the limit, or beside a name of the user's that reads the same, is left out.
+//! `managed` > `session` > `local` > `project` > `user`. A definition is replaced as a whole. Within a scope, the earlier
+//! file takes precedence. If two workspace folders use the same name, both names get the folder's name as a prefix. A
+//! server of a project is ignored if there are too many, or if its name is too similar to one of the user's.
 
-mod claims;
+mod admission;
 mod folders;
-mod shown;
+mod redact;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use shown::shown;
+pub use redact::redacted;
 
 use super::problem::{Problem, Related};
-use super::shape::{self, Entry, Machine, Shaped, World};
+use super::shape::{self, Machine, ServerEntry, Shaped, World};
 use super::spec::{Config, Definition, Hidden, ServerSpec};
 use super::{Content, File, Loaded, Source, tree};
 use crate::model::{Scope, ServerName};
@@ -25,8 +25,8 @@ use crate::paths::Paths;
 use crate::settings::{Files, Limits};
 use crate::text::lines::LineIndex;
 
-/// The files that count, strongest first. No path comes twice: a folder that is the user's own config folder does not
-/// turn the user's file into a project's.
+/// The config files in order of precedence, without duplicates: opening the user's config folder as a workspace does not
+/// turn the user's file into a project file.
 pub fn sources(folders: &[Arc<Path>], files: &Files, paths: &Paths) -> Vec<Source> {
     let plain = |path: &Path, scope| Source { path: path.into(), scope, folder: None };
     let managed = plain(&paths.managed_config, Scope::Managed);
@@ -51,7 +51,7 @@ pub fn load(contents: &[(Source, Content)], session: &BTreeMap<String, Value>, l
     load_in(contents, session, limits, &Machine::default())
 }
 
-/// The same on a given machine, for tests.
+/// The same on a given machine.
 pub fn load_in(
     contents: &[(Source, Content)],
     session: &BTreeMap<String, Value>,
@@ -60,7 +60,7 @@ pub fn load_in(
 ) -> Loaded {
     let mut files: Vec<(File, Shaped)> =
         contents.iter().map(|(source, content)| read(source, content, limits, world)).collect();
-    // Strongest first, whatever order the caller had; among equals the order of the list.
+    // Sort by precedence. Files of the same scope stay in order.
     files.sort_by_key(|(file, _)| std::cmp::Reverse(file.source.scope));
     let names = folders::names(&files);
     let mut config = Config::default();
@@ -74,7 +74,7 @@ pub fn load_in(
         }
         config
             .policies
-            .extend(shaped.policy.take().map(|voice| super::spec::PolicyVoice { file: path.clone(), ..voice }));
+            .extend(shaped.policy.take().map(|policy| super::spec::FilePolicy { file: path.clone(), ..policy }));
         config.inputs.extend(shaped.inputs.drain(..).map(|input| super::spec::Input { file: path.clone(), ..input }));
         config
             .actions
@@ -85,12 +85,12 @@ pub fn load_in(
     Loaded { config, files: files.into_iter().map(|(file, _)| file).collect() }
 }
 
-/// A definition given at run time, checked as a file's would be.
+/// Checks a definition given at run time like one in a file.
 pub fn session_entry(name: &str, value: &Value) -> Result<(ServerName, ServerSpec), Vec<Problem>> {
     shape::entry(name, value, Scope::Session, &Machine::default())
 }
 
-/// Reads one file by itself.
+/// Reads a single file.
 fn read(source: &Source, content: &Content, limits: &Limits, world: &dyn World) -> (File, Shaped) {
     let mut file = File {
         source: source.clone(),
@@ -113,7 +113,7 @@ fn read(source: &Source, content: &Content, limits: &Limits, world: &dyn World) 
     file.text = text.clone();
     if text.len() > limits.config_bytes {
         file.valid = false;
-        let message = format!("larger than {} (setting limits.config-bytes)", size(limits.config_bytes));
+        let message = format!("the file is larger than {} (setting `limits.config-bytes`)", size(limits.config_bytes));
         file.problems.push(Problem::error("unreadable", 0..0, message));
         return (file, Shaped::default());
     }
@@ -124,7 +124,7 @@ fn read(source: &Source, content: &Content, limits: &Limits, world: &dyn World) 
     file.valid = tree.valid() && tree.root.as_ref().is_some_and(|root| root.members().is_some());
     file.servers = shaped.names.clone();
     file.problems = tree.problems.clone();
-    // Behind a mistake that could not be stepped over, everything would be a guess.
+    // Without recovery from a syntax error, all other problems would be guesses.
     if tree.whole {
         file.problems.append(&mut shaped.problems);
     }
@@ -146,7 +146,7 @@ fn size(bytes: usize) -> String {
 /// `${input:id}` may be declared in another file.
 fn check_inputs(files: &mut [(File, Shaped)], config: &Config) {
     for (file, shaped) in files {
-        for (id, span) in &shaped.wanted_inputs {
+        for (id, span) in &shaped.used_inputs {
             if !config.inputs.iter().any(|input| input.id == *id) {
                 let message = format!("the input `{}` is not declared in `inputs`", crate::text::one_line(id, 40));
                 file.problems.push(Problem::warning("unknown-input", span.clone(), message));
@@ -155,39 +155,39 @@ fn check_inputs(files: &mut [(File, Shaped)], config: &Config) {
     }
 }
 
-/// Puts the layers over each other. What loses against a file of the same scope is told so; what loses against a
-/// stronger scope is an override, and meant.
+/// Merges all files. A definition that is overridden by a file of the same scope is reported. One that is overridden by
+/// a higher scope is not, because that is intended.
 fn merge(
     files: &mut [(File, Shaped)],
     session: &BTreeMap<String, Value>,
     limits: &Limits,
     world: &dyn World,
 ) -> BTreeMap<ServerName, Arc<Definition>> {
-    let mut claims = claims::Claims::new(files, session, limits);
+    let mut admission = admission::Admission::new(files, session, limits);
     let mut servers: BTreeMap<ServerName, Definition> = BTreeMap::new();
     let mut session = Some(session);
     for (file, shaped) in files {
         if file.source.scope < Scope::Session
             && let Some(session) = session.take()
         {
-            add_session(&mut servers, session, &claims, world);
+            add_session(&mut servers, session, &admission, world);
         }
-        claims.next_file();
+        admission.next_file();
         for entry in std::mem::take(&mut shaped.servers) {
             if let Some(winner) = servers.get_mut(&entry.name) {
                 if winner.scope == file.source.scope {
-                    file.problems.push(loses(&entry, winner));
+                    file.problems.push(overridden(&entry, winner));
                 }
                 let path = Some(file.source.path.clone());
                 winner.hides.push(Hidden {
                     scope: file.source.scope,
                     file: path,
-                    place: entry.place,
+                    key_span: entry.key_span,
                     line: entry.line,
                 });
                 continue;
             }
-            match claims.admit(&entry, file.source.scope, &servers) {
+            match admission.admit(&entry, file.source.scope, &servers) {
                 Ok(()) => {
                     servers.insert(entry.name.clone(), definition(entry, &file.source));
                 }
@@ -197,19 +197,19 @@ fn merge(
         file.problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
     }
     if let Some(session) = session {
-        add_session(&mut servers, session, &claims, world);
+        add_session(&mut servers, session, &admission, world);
     }
     servers.into_iter().map(|(name, definition)| (name, Arc::new(definition))).collect()
 }
 
-fn definition(entry: Entry, source: &Source) -> Definition {
+fn definition(entry: ServerEntry, source: &Source) -> Definition {
     Definition {
         name: entry.name,
         key: entry.key,
         scope: source.scope,
         file: Some(source.path.clone()),
         folder: source.folder.clone(),
-        place: entry.place,
+        key_span: entry.key_span,
         line: entry.line,
         rule_lines: entry.rule_lines,
         spec: entry.spec,
@@ -218,20 +218,20 @@ fn definition(entry: Entry, source: &Source) -> Definition {
     }
 }
 
-/// What does not read was refused when it was set; should it come here all the same, it is left out.
+/// Adds the definitions given at run time. Invalid ones were rejected when they were set, and are skipped here.
 fn add_session(
     servers: &mut BTreeMap<ServerName, Definition>,
     session: &BTreeMap<String, Value>,
-    claims: &claims::Claims,
+    admission: &admission::Admission,
     world: &dyn World,
 ) {
     for (name, value) in session {
         let Ok((name, spec)) = shape::entry(name, value, Scope::Session, world) else { continue };
-        if !claims.has(&name) {
+        if !admission.has_reserved(&name) {
             continue;
         }
         if let Some(winner) = servers.get_mut(&name) {
-            winner.hides.push(Hidden { scope: Scope::Session, file: None, place: 0..0, line: 0 });
+            winner.hides.push(Hidden { scope: Scope::Session, file: None, key_span: 0..0, line: 0 });
             continue;
         }
         let written = Arc::new(value.clone());
@@ -243,7 +243,7 @@ fn add_session(
                 scope: Scope::Session,
                 file: None,
                 folder: None,
-                place: 0..0,
+                key_span: 0..0,
                 line: 0,
                 rule_lines: BTreeMap::new(),
                 spec,
@@ -254,18 +254,18 @@ fn add_session(
     }
 }
 
-fn loses(entry: &Entry, winner: &Definition) -> Problem {
+fn overridden(entry: &ServerEntry, winner: &Definition) -> Problem {
     let file = winner.file.as_deref().unwrap_or(Path::new(""));
     let shown = file.file_name().map_or_else(String::new, |name| {
         let parent = file.parent().and_then(Path::file_name).filter(|parent| parent.to_string_lossy().starts_with('.'));
         parent.map_or_else(String::new, |parent| format!("{}/", parent.to_string_lossy())) + &name.to_string_lossy()
     });
-    let message = format!("`{}` has no effect here: `{shown}` defines it, too, and comes first", entry.name);
-    let mut problem = Problem::information("hidden", entry.place.clone(), message).unnecessary();
+    let message = format!("`{}` has no effect: `{shown}` also defines it and takes precedence", entry.name);
+    let mut problem = Problem::information("hidden", entry.key_span.clone(), message).unnecessary();
     problem.related.push(Related {
         file: file.to_path_buf(),
-        span: winner.place.clone(),
-        message: "this one counts".to_owned(),
+        span: winner.key_span.clone(),
+        message: "this definition is used".to_owned(),
     });
     problem
 }

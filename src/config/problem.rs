@@ -1,4 +1,4 @@
-//! Complaints about a config file: where, how bad, what to do about it.
+//! Problems in a config file: the position, the severity and possible fixes.
 
 use std::ops::Range;
 
@@ -13,28 +13,28 @@ pub enum Severity {
     Hint,
 }
 
-/// A complaint about a config file. Broken input is no error: loading gives what is usable, and these.
+/// A problem in a config file. Invalid input is not an error: loading returns everything usable, and the problems.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Problem {
-    /// The exact key or value it is about.
+    /// The exact key or value that causes the problem.
     pub span: Span,
     pub severity: Severity,
-    /// A stable name such as `unknown-key`; docs/configuration.md explains each.
+    /// A stable name such as `unknown-key`; docs/configuration.md describes each one.
     pub code: &'static str,
     /// Lower case, no full stop.
     pub message: String,
-    /// What to do, when it can be said in a line.
+    /// What to do, in one line.
     pub help: Option<String>,
     pub fix: Option<Fix>,
-    /// Other places that belong to it, perhaps in other files.
+    /// Related positions, perhaps in other files.
     pub related: Vec<Related>,
-    /// Grey it out: it has no effect.
+    /// The text has no effect; editors grey it out.
     pub unnecessary: bool,
-    /// Strike it out: there is a better way to say it.
+    /// The text is deprecated; editors strike it out.
     pub deprecated: bool,
 }
 
-/// A change of the same file that removes the problem.
+/// An edit of the same file that fixes the problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fix {
     pub title: String,
@@ -49,7 +49,7 @@ pub struct TextEdit {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Related {
-    /// Empty until it is known which file the problem is in: then that one.
+    /// Empty until the file of the problem is known.
     pub file: std::path::PathBuf,
     pub span: Span,
     pub message: String,
@@ -103,13 +103,13 @@ impl Problem {
         Self::new(Severity::Hint, code, span, message)
     }
 
-    /// Marks what it is about as having no effect.
+    /// Marks the text as having no effect.
     pub fn unnecessary(mut self) -> Self {
         self.unnecessary = true;
         self
     }
 
-    /// Marks what it is about as an old way to say it.
+    /// Marks the text as deprecated.
     pub fn deprecated(mut self) -> Self {
         self.deprecated = true;
         self
@@ -120,7 +120,7 @@ impl Problem {
         self
     }
 
-    /// Names another place of the same file that belongs to it.
+    /// Adds a related position in the same file.
     pub fn related(mut self, span: &Span, message: impl Into<String>) -> Self {
         let (file, span) = (std::path::PathBuf::new(), span.clone());
         self.related.push(Related { file, span, message: message.into() });
@@ -138,7 +138,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    /// Every code that the sources of this module give to a problem.
+    /// All problem codes in the sources of this module.
     fn codes(folder: &Path, found: &mut BTreeSet<String>) {
         let call = r#"(?:Problem::(?:error|warning|information|hint)|\b(?:reader|self)\.(?:error|warning)|\.choice|Problem::new|entries_once)\(\s*(?:severity,\s*|&[a-z.]+,\s*(?:Severity::Error,\s*)?)?"([a-z-]+)""#;
         let call = regex::Regex::new(call).unwrap();
@@ -153,23 +153,23 @@ mod tests {
     }
 
     #[test]
-    fn every_code_is_explained_in_the_reference_and_no_other() {
+    fn the_reference_describes_every_code_and_no_others() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut used = BTreeSet::new();
         codes(&root.join("src/config"), &mut used);
-        // What is wrong only while servers run has its codes there.
+        // The codes of problems with running servers.
         let live = std::fs::read_to_string(root.join("src/ide/live.rs")).unwrap();
         let code = regex::Regex::new(r#"(?:\((?:\s*)|=> )"([a-z]+-[a-z-]+)""#).unwrap();
         used.extend(code.captures_iter(&live).map(|code| code[1].to_owned()));
         let reference = std::fs::read_to_string(root.join("docs/configuration.md")).unwrap();
-        let table = reference.split_once("## Complaints").unwrap().1;
+        let table = reference.split_once("## Diagnostics").unwrap().1;
         let row = regex::Regex::new(r"(?m)^\| `([a-z-]+)` \|").unwrap();
         let explained: BTreeSet<String> = row.captures_iter(table).map(|code| code[1].to_owned()).collect();
         assert_eq!(used.symmetric_difference(&explained).collect::<Vec<_>>(), Vec::<&String>::new());
     }
 
     #[test]
-    fn every_key_of_ours_is_in_the_reference() {
+    fn the_reference_contains_every_own_key() {
         use crate::config::shape::keys::{ACTION, INPUT, POLICY, ROOT, SERVER};
         let reference =
             std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md")).unwrap();

@@ -1,11 +1,11 @@
-//! The JSON Schema of `mcp.json`, made from the same table that shape checks against.
+//! The JSON Schema of `mcp.json`, generated from the tables in `shape`.
 
 use serde_json::{Map, Value, json};
 
 use super::shape::keys::{self, Key, Of, Role, Table};
 use crate::model::Level;
 
-/// The schema as a document (2020-12), for editors that know nothing of MCP and for `mcp-sidecar schema`.
+/// The schema (2020-12), for editors without MCP support and for `mcp-sidecar schema`.
 pub fn json_schema() -> Value {
     let mut schema = table(&keys::ROOT);
     let tables = [
@@ -22,7 +22,10 @@ pub fn json_schema() -> Value {
     ];
     let mut definitions: Map<String, Value> = tables.into_iter().map(|of| (of.noun.to_owned(), table(of))).collect();
     let levels: Vec<&str> = Level::ALL.iter().map(|level| level.as_str()).collect();
-    definitions.insert("level".to_owned(), json!({ "enum": levels, "description": "How freely a tool may run." }));
+    definitions.insert(
+        "level".to_owned(),
+        json!({ "enum": levels, "description": "The level of a tool: whether it may run, and whether to ask first." }),
+    );
     if let Some(schema) = schema.as_object_mut() {
         schema.shift_insert(0, "$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
         schema.shift_insert(1, "title".to_owned(), json!("mcp.json"));
@@ -118,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_what_we_take() {
+    fn the_schema_accepts_what_the_parser_accepts() {
         let config = json!({
             "$schema": "x",
             "servers": {
@@ -135,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn it_refuses_what_we_refuse() {
+    fn the_schema_rejects_what_the_parser_rejects() {
         for wrong in [
             json!([]),
             json!({ "servers": { "a__b": {} } }),
@@ -152,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_has_words() {
+    fn every_key_has_a_description() {
         let text = json_schema().to_string();
         for key in keys::SERVER.keys.iter().chain(keys::ROOT.keys) {
             assert!(!key.docs.is_empty() && text.contains(key.name), "{}", key.name);

@@ -1,18 +1,18 @@
-//! The only place that knows key names: a tree in, what it asks for and what is wrong with it out.
+//! Turns the tree of a file into definitions and problems. Only this module knows the names of the keys.
 //!
-//! Each mistake is told once, at the exact key or value. One bad server never takes a good one along.
-//! Which file's word counts is left to `layers`, what `${…}` stands for to `expand`.
+//! Each mistake is reported once, at the exact key or value. One bad server never affects the others.
+//! `layers` decides which file takes precedence, and `expand` replaces `${…}`.
 
 mod checks;
+pub mod did_you_mean;
 pub mod keys;
 mod launch;
 mod reader;
 pub mod secrets;
 mod sections;
 mod server;
-pub mod similar;
+pub mod shell_split;
 mod tools;
-pub mod words;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,48 +22,48 @@ use serde_json::Value;
 
 use reader::Reader;
 pub use reader::{World, quoted};
-pub use server::SURELY_MILLISECONDS;
+pub use server::MIN_AS_MILLISECONDS;
 
 use super::Source;
 use super::problem::{Problem, Severity, Span, TextEdit};
-use super::spec::{Action, Input, PolicyVoice, ServerSpec};
+use super::spec::{Action, FilePolicy, Input, ServerSpec};
 use super::tree::{Kind, Member, Node, Step, Tree};
 use crate::model::{Scope, ServerName};
 use crate::settings::Limits;
 use crate::text::lines::LineIndex;
 use crate::text::one_line;
 
-/// Nobody reads more of them, and a hostile file could hold a hundred thousand.
-const MOST_PROBLEMS: usize = 500;
+/// A hostile file could cause hundreds of thousands of problems.
+const MAX_PROBLEMS: usize = 500;
 
-/// What one file asks for.
+/// The contents of one file.
 #[derive(Debug, Clone, Default)]
 pub struct Shaped {
-    pub servers: Vec<Entry>,
-    /// Every name under `servers`, of broken entries too.
+    pub servers: Vec<ServerEntry>,
+    /// Every name under `servers`, including those of invalid entries.
     pub names: Vec<String>,
-    pub policy: Option<PolicyVoice>,
+    pub policy: Option<FilePolicy>,
     pub inputs: Vec<Input>,
     pub actions: Vec<Action>,
     pub problems: Vec<Problem>,
-    /// `${input:id}` and where it stands.
-    pub wanted_inputs: Vec<(String, Span)>,
+    /// Each `${input:id}` and its position.
+    pub used_inputs: Vec<(String, Span)>,
 }
 
-/// A server that can be used.
+/// A valid server.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub struct ServerEntry {
     pub name: ServerName,
-    /// As the file writes it.
+    /// The name as written in the file.
     pub key: ServerName,
-    pub place: Span,
+    pub key_span: Span,
     pub line: u32,
     pub rule_lines: BTreeMap<String, u32>,
     pub spec: ServerSpec,
     pub written: Value,
 }
 
-/// This machine: its environment and its PATH, each program looked for once.
+/// This machine: its environment and its PATH. Searches for each program once.
 #[derive(Debug, Default)]
 pub struct Machine {
     found: RefCell<BTreeMap<(String, Option<PathBuf>), bool>>,
@@ -75,7 +75,7 @@ impl World for Machine {
     }
 
     fn finds(&self, program: &str, folder: Option<&Path>) -> bool {
-        // A bare name is looked for on the PATH, wherever the server would run.
+        // A bare name is searched on the PATH, independent of the working folder.
         let folder = folder.filter(|_| program.contains(['/', '\\']));
         let key = (program.to_owned(), folder.map(Path::to_path_buf));
         *self.found.borrow_mut().entry(key).or_insert_with(|| {
@@ -84,7 +84,7 @@ impl World for Machine {
     }
 }
 
-/// Understands the tree of one file.
+/// Reads the tree of one file.
 pub fn shape(tree: &Tree, source: &Source, lines: &LineIndex, limits: &Limits, world: &dyn World) -> Shaped {
     let mut reader = Reader::new(source.scope, source.folder.as_deref(), world);
     reader.variables = secrets::Variables::used_in(tree.root.as_ref());
@@ -92,23 +92,23 @@ pub fn shape(tree: &Tree, source: &Source, lines: &LineIndex, limits: &Limits, w
     if let Some(root) = &tree.root {
         read_root(&mut reader, root, source, lines, limits, &mut shaped);
     }
-    shaped.wanted_inputs = reader.inputs;
+    shaped.used_inputs = reader.inputs;
     shaped.problems = reader.problems;
-    // In a file of another host, that host's spelling is the right one.
+    // In a file of another program, the spelling of that program is correct.
     if host(&source.path).is_some() {
         shaped.problems.retain(|problem| problem.code != "deprecated-spelling");
     }
-    let more = shaped.problems.len().saturating_sub(MOST_PROBLEMS);
+    let more = shaped.problems.len().saturating_sub(MAX_PROBLEMS);
     if more > 0 {
-        // Errors first, so that what is cut are the lesser ones.
+        // Sort by severity, so that errors are kept.
         shaped.problems.sort_by_key(|problem| problem.severity);
-        shaped.problems.truncate(MOST_PROBLEMS);
+        shaped.problems.truncate(MAX_PROBLEMS);
         shaped.problems.push(Problem::information("more", 0..0, format!("{more} more problems are not shown")));
     }
     shaped
 }
 
-/// One entry on its own, such as a definition given at run time. The place of its problems is in no file.
+/// Reads a single entry, such as a definition given at run time. The positions of its problems are not in any file.
 pub fn entry(
     name: &str,
     value: &Value,
@@ -126,7 +126,7 @@ pub fn entry(
         (Some(name), Some(spec)) => Ok((name, spec)),
         _ => {
             let mut problems = reader.problems;
-            // A misspelled key is a warning in a file; here nothing else explains why the entry is refused.
+            // Report warnings only if there are no errors: a misspelled key may be the reason for the rejection.
             if problems.iter().any(|problem| problem.severity == Severity::Error) {
                 problems.retain(|problem| problem.severity == Severity::Error);
             }
@@ -150,7 +150,7 @@ fn read_root(
         return;
     }
     let Some(members) = reader.entries(root) else { return };
-    // The two spellings of `servers` are two sections: they must not hide each other as other aliases do.
+    // The two spellings of `servers` are two sections. They do not replace each other as other aliases do.
     let (mut sections, rest): (Vec<&Member>, Vec<&Member>) =
         members.into_iter().partition(|member| matches!(member.key.text.as_str(), "servers" | "mcpServers"));
     sections.sort_by_key(|member| member.key.text != "servers");
@@ -170,7 +170,7 @@ fn read_root(
     }
 }
 
-/// The host whose file this is may not know the spelling that is used, and say nothing.
+/// Reports a spelling that the program to which the file belongs would silently ignore.
 fn other_spelling(reader: &mut Reader<'_>, section: &Member, path: &Path) {
     let Some((host, right)) = host(path) else { return };
     let written = section.key.text.as_str();
@@ -182,7 +182,7 @@ fn other_spelling(reader: &mut Reader<'_>, section: &Member, path: &Path) {
     }
 }
 
-/// The host that also reads a file of this name, and how it spells `servers`.
+/// The other program that reads a file of this name, and how it spells `servers`.
 fn host(path: &Path) -> Option<(&'static str, &'static str)> {
     match () {
         () if path.ends_with(".vscode/mcp.json") => Some(("VS Code", "servers")),
@@ -203,11 +203,11 @@ fn servers(reader: &mut Reader<'_>, sections: &[&Member], lines: &LineIndex, lim
             let name = member.key.text.as_str();
             if let Some(first) = seen.get(name) {
                 let message = format!(
-                    "both present: `servers` and `mcpServers` each define `{}`; the one in `servers` counts",
+                    "`servers` and `mcpServers` both define `{}`; the one in `servers` is used",
                     one_line(name, 64)
                 );
                 let problem = Problem::error("name-clash", member.key.span.clone(), message);
-                reader.report(problem.related(first, "the one that counts"));
+                reader.report(problem.related(first, "this one is used"));
                 continue;
             }
             seen.insert(name, &member.key.span);
@@ -215,7 +215,7 @@ fn servers(reader: &mut Reader<'_>, sections: &[&Member], lines: &LineIndex, lim
             if seen.len() > limits.servers {
                 if !full {
                     let message = format!(
-                        "more than {} servers (setting limits.servers): this one and those after it are not used",
+                        "more than {} servers (setting `limits.servers`): this server and the following ones are ignored",
                         limits.servers
                     );
                     reader.error("too-many-servers", &member.key.span, message);
@@ -224,20 +224,28 @@ fn servers(reader: &mut Reader<'_>, sections: &[&Member], lines: &LineIndex, lim
                 continue;
             }
             let step = Step::Key(section.key.text.clone());
-            shaped.servers.extend(reader.within(step, |reader| one(reader, member, lines)));
+            shaped.servers.extend(reader.within(step, |reader| server_entry(reader, member, lines)));
         }
     }
 }
 
-fn one(reader: &mut Reader<'_>, member: &Member, lines: &LineIndex) -> Option<Entry> {
-    // A bad name is one mistake; what stands under it is still looked at.
+fn server_entry(reader: &mut Reader<'_>, member: &Member, lines: &LineIndex) -> Option<ServerEntry> {
+    // Check the entry even if its name is invalid.
     let name = server_name(reader, member);
     let spec = reader.in_key(member, |reader| server::server(reader, member));
-    let place = member.key.span.clone();
-    let line = lines.line(place.start);
+    let key_span = member.key.span.clone();
+    let line = lines.line(key_span.start);
     let rule_lines = tools::lines(&member.value, lines);
     let name = name?;
-    Some(Entry { key: name.clone(), name, place, line, rule_lines, spec: spec?, written: member.value.to_value() })
+    Some(ServerEntry {
+        key: name.clone(),
+        name,
+        key_span,
+        line,
+        rule_lines,
+        spec: spec?,
+        written: member.value.to_value(),
+    })
 }
 
 fn server_name(reader: &mut Reader<'_>, member: &Member) -> Option<ServerName> {
@@ -256,7 +264,7 @@ fn server_name(reader: &mut Reader<'_>, member: &Member) -> Option<ServerName> {
     }
 }
 
-/// The valid name that is nearest to a text.
+/// Converts a text to a similar valid name.
 pub fn valid_name(text: &str) -> Option<ServerName> {
     let mut name = String::new();
     for c in text.chars().take(64) {

@@ -1,4 +1,4 @@
-//! What config files ask for, as typed data. Nothing here is expanded: `${…}` stays text until a server starts.
+//! The contents of config files as typed data. `${…}` is not expanded until a server starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,41 +10,41 @@ use serde_json::Value;
 use super::problem::Span;
 use crate::model::{Level, Scope, ServerName};
 
-/// Everything that all config files together ask for.
+/// The merged contents of all config files.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
     pub servers: BTreeMap<ServerName, Arc<Definition>>,
-    /// One voice for each file that has a `policy`, strongest scope first.
-    pub policies: Vec<PolicyVoice>,
+    /// The `policy` of each file that has one, in order of precedence.
+    pub policies: Vec<FilePolicy>,
     pub inputs: Vec<Input>,
     pub actions: Vec<Action>,
-    /// Programs of servers that are on no folder of the PATH.
+    /// Programs of servers that were not found.
     pub missing: BTreeSet<String>,
-    /// Workspace folders that are not there any more. What they asked for stays known, and does not run.
+    /// Workspace folders that no longer exist. Their servers are kept, but do not run.
     pub gone: BTreeSet<Arc<Path>>,
 }
 
-/// A server as one file defines it, with what it hides.
+/// The definition of a server, and the definitions that it overrides.
 #[derive(Debug, Clone)]
 pub struct Definition {
     pub name: ServerName,
-    /// As its file writes it; where two workspace folders use one name, `name` has the folder's before it.
+    /// The name as written in the file. If two workspace folders use it, `name` has the folder's name as a prefix.
     pub key: ServerName,
     pub scope: Scope,
-    /// Absent for the session scope.
+    /// `None` for the session scope.
     pub file: Option<Arc<Path>>,
-    /// The workspace folder whose file this is; what `${workspaceFolder}` means for it.
+    /// The workspace folder of the file, which is the value of `${workspaceFolder}`.
     pub folder: Option<Arc<Path>>,
-    /// Where its key stands in the file.
-    pub place: Span,
-    /// Zero-based line of `place`.
+    /// The position of its key in the file.
+    pub key_span: Span,
+    /// Zero-based line of `key_span`.
     pub line: u32,
-    /// Zero-based lines of its rules, by their patterns. Not part of `spec`: a rule that only moved says the same.
+    /// Zero-based lines of its rules by pattern. Not part of `spec`, because moving a rule does not change it.
     pub rule_lines: BTreeMap<String, u32>,
     pub spec: ServerSpec,
     /// The entry as written, never expanded.
     pub written: Arc<Value>,
-    /// Definitions of the same name that lost against this one, strongest first.
+    /// The definitions that this one overrides, in order of precedence.
     pub hides: Vec<Hidden>,
 }
 
@@ -52,30 +52,30 @@ pub struct Definition {
 pub struct Hidden {
     pub scope: Scope,
     pub file: Option<Arc<Path>>,
-    /// Where its key stands in the file.
-    pub place: Span,
-    /// Zero-based line of `place`.
+    /// The position of its key in the file.
+    pub key_span: Span,
+    /// Zero-based line of `key_span`.
     pub line: u32,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerSpec {
     pub launch: Launch,
-    /// Tried when the first transport fails.
+    /// Used if `launch` fails.
     pub fallback: Option<Launch>,
     pub enabled: bool,
-    /// `false`: lazy, starts at its first use.
+    /// `false`: starts when first used.
     pub auto_start: bool,
     pub description: Option<String>,
     pub startup_timeout: Option<Duration>,
     pub timeout: Option<Duration>,
-    /// The `tools` entry: pattern → rule, in the order of the file.
+    /// The rules of `tools`, in file order.
     pub tools: Vec<ToolRule>,
     pub dev: Option<Dev>,
 }
 
 impl ServerSpec {
-    /// What an entry that tells only how to reach its server asks for.
+    /// A spec with this launch and defaults for everything else.
     pub fn new(launch: Launch) -> Self {
         Self {
             launch,
@@ -91,7 +91,7 @@ impl ServerSpec {
     }
 }
 
-/// How to reach a server.
+/// How to start or connect to a server.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Launch {
     Stdio(Stdio),
@@ -101,7 +101,7 @@ pub enum Launch {
     },
     Http(Remote),
     Sse(Remote),
-    /// Lives inside the editor under this name.
+    /// A server inside the editor with this name.
     Sdk {
         name: String,
     },
@@ -129,7 +129,7 @@ impl Launch {
 pub struct Stdio {
     pub command: String,
     pub args: Vec<String>,
-    /// `None` unsets the variable for the child.
+    /// `None` unsets the variable.
     pub env: BTreeMap<String, Option<String>>,
     pub env_file: Option<String>,
     pub cwd: Option<String>,
@@ -143,31 +143,31 @@ pub struct Remote {
     pub oauth: Option<OAuth>,
 }
 
-/// What a file says about signing in, where the server itself does not.
+/// OAuth settings for servers that do not provide them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OAuth {
-    /// Given to us, or the address of a document about us, for servers that take such an address.
+    /// The id that was registered for us, or the URL of our client metadata document.
     pub client_id: Option<String>,
-    /// As it is written; expanded when the user signs in.
+    /// Not expanded until the user signs in.
     pub client_secret: Option<String>,
     pub scopes: Vec<String>,
     pub callback_port: Option<u16>,
 }
 
-/// `dev`: restart when the server's own sources change.
+/// `dev`: restart the server when its source files change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dev {
     pub watch: Vec<String>,
 }
 
-/// One entry of `tools`: an exact name or a glob, and the level it gives.
+/// One entry of `tools`: an exact name or a glob, and its level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolRule {
     pub pattern: String,
     pub level: LevelRule,
 }
 
-/// A level that may depend on the arguments: the first case that holds, otherwise `rest`.
+/// A level that may depend on the arguments: the level of the first matching case, otherwise `rest`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LevelRule {
     pub cases: Vec<Case>,
@@ -180,7 +180,7 @@ impl From<Level> for LevelRule {
     }
 }
 
-/// All conditions must hold; one that cannot be evaluated does not.
+/// A case matches if all its conditions are met. A condition that cannot be evaluated is not met.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
     /// Dotted path of an argument → condition.
@@ -198,23 +198,23 @@ pub enum Condition {
     Max(f64),
 }
 
-/// What one file's `policy` says.
+/// The `policy` of one file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PolicyVoice {
+pub struct FilePolicy {
     pub scope: Scope,
     pub file: Option<Arc<Path>>,
-    pub default: Option<Default>,
+    pub default: Option<DefaultPolicy>,
     pub allowlist: Vec<Matcher>,
     pub denylist: Vec<Matcher>,
     pub read_only: Option<Level>,
     pub destructive: Option<Level>,
-    /// The only programs that may be started; `None` = no limit from this file.
+    /// The only programs that may be started; `None` = no restriction.
     pub commands: Option<Vec<String>>,
 }
 
 /// `policy.default`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Default {
+pub enum DefaultPolicy {
     Deny,
     Confirm,
     Allow,
@@ -225,11 +225,11 @@ pub enum Default {
 pub struct Matcher {
     pub server: String,
     pub tool: String,
-    /// Zero-based line, so that an explanation can point at it.
+    /// Zero-based line, for explanations.
     pub line: u32,
 }
 
-/// An entry of `inputs`, asked for when `${input:id}` is first needed.
+/// An entry of `inputs`. The user is asked when `${input:id}` is first needed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Input {
     pub id: String,
@@ -237,7 +237,7 @@ pub struct Input {
     pub description: String,
     pub default: Option<String>,
     pub password: bool,
-    /// The scope and file of the entry: a file sees its own inputs first.
+    /// The scope and file of the entry. Inputs of the same file take precedence.
     pub scope: Scope,
     pub file: Option<Arc<Path>>,
 }
@@ -253,7 +253,7 @@ pub enum InputKind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {
     pub title: String,
-    /// `mcp__server__tool`, with the server's name that counts: of two folders' servers of one name, the file's own.
+    /// `mcp__server__tool`, with the unique name of the server if two workspace folders use the same one.
     pub tool: String,
     pub arguments: Value,
     /// Empty = every filetype.
@@ -264,7 +264,7 @@ pub struct Action {
     pub line: u32,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, std::default::Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ActionResult {
     #[default]
     Show,

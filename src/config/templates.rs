@@ -1,26 +1,26 @@
-//! Ready-made definitions of servers that many people use, and of each kind of server. Data only: completion, the
-//! `mcp.templates` command and the shell offer them.
+//! Templates for popular servers and for each type of server. Completion, the `mcp.templates` command and the command
+//! line offer them.
 
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A definition to begin with.
+/// A template for a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Template {
-    /// Also a good name for the server.
+    /// Also the suggested name of the server.
     pub id: String,
     pub title: String,
     pub description: String,
-    /// What stands under the server's name.
+    /// The entry of the server.
     pub config: Value,
-    /// What has to stand in `inputs` beside it.
+    /// The entries of `inputs` that it needs.
     #[serde(default)]
     pub inputs: Vec<Value>,
 }
 
-/// Every template: servers by name first, then one for each kind.
+/// All templates: first specific servers, then one for each type.
 pub fn templates() -> &'static [Template] {
     static TEMPLATES: LazyLock<Vec<Template>> =
         LazyLock::new(|| serde_json::from_str(include_str!("templates.json")).unwrap_or_default());
@@ -37,16 +37,16 @@ mod tests {
     use crate::model::Scope;
 
     #[test]
-    fn every_template_is_a_good_definition_with_the_inputs_that_it_needs() {
+    fn every_template_is_valid_and_has_the_inputs_that_it_needs() {
         assert!(templates().len() >= 20);
         let ids: BTreeSet<&str> = templates().iter().map(|template| template.id.as_str()).collect();
-        assert_eq!(ids.len(), templates().len(), "an id stands for one template");
+        assert_eq!(ids.len(), templates().len(), "ids are unique");
         for template in templates() {
             let file = serde_json::json!({ "servers": { &template.id: template.config }, "inputs": template.inputs });
             let source = Source { path: Path::new("/project/mcp.json").into(), scope: Scope::Project, folder: None };
             let text = Content::Text(file.to_string().into());
             let loaded = load(&[(source, text)], &BTreeMap::new(), &crate::settings::Settings::default().limits);
-            // Whether the program is on this machine is not the template's business.
+            // The program need not be installed on this machine.
             let bad = |problem: &&crate::config::Problem| {
                 problem.severity <= Severity::Warning && problem.code != "command-not-found"
             };

@@ -1,11 +1,11 @@
-//! JSON with comments, as a tree with places.
+//! Parses JSON with comments into a tree with positions.
 //!
-//! Comments and trailing commas are fine, everything else beyond JSON is a problem. The parser does not stop at the
-//! first one: a missing comma or a half-typed value leaves the rest of the tree usable, so that completion and hover
-//! work in a file that is being written. It leaves the meaning of keys to `shape`.
+//! Comments and trailing commas are allowed; everything else beyond JSON is a problem. The parser does not stop at the
+//! first problem: a missing comma or an incomplete value leaves the rest of the tree usable, so that completion and
+//! hover work while the user types. `shape` interprets the keys.
 
 mod parser;
-mod words;
+mod scalars;
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ use super::problem::{Problem, Span};
 pub struct Tree {
     pub root: Option<Node>,
     pub problems: Vec<Problem>,
-    /// Every comment, its delimiters included, in the order of the text.
+    /// Every comment with its delimiters, in text order.
     pub comments: Vec<Span>,
-    /// Whether each problem could be stepped over, so that what follows it was read as it was meant.
+    /// Whether the parser could recover from every problem.
     pub whole: bool,
 }
 
@@ -39,7 +39,7 @@ pub enum Kind {
     Text(String),
     List(Vec<Node>),
     Object(Vec<Member>),
-    /// A value that is not there yet; the problem has been told.
+    /// A missing value, which has been reported.
     Missing,
 }
 
@@ -65,8 +65,8 @@ pub enum Step {
 
 /// What lies at an offset.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Place<'a> {
-    /// Where: up to and including the key or element that the offset is in.
+pub struct Location<'a> {
+    /// The path up to and including the key or element at the offset.
     pub path: Vec<Step>,
     pub part: Part<'a>,
 }
@@ -75,24 +75,26 @@ pub struct Place<'a> {
 pub enum Part<'a> {
     Key(&'a Member),
     Value(&'a Node),
-    /// Inside the brackets of an object or list, in none of its entries.
+    /// Inside the brackets of an object or list, but not in any entry.
     Between(&'a Node),
 }
 
-/// Parses a text. Nesting beyond `depth` is refused, so that no text can exhaust the stack.
+/// Parses a text. Rejects nesting deeper than `depth`, so that no text can overflow the stack.
 pub fn parse(text: &str, depth: usize) -> Tree {
     parser::parse(text, depth)
 }
 
-/// Bytes of a file as text, without a byte order mark.
+/// Decodes the bytes of a file as UTF-8, and removes a byte order mark.
 pub fn decode(bytes: &[u8]) -> Result<Arc<str>, String> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     match std::str::from_utf8(bytes) {
-        // Text of Latin letters in UTF-16 is valid UTF-8 with a NUL beside each letter.
+        // Latin text in UTF-16 is valid UTF-8 with a NUL next to each letter.
         Ok(text) if !looks_like_utf16(bytes) => Ok(text.into()),
-        Ok(_) => Err("not UTF-8 (looks like UTF-16); save it as UTF-8".to_owned()),
-        Err(_) if looks_like_utf16(bytes) => Err("not UTF-8 (looks like UTF-16); save it as UTF-8".to_owned()),
-        Err(error) => Err(format!("not UTF-8 (first bad byte at offset {}); save it as UTF-8", error.valid_up_to())),
+        Err(error) if !looks_like_utf16(bytes) => Err(format!(
+            "the file is not UTF-8 (the first invalid byte is at offset {}); save it as UTF-8",
+            error.valid_up_to()
+        )),
+        _ => Err("the file is not UTF-8 (it looks like UTF-16); save it as UTF-8".to_owned()),
     }
 }
 
@@ -105,7 +107,7 @@ fn looks_like_utf16(bytes: &[u8]) -> bool {
 }
 
 impl Tree {
-    /// Whether the text is what it was meant to be.
+    /// Whether there are no problems.
     pub fn valid(&self) -> bool {
         self.problems.is_empty()
     }
@@ -118,18 +120,18 @@ impl Tree {
         })
     }
 
-    /// The innermost key, value or gap at an offset. The end of a key or word still belongs to it.
-    pub fn place(&self, offset: usize) -> Option<Place<'_>> {
-        let mut node = self.root.as_ref().filter(|root| holds(&root.span, offset))?;
+    /// The innermost key, value or gap at an offset. The end of a key or word is part of it.
+    pub fn locate(&self, offset: usize) -> Option<Location<'_>> {
+        let mut node = self.root.as_ref().filter(|root| contains(&root.span, offset))?;
         let mut path = Vec::new();
         'descend: loop {
             let inside = node.span.start < offset && (offset < node.span.end || node.open());
             match &node.kind {
                 Kind::Object(members) if inside => {
                     for member in members {
-                        if holds(&member.key.span, offset) {
+                        if contains(&member.key.span, offset) {
                             path.push(Step::Key(member.key.text.clone()));
-                            return Some(Place { path, part: Part::Key(member) });
+                            return Some(Location { path, part: Part::Key(member) });
                         }
                         if member.key.span.end < offset && offset <= member.value.span.end {
                             path.push(Step::Key(member.key.text.clone()));
@@ -137,25 +139,25 @@ impl Tree {
                             continue 'descend;
                         }
                     }
-                    return Some(Place { path, part: Part::Between(node) });
+                    return Some(Location { path, part: Part::Between(node) });
                 }
                 Kind::List(items) if inside => {
                     for (index, item) in items.iter().enumerate() {
-                        if holds(&item.span, offset) {
+                        if contains(&item.span, offset) {
                             path.push(Step::Index(index));
                             node = item;
                             continue 'descend;
                         }
                     }
-                    return Some(Place { path, part: Part::Between(node) });
+                    return Some(Location { path, part: Part::Between(node) });
                 }
-                _ => return Some(Place { path, part: Part::Value(node) }),
+                _ => return Some(Location { path, part: Part::Value(node) }),
             }
         }
     }
 }
 
-fn holds(span: &Span, offset: usize) -> bool {
+fn contains(span: &Span, offset: usize) -> bool {
     span.start <= offset && offset <= span.end
 }
 
@@ -181,12 +183,12 @@ impl Node {
         }
     }
 
-    /// The member that counts: of two with the same key the last, as everywhere in JSON.
+    /// The member with this key. If there are several, the last one, as everywhere in JSON.
     pub fn get(&self, key: &str) -> Option<&Member> {
         self.members()?.iter().rev().find(|member| member.key.text == key)
     }
 
-    /// What it is, in words.
+    /// The type, for messages.
     pub fn noun(&self) -> &'static str {
         match &self.kind {
             Kind::Null => "null",
@@ -212,7 +214,7 @@ impl Node {
         }
     }
 
-    /// Whether its closing bracket is still missing, as far as the parser could see.
+    /// Whether the closing bracket is missing.
     fn open(&self) -> bool {
         match &self.kind {
             Kind::Object(members) => members.last().is_some_and(|member| member.value.span.end >= self.span.end),
@@ -222,7 +224,7 @@ impl Node {
     }
 }
 
-/// `servers.fs.args[1]`, as messages name a place.
+/// Formats a path for messages: `servers.fs.args[1]`.
 pub fn show(path: &[Step]) -> String {
     let mut shown = String::new();
     for step in path {

@@ -1,10 +1,10 @@
-//! Owner of the last good config: looks at the files when something happens to them, and publishes what they ask for.
+//! Owns the last valid config: reads the files when they change, and publishes the result.
 //!
-//! `eyes` hears that something happened, `picture` decides what it means; this file is the task between them.
-//! What the config then changes is left to whoever listens.
+//! `fs_watch` detects changes and `file_states` decides when they take effect. This file contains the task that
+//! connects the two. Subscribers decide what a new config changes.
 
-mod eyes;
-mod picture;
+mod file_states;
+mod fs_watch;
 mod programs;
 
 use std::collections::BTreeMap;
@@ -16,26 +16,26 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use self::eyes::{Bell, Eyes};
-use self::picture::{Patience, Picture};
+use self::file_states::{FileStates, PartialSaves};
+use self::fs_watch::{ChangeSignal, PathWatcher};
 use self::programs::Programs;
 use super::{Content, Loaded, Source};
 use crate::model::Scope;
 use crate::paths::{Paths, Unreadable, read_file};
 use crate::settings::{Files, Limits, Settings};
 
-/// Events of one save come in a burst: it is over when nothing came for this long …
+/// A save causes a burst of events. The burst ends after this long without an event …
 const QUIET: Duration = Duration::from_millis(10);
-/// … and looked at after this long even if it goes on.
+/// … or after this long in any case.
 const LONGEST_BURST: Duration = Duration::from_millis(50);
-/// Files are looked at this often even when nothing was heard: network mounts tell nobody what others write.
-const SAFETY_CHECK: Duration = Duration::from_secs(30);
-/// The same when the system cannot watch any more folders.
-const BLIND_CHECK: Duration = Duration::from_secs(2);
-/// Requests waiting for the task; each is answered before the next is taken.
+/// Files are read this often even without events, because network mounts do not report the writes of other machines.
+const SAFETY_INTERVAL: Duration = Duration::from_secs(30);
+/// The same if the system cannot watch any more folders.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// The capacity of the request queue.
 const REQUESTS: usize = 16;
 
-/// The handle on the watching task, which ends when the last one is dropped.
+/// A handle to the watcher task, which ends when the last handle is dropped.
 #[derive(Debug, Clone)]
 pub struct Watcher {
     requests: mpsc::Sender<Request>,
@@ -44,7 +44,7 @@ pub struct Watcher {
     settings_file: watch::Receiver<Option<Content>>,
 }
 
-/// What the published picture was made from.
+/// What the published config was loaded from.
 #[derive(Debug, Clone)]
 struct Inputs {
     contents: Vec<(Source, Content)>,
@@ -52,7 +52,7 @@ struct Inputs {
     limits: Limits,
 }
 
-/// Which files count, and what is set beside them.
+/// Which files to read, and what else is part of the config.
 #[derive(Debug, Clone)]
 struct Wanted {
     paths: Paths,
@@ -76,8 +76,8 @@ enum Change {
 }
 
 impl Watcher {
-    /// Starts watching, without workspace folders at first. The first picture is published as soon as the files are
-    /// read; [`Watcher::reload`] waits for it. Other settings count when they come.
+    /// Starts watching, at first without workspace folders. The first config is published as soon as the files are
+    /// read; [`Watcher::reload`] waits for it. New settings take effect when they arrive.
     pub fn spawn(paths: Paths, settings: watch::Receiver<Arc<Settings>>) -> Self {
         let (requests, inbox) = mpsc::channel(REQUESTS);
         let (publish, loaded) = watch::channel(Arc::default());
@@ -86,21 +86,21 @@ impl Watcher {
         let (inputs, read) = watch::channel(Arc::new(nothing));
         let (settings_seen, settings_file) = watch::channel(None);
         let wanted = Wanted { paths, folders: Vec::new(), files, limits, session: BTreeMap::new() };
-        tokio::spawn(Task { wanted, settings, settings_seen, publish, inputs, inbox, bell: Arc::default() }.run());
+        tokio::spawn(Task { wanted, settings, settings_seen, publish, inputs, inbox, signal: Arc::default() }.run());
         Self { requests, loaded, read, settings_file }
     }
 
-    /// What the files ask for, now and after each change.
+    /// The loaded config, now and after each change.
     pub fn subscribe(&self) -> watch::Receiver<Arc<Loaded>> {
         self.loaded.clone()
     }
 
-    /// What `config.toml` holds, which lies beside the user's config; `None` before the first look.
+    /// The content of `config.toml`, which is next to the user's config; `None` before the first scan.
     pub fn settings_file(&self) -> watch::Receiver<Option<Content>> {
         self.settings_file.clone()
     }
 
-    /// Other workspace folders. Answered, as all of these, when what follows from it has been published.
+    /// Replaces the workspace folders. Like the methods below, it returns when the result has been published.
     pub async fn set_folders(&self, folders: Vec<Arc<Path>>) -> Arc<Loaded> {
         self.request(Change::Folders(folders)).await
     }
@@ -120,12 +120,12 @@ impl Watcher {
         self.read.borrow().session.clone()
     }
 
-    /// Looks at all files now, and takes them as they are: somebody says that they are complete.
+    /// Reads all files now and accepts them as they are: the caller knows that they are complete.
     pub async fn reload(&self) -> Arc<Loaded> {
         self.request(Change::Reload).await
     }
 
-    /// What the files would ask for if these texts were saved. Nothing is published, nothing is read.
+    /// The config that would be loaded if these texts were saved. Publishes nothing and reads nothing.
     pub fn preview(&self, buffers: &BTreeMap<PathBuf, Arc<str>>) -> Loaded {
         let inputs = self.read.borrow().clone();
         let contents: Vec<(Source, Content)> = inputs
@@ -146,7 +146,7 @@ impl Watcher {
         {
             return loaded;
         }
-        // The task ends with the runtime only; then the last picture is as good as any.
+        // The task only ends with the runtime, so the last config will do.
         self.loaded.borrow().clone()
     }
 }
@@ -158,71 +158,71 @@ struct Task {
     publish: watch::Sender<Arc<Loaded>>,
     inputs: watch::Sender<Arc<Inputs>>,
     inbox: mpsc::Receiver<Request>,
-    bell: Arc<Bell>,
+    signal: Arc<ChangeSignal>,
 }
 
-/// What takes time, and is therefore lent to a thread that may block.
-struct Desk {
-    eyes: Eyes,
-    picture: Picture,
+/// The blocking part, which runs on a thread that may block.
+struct Scanner {
+    watcher: PathWatcher,
+    files: FileStates,
     programs: Programs,
 }
 
-/// What a look at the files came to.
-struct Looked {
-    news: Option<News>,
-    /// When to look again although nothing may be heard until then.
-    again: Option<Instant>,
-    blind: bool,
+/// The result of reading all files.
+struct Scan {
+    new_config: Option<NewConfig>,
+    /// When to scan again, even if there is no event until then.
+    rescan_at: Option<Instant>,
+    polling: bool,
     settings_file: Option<Content>,
 }
 
-struct News {
+struct NewConfig {
     loaded: Loaded,
     inputs: Inputs,
 }
 
 impl Task {
     async fn run(mut self) {
-        let mut desk = None;
-        let mut look = self.look(&mut desk, Patience::Grace, true).await;
+        let mut scanner = None;
+        let mut scan = self.scan(&mut scanner, PartialSaves::Wait, true).await;
         let mut burst: Option<Instant> = None;
         let mut due: Option<Instant> = None;
         let mut checked = Instant::now();
         loop {
-            let safety = checked + if look.blind { BLIND_CHECK } else { SAFETY_CHECK };
-            let wake = [due, look.again].into_iter().flatten().fold(safety, Instant::min);
+            let safety = checked + if scan.polling { POLL_INTERVAL } else { SAFETY_INTERVAL };
+            let wake = [due, scan.rescan_at].into_iter().flatten().fold(safety, Instant::min);
             tokio::select! {
                 request = self.inbox.recv() => {
                     let Some(Request { change, reply }) = request else { break };
-                    look = match change {
-                        Change::Reload => self.look(&mut desk, Patience::None, false).await,
+                    scan = match change {
+                        Change::Reload => self.scan(&mut scanner, PartialSaves::Accept, false).await,
                         change => {
-                            self.take(change);
-                            self.look(&mut desk, Patience::Grace, true).await
+                            self.apply(change);
+                            self.scan(&mut scanner, PartialSaves::Wait, true).await
                         }
                     };
                     reply.send(self.publish.borrow().clone()).ok();
                 }
-                // Whoever owned the settings may go first; then they stay as they were.
+                // If the sender of the settings is dropped, the current settings stay.
                 Ok(()) = self.settings.changed() => {
-                    if !self.take_settings() {
+                    if !self.update_settings() {
                         continue;
                     }
-                    look = self.look(&mut desk, Patience::Grace, true).await;
+                    scan = self.scan(&mut scanner, PartialSaves::Wait, true).await;
                 }
-                () = self.bell.rung() => {
+                () = self.signal.changed() => {
                     let now = Instant::now();
                     due = Some((now + QUIET).min(*burst.get_or_insert(now) + LONGEST_BURST));
                     continue;
                 }
-                () = tokio::time::sleep_until(wake) => look = self.look(&mut desk, Patience::Grace, false).await,
+                () = tokio::time::sleep_until(wake) => scan = self.scan(&mut scanner, PartialSaves::Wait, false).await,
             }
             (burst, due, checked) = (None, None, Instant::now());
         }
     }
 
-    fn take(&mut self, change: Change) {
+    fn apply(&mut self, change: Change) {
         match change {
             Change::Folders(folders) => self.wanted.folders = folders,
             Change::Session(session) => self.wanted.session = session,
@@ -230,58 +230,58 @@ impl Task {
         }
     }
 
-    /// Takes the newest settings over; tells whether any of them matters here.
-    fn take_settings(&mut self) -> bool {
+    /// Applies the latest settings. Returns whether a relevant one changed.
+    fn update_settings(&mut self) -> bool {
         let settings = self.settings.borrow_and_update().clone();
         let same = settings.files == self.wanted.files && settings.limits == self.wanted.limits;
         (self.wanted.files, self.wanted.limits) = (settings.files.clone(), settings.limits.clone());
         !same
     }
 
-    async fn look(&self, desk: &mut Option<Desk>, patience: Patience, forced: bool) -> Looked {
-        let lent = desk.take();
+    async fn scan(&self, scanner: &mut Option<Scanner>, partial_saves: PartialSaves, forced: bool) -> Scan {
+        let lent = scanner.take();
         let wanted = self.wanted.clone();
-        let bell = self.bell.clone();
+        let signal = self.signal.clone();
         let work = tokio::task::spawn_blocking(move || {
-            let mut desk = lent.unwrap_or_else(|| Desk {
-                eyes: Eyes::open(bell),
-                picture: Picture::default(),
+            let mut scanner = lent.unwrap_or_else(|| Scanner {
+                watcher: PathWatcher::new(signal),
+                files: FileStates::default(),
                 programs: Programs::default(),
             });
-            let looked = desk.look(&wanted, patience, forced);
-            (desk, looked)
+            let scan = scanner.scan(&wanted, partial_saves, forced);
+            (scanner, scan)
         });
         match work.await {
-            Ok((returned, mut looked)) => {
-                *desk = Some(returned);
+            Ok((returned, mut scan)) => {
+                *scanner = Some(returned);
                 self.settings_seen.send_if_modified(|seen| {
-                    let new = *seen != looked.settings_file;
-                    seen.clone_from(&looked.settings_file);
+                    let new = *seen != scan.settings_file;
+                    seen.clone_from(&scan.settings_file);
                     new
                 });
-                if let Some(news) = looked.news.take() {
-                    self.inputs.send_replace(Arc::new(news.inputs));
-                    self.publish.send_replace(Arc::new(news.loaded));
+                if let Some(new_config) = scan.new_config.take() {
+                    self.inputs.send_replace(Arc::new(new_config.inputs));
+                    self.publish.send_replace(Arc::new(new_config.loaded));
                 }
-                looked
+                scan
             }
-            // The desk is lost, the published picture is not: it stays until the next look, with a new desk.
+            // The scanner is lost. The published config stays until the next scan, which creates a new scanner.
             Err(error) => {
-                tracing::error!(%error, "looking at the config files failed");
-                Looked { news: None, again: None, blind: false, settings_file: None }
+                tracing::error!(%error, "cannot read the config files");
+                Scan { new_config: None, rescan_at: None, polling: false, settings_file: None }
             }
         }
     }
 }
 
-impl Desk {
-    fn look(&mut self, wanted: &Wanted, patience: Patience, forced: bool) -> Looked {
+impl Scanner {
+    fn scan(&mut self, wanted: &Wanted, partial_saves: PartialSaves, forced: bool) -> Scan {
         let sources = super::sources(&wanted.folders, &wanted.files, &wanted.paths);
         let settings = Source { path: wanted.paths.settings_file().into(), scope: Scope::User, folder: None };
-        // First listen, then read: what changes after the reading will be heard.
+        // Watch before reading, so that no later change is missed.
         let own = [sources.as_slice(), std::slice::from_ref(&settings)].concat();
-        self.eyes.follow(&[own.clone(), self.programs.places()].concat());
-        let forced = self.programs.look() || forced;
+        self.watcher.watch(&[own.clone(), self.programs.candidates()].concat());
+        let forced = self.programs.refresh() || forced;
         let settings_file = Some(read(&settings.path, wanted.limits.config_bytes));
         let contents: Vec<(Source, Content)> = sources
             .into_iter()
@@ -294,26 +294,26 @@ impl Desk {
             })
             .collect();
         let load = |contents: &[(Source, Content)]| super::load(contents, &wanted.session, &wanted.limits);
-        let (loaded, again) = self.picture.take(&contents, Instant::now(), patience, forced, &load);
-        let news = loaded.map(|mut loaded| {
-            if self.programs.learn(&loaded.config) {
-                self.eyes.follow(&[own, self.programs.places()].concat());
+        let (loaded, rescan_at) = self.files.update(&contents, Instant::now(), partial_saves, forced, &load);
+        let new_config = loaded.map(|mut loaded| {
+            if self.programs.set_config(&loaded.config) {
+                self.watcher.watch(&[own, self.programs.candidates()].concat());
             }
             loaded.config.missing = self.programs.missing();
             let present = loaded.files.iter().filter(|file| file.exists).count();
             tracing::info!(files = present, servers = loaded.config.servers.len(), "config read");
             let inputs = Inputs {
-                contents: self.picture.current(&contents),
+                contents: self.files.current(&contents),
                 session: wanted.session.clone(),
                 limits: wanted.limits.clone(),
             };
-            News { loaded, inputs }
+            NewConfig { loaded, inputs }
         });
-        Looked { news, again, blind: self.eyes.blind(), settings_file }
+        Scan { new_config, rescan_at, polling: self.watcher.polling(), settings_file }
     }
 }
 
-/// What a config file holds now.
+/// Reads the current content of a config file.
 pub fn read(path: &Path, limit: usize) -> Content {
     match read_file(path, limit) {
         Ok(None) => Content::Absent,
@@ -325,11 +325,11 @@ pub fn read(path: &Path, limit: usize) -> Content {
     }
 }
 
-/// The folder above which nothing is watched for the sake of this file.
+/// The topmost folder that is watched for this file.
 fn anchor(source: &Source) -> PathBuf {
     match &source.folder {
         Some(folder) => folder.to_path_buf(),
-        // One above its own folder, which may be moved away as a whole.
+        // The parent of its own folder, because that folder may be moved as a whole.
         None => source.path.ancestors().nth(2).unwrap_or(Path::new("/")).to_path_buf(),
     }
 }

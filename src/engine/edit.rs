@@ -91,7 +91,7 @@ impl Engine {
         if scope == Scope::Session {
             let mut session = self.0.watcher.session();
             let entry = session.get_mut(server.as_str()).ok_or_else(|| self.not_defined_in(&server, scope))?;
-            let config = unmasked(&config, entry, &layers::shown(entry));
+            let config = unmasked(&config, entry, &layers::redacted(entry));
             validate(&server, &config)?;
             *entry = config;
             self.apply_session(session).await?;
@@ -102,7 +102,7 @@ impl Engine {
         let file = path.clone();
         let change: Change = Arc::new(move |text| {
             let old = entry(text, &key).unwrap_or_default();
-            edit::set_server(text, &file, &key, unmasked(&config, &old, &layers::shown(&old)))
+            edit::set_server(text, &file, &key, unmasked(&config, &old, &layers::redacted(&old)))
         });
         let unsaved = self.rewrite(buffers, &path, change).await?;
         self.edited(buffers, &server, unsaved).await

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::Engine;
 use crate::config::Loaded;
-use crate::config::interop::{self, Dialect, Exported, Homes, ImportWish, Imported};
+use crate::config::interop::{self, Dialect, Exported, Homes, ImportRequest, Imported};
 use crate::model::{Error, Result, ServerName};
 
 impl Engine {
     /// Imports servers. Returns when they have been applied.
-    pub async fn import(&self, command: ImportWish) -> Result<Imported> {
+    pub async fn import(&self, command: ImportRequest) -> Result<Imported> {
         let dry_run = command.dry_run;
         let imported = self
             .run_blocking(move |loaded| interop::import_from(&command, &loaded, Homes::discover().as_ref()))

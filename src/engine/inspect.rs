@@ -171,7 +171,7 @@ impl Engine {
             scope: Scope::Session,
             file: None,
             folder: None,
-            place: 0..0,
+            key_span: 0..0,
             line: 0,
             rule_lines: Default::default(),
             spec,

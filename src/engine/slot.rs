@@ -9,7 +9,7 @@ use crate::model::{PendingReason, ServerName, ServerState, Status, Tool, ToolId}
 use crate::policy::trust::{Fingerprint, Question, Trusted};
 use crate::policy::{Rules, TrustState, lookalike};
 use crate::server::{Action, Context, Server};
-use crate::text::{hides_something, one_line, words_hide_something};
+use crate::text::{has_invisible, one_line, prose_has_invisible};
 
 pub struct Slot {
     pub definition: Arc<Definition>,
@@ -226,10 +226,10 @@ fn remarks(name: &ServerName, tools: &[Arc<Tool>], servers: &[ServerName]) -> Ve
         if let Some(other) = lookalike::lookalike(name, &tool.name, servers) {
             remarks.push(lookalike::warning(&tool.name, other));
         }
-        if hides_something(&tool.description) || hides_something(&tool.name) {
+        if has_invisible(&tool.description) || has_invisible(&tool.name) {
             let shown = one_line(&tool.name, 80);
             remarks.push(format!("the description of the tool `{shown}` contains invisible characters"));
-        } else if words_hide_something(&tool.raw) {
+        } else if prose_has_invisible(&tool.raw) {
             let shown = one_line(&tool.name, 80);
             remarks.push(format!("the title or schema of the tool `{shown}` contains invisible characters"));
         }

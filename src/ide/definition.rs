@@ -54,7 +54,7 @@ fn servers(page: &Page<'_>, pattern: &str) -> Vec<Spot> {
         let stands_here = own.iter().any(|member| member.key.text == definition.name.as_str());
         if !stands_here && &**file != page.path {
             let text = page.loaded.file(file).map(|file| &*file.text).unwrap_or_default();
-            spots.push(Spot { file: Some(file.clone()), span: super::page::inner(text, &definition.place) });
+            spots.push(Spot { file: Some(file.clone()), span: super::page::inner(text, &definition.key_span) });
         }
     }
     spots

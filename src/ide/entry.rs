@@ -63,10 +63,10 @@ impl<'a> Places<'a> {
         }
         for definition in page.loaded.config.servers.values() {
             if definition.file.as_deref() == Some(page.path) {
-                places.defined.insert(definition.place.start, definition);
+                places.defined.insert(definition.key_span.start, definition);
             }
             for hidden in definition.hides.iter().filter(|hidden| hidden.file.as_deref() == Some(page.path)) {
-                places.hidden.insert(hidden.place.start, definition);
+                places.hidden.insert(hidden.key_span.start, definition);
             }
         }
         places

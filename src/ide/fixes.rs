@@ -80,7 +80,7 @@ fn remove_duplicate(page: &Page<'_>, span: &Span) -> Option<Fix> {
         None => (index, "this"),
     };
     let title = format!("remove {which} `{}`", one_line(name, 40));
-    Some(Fix { title, edits: edit::take_out(page.text, page.tree, parent, index) })
+    Some(Fix { title, edits: edit::removal(page.text, page.tree, parent, index) })
 }
 
 /// Of two inputs with the same id, the later one: the first counts.
@@ -91,7 +91,7 @@ fn remove_input(page: &Page<'_>, span: &Span) -> Option<Fix> {
     let index = inputs.items()?.iter().position(|item| id(item).is_some_and(|(place, _)| place == *span))?;
     let (_, name) = id(inputs.items()?.get(index)?)?;
     let title = format!("remove this `{}`", one_line(&name?, 40));
-    Some(Fix { title, edits: edit::take_out(page.text, page.tree, inputs, index) })
+    Some(Fix { title, edits: edit::removal(page.text, page.tree, inputs, index) })
 }
 
 fn remove_other_spelling(page: &Page<'_>, span: &Span) -> Option<Fix> {
@@ -104,13 +104,13 @@ fn remove_other_spelling(page: &Page<'_>, span: &Span) -> Option<Fix> {
     let own = meant(&members.get(index)?.key.text);
     let other = members.get(..index)?.iter().rposition(|member| meant(&member.key.text) == own)?;
     let title = format!("remove `{}`", one_line(&members.get(other)?.key.text, 40));
-    Some(Fix { title, edits: edit::take_out(page.text, page.tree, parent, other) })
+    Some(Fix { title, edits: edit::removal(page.text, page.tree, parent, other) })
 }
 
 fn remove_key(page: &Page<'_>, span: &Span) -> Option<Fix> {
     let (parent, index) = member_at(page.tree.root.as_ref()?, span)?;
     let title = format!("remove `{}`", one_line(&parent.members()?.get(index)?.key.text, 40));
-    Some(Fix { title, edits: edit::take_out(page.text, page.tree, parent, index) })
+    Some(Fix { title, edits: edit::removal(page.text, page.tree, parent, index) })
 }
 
 /// Either is meant; the user says which.
@@ -123,7 +123,7 @@ fn say_which(page: &Page<'_>, span: &Span) -> Vec<Fix> {
         let enabled = members.iter().position(|member| member.key.text == "enabled");
         let fix = |index| Fix {
             title: "remove `enabled`".to_owned(),
-            edits: edit::take_out(page.text, page.tree, parent, index),
+            edits: edit::removal(page.text, page.tree, parent, index),
         };
         return enabled.map(fix).into_iter().collect();
     }

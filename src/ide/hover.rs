@@ -25,7 +25,7 @@ pub fn hover(page: &Page<'_>, offset: usize) -> Option<Hover> {
     if page.in_comment(offset) {
         return None;
     }
-    let place = page.tree.place(offset)?;
+    let place = page.tree.locate(offset)?;
     if let Part::Value(node) = place.part
         && matches!(node.kind, Kind::Text(_))
         && let Some(hover) = variable::hover(page, &place.path, &node.span, offset)

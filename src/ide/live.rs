@@ -3,8 +3,8 @@
 use super::entry::Entry;
 use super::page::Page;
 use crate::config::problem::{Related, TextEdit};
+use crate::config::shape::did_you_mean::closest;
 use crate::config::shape::quoted;
-use crate::config::shape::similar::nearest;
 use crate::config::tree::Node;
 use crate::config::{Definition, Launch, Problem, Span};
 use crate::engine::snapshot::{ServerView, Snapshot, Trust};
@@ -55,8 +55,8 @@ fn hidden(entry: &Entry<'_>, winner: &Definition) -> Problem {
     let message = format!("`{}` has no effect here: {by}", one_line(&entry.member.key.text, 64));
     let mut problem = Problem::information("hidden", entry.member.key.span.clone(), message).unnecessary();
     if let Some(file) = &winner.file {
-        let message = "this one counts".to_owned();
-        problem.related.push(Related { file: file.to_path_buf(), span: winner.place.clone(), message });
+        let message = "this definition is used".to_owned();
+        problem.related.push(Related { file: file.to_path_buf(), span: winner.key_span.clone(), message });
     }
     problem
 }
@@ -161,7 +161,7 @@ fn unknown(view: &ServerView, name: &str, place: &Span, before: &str) -> Option<
     let message = format!("`{}` has no tool `{}`", view.definition.name, one_line(name, 64));
     let problem = Problem::warning("unknown-tool", place.clone(), message);
     let names: Vec<&str> = view.tools.keys().map(|name| &**name).collect();
-    Some(match nearest(name, &names) {
+    Some(match closest(name, &names) {
         Some(meant) => {
             let shown = one_line(meant, 64);
             let edit = TextEdit::replace(place.clone(), quoted(&format!("{before}{meant}")));

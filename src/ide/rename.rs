@@ -104,7 +104,7 @@ mod tests {
           "actions": [{ "title": "fs", "tool": "mcp__files__read" }, { "title": "u", "tool": "files/read" }] }
         "#);
         assert_eq!(renamed(text, "git"), "error: `git` is taken in this file; choose another name");
-        assert!(renamed(text, "a b").starts_with("error: a server's name holds only"), "{}", renamed(text, "a b"));
+        assert!(renamed(text, "a b").starts_with("error: server names can only contain"), "{}", renamed(text, "a b"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ const TEXT: &str = include_str!("../../docs/configuration.md");
 
 /// The line of each code in the reference, counted from one, as editors do in links.
 static LINES: LazyLock<Vec<(&'static str, usize)>> = LazyLock::new(|| {
-    let table = TEXT.lines().enumerate().skip_while(|(_, line)| *line != "## Complaints");
+    let table = TEXT.lines().enumerate().skip_while(|(_, line)| *line != "## Diagnostics");
     table.filter_map(|(number, line)| Some((line.strip_prefix("| `")?.split_once('`')?.0, number + 1))).collect()
 });
 

@@ -1,4 +1,4 @@
-//! A wish to run a tool, who wishes it, and what came of it.
+//! A request to run a tool, who made it, and its outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{ServerName, Timestamp, ToolId};
 
-/// Names one call in the log and in notifications; 128 random bits in hex.
+/// Identifies a call in the log and in notifications; 128 random bits in hex.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallId(pub Arc<str>);
@@ -18,7 +18,7 @@ impl CallId {
     pub fn random() -> Self {
         let mut bits = [0u8; 16];
         if getrandom::fill(&mut bits).is_err() {
-            // Without the system's randomness the id only has to be unique.
+            // The id need not be secret, only unique.
             fastrand::fill(&mut bits);
         }
         Self(bits.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
@@ -33,7 +33,7 @@ pub enum RequesterKind {
     Agent,
 }
 
-/// Who wishes a call.
+/// Who requests a call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Requester {
     pub kind: RequesterKind,
@@ -47,7 +47,7 @@ impl Default for Requester {
     }
 }
 
-/// A wish to run a tool with these very arguments.
+/// A request to run a tool with these exact arguments.
 #[derive(Debug, Clone)]
 pub struct ToolCall {
     pub id: CallId,
@@ -58,15 +58,14 @@ pub struct ToolCall {
     pub timeout: Option<Duration>,
 }
 
-/// What a server answered to a call: the result object as it was sent, not parsed into types. A result of megabytes
-/// passes through without being copied or understood further than its envelope.
+/// The result of a call, as the server sent it. Only its envelope is parsed, and large results are not copied.
 #[derive(Debug, Clone)]
 pub struct CallResult {
     pub raw: Arc<RawValue>,
     pub is_error: bool,
 }
 
-/// One row of the call log; what `mcp.calls` lists.
+/// One record of the call log, as returned by `mcp.calls`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CallRecord {
@@ -77,15 +76,15 @@ pub struct CallRecord {
     pub requester: Requester,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
-    /// What let the call pass or stopped it: a level or a decision.
+    /// The level or decision that allowed or denied the call.
     pub decision: String,
-    /// Where that came from: a rule's place, a grant, `user`, `timeout`, ….
+    /// The source of the decision: the location of a rule, a grant, `user`, `timeout`, ….
     pub decided_by: String,
     pub success: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     pub duration_ms: f64,
-    /// Masked and cut; absent in notifications.
+    /// Masked and truncated; not part of notifications.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]

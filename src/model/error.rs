@@ -1,4 +1,4 @@
-//! Why the engine could not do what it was asked.
+//! Errors of the engine.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::{ServerName, ToolId};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// One broken rule of a tool's schema: where in the arguments, and what it asks for.
+/// A violation of a tool's schema: the position in the arguments, and what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
     /// A JSON pointer into the arguments; empty for the arguments as a whole.
@@ -16,31 +16,31 @@ pub struct Violation {
     pub message: String,
 }
 
-/// Why the engine could not do what it was asked. One variant for each thing a caller does differently.
+/// An error of the engine. There is one variant for each case that callers treat differently.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     #[error("{0}")]
     InvalidParams(String),
-    #[error("the arguments of `{tool}` do not fit its schema: {}", first(violations))]
+    #[error("the arguments of `{tool}` do not match its schema: {}", first(violations))]
     InvalidArguments { tool: ToolId, violations: Vec<Violation> },
-    #[error("no server named `{0}`; `mcp.servers` lists those there are")]
+    #[error("no server named `{0}`; check the list of servers")]
     NoServer(String),
-    #[error("server `{server}` has no tool `{tool}`; `mcp.tools` lists those there are")]
+    #[error("server `{server}` has no tool `{tool}`; check the list of its tools")]
     NoTool { server: ServerName, tool: String },
     #[error("{0}")]
     NotFound(String),
-    /// Something of a server that is not there: an entry, a resource, a prompt.
+    /// A missing entry, resource or prompt of a server.
     #[error("{message}")]
     Missing { server: ServerName, message: String },
     #[error("{0}")]
     Conflict(String),
-    #[error("server `{server}` is switched off; {hint}")]
+    #[error("server `{server}` is disabled; {hint}")]
     Disabled { server: ServerName, hint: &'static str },
     #[error("`{tool}` was denied: {reason}")]
     Denied { tool: ToolId, reason: String },
-    #[error("server `{0}` is not trusted yet; look at its definition and trust it first")]
+    #[error("server `{0}` is not trusted yet; review its definition and trust it first")]
     NeedsTrust(ServerName),
-    #[error("server `{0}` wants you to sign in first")]
+    #[error("server `{0}` requires you to sign in first")]
     NeedsAuth(ServerName),
     #[error("server `{server}` did not answer {what} within {} s (`{setting}` sets this limit)", limit.as_secs_f64())]
     Timeout { server: ServerName, what: String, limit: Duration, setting: &'static str },
@@ -54,13 +54,13 @@ pub enum Error {
     Protocol { server: ServerName, message: String },
     #[error("{0}")]
     Io(String),
-    /// Any of the above, in the course of a call.
+    /// Any of the above during a call.
     #[error("{cause}")]
     InCall { tool: ToolId, cause: Box<Error> },
 }
 
 impl Error {
-    /// The wire's `kind`.
+    /// The `kind` on the wire.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::InvalidParams(_) => "invalid-params",
@@ -81,7 +81,7 @@ impl Error {
         }
     }
 
-    /// The same error, which now tells the tool whose call it ended.
+    /// Adds the tool whose call failed.
     pub fn in_call(self, tool: &ToolId) -> Self {
         match self.tool() {
             Some(_) => self,

@@ -1,8 +1,8 @@
-//! How freely a tool may run, and what a user answers when asked.
+//! The levels of tools, and the user's answers to approvals.
 
 use serde::{Deserialize, Serialize};
 
-/// How freely a tool may run, from hidden to never asked about. The order is part of the meaning.
+/// How freely a tool may run. Ordered from the most to the least restrictive level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Level {
@@ -42,7 +42,7 @@ impl Level {
         Self::ALL.into_iter().find(|level| level.as_str() == text)
     }
 
-    /// Whether this level lets a call pass that would otherwise be asked about: what a project may not give itself.
+    /// Whether this level allows calls without asking each time, which a project cannot grant itself.
     pub fn widens(self) -> bool {
         self > Self::RequireApproval
     }

@@ -1,4 +1,4 @@
-//! Names of servers and tools. A `ServerName` that exists is valid, so nothing behind it checks again.
+//! Names of servers and tools. A `ServerName` is always valid, so it is only checked when it is created.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -7,25 +7,25 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// What stands between the parts of `mcp__server__tool`; a server's name may not hold it, or routing were ambiguous.
+/// Separates the parts of `mcp__server__tool`. Server names must not contain it, because routing would be ambiguous.
 const SEPARATOR: &str = "__";
-const LONGEST: usize = 64;
+const MAX_LENGTH: usize = 64;
 
-/// A server's name: `[A-Za-z0-9_-]{1,64}` without `__`.
+/// The name of a server: `[A-Za-z0-9_-]{1,64}` without `__`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ServerName(Arc<str>);
 
-/// Why a text is no server name.
+/// Why a text is not a valid server name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    #[error("a server's name may not be empty")]
+    #[error("server names must not be empty")]
     Empty,
-    #[error("a server's name has at most {LONGEST} characters; this one has {0}")]
+    #[error("server names can have at most {MAX_LENGTH} characters; this one has {0}")]
     Long(usize),
-    #[error("a server's name holds only letters, digits, `-` and `_`; found {0:?}")]
+    #[error("server names can only contain letters, digits, `-` and `_`; found {0:?}")]
     Character(char),
-    #[error("a server's name may not hold the separator `{SEPARATOR}`")]
+    #[error("server names must not contain `{SEPARATOR}`, which separates server and tool")]
     Separator,
 }
 
@@ -37,7 +37,7 @@ impl ServerName {
         if let Some(odd) = text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))) {
             return Err(NameError::Character(odd));
         }
-        if text.len() > LONGEST {
+        if text.len() > MAX_LENGTH {
             return Err(NameError::Long(text.len()));
         }
         if text.contains(SEPARATOR) {
@@ -50,8 +50,8 @@ impl ServerName {
         &self.0
     }
 
-    /// The one other name whose tools may have the same whole names: `a_` of `a`, and `a` of `a_`. The two are never
-    /// in use at once.
+    /// The only other name whose tools can have the same full names: `a_` for `a`, and `a` for `a_`. The two are never
+    /// used at the same time.
     pub fn twin(&self) -> Option<Self> {
         match self.0.strip_suffix('_') {
             Some(shorter) => Self::new(shorter).ok(),
@@ -98,9 +98,9 @@ impl From<ServerName> for String {
     }
 }
 
-/// A tool of one server, written `mcp__server__tool`. The tool's own name may hold anything, `__` included:
-/// the server's name cannot, so the first separator after the prefix ends it. A server's name that ends in `_` reads as
-/// the other one of its twins then, which [`ToolId::other`] mends for one who knows the servers.
+/// A tool of a server, written `mcp__server__tool`. The tool's name may contain `__`, but the server's name cannot, so the
+/// first separator after the prefix ends it. A server's name that ends with `_` is therefore read as its twin, which
+/// [`ToolId::other`] corrects for callers that know the servers.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolId {
     pub server: ServerName,
@@ -112,10 +112,10 @@ impl ToolId {
         Self { server, tool: tool.into() }
     }
 
-    /// Reads `mcp__server__tool`; also `server/tool`, which is quicker to type.
+    /// Parses `mcp__server__tool`, or `server/tool`, which is easier to type.
     pub fn parse(text: &str) -> Option<Self> {
         let (server, tool) = match text.strip_prefix("mcp__") {
-            // A server may be called `_`, but not nothing.
+            // `_` is a valid server name, an empty one is not.
             Some(rest) => rest.strip_prefix("___").map(|tool| ("_", tool)).or_else(|| rest.split_once(SEPARATOR))?,
             None => text.split_once('/')?,
         };
@@ -125,7 +125,7 @@ impl ToolId {
         Some(Self::new(ServerName::new(server).ok()?, tool))
     }
 
-    /// The tool of the other twin that is written the same: `echo` of `a_` for `_echo` of `a`.
+    /// The tool of the twin with the same full name: `echo` of `a_` for `_echo` of `a`.
     pub fn other(&self) -> Option<Self> {
         let tool = self.tool.strip_prefix('_').filter(|tool| !tool.is_empty())?;
         let server = self.server.twin().filter(|twin| twin.as_str().ends_with('_'))?;
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_checked_where_it_is_made() {
+    fn a_name_is_checked_when_it_is_created() {
         assert!(ServerName::new("git-hub_2").is_ok());
         assert_eq!(ServerName::new(""), Err(NameError::Empty));
         assert_eq!(ServerName::new("a b"), Err(NameError::Character(' ')));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_id_reads_back_even_when_the_tool_holds_the_separator() {
+    fn a_tool_id_can_be_parsed_even_if_the_tool_contains_the_separator() {
         let id = ToolId::new(ServerName::new("a").unwrap(), "b__c");
         assert_eq!(id.to_string(), "mcp__a__b__c");
         assert_eq!(ToolId::parse("mcp__a__b__c"), Some(id.clone()));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_ends_in_the_separators_character_has_a_second_reading() {
+    fn a_server_name_that_ends_with_an_underscore_is_ambiguous() {
         let id = ToolId::new(ServerName::new("a_").unwrap(), "echo");
         let read = ToolId::parse(&id.to_string()).unwrap();
         assert_eq!((read.server.as_str(), &*read.tool), ("a", "_echo"));

@@ -1,8 +1,8 @@
-//! Where a definition comes from.
+//! The scope of a definition.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a definition comes from; the greater one wins when two define the same server.
+/// Where a definition comes from. If two scopes define the same server, the greater one takes precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -30,8 +30,8 @@ impl Scope {
             .find(|scope| scope.as_str() == text)
     }
 
-    /// Files of these scopes lie in the project and may have come with `git clone`: nothing in them runs or widens
-    /// before the user has trusted it.
+    /// Files of these scopes are in the project and may come from `git clone`. They cannot start or grant anything before
+    /// the user has trusted them.
     pub fn needs_trust(self) -> bool {
         matches!(self, Self::Project | Self::Local)
     }

@@ -1,4 +1,4 @@
-//! What a server is doing, as one whole picture that replaces the one before.
+//! The state of a server, which is always published as a whole.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Prompt, Resource, ResourceTemplate, Timestamp, Tool};
 
-/// What a server is doing.
+/// The status of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     Pending(PendingReason),
@@ -16,7 +16,7 @@ pub enum Status {
     Failed,
     NeedsAuth,
     Disabled,
-    /// By hand, or lazy and not used yet.
+    /// Stopped by the user, or lazy and not used yet.
     Stopped,
 }
 
@@ -26,7 +26,7 @@ pub enum PendingReason {
     Starting,
     Trust,
     Input,
-    /// The next try comes at this moment.
+    /// Retries at this time.
     Retry(Instant),
 }
 
@@ -42,7 +42,7 @@ impl Status {
         }
     }
 
-    /// Why it is pending, in the words of the wire.
+    /// Why it is pending, as on the wire.
     pub fn reason(self) -> Option<String> {
         let Self::Pending(waiting) = self else { return None };
         Some(match waiting {
@@ -56,25 +56,25 @@ impl Status {
         })
     }
 
-    /// Whether it will stay like this until somebody does something.
+    /// Whether the status will not change by itself.
     pub fn settled(self) -> bool {
         !matches!(self, Self::Pending(PendingReason::Starting | PendingReason::Retry(_)))
     }
 }
 
-/// Who a connected server says it is.
+/// How a connected server describes itself.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PeerInfo {
     pub name: String,
     pub version: String,
     pub protocol_version: String,
     pub instructions: Option<String>,
-    /// Names of the capabilities it declared: `tools`, `resources`, `prompts`, `logging`, `completions`, …
+    /// The capabilities it declared: `tools`, `resources`, `prompts`, `logging`, `completions`, …
     pub capabilities: Vec<String>,
     pub raw: Arc<Value>,
 }
 
-/// Everything known about one running (or not running) server. Published whole by its actor.
+/// The complete state of a server, published by its actor.
 #[derive(Debug, Clone)]
 pub struct ServerState {
     pub status: Status,
@@ -86,13 +86,13 @@ pub struct ServerState {
     pub prompts: Arc<Vec<Prompt>>,
     pub pid: Option<u32>,
     pub started_at: Option<Timestamp>,
-    /// Time the last ping or call took at the server.
+    /// How long the server took for the last ping or call.
     pub latency: Option<Duration>,
-    /// Time from start to the answered handshake, and from there to complete lists.
+    /// The time from the start to the end of the handshake, and from there to complete lists.
     pub start_time: Option<Duration>,
     pub discover_time: Option<Duration>,
     pub restarts: u32,
-    /// What is worth knowing but stops nothing: junk lines skipped, tools dropped, plain http.
+    /// Problems that do not stop the server: skipped junk lines, dropped tools, plain http.
     pub warnings: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ impl ServerState {
     }
 }
 
-/// Whose words a log line holds.
+/// The source of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogSource {

@@ -1,4 +1,4 @@
-//! Points in time as the wire and the database write them. Waits use the monotonic clock instead.
+//! Points in time for the wire and the database. Timeouts use the monotonic clock instead.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// A duration as the wire writes it: milliseconds with microseconds behind the point.
+/// A duration as on the wire: milliseconds, rounded to microseconds.
 pub fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }

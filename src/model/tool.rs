@@ -1,5 +1,5 @@
-//! What a server offers: tools, resources, prompts. Each keeps the object as the server sent it, so that nothing a
-//! newer protocol adds is lost on its way to an agent.
+//! The tools, resources and prompts of a server. Each keeps the object that the server sent, so that fields of newer
+//! protocol versions reach agents.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ pub struct Tool {
     pub raw: Arc<Value>,
 }
 
-/// What a server claims about a tool. Claims of strangers: shown, and used by rules only where the user says so.
+/// What a server claims about a tool. These claims are not trusted: they are shown, and rules only use them if the user
+/// allows it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {

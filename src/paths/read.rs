@@ -1,30 +1,30 @@
-//! Reads a small file that somebody else may have laid out: never waits, never reads more than asked.
+//! Reads a small untrusted file: never blocks, and never reads more than the limit.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// Why a file that is there cannot be used.
+/// Why an existing file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
     #[error("not a regular file")]
     NotRegular,
     #[error("larger than {}", size(*.0))]
     Large(usize),
-    #[error("permission denied; its owner can allow reading by `chmod u+r`")]
+    #[error("permission denied; run `chmod u+r` on the file to make it readable")]
     Denied,
     #[error("cannot be read: {0}")]
     Other(String),
 }
 
-/// The bytes of a file of at most `limit` bytes; `None` when there is no such file.
+/// Reads a file of at most `limit` bytes; `None` if it does not exist.
 pub fn read_file(path: &Path, limit: usize) -> Result<Option<Vec<u8>>, Unreadable> {
     match open(path) {
         Ok(file) => read(file, limit).map(Some),
         Err(error) => match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
             io::ErrorKind::PermissionDenied => Err(Unreadable::Denied),
-            // A socket refuses to be opened at all.
+            // A socket cannot be opened.
             _ if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) => Err(Unreadable::NotRegular),
             _ => Err(Unreadable::Other(error.to_string())),
         },
@@ -33,7 +33,7 @@ pub fn read_file(path: &Path, limit: usize) -> Result<Option<Vec<u8>>, Unreadabl
 
 fn read(file: File, limit: usize) -> Result<Vec<u8>, Unreadable> {
     let other = |error: io::Error| Unreadable::Other(error.to_string());
-    // Asked of the open file: between a look at the path and the opening, it may have become another.
+    // Check the open file, because the path may have been replaced in the meantime.
     let metadata = file.metadata().map_err(other)?;
     if !metadata.is_file() {
         return Err(Unreadable::NotRegular);
@@ -43,11 +43,11 @@ fn read(file: File, limit: usize) -> Result<Vec<u8>, Unreadable> {
     }
     let mut bytes = Vec::new();
     file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(other)?;
-    // It may have grown since it was measured.
+    // The file may have grown in the meantime.
     if bytes.len() > limit { Err(Unreadable::Large(limit)) } else { Ok(bytes) }
 }
 
-/// Opens without waiting: a FIFO in place of the file would otherwise hold us up until somebody writes to it.
+/// Opens the file without blocking: a FIFO would otherwise block until another process writes to it.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reading_stops_at_the_limit_and_says_which() {
+    fn reading_stops_at_the_limit() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         assert_eq!(read_file(&path, 4), Ok(None));
@@ -87,7 +87,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_fifo_or_socket_in_place_of_the_file_is_told_and_not_waited_for() {
+    fn a_fifo_or_socket_is_rejected_without_blocking() {
         use rustix::fs::{CWD, FileType, Mode, mknodat};
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("fifo");

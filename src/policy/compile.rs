@@ -11,7 +11,7 @@ use super::condition::{Conditions, MatchMode, PathContext};
 use super::glob::{NameGlob, is_glob};
 use super::location::location;
 use super::{ANOTHER_FILE, NOT_TRUSTED, RuleMatch, Ruling, SessionLevels, TrustState};
-use crate::config::spec::{self, Config, Definition, LevelRule, Matcher, PolicyVoice, ToolRule};
+use crate::config::spec::{self, Config, Definition, LevelRule, Matcher, FilePolicy, ToolRule};
 use crate::model::{Level, Scope, ServerName};
 
 /// All rules of the config files and the session about tools and programs.
@@ -131,13 +131,13 @@ impl Rules {
 
 impl ServerRules {
     fn new(config: &Config, definition: &Definition, session: &SessionLevels, workspace: Option<&Path>) -> Self {
-        let managed = |policy: &&PolicyVoice| policy.scope == Scope::Managed;
+        let managed = |policy: &&FilePolicy| policy.scope == Scope::Managed;
         let name = definition.name.as_str();
         let context = PathContext::of(definition, workspace);
-        let denied = |policies: &mut dyn Iterator<Item = &PolicyVoice>| {
+        let denied = |policies: &mut dyn Iterator<Item = &FilePolicy>| {
             policies.flat_map(|policy| listed(policy, &policy.denylist, "denylist", Level::Deny, definition)).collect()
         };
-        let entries = |what: &str, level: &dyn Fn(&PolicyVoice) -> Option<Level>| {
+        let entries = |what: &str, level: &dyn Fn(&FilePolicy) -> Option<Level>| {
             let levels = config.policies.iter().filter_map(|policy| {
                 let level = level(policy)?;
                 let applies = Applies::of(level, (policy.scope, policy.file.as_deref()), definition);
@@ -176,7 +176,7 @@ impl ServerRules {
 }
 
 fn listed<'a>(
-    policy: &'a PolicyVoice,
+    policy: &'a FilePolicy,
     list: &'a [Matcher],
     what: &'a str,
     level: Level,
@@ -196,15 +196,15 @@ fn listed<'a>(
     )
 }
 
-pub(super) fn default_level(default: spec::Default) -> Level {
+pub(super) fn default_level(default: spec::DefaultPolicy) -> Level {
     match default {
-        spec::Default::Deny => Level::Deny,
-        spec::Default::Confirm => Level::RequireApproval,
-        spec::Default::Allow => Level::AllowAlways,
+        spec::DefaultPolicy::Deny => Level::Deny,
+        spec::DefaultPolicy::Confirm => Level::RequireApproval,
+        spec::DefaultPolicy::Allow => Level::AllowAlways,
     }
 }
 
-fn policy_source(policy: &PolicyVoice, line: Option<u32>, what: &str) -> Arc<str> {
+fn policy_source(policy: &FilePolicy, line: Option<u32>, what: &str) -> Arc<str> {
     format!("{} {what}", location(policy.scope, policy.file.as_deref(), line)).into()
 }
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::config::spec::{
-    self, Case, Condition, Config, Definition, Launch, LevelRule, Matcher, PolicyVoice, ServerSpec, Stdio, ToolRule,
+    self, Case, Condition, Config, Definition, FilePolicy, Launch, LevelRule, Matcher, ServerSpec, Stdio, ToolRule,
 };
 use crate::model::{Annotations, Scope};
 
@@ -15,7 +15,7 @@ pub(super) fn definition(scope: Scope, file: &str, tools: &[(&str, LevelRule)]) 
         scope,
         file: (scope != Scope::Session).then(|| Path::new(file).into()),
         folder: scope.needs_trust().then(|| Path::new("/work").into()),
-        place: 0..0,
+        key_span: 0..0,
         line: 2,
         rule_lines: Default::default(),
         spec: ServerSpec {
@@ -31,8 +31,8 @@ pub(super) fn definition(scope: Scope, file: &str, tools: &[(&str, LevelRule)]) 
 }
 
 /// Parses `deny drop_*; allow read_*; default allow; readOnly allow-session; destructive deny; commands npx uvx`.
-fn policy(scope: Scope, file: &str, text: &str) -> PolicyVoice {
-    let mut policy = PolicyVoice {
+fn policy(scope: Scope, file: &str, text: &str) -> FilePolicy {
+    let mut policy = FilePolicy {
         scope,
         file: Some(Path::new(file).into()),
         default: None,
@@ -54,9 +54,9 @@ fn policy(scope: Scope, file: &str, text: &str) -> PolicyVoice {
             "allow" => policy.allowlist = matchers(),
             "default" => {
                 policy.default = Some(match rest[0] {
-                    "allow" => spec::Default::Allow,
-                    "deny" => spec::Default::Deny,
-                    _ => spec::Default::Confirm,
+                    "allow" => spec::DefaultPolicy::Allow,
+                    "deny" => spec::DefaultPolicy::Deny,
+                    _ => spec::DefaultPolicy::Confirm,
                 });
             }
             "readOnly" => policy.read_only = Level::parse(rest[0]),
@@ -68,7 +68,7 @@ fn policy(scope: Scope, file: &str, text: &str) -> PolicyVoice {
     policy
 }
 
-fn config(definition: Definition, policies: Vec<PolicyVoice>) -> Config {
+fn config(definition: Definition, policies: Vec<FilePolicy>) -> Config {
     let servers = [(definition.name.clone(), Arc::new(definition))].into();
     Config { servers, policies, ..Config::default() }
 }

@@ -520,7 +520,7 @@ mod tests {
         assert_eq!(told("mcp.nope", vec![]), "no command named `mcp.nope`");
         assert!(told("mcp.tool.call", vec![json!({})]).contains("missing field `tool`"));
         assert!(told("mcp.servers", vec![json!(1)]).contains("one object"));
-        assert!(told("mcp.servers", vec![json!({ "server": "a__b" })]).contains("separator"));
+        assert!(told("mcp.servers", vec![json!({ "server": "a__b" })]).contains("separates"));
         assert_eq!(
             told("mcp.servers", vec![json!({ "server": 5 })]),
             "`mcp.servers`: `server`: invalid type: integer `5`, expected a string"

@@ -18,7 +18,7 @@ use super::answers::{
 };
 use super::commands::{self, AnyCommand, Command};
 use super::types::{Object, PromptInfo, ResourceInfo, ServerStatus, ToolInfo, ToolResult};
-use crate::config::interop::ImportWish;
+use crate::config::interop::ImportRequest;
 use crate::engine::edit::{Edited, OpenBuffers};
 use crate::engine::gate::CallRequest;
 use crate::engine::snapshot::{OfferedTool, ServerView};
@@ -133,7 +133,7 @@ pub async fn run(
         AnyCommand::ConfigReload(_) => answer::<commands::ConfigReload>((&*engine.reload().await?).into()),
         AnyCommand::ConfigImport(params) => {
             let commands::ConfigImport { from, path, scope, dry_run } = params;
-            answer::<commands::ConfigImport>(engine.import(ImportWish { from, path, scope, dry_run }).await?.into())
+            answer::<commands::ConfigImport>(engine.import(ImportRequest { from, path, scope, dry_run }).await?.into())
         }
         AnyCommand::ConfigExport(params) => {
             answer::<commands::ConfigExport>(engine.export(params.to, params.servers, params.path).await?.into())

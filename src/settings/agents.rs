@@ -1,6 +1,6 @@
-//! `[agents."NAME"]`: what an agent sees and how freely its calls may run at most, by the name of the agent.
+//! `[agents."NAME"]`: what the agents with this name may see and call.
 //!
-//! Only `config.toml` says it: an editor's settings may come with a project, and a project cannot widen anything.
+//! Only `config.toml` can contain this: the settings of an editor may come from a project, which cannot grant anything.
 
 use serde_json::{Map, Value, json};
 
@@ -9,37 +9,37 @@ use crate::model::Level;
 
 pub(super) const SECTION: &str = "agents";
 
-/// What holds for the agents of one name.
+/// The settings for agents with a certain name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Agent {
-    /// Patterns for the names of servers, `!` in front to take away. `None`: all of them.
+    /// Globs for server names; `!` excludes. `None`: all servers.
     pub servers: Option<Vec<String>>,
     /// The same for `{server}__{tool}`.
     pub tools: Option<Vec<String>>,
-    /// No call of this agent runs more freely than this level lets it.
+    /// The most permissive level for calls of this agent.
     pub ceiling: Option<Level>,
-    /// The agent gets `find_tools` and `call_tool` in place of a long list.
+    /// The agent gets `find_tools` and `call_tool` instead of a long list.
     pub search: bool,
 }
 
 const KEYS: [&str; 4] = ["servers", "tools", "ceiling", "mode"];
 
-/// What stands in `config --default`, where nothing is set.
+/// The text for `config --default` if no agent is configured.
 const EXAMPLE: &str = r#"
-# What agents see, by the name that an agent gives itself (or that `connect --name` gives it). Such a
-# section counts alone: nothing is taken over from another. "*" is for agents that no other section
-# names, and other names may hold `*` as well. Without a section, an agent sees everything.
+# What an agent may see and call, by the name of the agent (set by the agent itself or by
+# `connect --name`). Names may contain `*`. Only the best matching section applies to an agent, and
+# "*" applies to agents without another section. Agents without any section can see everything.
 # [agents."claude-code"]
-# Servers, and tools as `server__tool`: those that match; with `!` in front all but those.
+# Globs for servers, and for tools as `server__tool`. A glob that starts with `!` excludes.
 # servers = ["github", "docs-*"]
 # tools = ["*", "!github__delete_*"]
-# No call runs more freely than this: deny, require-approval, allow-once, allow-session, ….
+# The most permissive level for calls: deny, require-approval, allow-once, allow-session, ….
 # ceiling = "require-approval"
-# "list" shows every tool; "search" shows `find_tools` and `call_tool` to agents that would drown in a list.
+# "list" shows every tool. "search" shows `find_tools` and `call_tool` instead, for long lists of tools.
 # mode = "search"
 "#;
 
-/// Puts one value of the section in its place; the message says what is wrong with it.
+/// Sets one value of the section. The error says what is wrong with it.
 pub(super) fn set(settings: &mut Settings, path: &[String], value: &Value) -> Result<(), String> {
     match path {
         [_, name] if value.as_object().is_some_and(Map::is_empty) => {
@@ -56,8 +56,8 @@ fn set_key(agent: &mut Agent, key: &str, value: &Value) -> Result<(), String> {
         "servers" => agent.servers = Some(super::read::list(value)?),
         "tools" => agent.tools = Some(super::read::list(value)?),
         "ceiling" => agent.ceiling = Some(ceiling(value)?),
-        "mode" => agent.search = super::read::word(value, &["list", "search"])? == "search",
-        _ => return Err(format!("unknown; known are {}", KEYS.join(", "))),
+        "mode" => agent.search = super::read::choice(value, &["list", "search"])? == "search",
+        _ => return Err(format!("unknown setting; expected one of {}", KEYS.join(", "))),
     }
     Ok(())
 }
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_is_set_by_its_name_and_written_back_the_same() {
+    fn agents_survive_a_round_trip_through_toml() {
         let text = r#"
             [agents."claude-code"]
             servers = ["git*"]
@@ -132,26 +132,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_by_its_whole_name() {
+    fn problems_contain_the_full_name_of_the_setting() {
         let text = "agents = 3\n";
-        let told = |text: &str| -> Vec<String> {
+        let messages = |text: &str| -> Vec<String> {
             Settings::from_toml(text).1.into_iter().map(|problem| problem.message).collect()
         };
-        assert_eq!(told(text), ["`agents`: expected sections such as `[agents.\"claude-code\"]`"]);
+        assert_eq!(messages(text), ["`agents`: expected sections such as `[agents.\"claude-code\"]`"]);
         let text = "[agents.x]\nceiling = \"ask\"\nmode = 1\ncolour = \"red\"\nservers = \"a\"\n";
-        insta::assert_snapshot!(told(text).join("\n"), @r#"
+        insta::assert_snapshot!(messages(text).join("\n"), @r#"
         `agents.x.ceiling`: expected a level: disable, deny, require-approval, allow-once, allow-session, allow-project, allow-always
         `agents.x.mode`: expected "list" or "search"
-        `agents.x.colour`: unknown; known are servers, tools, ceiling, mode
-        `agents.x.servers`: expected a list of texts
+        `agents.x.colour`: unknown setting; expected one of servers, tools, ceiling, mode
+        `agents.x.servers`: expected a list of strings
         "#);
     }
 
     #[test]
-    fn an_editor_cannot_say_it() {
+    fn an_editor_cannot_set_agents() {
         let mut settings = Settings::default();
-        let told = settings.overlay(&json!({ "agents": { "*": { "ceiling": "allow-always" } } }));
-        assert_eq!(told, ["`agents` counts only in config.toml: what an editor sends may come with a project"]);
+        let messages = settings.overlay(&json!({ "agents": { "*": { "ceiling": "allow-always" } } }));
+        assert_eq!(
+            messages,
+            ["`agents` is only allowed in config.toml, because the settings of an editor may come from a project"]
+        );
         assert!(settings.agents.is_empty());
     }
 }

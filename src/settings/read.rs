@@ -1,4 +1,4 @@
-//! Settings read: from TOML with places, from JSON of an editor. Both meet in [`Given`] and are then told apart no more.
+//! Reads settings from TOML (with positions) and from the JSON of an editor. Both are converted to [`GivenSetting`].
 
 use std::ops::Range;
 use std::path::{Component, Path};
@@ -11,12 +11,12 @@ use super::table::{ALL, Kind, Setting};
 use super::{Problem, Settings, SettingsFile, agents, units};
 use crate::paths::read_file;
 
-const LARGEST_FILE: usize = 1 << 20;
+const MAX_FILE_BYTES: usize = 1 << 20;
 /// An editor may send the object as the section of this name.
 const SECTION: &str = "mcp-sidecar";
 
-/// One value under its full name, from wherever it came.
-struct Given {
+/// One value with its full name, from either source.
+struct GivenSetting {
     /// `["servers", "timeout"]`
     path: Vec<String>,
     value: Value,
@@ -24,7 +24,7 @@ struct Given {
     value_span: Option<Range<usize>>,
 }
 
-impl Given {
+impl GivenSetting {
     fn touches(&self, span: &Range<usize>) -> bool {
         let touches = |own: &Range<usize>| own.start <= span.end && span.start <= own.end;
         self.key_span.as_ref().is_some_and(touches) || self.value_span.as_ref().is_some_and(touches)
@@ -38,7 +38,7 @@ pub(super) fn file(path: &Path) -> SettingsFile {
         settings: Settings::default(),
         problems: vec![Problem { span: None, message, help: None }],
     };
-    let bytes = match read_file(path, LARGEST_FILE) {
+    let bytes = match read_file(path, MAX_FILE_BYTES) {
         Ok(Some(bytes)) => bytes,
         Ok(None) => {
             let settings = Settings::default();
@@ -46,13 +46,15 @@ pub(super) fn file(path: &Path) -> SettingsFile {
         }
         Err(unreadable_file) => return unreadable(unreadable_file.to_string()),
     };
-    let Ok(text) = String::from_utf8(bytes) else { return unreadable("not UTF-8".to_owned()) };
+    let Ok(text) = String::from_utf8(bytes) else {
+        return unreadable("the file is not UTF-8; save it as UTF-8".to_owned());
+    };
     let (settings, problems) = toml(&text);
     SettingsFile { exists: true, text, settings, problems }
 }
 
 pub(super) fn toml(text: &str) -> (Settings, Vec<Problem>) {
-    // Recoverable: after a mistake in one line, the others still count.
+    // A mistake in one line must not affect the others.
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut problems: Vec<Problem> = errors
         .iter()
@@ -60,7 +62,7 @@ pub(super) fn toml(text: &str) -> (Settings, Vec<Problem>) {
         .collect();
     let mut given = Vec::new();
     collect_toml(table.get_ref(), &[], &mut given);
-    // What recovery put in place of a value that does not parse has been complained about already.
+    // Recovery replaces invalid values by placeholders, which have been reported already.
     given.retain(|given| !errors.iter().filter_map(toml::de::Error::span).any(|span| given.touches(&span)));
     let mut settings = Settings::default();
     apply(&mut settings, given, &mut problems);
@@ -73,7 +75,7 @@ pub(super) fn json(settings: &mut Settings, options: &Value) -> Vec<Problem> {
     match options {
         Value::Null => {}
         Value::Object(object) => {
-            if let Some((_, section)) = object.iter().find(|(key, _)| plain(key) == plain(SECTION)) {
+            if let Some((_, section)) = object.iter().find(|(key, _)| normalized(key) == normalized(SECTION)) {
                 return json(settings, section);
             }
             let mut given = Vec::new();
@@ -82,30 +84,31 @@ pub(super) fn json(settings: &mut Settings, options: &Value) -> Vec<Problem> {
             given.retain(|given| !is_about_agents(&given.path));
             if given.len() < count {
                 let name = agents::SECTION;
-                let message =
-                    format!("`{name}` counts only in config.toml: what an editor sends may come with a project");
+                let message = format!(
+                    "`{name}` is only allowed in config.toml, because the settings of an editor may come from a project"
+                );
                 problems.push(Problem { span: None, message, help: None });
             }
             apply(settings, given, &mut problems);
         }
-        // Some editors send an empty list where they mean an empty object.
+        // Some editors send an empty list instead of an empty object.
         Value::Array(list) if list.is_empty() => {}
         _ => problems.push(Problem {
             span: None,
-            message: "the settings are not an object such as `{ \"servers\": { \"timeout\": 60 } }`".to_owned(),
+            message: "expected an object such as `{ \"servers\": { \"timeout\": 60 } }`".to_owned(),
             help: None,
         }),
     }
     problems
 }
 
-fn collect_toml(table: &DeTable<'_>, above: &[String], given: &mut Vec<Given>) {
+fn collect_toml(table: &DeTable<'_>, above: &[String], given: &mut Vec<GivenSetting>) {
     for (key, value) in table {
         let path: Vec<String> = above.iter().cloned().chain([key.get_ref().to_string()]).collect();
         match value.get_ref() {
-            DeValue::Table(inner) if holds_settings(&path) && !inner.is_empty() => collect_toml(inner, &path, given),
+            DeValue::Table(inner) if contains_settings(&path) && !inner.is_empty() => collect_toml(inner, &path, given),
             DeValue::Table(_) if path.len() == 1 && is_section(&path) => {}
-            _ => given.push(Given {
+            _ => given.push(GivenSetting {
                 path,
                 value: toml_to_json(value),
                 key_span: Some(key.span()),
@@ -115,13 +118,13 @@ fn collect_toml(table: &DeTable<'_>, above: &[String], given: &mut Vec<Given>) {
     }
 }
 
-fn collect_json(options: &Value, above: &[String], given: &mut Vec<Given>) {
+fn collect_json(options: &Value, above: &[String], given: &mut Vec<GivenSetting>) {
     for (key, value) in options.as_object().into_iter().flatten() {
         let path: Vec<String> = above.iter().cloned().chain(key.split('.').map(str::to_owned)).collect();
         match value {
             Value::Null => {}
             Value::Object(_) if path.len() == 1 => collect_json(value, &path, given),
-            _ => given.push(Given { path, value: value.clone(), key_span: None, value_span: None }),
+            _ => given.push(GivenSetting { path, value: value.clone(), key_span: None, value_span: None }),
         }
     }
 }
@@ -140,8 +143,8 @@ fn toml_to_json(value: &Spanned<DeValue<'_>>) -> Value {
     }
 }
 
-fn apply(settings: &mut Settings, given: Vec<Given>, problems: &mut Vec<Problem>) {
-    for Given { path, value, key_span, value_span } in given {
+fn apply(settings: &mut Settings, given: Vec<GivenSetting>, problems: &mut Vec<Problem>) {
+    for GivenSetting { path, value, key_span, value_span } in given {
         if is_about_agents(&path) {
             if let Err(wrong) = agents::set(settings, &path, &value) {
                 problems.push(Problem {
@@ -168,16 +171,16 @@ fn set(settings: &mut Settings, setting: &Setting, value: &Value) -> Result<(), 
         Kind::Duration(at) => *at(settings) = units::duration(value)?,
         Kind::Bytes(at) => *at(settings) = units::bytes(value)?,
         Kind::Count(at) => *at(settings) = units::count(value)?,
-        Kind::Number(at) => *at(settings) = u32::try_from(units::count(value)?).map_err(|_| "too large")?,
-        Kind::Names(at) => *at(settings) = list(value)?,
+        Kind::Number(at) => *at(settings) = u32::try_from(units::count(value)?).map_err(|_| "must be smaller")?,
+        Kind::Strings(at) => *at(settings) = list(value)?,
         Kind::Files(at) => *at(settings) = files(value)?,
-        Kind::Word(words, at) => *at(settings) = word(value, words)?.to_owned(),
-        Kind::Either(words, at) => *at(settings) = word(value, words)? == words[1],
+        Kind::Choice(words, at) => *at(settings) = choice(value, words)?.to_owned(),
+        Kind::Toggle(words, at) => *at(settings) = choice(value, words)? == words[1],
     }
     Ok(())
 }
 
-pub(super) fn word<'a>(value: &Value, words: &[&'a str]) -> Result<&'a str, String> {
+pub(super) fn choice<'a>(value: &Value, words: &[&'a str]) -> Result<&'a str, String> {
     let text = value.as_str().unwrap_or_default();
     words.iter().find(|word| **word == text).copied().ok_or_else(|| {
         format!("expected {}", words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(" or "))
@@ -188,10 +191,10 @@ pub(super) fn list(value: &Value) -> Result<Vec<String>, String> {
     value
         .as_array()
         .and_then(|items| items.iter().map(|item| item.as_str().map(str::to_owned)).collect())
-        .ok_or_else(|| "expected a list of texts".to_owned())
+        .ok_or_else(|| "expected a list of strings".to_owned())
 }
 
-/// A path that leads out of the workspace folder would make one project's files count in another.
+/// Rejects paths outside the workspace folder, which would apply the files of one project to another.
 fn files(value: &Value) -> Result<Vec<String>, String> {
     let files = list(value)?;
     let leads_out = |file: &&String| {
@@ -199,13 +202,13 @@ fn files(value: &Value) -> Result<Vec<String>, String> {
             || !Path::new(file).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
     };
     match files.iter().find(leads_out) {
-        Some(file) => Err(format!("{file:?} is not a path below the workspace folder")),
+        Some(file) => Err(format!("{file:?} is not a path inside the workspace folder")),
         None => Ok(files),
     }
 }
 
-/// Whether a table at this path is a section: its values are the settings.
-fn holds_settings(path: &[String]) -> bool {
+/// Whether a table at this path is a section.
+fn contains_settings(path: &[String]) -> bool {
     path.len() == 1 || (path.len() == 2 && is_about_agents(path))
 }
 
@@ -215,9 +218,11 @@ fn is_about_agents(path: &[String]) -> bool {
 
 fn names(setting: &Setting, path: &[String]) -> bool {
     match path {
-        [key] => setting.section.is_empty() && plain(setting.key) == plain(key),
+        [key] => setting.section.is_empty() && normalized(setting.key) == normalized(key),
         [section, key] => {
-            !setting.section.is_empty() && plain(setting.section) == plain(section) && plain(setting.key) == plain(key)
+            !setting.section.is_empty()
+                && normalized(setting.section) == normalized(section)
+                && normalized(setting.key) == normalized(key)
         }
         _ => false,
     }
@@ -225,29 +230,29 @@ fn names(setting: &Setting, path: &[String]) -> bool {
 
 fn is_section(path: &[String]) -> bool {
     path.first().is_some_and(|name| {
-        ALL.iter().any(|setting| !setting.section.is_empty() && plain(setting.section) == plain(name))
+        ALL.iter().any(|setting| !setting.section.is_empty() && normalized(setting.section) == normalized(name))
     })
 }
 
 /// `startupTimeout`, `startup_timeout` and `startup-timeout` are the same name.
-fn plain(key: &str) -> String {
+fn normalized(key: &str) -> String {
     key.chars().filter(|c| !matches!(c, '-' | '_')).map(|c| c.to_ascii_lowercase()).collect()
 }
 
 fn unknown(path: &[String], span: Option<Range<usize>>) -> Problem {
     let (message, section) = match path {
         [name] if is_section(path) => {
-            (format!("`{name}` is a section: its settings stand below `[{name}]`"), plain(name))
+            (format!("`{name}` is a section: put its settings below `[{name}]`"), normalized(name))
         }
-        [section, ..] if is_section(path) => (format!("unknown setting `{}`", path.join(".")), plain(section)),
+        [section, ..] if is_section(path) => (format!("unknown setting `{}`", path.join(".")), normalized(section)),
         _ => (format!("unknown setting `{}`", path.join(".")), String::new()),
     };
     let mut known: Vec<&str> =
-        ALL.iter().filter(|setting| plain(setting.section) == section).map(|setting| setting.key).collect();
+        ALL.iter().filter(|setting| normalized(setting.section) == section).map(|setting| setting.key).collect();
     if section.is_empty() {
         known.extend(["[files]", "[servers]", "[approvals]", "[limits]", "[log]", "[editor]"]);
     }
-    Problem { span, message, help: Some(format!("known here: {}", known.join(", "))) }
+    Problem { span, message, help: Some(format!("available settings: {}", known.join(", "))) }
 }
 
 #[cfg(test)]
@@ -255,7 +260,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Each problem as `text it points at: message`.
+    /// Each problem as `text at its position: message`.
     fn problems(text: &str) -> String {
         let (_, problems) = toml(text);
         problems
@@ -269,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_settings_are_reported_at_their_place_and_the_others_still_count() {
+    fn invalid_settings_are_reported_at_their_position_and_the_others_still_apply() {
         let text = r#"
             audit = "strict"
             speed = 9
@@ -290,13 +295,13 @@ mod tests {
         "#;
         insta::assert_snapshot!(problems(text), @r#"
         speed: unknown setting `speed`
-        log: `log` is a section: its settings stand below `[log]`
+        log: `log` is a section: put its settings below `[log]`
         "five": `servers.attempts`: expected a whole number
-        0: `servers.startup-timeout`: a wait has to be at least 1 ms long
+        0: `servers.startup-timeout`: must be at least 1 ms
         "chatty": `servers.log-level`: expected "debug" or "info" or "notice" or "warning" or "error" or "critical" or "alert" or "emergency"
-        ["box", 7]: `servers.tcp-hosts`: expected a list of texts
+        ["box", 7]: `servers.tcp-hosts`: expected a list of strings
         colour: unknown setting `servers.colour`
-        ["mcp.json", "../mcp.json"]: `files.project`: "../mcp.json" is not a path below the workspace folder
+        ["mcp.json", "../mcp.json"]: `files.project`: "../mcp.json" is not a path inside the workspace folder
         size: unknown setting `fonts.size`
         "#);
         let (settings, _) = toml(text);
@@ -307,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_does_not_parse_leaves_the_others_alone() {
+    fn an_invalid_line_does_not_affect_the_others() {
         let text = "[servers]\ntimeout = \n[limits]\ntools = 3\n";
         let (settings, problems) = toml(text);
         assert_eq!(settings.limits.tools, 3);
@@ -316,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn an_editor_may_nest_or_dot_its_keys_and_wrap_them_in_our_name() {
+    fn an_editor_may_use_nested_or_dotted_keys_and_our_name_as_a_section() {
         for options in [
             json!({ "servers": { "startupTimeout": 5 } }),
             json!({ "servers.startupTimeout": "5s" }),
@@ -335,20 +340,20 @@ mod tests {
     }
 
     #[test]
-    fn what_an_editor_sends_wrongly_is_told_by_name() {
+    fn invalid_settings_of_an_editor_are_reported_by_name() {
         let mut settings = Settings::default();
         let messages = settings.overlay(&json!({ "audit": "loose", "limits": { "toools": 1, "pages": 2 }, "log": 3 }));
         assert_eq!(settings.limits.pages, 2);
         insta::assert_snapshot!(messages.join("\n"), @r#"
         `audit`: expected "normal" or "strict"
         unknown setting `limits.toools`
-        `log` is a section: its settings stand below `[log]`
+        `log` is a section: put its settings below `[log]`
         "#);
         assert_eq!(settings.overlay(&json!("x")).len(), 1);
     }
 
     #[test]
-    fn no_file_means_defaults_and_a_folder_in_its_place_a_problem() {
+    fn a_missing_file_means_defaults_and_a_folder_is_a_problem() {
         let folder = tempfile::tempdir().unwrap();
         let none = file(&folder.path().join("config.toml"));
         assert_eq!((none.exists, none.settings, none.problems), (false, Settings::default(), Vec::new()));

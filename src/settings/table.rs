@@ -1,4 +1,4 @@
-//! The one list of all settings: what each is called, what it is for, what it holds and where that is kept.
+//! The list of all settings: name, description, type and field of each.
 
 use std::time::Duration;
 
@@ -12,23 +12,23 @@ pub(super) struct Setting {
     pub kind: Kind,
 }
 
-/// What a setting holds, and where.
+/// The type of a setting, and its field.
 pub(super) enum Kind {
     Duration(fn(&mut Settings) -> &mut Duration),
     Bytes(fn(&mut Settings) -> &mut usize),
     Count(fn(&mut Settings) -> &mut usize),
     Number(fn(&mut Settings) -> &mut u32),
-    Names(fn(&mut Settings) -> &mut Vec<String>),
+    Strings(fn(&mut Settings) -> &mut Vec<String>),
     /// Paths below a workspace folder.
     Files(fn(&mut Settings) -> &mut Vec<String>),
     /// One of these words.
-    Word(&'static [&'static str], fn(&mut Settings) -> &mut String),
+    Choice(&'static [&'static str], fn(&mut Settings) -> &mut String),
     /// The first word is `false`, the second `true`.
-    Either([&'static str; 2], fn(&mut Settings) -> &mut bool),
+    Toggle([&'static str; 2], fn(&mut Settings) -> &mut bool),
 }
 
 impl Setting {
-    /// `servers.timeout`, as messages name it.
+    /// The full name, such as `servers.timeout`.
     pub fn name(&self) -> String {
         match self.section {
             "" => self.key.to_owned(),
@@ -44,141 +44,161 @@ const fn row(section: &'static str, key: &'static str, about: &'static str, kind
     Setting { section, key, about, kind }
 }
 
-/// In the order in which they are written out.
+/// In the order in which `config --default` prints them.
 pub(super) const ALL: &[Setting] = &[
     row(
         "",
         "audit",
-        "\"strict\" writes the record of a call before the call is sent, and refuses calls that it cannot record.",
-        Kind::Either(["normal", "strict"], |s| &mut s.audit.strict),
+        "With \"strict\", a call is recorded before it is sent, and refused if it cannot be recorded.",
+        Kind::Toggle(["normal", "strict"], |s| &mut s.audit.strict),
     ),
-    row(
-        "",
-        "audit-keep-days",
-        "How many days the records of calls are kept.",
-        Kind::Number(|s| &mut s.audit.keep_days),
-    ),
+    row("", "audit-keep-days", "How many days to keep the records of calls.", Kind::Number(|s| &mut s.audit.keep_days)),
     row(
         "",
         "secrets",
-        "Where answers to inputs and sign-ins are kept. \"file\": where there is no keyring, in a file that only you can read.",
-        Kind::Either(["keyring", "file"], |s| &mut s.secrets.file),
+        "Where to save inputs and sign-ins. \"file\" saves them in a file that only you can read if there is no keyring.",
+        Kind::Toggle(["keyring", "file"], |s| &mut s.secrets.file),
     ),
     row(
         "files",
         "project",
-        "Config files looked for in each workspace folder, strongest first.",
+        "Config files to read in each workspace folder, in order of precedence.",
         Kind::Files(|s| &mut s.files.project),
     ),
     row(
         "files",
         "local",
-        "Personal config files of a workspace folder, meant for .gitignore.",
+        "Personal config files of a workspace folder. Add them to .gitignore.",
         Kind::Files(|s| &mut s.files.local),
     ),
     row(
         "servers",
         "startup-timeout",
-        "From start to the complete list of tools. A server's own `startupTimeout` comes first.",
+        "How long a server may take to start and list its tools. `startupTimeout` of a server overrides this.",
         Kind::Duration(|s| &mut s.servers.startup_timeout),
     ),
     row(
         "servers",
         "timeout",
-        "How long a call may go without a sign of life. A server's own `timeout` comes first.",
+        "How long a call may take without reporting progress. `timeout` of a server overrides this.",
         Kind::Duration(|s| &mut s.servers.timeout),
     ),
     row(
         "servers",
         "max-timeout",
-        "A call ends after this long even while it reports progress.",
+        "How long a call may take in total, even if it reports progress.",
         Kind::Duration(|s| &mut s.servers.max_timeout),
     ),
     row(
         "servers",
         "ping-interval",
-        "An idle server is pinged this often; two missed pings restart it.",
+        "How often to ping an idle server. After two missed pings, the server is restarted.",
         Kind::Duration(|s| &mut s.servers.ping_interval),
     ),
     row(
         "servers",
         "backoff-first",
-        "Wait before the first restart; it doubles with each failure in a row.",
+        "How long to wait before the first restart. The wait doubles with each consecutive failure.",
         Kind::Duration(|s| &mut s.servers.backoff_first),
     ),
     row(
         "servers",
         "backoff-longest",
-        "Longest wait between restarts.",
+        "The longest wait between restarts.",
         Kind::Duration(|s| &mut s.servers.backoff_longest),
     ),
     row(
         "servers",
         "attempts",
-        "Failures in a row after which a server stays failed.",
+        "After this many consecutive failures, a server is not restarted.",
         Kind::Number(|s| &mut s.servers.attempts),
     ),
     row(
         "servers",
         "tcp-hosts",
-        "Hosts beside this machine that servers of type `tcp` may be reached at.",
-        Kind::Names(|s| &mut s.servers.tcp_hosts),
+        "Hosts other than this machine that servers of type `tcp` may use.",
+        Kind::Strings(|s| &mut s.servers.tcp_hosts),
     ),
     row(
         "servers",
         "log-level",
-        "Least important messages that servers are asked to log: debug, info, notice, warning, error, critical, alert or emergency.",
-        Kind::Word(MCP_LEVELS, |s| &mut s.servers.log_level),
+        "The lowest level of messages that servers should log: debug, info, notice, warning, error, critical, alert or emergency.",
+        Kind::Choice(MCP_LEVELS, |s| &mut s.servers.log_level),
     ),
     row(
         "approvals",
         "timeout",
-        "A question that nobody answers for this long counts as no.",
+        "A question that is not answered within this time is answered with no.",
         Kind::Duration(|s| &mut s.approvals.timeout),
     ),
-    row("limits", "config-bytes", "Largest config file.", Kind::Bytes(|s| &mut s.limits.config_bytes)),
-    row("limits", "config-depth", "Deepest nesting of a config file.", Kind::Count(|s| &mut s.limits.config_depth)),
-    row("limits", "servers", "Most servers of one workspace.", Kind::Count(|s| &mut s.limits.servers)),
+    row("limits", "config-bytes", "Maximum size of a config file.", Kind::Bytes(|s| &mut s.limits.config_bytes)),
+    row(
+        "limits",
+        "config-depth",
+        "Maximum nesting depth of a config file.",
+        Kind::Count(|s| &mut s.limits.config_depth),
+    ),
+    row("limits", "servers", "Maximum number of servers in a workspace.", Kind::Count(|s| &mut s.limits.servers)),
     row(
         "limits",
         "message-bytes",
-        "Largest message from a server or an agent.",
+        "Maximum size of a message from a server or an agent.",
         Kind::Bytes(|s| &mut s.limits.message_bytes),
     ),
-    row("limits", "tools", "Most tools of one server.", Kind::Count(|s| &mut s.limits.tools)),
-    row("limits", "pages", "Most pages of one list of a server.", Kind::Count(|s| &mut s.limits.pages)),
+    row("limits", "tools", "Maximum number of tools of a server.", Kind::Count(|s| &mut s.limits.tools)),
+    row(
+        "limits",
+        "pages",
+        "Maximum number of pages in a list that a server sends.",
+        Kind::Count(|s| &mut s.limits.pages),
+    ),
     row(
         "limits",
         "list-bytes",
-        "Memory that all lists of one server may take, about; the rest is left out.",
+        "Approximate memory limit for all lists of a server. Further entries are dropped.",
         Kind::Bytes(|s| &mut s.limits.list_bytes),
     ),
     row(
         "limits",
         "description-bytes",
-        "Longest description of a tool; what is longer is cut.",
+        "Maximum size of a tool's description. Longer ones are truncated.",
         Kind::Bytes(|s| &mut s.limits.description_bytes),
     ),
-    row("limits", "stderr-bytes", "Kept of the stderr of each server.", Kind::Bytes(|s| &mut s.limits.stderr_bytes)),
-    row("limits", "approvals", "Most questions waiting at once.", Kind::Count(|s| &mut s.limits.approvals)),
+    row(
+        "limits",
+        "stderr-bytes",
+        "How much of the stderr of each server to keep.",
+        Kind::Bytes(|s| &mut s.limits.stderr_bytes),
+    ),
+    row(
+        "limits",
+        "approvals",
+        "Maximum number of questions that wait for an answer.",
+        Kind::Count(|s| &mut s.limits.approvals),
+    ),
     row(
         "limits",
         "agent-calls",
-        "Most calls of one agent waiting at once.",
+        "Maximum number of pending calls of one agent.",
         Kind::Count(|s| &mut s.limits.agent_calls),
     ),
     row(
         "limits",
         "record-bytes",
-        "Kept of the arguments and of the result in the record of a call.",
+        "How much of the arguments and of the result to keep in the record of a call.",
         Kind::Bytes(|s| &mut s.limits.record_bytes),
     ),
-    row("log", "level", "error, warn, info, debug or trace.", Kind::Word(LOG_LEVELS, |s| &mut s.log.level)),
-    row("log", "days", "How many daily log files are kept.", Kind::Count(|s| &mut s.log.days)),
+    row(
+        "log",
+        "level",
+        "The lowest level of messages to log: error, warn, info, debug or trace.",
+        Kind::Choice(LOG_LEVELS, |s| &mut s.log.level),
+    ),
+    row("log", "days", "How many daily log files to keep.", Kind::Count(|s| &mut s.log.days)),
     row(
         "editor",
         "hide-lenses",
-        "Code lenses to leave out because the editor shows its own, such as \"status\", \"start\" or \"stop\".",
-        Kind::Names(|s| &mut s.editor.hide_lenses),
+        "Code lenses to hide because the editor shows its own, such as \"status\", \"start\" or \"stop\".",
+        Kind::Strings(|s| &mut s.editor.hide_lenses),
     ),
 ];

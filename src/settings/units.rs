@@ -1,41 +1,42 @@
-//! Durations and sizes as people write them: `30`, `"500ms"`, `"5m"`; `65536`, `"16 MiB"`.
+//! Parses and writes durations and sizes: `30`, `"500ms"`, `"5m"`; `65536`, `"16 MiB"`.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// Longer waits are a mistake, and far longer ones would overflow the clock.
-const LONGEST: Duration = Duration::from_secs(366 * 86_400);
-/// More than any limit needs, and safe to multiply with.
-const LARGEST: usize = 1 << 40;
+/// Longer durations are a mistake, and much longer ones would overflow the clock.
+const MAX_DURATION: Duration = Duration::from_secs(366 * 86_400);
+/// More than any limit needs, and small enough to multiply without overflow.
+const MAX_VALUE: usize = 1 << 40;
 
 const DURATIONS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 const SIZES: [(&str, u64); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
-/// A number of seconds, or a text with a unit.
+/// A number of seconds, or a string with a unit.
 pub(super) fn duration(value: &Value) -> Result<Duration, String> {
     let millis = match value {
         Value::Number(seconds) => seconds.as_f64().map(|seconds| seconds * 1000.0),
         Value::String(text) => with_unit(text, &DURATIONS, 1_000),
         _ => None,
     };
-    let millis =
-        millis.filter(|millis| millis.is_finite()).ok_or("expected seconds, or a text such as \"500ms\" or \"5m\"")?;
+    let millis = millis
+        .filter(|millis| millis.is_finite())
+        .ok_or("expected a number of seconds, or a string such as \"500ms\" or \"5m\"")?;
     if millis < 1.0 {
-        return Err("a wait has to be at least 1 ms long".to_owned());
+        return Err("must be at least 1 ms".to_owned());
     }
     let duration = Duration::from_millis(millis.min(u64::MAX as f64) as u64);
-    if duration > LONGEST { Err("longer than a year".to_owned()) } else { Ok(duration) }
+    if duration > MAX_DURATION { Err("must be at most one year".to_owned()) } else { Ok(duration) }
 }
 
-/// A number of bytes, or a text with a unit.
+/// A number of bytes, or a string with a unit.
 pub(super) fn bytes(value: &Value) -> Result<usize, String> {
     let bytes = match value {
         Value::Number(bytes) => bytes.as_u64().map(|bytes| bytes as f64),
         Value::String(text) => with_unit(text, &SIZES, 1),
         _ => None,
     };
-    whole(bytes, "expected a number of bytes, or a text such as \"64 KiB\" or \"16 MiB\"")
+    whole(bytes, "expected a number of bytes, or a string such as \"64 KiB\" or \"16 MiB\"")
 }
 
 pub(super) fn count(value: &Value) -> Result<usize, String> {
@@ -45,9 +46,9 @@ pub(super) fn count(value: &Value) -> Result<usize, String> {
 fn whole(number: Option<f64>, expected: &str) -> Result<usize, String> {
     let number = number.ok_or(expected)?;
     if number < 1.0 {
-        return Err("has to be at least 1".to_owned());
+        return Err("must be at least 1".to_owned());
     }
-    if number > LARGEST as f64 { Err("too large".to_owned()) } else { Ok(number as usize) }
+    if number > MAX_VALUE as f64 { Err("must be smaller".to_owned()) } else { Ok(number as usize) }
 }
 
 fn with_unit(text: &str, units: &[(&str, u64)], plain: u64) -> Option<f64> {
@@ -62,10 +63,10 @@ fn with_unit(text: &str, units: &[(&str, u64)], plain: u64) -> Option<f64> {
     Some(number * scale as f64)
 }
 
-/// In the largest unit that says it exactly.
+/// Uses the largest unit that is exact.
 pub(super) fn write_duration(duration: Duration) -> String {
     let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    // Days are left to `config.toml`: "24h" reads as well as "1d".
+    // Skip days: "24h" is as readable as "1d".
     let (unit, scale) = DURATIONS
         .iter()
         .skip(1)
@@ -87,7 +88,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn durations_are_seconds_or_carry_a_unit() {
+    fn durations_are_seconds_or_have_a_unit() {
         assert_eq!(duration(&json!(30)), Ok(Duration::from_secs(30)));
         assert_eq!(duration(&json!(0.5)), Ok(Duration::from_millis(500)));
         assert_eq!(duration(&json!("500ms")), Ok(Duration::from_millis(500)));
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_bytes_or_carry_a_unit() {
+    fn sizes_are_bytes_or_have_a_unit() {
         assert_eq!(bytes(&json!(4096)), Ok(4096));
         assert_eq!(bytes(&json!("16 MiB")), Ok(16 << 20));
         assert_eq!(bytes(&json!("64kib")), Ok(64 << 10));
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_values_can_be_parsed() {
         for millis in [1, 500, 1000, 1500, 60_000, 90_000, 300_000, 3_600_000, 86_400_000] {
             let duration = Duration::from_millis(millis);
             assert_eq!(super::duration(&json!(write_duration(duration))), Ok(duration));

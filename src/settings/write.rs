@@ -1,4 +1,4 @@
-//! Settings written out: as a `config.toml` that explains itself, and as an object for programs.
+//! Writes settings as a commented `config.toml`, and as a JSON object.
 
 use serde_json::{Map, Value, json};
 
@@ -49,7 +49,7 @@ pub(super) fn json(settings: &Settings) -> Value {
     Value::Object(object)
 }
 
-/// The value of a setting as a person would write it.
+/// The value of a setting as a user would write it.
 fn value(setting: &Setting, settings: &Settings) -> Value {
     let mut settings = settings.clone();
     let settings = &mut settings;
@@ -58,9 +58,9 @@ fn value(setting: &Setting, settings: &Settings) -> Value {
         Kind::Bytes(at) => json!(write_bytes(*at(settings))),
         Kind::Count(at) => json!(at(settings)),
         Kind::Number(at) => json!(at(settings)),
-        Kind::Names(at) | Kind::Files(at) => json!(at(settings)),
-        Kind::Word(_, at) => json!(at(settings)),
-        Kind::Either([no, yes], at) => json!(if *at(settings) { yes } else { no }),
+        Kind::Strings(at) | Kind::Files(at) => json!(at(settings)),
+        Kind::Choice(_, at) => json!(at(settings)),
+        Kind::Toggle([no, yes], at) => json!(if *at(settings) { yes } else { no }),
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_back_as_the_same_settings() {
+    fn settings_survive_a_round_trip() {
         let default = Settings::default();
         assert_eq!(Settings::from_toml(&default.to_toml()), (default.clone(), Vec::new()));
         let mut same = default.clone();
@@ -114,117 +114,116 @@ mod tests {
     }
 
     #[test]
-    fn every_default_is_written_with_what_it_is_for() {
+    fn every_default_is_written_with_a_comment() {
         insta::assert_snapshot!(Settings::default().to_toml(), @r#"
-        # "strict" writes the record of a call before the call is sent, and refuses calls that it cannot
-        # record.
+        # With "strict", a call is recorded before it is sent, and refused if it cannot be recorded.
         audit = "normal"
 
-        # How many days the records of calls are kept.
+        # How many days to keep the records of calls.
         audit-keep-days = 30
 
-        # Where answers to inputs and sign-ins are kept. "file": where there is no keyring, in a file that
-        # only you can read.
+        # Where to save inputs and sign-ins. "file" saves them in a file that only you can read if there is no
+        # keyring.
         secrets = "keyring"
 
         [files]
-        # Config files looked for in each workspace folder, strongest first.
+        # Config files to read in each workspace folder, in order of precedence.
         project = ["mcp.json", ".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json"]
 
-        # Personal config files of a workspace folder, meant for .gitignore.
+        # Personal config files of a workspace folder. Add them to .gitignore.
         local = ["mcp.local.json"]
 
         [servers]
-        # From start to the complete list of tools. A server's own `startupTimeout` comes first.
+        # How long a server may take to start and list its tools. `startupTimeout` of a server overrides this.
         startup-timeout = "30s"
 
-        # How long a call may go without a sign of life. A server's own `timeout` comes first.
+        # How long a call may take without reporting progress. `timeout` of a server overrides this.
         timeout = "1m"
 
-        # A call ends after this long even while it reports progress.
+        # How long a call may take in total, even if it reports progress.
         max-timeout = "10m"
 
-        # An idle server is pinged this often; two missed pings restart it.
+        # How often to ping an idle server. After two missed pings, the server is restarted.
         ping-interval = "30s"
 
-        # Wait before the first restart; it doubles with each failure in a row.
+        # How long to wait before the first restart. The wait doubles with each consecutive failure.
         backoff-first = "1s"
 
-        # Longest wait between restarts.
+        # The longest wait between restarts.
         backoff-longest = "1m"
 
-        # Failures in a row after which a server stays failed.
+        # After this many consecutive failures, a server is not restarted.
         attempts = 5
 
-        # Hosts beside this machine that servers of type `tcp` may be reached at.
+        # Hosts other than this machine that servers of type `tcp` may use.
         tcp-hosts = []
 
-        # Least important messages that servers are asked to log: debug, info, notice, warning, error,
-        # critical, alert or emergency.
+        # The lowest level of messages that servers should log: debug, info, notice, warning, error, critical,
+        # alert or emergency.
         log-level = "info"
 
         [approvals]
-        # A question that nobody answers for this long counts as no.
+        # A question that is not answered within this time is answered with no.
         timeout = "5m"
 
         [limits]
-        # Largest config file.
+        # Maximum size of a config file.
         config-bytes = "1 MiB"
 
-        # Deepest nesting of a config file.
+        # Maximum nesting depth of a config file.
         config-depth = 64
 
-        # Most servers of one workspace.
+        # Maximum number of servers in a workspace.
         servers = 256
 
-        # Largest message from a server or an agent.
+        # Maximum size of a message from a server or an agent.
         message-bytes = "16 MiB"
 
-        # Most tools of one server.
+        # Maximum number of tools of a server.
         tools = 5000
 
-        # Most pages of one list of a server.
+        # Maximum number of pages in a list that a server sends.
         pages = 200
 
-        # Memory that all lists of one server may take, about; the rest is left out.
+        # Approximate memory limit for all lists of a server. Further entries are dropped.
         list-bytes = "64 MiB"
 
-        # Longest description of a tool; what is longer is cut.
+        # Maximum size of a tool's description. Longer ones are truncated.
         description-bytes = "32 KiB"
 
-        # Kept of the stderr of each server.
+        # How much of the stderr of each server to keep.
         stderr-bytes = "256 KiB"
 
-        # Most questions waiting at once.
+        # Maximum number of questions that wait for an answer.
         approvals = 1024
 
-        # Most calls of one agent waiting at once.
+        # Maximum number of pending calls of one agent.
         agent-calls = 256
 
-        # Kept of the arguments and of the result in the record of a call.
+        # How much of the arguments and of the result to keep in the record of a call.
         record-bytes = "16 KiB"
 
         [log]
-        # error, warn, info, debug or trace.
+        # The lowest level of messages to log: error, warn, info, debug or trace.
         level = "info"
 
-        # How many daily log files are kept.
+        # How many daily log files to keep.
         days = 7
 
         [editor]
-        # Code lenses to leave out because the editor shows its own, such as "status", "start" or "stop".
+        # Code lenses to hide because the editor shows its own, such as "status", "start" or "stop".
         hide-lenses = []
 
-        # What agents see, by the name that an agent gives itself (or that `connect --name` gives it). Such a
-        # section counts alone: nothing is taken over from another. "*" is for agents that no other section
-        # names, and other names may hold `*` as well. Without a section, an agent sees everything.
+        # What an agent may see and call, by the name of the agent (set by the agent itself or by
+        # `connect --name`). Names may contain `*`. Only the best matching section applies to an agent, and
+        # "*" applies to agents without another section. Agents without any section can see everything.
         # [agents."claude-code"]
-        # Servers, and tools as `server__tool`: those that match; with `!` in front all but those.
+        # Globs for servers, and for tools as `server__tool`. A glob that starts with `!` excludes.
         # servers = ["github", "docs-*"]
         # tools = ["*", "!github__delete_*"]
-        # No call runs more freely than this: deny, require-approval, allow-once, allow-session, ….
+        # The most permissive level for calls: deny, require-approval, allow-once, allow-session, ….
         # ceiling = "require-approval"
-        # "list" shows every tool; "search" shows `find_tools` and `call_tool` to agents that would drown in a list.
+        # "list" shows every tool. "search" shows `find_tools` and `call_tool` instead, for long lists of tools.
         # mode = "search"
         "#);
     }

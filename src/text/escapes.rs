@@ -1,12 +1,12 @@
-//! A text as it reads when its escapes are undone: `\u0074`, `\/` and `%74` all say a letter in another way, and a secret
-//! that is written so is a secret all the same.
+//! Searches escaped text. `\u0074`, `\/` and `%74` are other ways to write a character, so a secret may be written with
+//! them.
 
 use std::ops::Range;
 
-/// How often escapes are looked for inside of escapes: JSON in a JSON string in an address.
+/// The maximum number of nested encodings, such as JSON in a JSON string in a URL.
 const ROUNDS: usize = 3;
 
-/// Whether `is_match` holds for the text in any reading.
+/// Whether `is_match` returns `true` for any decoded form of the text.
 pub fn any(text: &str, is_match: impl Fn(&[u8]) -> bool) -> bool {
     let mut read = text.as_bytes().to_vec();
     for _ in 0..ROUNDS {
@@ -21,7 +21,7 @@ pub fn any(text: &str, is_match: impl Fn(&[u8]) -> bool) -> bool {
     false
 }
 
-/// The places in `text` that `find` names in its other readings.
+/// The ranges in `text` that correspond to what `find` returns for its decoded forms.
 pub fn places(text: &str, find: impl Fn(&[u8]) -> Vec<Range<usize>>) -> Vec<Range<usize>> {
     let mut readings = vec![text.as_bytes().to_vec()];
     let mut all = Vec::new();
@@ -53,9 +53,9 @@ fn undone(text: &[u8]) -> Vec<u8> {
     read
 }
 
-/// Where ranges of the undone text stand in the text itself. They come sorted by their start.
+/// Maps ranges of the decoded text to the text itself. They must be sorted by their start.
 fn written(text: &[u8], ranges: &[Range<usize>]) -> Vec<Range<usize>> {
-    // Ranges may overlap, so starts and ends are looked up by themselves, each in one walk.
+    // Ranges may overlap, so starts and ends are mapped separately, each in one pass.
     let mut ends: Vec<usize> = ranges.iter().map(|range| range.end).collect();
     ends.sort_unstable();
     let starts: Vec<usize> = ranges.iter().map(|range| range.start).collect();
@@ -68,7 +68,7 @@ fn written(text: &[u8], ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     ranges.iter().zip(starts).map(|(range, start)| place(range, start)).collect()
 }
 
-/// For each sorted offset of the undone text, the unit that holds it (or, of an end, that comes up to it).
+/// For each sorted offset of the decoded text, the unit that contains it (or, for an end, that ends at it).
 fn walk(text: &[u8], offsets: &[usize], choose: impl Fn(usize, usize) -> usize) -> Vec<usize> {
     let is_end = choose(0, 1) == 1;
     let mut found = Vec::with_capacity(offsets.len());
@@ -89,7 +89,7 @@ fn walk(text: &[u8], offsets: &[usize], choose: impl Fn(usize, usize) -> usize) 
     found
 }
 
-/// One byte, or one escape with what it stands for.
+/// One byte, or one escape with its decoded bytes.
 struct Unit {
     length: usize,
     bytes: [u8; 4],
@@ -121,7 +121,7 @@ fn unit(text: &[u8], at: usize) -> Option<Unit> {
     }
 }
 
-/// The character of `0074` or of `d83d\ude00`, and how long that is.
+/// The character for `0074` or `d83d\ude00`, and the number of bytes read.
 fn escaped(digits: &[u8]) -> Option<(char, usize)> {
     let high = hex(digits.get(..4))?;
     if let Some(c) = char::from_u32(high) {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_found_where_it_is_written_in_escapes() {
+    fn a_word_is_found_if_it_is_escaped() {
         assert_eq!(marked(r#"{"a":"x tok\/en y"}"#, "tok/en"), r"tok\/en");
         assert_eq!(marked(r#""\u0074\u006Fk/en","tok/e\u006e""#, "tok/en"), r"\u0074\u006Fk/en | tok/e\u006e");
         assert_eq!(marked("a=%74%6f%6B/%65n&b", "tok/en"), "%74%6f%6B/%65n");

@@ -1,14 +1,14 @@
-//! The shapes in which one secret value turns up: as it is, escaped in JSON, in a URL, in base64, line by line.
+//! The forms in which a secret may appear: as it is, escaped in JSON, in a URL, in base64, line by line.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Shorter texts are too common to be replaced wherever they occur: `1`, `true`, `info`.
+/// Shorter values are too common to be masked: `1`, `true`, `info`.
 pub(super) const SHORTEST: usize = 6;
-/// A part of a value (one line of a key, the inside of its base64) must be longer than a whole one to be telling.
+/// A part of a value (one line of a key, the middle of its base64) must be longer to be distinctive.
 const SHORTEST_PART: usize = 12;
 
-/// Every text that gives `value` away.
+/// Every text that reveals `value`.
 pub(super) fn forms(value: &str) -> BTreeSet<String> {
     let mut forms = BTreeSet::new();
     let value = value.trim();
@@ -16,7 +16,7 @@ pub(super) fn forms(value: &str) -> BTreeSet<String> {
         return forms;
     }
     let escaped = json(value);
-    // Tools like to answer with JSON inside of a JSON string.
+    // Tools often return JSON inside a JSON string.
     forms.insert(json(&escaped));
     forms.insert(escaped);
     forms.insert(percent(value, false));
@@ -28,13 +28,13 @@ pub(super) fn forms(value: &str) -> BTreeSet<String> {
             );
         }
     }
-    // A private key is often printed a line at a time.
+    // A private key is often printed line by line.
     forms.extend(value.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_PART).map(str::to_owned));
     forms.insert(value.to_owned());
     forms
 }
 
-/// As it stands between the quotes of a JSON string.
+/// The value between the quotes of a JSON string.
 fn json(value: &str) -> String {
     let quoted = serde_json::Value::from(value).to_string();
     quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&quoted).to_owned()
@@ -57,7 +57,7 @@ type Alphabet = &'static [u8; 64];
 const STANDARD: Alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const URL_SAFE: Alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// The base64 characters that depend on nothing but `bytes` when `shift` (mod 3) other bytes stand before them, as in
+/// The base64 characters that only depend on `bytes` if `shift` (mod 3) other bytes come before them, as in
 /// `Basic base64(user:token)`.
 fn base64_inside(bytes: &[u8], shift: usize, alphabet: Alphabet) -> String {
     let bit = |index: usize| -> Option<u8> {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_known_in_every_shape() {
+    fn a_value_is_known_in_every_form() {
         insta::assert_snapshot!(forms("pass \"word\"/é").into_iter().collect::<Vec<_>>().join("\n"), @r#"
         Bhc3MgIndvcmQiL8Op
         cGFzcyAid29yZCIvw6

@@ -1,8 +1,8 @@
-//! Byte offsets as lines and columns, and back. Lines end at `\n`, `\r\n` or a lone `\r`, as in LSP.
+//! Converts between byte offsets and lines and columns. Lines end with `\n`, `\r\n` or a lone `\r`, as in LSP.
 
 use std::sync::Arc;
 
-/// What a column counts.
+/// The unit of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     Utf8,
@@ -17,7 +17,7 @@ pub struct Position {
     pub column: u32,
 }
 
-/// Where the lines of a text start.
+/// The start of each line of a text.
 #[derive(Debug, Clone)]
 pub struct LineIndex {
     text: Arc<str>,
@@ -41,7 +41,7 @@ impl LineIndex {
         &self.text
     }
 
-    /// Zero-based line of an offset; past the end counts as the end.
+    /// The zero-based line of an offset. Offsets after the end count as the end.
     pub fn line(&self, offset: usize) -> u32 {
         let line = self.starts.partition_point(|&start| start <= offset).saturating_sub(1);
         u32::try_from(line).unwrap_or(u32::MAX)
@@ -54,7 +54,7 @@ impl LineIndex {
         Position { line, column: u32::try_from(width(before, encoding)).unwrap_or(u32::MAX) }
     }
 
-    /// The offset of a position; a column past the end of its line counts as the end of the line.
+    /// The offset of a position. Columns after the end of the line count as the end of the line.
     pub fn offset(&self, position: Position, encoding: Encoding) -> usize {
         let start = self.start(position.line);
         let line = self.line_text(position.line);
@@ -71,7 +71,7 @@ impl LineIndex {
         offset
     }
 
-    /// A line without its end.
+    /// A line without its line ending.
     pub fn line_text(&self, line: u32) -> &str {
         let start = self.start(line);
         let end = self.starts.get(line as usize + 1).copied().unwrap_or(self.text.len());
@@ -82,7 +82,7 @@ impl LineIndex {
         self.starts.get(line as usize).copied().unwrap_or(self.text.len())
     }
 
-    /// The character that an offset lies in begins here.
+    /// The start of the character at an offset.
     fn boundary(&self, offset: usize) -> usize {
         let mut offset = offset.min(self.text.len());
         while !self.text.is_char_boundary(offset) {
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_three_line_ends_count_and_columns_count_what_is_asked() {
+    fn all_line_endings_and_column_units_are_supported() {
         let index = LineIndex::new("a\r\nb\rc\n🦀é!");
         assert_eq!((0..8).map(|at| index.line(at)).collect::<Vec<_>>(), [0, 0, 0, 1, 1, 2, 2, 3]);
         let bang = index.text().find('!').unwrap();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_lead_back_to_their_offsets() {
+    fn positions_convert_back_to_their_offsets() {
         let index = LineIndex::new("x\n🦀é\r\ny");
         for (offset, _) in index.text().char_indices() {
             let position = index.position(offset, Encoding::Utf16);

@@ -1,4 +1,4 @@
-//! Values that must never be seen: a type that cannot be printed, and masking by value for text that might hold one.
+//! Secrets: a type that cannot be printed, and masking by value for text that may contain one.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -12,16 +12,16 @@ use serde_json::Value;
 use super::escapes;
 use super::forms::forms;
 
-/// Shown in place of every secret.
+/// Shown instead of a secret.
 pub const MASK: &str = "•••";
 
-/// Every value that expansion has produced in this process. One registry for all, because a secret of one server may
-/// surface in the words of another. Private to this file and never held over an await.
+/// All secret values of this process. There is one registry, because a secret of one server may appear in the output of
+/// another. Private to this file and never held across an await.
 static KNOWN: RwLock<Known> = RwLock::new(Known { forms: BTreeSet::new(), finder: None });
 
 struct Known {
     forms: BTreeSet<String>,
-    /// Finds all forms at once, however many there are; rebuilt when a value is added, which is rare.
+    /// Finds all forms at once. Rebuilt when a value is added, which is rare.
     finder: Option<Arc<AhoCorasick>>,
 }
 
@@ -30,7 +30,7 @@ struct Known {
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes the value in and has it masked from now on wherever text is shown.
+    /// Wraps the value and registers it for masking.
     pub fn new(value: impl Into<String>) -> Self {
         let value = value.into();
         if let Ok(mut known) = KNOWN.write() {
@@ -43,12 +43,12 @@ impl Secret {
         Self(value)
     }
 
-    /// Wraps a value that is no secret by itself (a path, a flag) but travels where secrets do.
+    /// Wraps a value that is not secret (a path, a flag) where the type requires a `Secret`.
     pub fn plain(value: impl Into<String>) -> Self {
         Self(value.into())
     }
 
-    /// The value itself, for the one place that hands it to a server.
+    /// The value itself, for the code that passes it to a server.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -60,8 +60,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Replaces every known secret in `text`, also where it is escaped or encoded. Whatever is logged, shown or stored
-/// goes through here.
+/// Masks every known secret in `text`, even if it is escaped or encoded. Everything that is logged, shown or stored
+/// passes through here.
 pub fn mask(text: &str) -> Cow<'_, str> {
     let Ok(found) = found(text) else { return Cow::Borrowed(MASK) };
     if found.is_empty() {
@@ -78,7 +78,7 @@ pub fn mask(text: &str) -> Cow<'_, str> {
     Cow::Owned(masked)
 }
 
-/// The same for every string of a JSON value, keys included, and for a number that is a secret.
+/// The same for every string of a JSON value, including keys, and for numbers that are secrets.
 pub fn mask_value(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(mask(text).into_owned()),
@@ -99,7 +99,7 @@ pub fn holds_secret(text: &str) -> bool {
     }
 }
 
-/// Whether a literal looks like a credential by its shape: the prefixes that vendors give their tokens.
+/// Whether a literal has the format of a credential: the prefixes of well-known tokens.
 pub fn looks_secret(text: &str) -> bool {
     const PREFIXES: [&str; 22] = [
         "sk-",
@@ -136,8 +136,8 @@ fn finder() -> Result<Option<Arc<AhoCorasick>>, ()> {
     KNOWN.read().map(|known| known.finder.clone()).map_err(|_| ())
 }
 
-/// Where secrets stand in `text`, joined where they overlap, so that none leaves a rest of itself behind.
-/// `Err` when the registry cannot be read: then nothing may be shown.
+/// The ranges of secrets in `text`. Overlapping ranges are joined, so that no part of a secret remains.
+/// `Err` if the registry cannot be read, in which case nothing may be shown.
 fn found(text: &str) -> Result<Vec<Range<usize>>, ()> {
     let Some(finder) = finder()? else { return Ok(Vec::new()) };
     let find = |text: &[u8]| finder.find_overlapping_iter(text).map(|hit| hit.range()).collect();
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_shows_nowhere() {
+    fn a_secret_is_never_shown() {
         let secret = Secret::new("hunter2-hunter2");
         assert_eq!(format!("{secret:?}"), "•••");
         assert_eq!(mask("token=hunter2-hunter2;"), "token=•••;");
@@ -169,14 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_inside_a_longer_one_leaves_no_rest() {
+    fn a_secret_inside_a_longer_one_is_masked_completely() {
         Secret::new("abcdef-short");
         Secret::new("abcdef-short-and-longer");
         assert_eq!(mask("x abcdef-short-and-longer y"), "x ••• y");
     }
 
     #[test]
-    fn secrets_that_overlap_leave_no_rest_of_either() {
+    fn overlapping_secrets_are_masked_completely() {
         Secret::new("overlap-one-two");
         Secret::new("two-three-overlap");
         assert_eq!(mask("<overlap-one-two-three-overlap>"), "<•••>");
@@ -187,7 +187,7 @@ mod tests {
         Secret::new("quo\"ted/and+more secret");
         assert_eq!(mask(r#"{"a":"quo\"ted/and+more secret"}"#), r#"{"a":"•••"}"#);
         assert_eq!(mask("https://x/?k=quo%22ted%2Fand%2Bmore%20secret&b"), "https://x/?k=•••&b");
-        // base64 of `user:` and the secret: only the character that both share is left.
+        // base64 of `user:` and the secret: only the character that depends on both remains.
         let header = "Basic dXNlcjpxdW8idGVkL2FuZCttb3JlIHNlY3JldA==";
         assert!(mask(header).contains(MASK), "{}", mask(header));
     }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_known_shapes_look_secret_and_words_do_not() {
+    fn known_token_formats_look_secret_and_words_do_not() {
         assert!(looks_secret("--key=ghp_abcdefghij0123456789"));
         assert!(looks_secret("-----BEGIN PRIVATE KEY-----"));
         assert!(!looks_secret("task-runner"));

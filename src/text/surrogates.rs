@@ -1,33 +1,33 @@
-//! JSON may hold half of a character, `\ud83d` without its other half, which no text can. Such a half becomes the
-//! character that stands for what cannot be read, so that the rest of the message can.
+//! JSON may contain half of a surrogate pair, such as a lone `\ud83d`, which UTF-8 cannot represent. It is replaced by
+//! U+FFFD, so that the rest of the message can be read.
 
 use std::borrow::Cow;
 
 const REPLACEMENT: &str = "\\ufffd";
 
-/// A JSON text without halves of characters. Borrowed where there are none, as nearly always.
-pub fn whole(json: &str) -> Cow<'_, str> {
-    let mut mended = String::new();
+/// Replaces lone surrogates in a JSON text. Borrowed if there are none, which is the usual case.
+pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
+    let mut fixed = String::new();
     let mut kept = 0;
     let mut from = 0;
     while let Some(at) = json.get(from..).and_then(|rest| memchr::memchr(b'\\', rest.as_bytes())).map(|at| from + at) {
         match surrogate(json, at) {
             Some(Half::High) if surrogate(json, at + 6) == Some(Half::Low) => from = at + 12,
             Some(_) => {
-                mended.push_str(json.get(kept..at).unwrap_or_default());
-                mended.push_str(REPLACEMENT);
+                fixed.push_str(json.get(kept..at).unwrap_or_default());
+                fixed.push_str(REPLACEMENT);
                 kept = at + 6;
                 from = kept;
             }
-            // Also steps over `\\`, whose second half begins nothing.
+            // Also skips `\\`, whose second backslash does not start an escape.
             None => from = json.ceil_char_boundary(at + 2),
         }
     }
     if kept == 0 {
         return Cow::Borrowed(json);
     }
-    mended.push_str(json.get(kept..).unwrap_or_default());
-    Cow::Owned(mended)
+    fixed.push_str(json.get(kept..).unwrap_or_default());
+    Cow::Owned(fixed)
 }
 
 #[derive(PartialEq)]
@@ -36,7 +36,7 @@ enum Half {
     Low,
 }
 
-/// Which half of a character is escaped at this place.
+/// The surrogate that is escaped at this offset.
 fn surrogate(json: &str, at: usize) -> Option<Half> {
     let digits = json.get(at..at + 6)?.strip_prefix("\\u")?;
     match u16::from_str_radix(digits, 16).ok()? {
@@ -51,13 +51,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_halves_are_replaced() {
-        assert!(matches!(whole(r#"{"a":"é \ud83d\ude00 \\ud83d \n \u00e9"}"#), Cow::Borrowed(_)));
-        assert_eq!(whole(r#""\ud83d""#), r#""\ufffd""#);
-        assert_eq!(whole(r#""a\uDE00b\ud83d\ud83d\ude00é\\\ud83d""#), r#""a\ufffdb\ufffd\ud83d\ude00é\\\ufffd""#);
+    fn only_lone_surrogates_are_replaced() {
+        assert!(matches!(replace_lone_surrogates(r#"{"a":"é \ud83d\ude00 \\ud83d \n \u00e9"}"#), Cow::Borrowed(_)));
+        assert_eq!(replace_lone_surrogates(r#""\ud83d""#), r#""\ufffd""#);
+        assert_eq!(
+            replace_lone_surrogates(r#""a\uDE00b\ud83d\ud83d\ude00é\\\ud83d""#),
+            r#""a\ufffdb\ufffd\ud83d\ude00é\\\ufffd""#
+        );
         for odd in [r#""\ud83"#, r#""\"#, r#""\u"#, r"\é"] {
-            assert_eq!(whole(odd), odd);
+            assert_eq!(replace_lone_surrogates(odd), odd);
         }
-        assert!(serde_json::from_str::<String>(&whole(r#""x\ud83d\n""#)).is_ok());
+        assert!(serde_json::from_str::<String>(&replace_lone_surrogates(r#""x\ud83d\n""#)).is_ok());
     }
 }

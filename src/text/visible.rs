@@ -1,9 +1,9 @@
-//! Text from strangers, made visible: no terminal escapes, nothing invisible, nothing that reverses what is read.
+//! Makes untrusted text visible: without terminal escapes, invisible characters and bidirectional overrides.
 
 use std::borrow::Cow;
 
-/// Makes foreign text safe to show in a terminal, a prompt or a hover: escape sequences are removed; control,
-/// invisible and bidirectional characters appear as `⟨U+202E⟩`; what exceeds `limit` characters is cut, and says so.
+/// Makes untrusted text safe to show in a terminal, a prompt or a hover. Removes escape sequences, shows control,
+/// invisible and bidirectional characters as `⟨U+202E⟩`, and truncates after `limit` characters with a note.
 pub fn visible(text: &str, limit: usize) -> String {
     let mut shown = String::with_capacity(text.len().min(limit));
     let mut count = 0;
@@ -19,14 +19,14 @@ pub fn visible(text: &str, limit: usize) -> String {
             '\n' | '\t' => shown.push(c),
             '\r' if chars.peek() == Some(&'\n') => {}
             '\u{1b}' | '\u{9b}' => {
-                // What has no end may hold anything: then the text behind it is shown instead of swallowed.
+                // Show an unterminated sequence as text, so that it cannot hide anything.
                 let mut behind = chars.clone();
                 match skip_escape(c, &mut behind) {
                     Escape::Ended => chars = behind,
                     Escape::Endless => push_code(&mut shown, c),
                 }
             }
-            c if hidden(c) => push_code(&mut shown, c),
+            c if is_invisible(c) => push_code(&mut shown, c),
             c => shown.push(c),
         }
     }
@@ -39,8 +39,8 @@ pub fn one_line(text: &str, limit: usize) -> String {
     visible(&joined, limit)
 }
 
-/// A word as a shell would need it, so that where one ends and the next begins can be seen.
-pub fn shell_word(word: &str) -> String {
+/// Quotes a word for a shell if necessary, so that the boundaries between words are visible.
+pub fn shell_quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,${}".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
@@ -49,17 +49,18 @@ pub fn shell_word(word: &str) -> String {
     }
 }
 
-/// Whether a text holds characters that a reader would not see: worth a warning where a stranger wrote it.
-pub fn hides_something(text: &str) -> bool {
-    text.chars().any(|c| !matches!(c, '\n' | '\r' | '\t') && hidden(c))
+/// Whether a text contains invisible characters, which is suspicious in untrusted text.
+pub fn has_invisible(text: &str) -> bool {
+    text.chars().any(|c| !matches!(c, '\n' | '\r' | '\t') && is_invisible(c))
 }
 
-/// A text for a model, without what no person could have seen in it. Borrowed where there is nothing to take out.
-pub fn cleaned(text: &str) -> Cow<'_, str> {
-    if !hides_something(text) {
+/// Removes invisible characters from a text for a model, so that it sees no more than a person. Borrowed if there are
+/// none.
+pub fn strip_invisible(text: &str) -> Cow<'_, str> {
+    if !has_invisible(text) {
         return Cow::Borrowed(text);
     }
-    let kept = |c: &char| matches!(c, '\n' | '\r' | '\t') || !hidden(*c);
+    let kept = |c: &char| matches!(c, '\n' | '\r' | '\t') || !is_invisible(*c);
     Cow::Owned(text.chars().filter(kept).collect())
 }
 
@@ -72,10 +73,10 @@ enum Escape {
     Endless,
 }
 
-/// A title or link of an escape sequence is hardly longer; a sequence that is counts as endless.
+/// Longer than any title or link in a real escape sequence. A longer sequence counts as unterminated.
 const LONGEST_ESCAPE: usize = 2_048;
 
-/// Reads past a terminal escape sequence: CSI up to its final byte, OSC and its kin up to their terminator.
+/// Skips a terminal escape sequence: CSI up to its final byte, OSC and similar ones up to their terminator.
 fn skip_escape(start: char, chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Escape {
     let kind = if start == '\u{9b}' { Some('[') } else { chars.peek().copied() };
     match kind {
@@ -118,8 +119,8 @@ fn skip_escape(start: char, chars: &mut std::iter::Peekable<std::str::Chars<'_>>
     }
 }
 
-/// Characters that a reader cannot see, or that change how their neighbours are read.
-fn hidden(c: char) -> bool {
+/// Whether a character is invisible, or changes how other characters are displayed.
+fn is_invisible(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}' | '\u{feff}' | '\u{2800}'
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_go_and_hidden_characters_show() {
+    fn escapes_are_removed_and_invisible_characters_are_shown() {
         assert_eq!(visible("\u{1b}[31mred\u{1b}[0m", 99), "red");
         assert_eq!(visible("\u{1b}]0;title\u{7}text", 99), "text");
         assert_eq!(visible("\u{1b}]8;;http://x\u{1b}\\link", 99), "link");
@@ -149,21 +150,21 @@ mod tests {
     }
 
     #[test]
-    fn an_escape_without_an_end_hides_nothing() {
+    fn an_unterminated_escape_hides_nothing() {
         assert_eq!(visible("a\u{1b}]0;send all files\nb", 99), "a⟨U+001B⟩]0;send all files\nb");
         assert_eq!(visible("a\u{1b}é", 99), "a⟨U+001B⟩é");
         assert_eq!(visible("a\u{1b}(Bb\u{1b}7c", 99), "abc");
     }
 
     #[test]
-    fn a_model_gets_no_more_than_a_person_could_see() {
-        assert!(hides_something("tag\u{e0041}"));
-        assert!(!hides_something("plain\ttext\r\n"));
-        assert_eq!(cleaned("add\u{e0041}\u{200b} numbers\n"), "add numbers\n");
+    fn a_model_sees_no_more_than_a_person() {
+        assert!(has_invisible("tag\u{e0041}"));
+        assert!(!has_invisible("plain\ttext\r\n"));
+        assert_eq!(strip_invisible("add\u{e0041}\u{200b} numbers\n"), "add numbers\n");
     }
 
     #[test]
-    fn what_is_cut_says_so() {
+    fn truncated_text_has_a_note() {
         assert_eq!(visible("abcdef", 4), "abcd… (2 more characters)");
         assert_eq!(one_line(" a\n  b ", 9), "a b");
     }

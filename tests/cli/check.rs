@@ -19,7 +19,7 @@ fn problems_are_shown_at_their_place_and_errors_fail() {
     assert_eq!((run.code, run.err.as_str()), (1, ""));
     assert!(!run.out.contains("ghp_"), "a secret was shown");
     insta::assert_snapshot!(run.out, @r#"
-    error[bad-name]: a server's name holds only letters, digits, `-` and `_`; found '名'
+    error[bad-name]: server names can only contain letters, digits, `-` and `_`; found '名'
      --> mcp.json:4:3
       |
     4 |         "名前": { "command": "sh" },
@@ -43,7 +43,7 @@ fn problems_are_shown_at_their_place_and_errors_fail() {
     7 |         "key": { "command": "no-such-program", "env": { "API_TOKEN": ••• }, "tiimeout": 3 }
       |                             ^^^^^^^^^^^^^^^^^
 
-    warning[raw-secret]: `servers.key.env.API_TOKEN` holds a secret as plain text
+    warning[raw-secret]: `servers.key.env.API_TOKEN` contains a secret in plain text
      --> mcp.json:7:64
       |
     7 |         "key": { "command": "no-such-program", "env": { "API_TOKEN": ••• }, "tiimeout": 3 }
@@ -163,12 +163,12 @@ fn the_settings_are_checked_as_well() {
     let run = place.run(&["check"]);
     assert_eq!(run.code, 1);
     insta::assert_snapshot!(run.out, @r#"
-    error[setting]: `servers.timeout`: expected seconds, or a text such as "500ms" or "5m"
+    error[setting]: `servers.timeout`: expected a number of seconds, or a string such as "500ms" or "5m"
      --> ~/config/config.toml:2:11
       |
     2 | timeout = "soon"
       |           ^^^^^^
-      = help: How long a call may go without a sign of life. A server's own `timeout` comes first.
+      = help: How long a call may take without reporting progress. `timeout` of a server overrides this.
 
     1 error and 0 warnings
     "#);

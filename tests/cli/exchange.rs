@@ -30,7 +30,7 @@ fn servers_of_the_user_are_imported_from_their_usual_place_once() {
     insta::assert_snapshot!(dry.out, @r"
     would be imported into ~/config/mcp.json:
       git
-          the literal secret in `env.TOKEN` is left behind: put its value into the variable `TOKEN`
+          the secret in `env.TOKEN` is not copied: set the environment variable `TOKEN` to its value
     ");
     assert!(!read(&place, "config/mcp.json").contains("git"));
 
@@ -59,7 +59,7 @@ fn what_came_with_a_project_does_not_become_the_users_own_unless_it_is_named() {
     place.write("work/.codex/config.toml", "[mcp_servers.a]\ncommand = \"a-mcp\"\n");
     let user = run(&place, &["import", "codex"]);
     assert_eq!(user.code, 0);
-    assert!(user.out.starts_with("nothing imported\nskipped:\n  a: it comes with the project"), "{}", user.out);
+    assert!(user.out.starts_with("nothing imported\nskipped:\n  a: it is part of the project"), "{}", user.out);
     assert!(!place.path("config/mcp.json").exists());
     assert_eq!(run(&place, &["import", "codex", "--path", ".codex/config.toml"]).code, 0);
     assert!(read(&place, "config/mcp.json").contains("a-mcp"));
@@ -72,11 +72,11 @@ fn without_any_file_the_places_that_were_looked_at_are_told() {
     let place = Place::with_workspace();
     let run_ = run(&place, &["import", "zed"]);
     assert_eq!(run_.code, 1);
-    assert!(run_.err.contains("no config of Zed found at ~/work/.zed/settings.json, ~/home/"), "{}", run_.err);
+    assert!(run_.err.contains("no config file of Zed found at ~/work/.zed/settings.json, ~/home/"), "{}", run_.err);
     assert_eq!(run(&place, &["import", "emacs"]).code, 2);
     assert_eq!(run(&place, &["import", "zed", "--scope", "managed"]).code, 2);
     let named = run(&place, &["import", "zed", "--path", "nowhere.json"]);
-    assert_eq!((named.code, named.err.as_str()), (1, "error: no file ~/work/nowhere.json\n"));
+    assert_eq!((named.code, named.err.as_str()), (1, "error: ~/work/nowhere.json does not exist\n"));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn an_export_is_printed_or_put_into_a_file_but_never_into_one_of_ours() {
         r#"{ "servers": { "a": { "command": "a-mcp", "tools": { "rm": "deny" } }, "b": { "command": "b-mcp" } } }"#,
     );
     let printed = run(&place, &["export", "claude", "a"]);
-    assert_eq!(printed.err, "note: a: left out, Claude Code has no place for it: `tools`\n");
+    assert_eq!(printed.err, "note: a: not exported (not supported by Claude Code): `tools`\n");
     let text: Value = serde_json::from_str(&printed.out).unwrap();
     assert_eq!(text["mcpServers"].as_object().unwrap().len(), 1);
     place.write("work/other.toml", "model = \"o3\"\n");
@@ -96,7 +96,7 @@ fn an_export_is_printed_or_put_into_a_file_but_never_into_one_of_ours() {
     assert!(written.starts_with("model = \"o3\"\n") && written.contains("[mcp_servers.b]"), "{written}");
     let own = run(&place, &["export", "vscode", "--path", "mcp.json"]);
     assert_eq!(own.code, 1);
-    assert!(own.err.contains("one of the files that servers are read from"), "{}", own.err);
+    assert!(own.err.contains("mcp-sidecar reads its servers from this file"), "{}", own.err);
     assert_eq!(run(&place, &["export", "vscode", "nobody"]).code, 1);
 }
 

@@ -218,5 +218,5 @@ fn a_place_that_makes_no_sense_is_told_by_its_variable() {
     let output = place.command(&["config"]).env("MCP_SIDECAR_STATE_DIR", Path::new("here")).output().unwrap();
     let run = place.tell(output);
     assert_eq!(run.code, 1);
-    assert_eq!(run.err, "error: MCP_SIDECAR_STATE_DIR has to be an absolute path, but is `here`\n");
+    assert_eq!(run.err, "error: MCP_SIDECAR_STATE_DIR must be an absolute path, not `here`\n");
 }

@@ -119,7 +119,7 @@ fn all_servers_are_inspected_even_those_that_failed() {
 
     let unknown = place.run(&["inspect", "nobody"]);
     assert_eq!(unknown.code, 1);
-    assert_eq!(unknown.err, "error: no server named `nobody`; `mcp-sidecar list` shows those there are\n");
+    assert_eq!(unknown.err, "error: no server named `nobody`; run `mcp-sidecar list` to see the servers\n");
 }
 
 #[test]

@@ -33,7 +33,7 @@ async fn an_import_is_in_force_when_it_is_answered_and_a_dry_run_changes_nothing
         let (kind, message) =
             desk.fails("mcp.config.import", json!({ "from": "zed", "path": path, "scope": "user" })).await;
         assert_eq!(kind, "io");
-        assert!(message.contains(name) && message.contains("does not parse as a file of Zed: "), "{message}");
+        assert!(message.contains(name) && message.contains("as a config file of Zed: "), "{message}");
     }
     let folder = json!({ "from": "zed", "path": desk.home.path(""), "scope": "user" });
     assert_eq!(desk.fails("mcp.config.import", folder).await.0, "io");

@@ -94,7 +94,7 @@ async fn a_program_that_is_missing_is_told_until_the_server_has_started_with_it(
     let mut room = Room::new(&own(json!({ "command": program })), "{}").await;
     let path = room.path.clone();
     let told = room.told(&path, "command-not-found").await;
-    assert!(told["message"].as_str().unwrap().contains("is not there"), "{told:#}");
+    assert!(told["message"].as_str().unwrap().contains("does not exist"), "{told:#}");
     let failed = room.told(&path, "connection-failed").await;
     assert!(failed["message"].as_str().unwrap().contains("server"), "with the reason: {failed:#}");
     install(&program);

@@ -1,10 +1,10 @@
-//! How a file is laid out, so that what is added looks like what is there.
+//! The layout of a file, so that new text matches the existing text.
 
 use serde_json::Value;
 
 use crate::config::tree::Node;
 
-/// Lists of short values stay on one line up to this length.
+/// Lists of scalars stay on one line up to this length.
 const LONGEST_LINE: usize = 80;
 
 pub struct Layout {
@@ -29,7 +29,7 @@ impl Layout {
         Self { unit, newline }
     }
 
-    /// A value over several lines, all but the first indented by `indent`.
+    /// Writes a value on several lines. All but the first are indented by `indent`.
     pub fn write(&self, value: &Value, indent: &str) -> String {
         let inner = format!("{indent}{}", self.unit);
         let block = |open: &str, lines: Vec<String>, close: &str| {
@@ -54,14 +54,14 @@ impl Layout {
         }
     }
 
-    /// The text of a node with the indentation of its own lines taken away.
+    /// The text of a node without its indentation.
     pub fn unindented(&self, text: &str, node: &Node) -> String {
         let written = text.get(node.span.clone()).unwrap_or_default();
         let indent = indent_at(text, node.span.start);
         lines(written).map(|line| line.strip_prefix(indent).unwrap_or(line)).collect::<Vec<_>>().join("\n")
     }
 
-    /// A text made by [`Layout::unindented`], perhaps in another file, at home here.
+    /// Indents a text from [`Layout::unindented`], perhaps of another file, in the style of this file.
     pub fn indented(&self, written: &str, indent: &str) -> String {
         let theirs = Self::of(written).unit;
         let mut shown = String::new();
@@ -99,7 +99,7 @@ pub fn quote(key: &str) -> String {
     Value::from(key).to_string()
 }
 
-/// The blanks that the line of an offset starts with.
+/// The indentation of the line at an offset.
 pub fn indent_at(text: &str, offset: usize) -> &str {
     blanks(text.get(line_start(text, offset)..).unwrap_or_default())
 }
@@ -113,7 +113,7 @@ fn blanks(line: &str) -> &str {
     line.get(..end).unwrap_or_default()
 }
 
-/// Lines at any line end.
+/// Splits a text at any line ending.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
 }

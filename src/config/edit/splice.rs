@@ -1,4 +1,4 @@
-//! One edit as changes of characters.
+//! Converts an edit to text changes.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::{Edit, EditError};
 use crate::config::problem::{Span, TextEdit};
 use crate::config::tree::{Kind, Member, Node, Step, Tree, show};
 
-/// The changes that an edit makes, none overlapping another.
+/// The changes of an edit, which do not overlap.
 pub fn changes(text: &str, tree: &Tree, edit: &Edit) -> Result<Vec<TextEdit>, EditError> {
     let splice = Splice { text, tree, layout: Layout::of(text) };
     let Some(root) = &tree.root else { return Ok(Vec::new()) };
@@ -18,8 +18,8 @@ pub fn changes(text: &str, tree: &Tree, edit: &Edit) -> Result<Vec<TextEdit>, Ed
     }
 }
 
-/// The same for a text that holds nothing but blanks and comments, which stay on top.
-pub fn first(text: &str, edit: &Edit) -> Vec<TextEdit> {
+/// The same for a text that contains only blanks and comments, which stay at the top.
+pub fn initial(text: &str, edit: &Edit) -> Vec<TextEdit> {
     let layout = Layout::of(text);
     let Edit::Set { path, value } = edit else { return Vec::new() };
     let kept = text.trim_end().len();
@@ -28,8 +28,8 @@ pub fn first(text: &str, edit: &Edit) -> Vec<TextEdit> {
     vec![TextEdit::replace(kept..text.len(), format!("{before}{written}{}", layout.newline))]
 }
 
-/// Makes the changes.
-pub fn put(text: &str, mut changes: Vec<TextEdit>) -> String {
+/// Applies the changes.
+pub fn apply_changes(text: &str, mut changes: Vec<TextEdit>) -> String {
     changes.sort_by_key(|change| change.span.start);
     let mut result = String::with_capacity(text.len());
     let mut done = 0;
@@ -42,8 +42,8 @@ pub fn put(text: &str, mut changes: Vec<TextEdit>) -> String {
     result
 }
 
-/// The changes that take one member or item out and leave every comment around it where it is.
-pub fn take_out(text: &str, tree: &Tree, parent: &Node, index: usize) -> Vec<TextEdit> {
+/// The changes that remove one member or item and keep all comments around it.
+pub fn removal(text: &str, tree: &Tree, parent: &Node, index: usize) -> Vec<TextEdit> {
     let splice = Splice { text, tree, layout: Layout::of(text) };
     let parts: Vec<Span> = match &parent.kind {
         Kind::Object(members) => members.iter().map(|member| member.key.span.start..member.value.span.end).collect(),
@@ -81,8 +81,8 @@ enum Content<'a> {
     Text { above: &'a [String], written: &'a str },
 }
 
-/// The comments that belong to a member: right above it, and behind it on its last line.
-pub fn comments(text: &str, tree: &Tree, parent: &Node, member: &Member) -> Vec<String> {
+/// The comments of a member: directly above it, and after it on its last line.
+pub fn comments_of(text: &str, tree: &Tree, parent: &Node, member: &Member) -> Vec<String> {
     let splice = Splice { text, tree, layout: Layout::of(text) };
     let comma = splice.comma_after(member.value.span.end);
     let end = comma.map_or(member.value.span.end, |comma| comma + 1);
@@ -161,7 +161,7 @@ impl Splice<'_> {
                     format!("{above}{}: {}", quote(&key), self.layout.indented(written, indent))
                 })
             }
-            // Under objects that have to be made first, written text has no place of its own yet.
+            // The parent objects do not exist yet, so the text cannot be inserted as written.
             Content::Text { above, written } => self.insert_written(node, members, |indent| {
                 let mut indent = indent.to_owned();
                 let (mut open, mut close) = (format!("{}: ", quote(&key)), String::new());
@@ -178,11 +178,11 @@ impl Splice<'_> {
         }
     }
 
-    /// A comment with what has to stand between it and the key below it.
+    /// A comment and the separator between it and the key below it.
     fn over(&self, comment: &str, indent: &str, inline: bool) -> String {
         match (inline, comment.strip_prefix("//")) {
             (false, _) => format!("{}{}{indent}", self.layout.indented(comment, indent), self.layout.newline),
-            // Behind a line comment, the rest of the line would be part of it.
+            // After a line comment, the rest of the line would be part of it.
             (true, Some(words)) => format!("/*{} */ ", words.trim_end().replace("*/", "* /")),
             (true, None) => format!("{comment} "),
         }
@@ -207,13 +207,13 @@ impl Splice<'_> {
         vec![TextEdit::replace(end..end, format!(", {written}"))]
     }
 
-    /// Puts members on lines of their own behind the last one, or into an object that is empty.
+    /// Adds members on separate lines after the last one, or to an empty object.
     fn insert_written(&self, node: &Node, members: &[Member], write: impl Fn(&str) -> String) -> Vec<TextEdit> {
         let newline = self.layout.newline;
         let Some(last) = members.last() else {
             let outer = indent_at(self.text, node.span.start);
             let indent = format!("{outer}{}", self.layout.unit);
-            // Before the closing bracket, behind any comment that stands inside.
+            // Before the closing bracket and after any comment.
             let inside = node.span.start + 1..node.span.end - 1;
             let kept = self.text.get(inside.clone()).unwrap_or_default().trim_end();
             let from = inside.start + kept.len();
@@ -230,7 +230,7 @@ impl Splice<'_> {
         let line_end = self.after_comments_of_line(comma.map_or(last.value.span.end, |comma| comma + 1));
         let written = write(&indent);
         match comma {
-            // The file puts a comma behind the last one: so does the new last one.
+            // The file has a trailing comma, so keep one.
             Some(_) => vec![TextEdit::replace(line_end..line_end, format!("{newline}{indent}{written},"))],
             None => {
                 let end = last.value.span.end;
@@ -270,7 +270,7 @@ impl Splice<'_> {
         let mut changes = Vec::new();
         match (&whole, before, members.get(index + 1)) {
             (Some(lines), _, _) => changes.push(TextEdit::replace(lines.clone(), "")),
-            // On a line with others: up to the next one, or from the one before.
+            // On a line with others: up to the next one, or from the previous one.
             (None, _, Some(next)) => changes.push(TextEdit::replace(member.key.span.start..next.key.span.start, "")),
             (None, Some(before), None) => {
                 changes.push(TextEdit::replace(before.value.span.end..member.value.span.end, ""));
@@ -284,7 +284,7 @@ impl Splice<'_> {
             changes.insert(0, TextEdit::replace(left..left + 1, ""));
         }
         if members.len() == 1 {
-            let rest = put(self.text, changes.clone());
+            let rest = apply_changes(self.text, changes.clone());
             let removed: usize = changes.iter().map(|change| change.span.len()).sum();
             let inside = parent.span.start + 1..parent.span.end - 1 - removed;
             if rest.get(inside).is_some_and(|inside| inside.trim().is_empty()) {
@@ -294,7 +294,7 @@ impl Splice<'_> {
         changes
     }
 
-    /// The lines of a member that are its own, with the comments right above it and behind it, line end included.
+    /// The lines that belong to a member only, including its comments and the line ending.
     fn own_lines(&self, parent: &Node, member: &Member, end: usize) -> Option<Span> {
         let mut start = line_start(self.text, member.key.span.start);
         let alone = |from: usize, to: usize| self.text.get(from..to).is_some_and(|blank| blank.trim().is_empty());
@@ -310,7 +310,7 @@ impl Splice<'_> {
             rest if rest.starts_with(['\n', '\r']) => 1,
             _ => return None,
         };
-        // Comment by comment upwards, as long as each ends on the line above and has its lines for itself.
+        // Go up comment by comment, as long as each ends on the previous line and is alone on its lines.
         let first = start;
         for comment in self.tree.comments.iter().rev().filter(|comment| comment.end <= first) {
             let own = line_start(self.text, comment.start);
@@ -325,7 +325,7 @@ impl Splice<'_> {
         Some(start..behind + blank + line_end)
     }
 
-    /// The comma that follows, behind blanks and comments.
+    /// The next comma after blanks and comments.
     fn comma_after(&self, offset: usize) -> Option<usize> {
         let mut at = offset;
         loop {
@@ -338,7 +338,7 @@ impl Splice<'_> {
         }
     }
 
-    /// The offset behind the comments that follow on the same line.
+    /// The offset after the following comments on the same line.
     fn after_comments_of_line(&self, offset: usize) -> usize {
         let mut at = offset;
         loop {
@@ -355,7 +355,7 @@ impl Splice<'_> {
         !self.text.get(node.span.clone()).unwrap_or_default().contains(['\n', '\r'])
     }
 
-    /// The indentation of the members of an object over several lines.
+    /// The indentation of the members of a multi-line object.
     fn member_indent(&self, node: &Node, members: &[Member]) -> String {
         let starts_line = |member: &&Member| {
             let start = line_start(self.text, member.key.span.start);
@@ -369,7 +369,7 @@ impl Splice<'_> {
     }
 }
 
-/// A value wrapped into the objects of a path.
+/// Wraps a value in the objects of a path.
 fn nested(path: &[Step], value: Value) -> Value {
     path.iter().rev().fold(value, |value, step| match step {
         Step::Key(key) => Value::Object(Map::from_iter([(key.clone(), value)])),

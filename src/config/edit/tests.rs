@@ -34,7 +34,7 @@ fn diff(old: &str, new: &str) -> String {
 }
 
 #[test]
-fn a_new_server_stands_behind_the_last_and_nothing_else_moves() {
+fn a_new_server_is_added_after_the_last_one_and_nothing_else_changes() {
     let text = set(
         COMMENTED,
         &["servers", "new"],
@@ -52,7 +52,7 @@ fn a_new_server_stands_behind_the_last_and_nothing_else_moves() {
 }
 
 #[test]
-fn a_value_is_replaced_where_it_stands() {
+fn a_value_is_replaced_in_place() {
     let text = set(COMMENTED, &["servers", "git", "command"], json!("other"));
     insta::assert_snapshot!(diff(COMMENTED, &text), @r#"
     -      "command": "git-mcp", // the program
@@ -85,7 +85,7 @@ fn an_updated_server_keeps_its_comments_and_order() {
 }
 
 #[test]
-fn a_removed_server_takes_its_comment_along_and_the_commas_stay_right() {
+fn removing_a_server_removes_its_comment_and_keeps_the_commas_valid() {
     insta::assert_snapshot!(remove(COMMENTED, &["servers", "fs"]), @r#"
     {
       // the servers
@@ -121,13 +121,13 @@ fn a_removed_server_takes_its_comment_along_and_the_commas_stay_right() {
 }
 
 #[test]
-fn a_comment_that_belongs_to_others_stays() {
+fn comments_of_other_entries_stay() {
     let text = "{\n  // about everything\n\n  // about a\n  // more about a\n  \"a\": 1, // also a\n  // about b\n  \"b\": 2\n}\n";
     assert_eq!(remove(text, &["a"]), "{\n  // about everything\n\n  // about b\n  \"b\": 2\n}\n");
 }
 
 #[test]
-fn line_ends_tabs_and_trailing_commas_are_kept() {
+fn line_endings_tabs_and_trailing_commas_are_kept() {
     let text = "{\r\n\t\"servers\": {\r\n\t\t\"a\": {},\r\n\t},\r\n}\r\n";
     assert_eq!(
         set(text, &["servers", "b", "command"], json!("x")),
@@ -146,7 +146,7 @@ fn one_line_stays_one_line() {
 }
 
 #[test]
-fn nothing_is_made_into_a_config() {
+fn an_empty_file_becomes_a_config() {
     for text in ["", "\n", "\u{feff}"] {
         assert_eq!(
             set(text, &["servers", "a"], json!({})).trim_start_matches('\u{feff}'),
@@ -159,10 +159,10 @@ fn nothing_is_made_into_a_config() {
 }
 
 #[test]
-fn what_cannot_be_edited_is_left_alone() {
+fn invalid_files_are_not_edited() {
     assert_eq!(
         set("{ \"a\": ", &["a"], json!(1)),
-        "error: the file does not parse (unexpected end of file); mend it first, so that nothing of it is lost"
+        "error: the file cannot be parsed (unexpected end of file); fix it first, so that nothing is lost"
     );
     assert_eq!(
         set("{ \"servers\": [] }", &["servers", "a"], json!(1)),
@@ -195,7 +195,7 @@ fn servers_are_found_in_either_section() {
 }
 
 #[test]
-fn a_level_is_set_and_taken_back_without_a_trace() {
+fn setting_and_removing_a_level_restores_the_file() {
     let text = set_tool_level(COMMENTED, "git", "push", Some(Level::Deny)).unwrap();
     insta::assert_snapshot!(diff(COMMENTED, &text), @r#"
     -      "args": ["-v"]
@@ -216,7 +216,7 @@ fn a_server_moves_with_its_comments() {
         to,
         "{\n\t\"mcpServers\": {\n\t\t\"x\": {},\n\t\t/* git */\n\t\t\"git\": {\n\t\t\t\"command\": \"git-mcp\", // the program\n\t\t\t\"args\": [\"-v\"]\n\t\t}\n\t}\n}\n"
     );
-    // Into a file that does not exist yet, into an empty object, and into one that stands on one line.
+    // Into a new file, an empty object, and an object on one line.
     for (empty, section) in [("", "servers"), ("{}", "servers"), ("// mine\n", "servers")] {
         let (_, fresh) = move_server(COMMENTED, empty, Path::new("/p/mcp.json"), "fs").unwrap();
         let expected = format!(
@@ -231,7 +231,7 @@ fn a_server_moves_with_its_comments() {
 }
 
 #[test]
-fn a_difference_is_the_smallest_piece_between_characters() {
+fn a_difference_is_minimal_and_respects_characters() {
     let edit = difference("a🦀b", "a🦁b").unwrap();
     assert_eq!((edit.span, edit.text.as_str()), (1..5, "🦁"));
     assert_eq!(difference("x", "x"), None);
@@ -239,7 +239,7 @@ fn a_difference_is_the_smallest_piece_between_characters() {
 }
 
 #[test]
-fn a_file_is_replaced_whole_and_its_folder_made() {
+fn a_file_is_replaced_and_its_folder_created() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/er/mcp.json");
     update(&path, |text| apply(text, &[Edit::set(&["a"], json!(1))])).unwrap();
@@ -247,12 +247,12 @@ fn a_file_is_replaced_whole_and_its_folder_made() {
     let left: Vec<_> = std::fs::read_dir(path.parent().unwrap()).unwrap().collect();
     assert_eq!(left.len(), 1, "no temporary file stays behind");
     let error = update(&path, |_| Err(EditError::Missing("x".into()))).unwrap_err();
-    assert_eq!(error.to_string(), "`x` is not there");
+    assert_eq!(error.to_string(), "`x` does not exist");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_symlink_stays_one_and_the_mode_stays() {
+fn symlinks_and_modes_are_kept() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let folder = tempfile::tempdir().unwrap();
     let (real, link) = (folder.path().join("dotfiles.json"), folder.path().join("mcp.json"));
@@ -266,7 +266,7 @@ fn a_symlink_stays_one_and_the_mode_stays() {
 }
 
 #[test]
-fn what_somebody_else_wrote_meanwhile_is_not_lost() {
+fn concurrent_changes_are_not_lost() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mcp.json");
     std::fs::write(&path, "{}").unwrap();
@@ -307,7 +307,7 @@ fn any_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn an_edit_changes_what_was_asked_and_nothing_else(
+    fn an_edit_changes_nothing_else(
         text in any_text(),
         key in "[a-e]",
         inner in prop::option::of("[p-r]"),

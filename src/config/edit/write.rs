@@ -1,4 +1,4 @@
-//! Files written whole or not at all.
+//! Atomic writes.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 
 use super::EditError;
 
-/// Somebody else writes the same file: so often is it read anew.
+/// How often to retry if another program writes the same file.
 const ATTEMPTS: usize = 3;
 
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateError {
     #[error("{0}")]
     Edit(#[from] EditError),
-    #[error("{} could not be written: {cause}", path.display())]
+    #[error("cannot write {}: {cause}", path.display())]
     Io { path: PathBuf, cause: io::Error },
-    #[error("{} is not UTF-8", .0.display())]
+    #[error("cannot edit {}: it is not UTF-8", .0.display())]
     NotText(PathBuf),
-    #[error("{} changes faster than it can be edited; try again", .0.display())]
+    #[error("cannot edit {}: another program keeps changing it; try again", .0.display())]
     Busy(PathBuf),
 }
 
-/// Changes a config file. One that does not exist yet starts empty, one that the change leaves alone is not touched,
-/// and what somebody else wrote in the meantime is not lost.
+/// Changes a config file. A missing file counts as empty, an unchanged file is not written, and concurrent changes by
+/// others are not lost.
 pub fn update(path: &Path, change: impl Fn(&str) -> Result<String, EditError>) -> Result<(), UpdateError> {
     let failed = |cause| UpdateError::Io { path: path.to_path_buf(), cause };
     for _ in 0..ATTEMPTS {
@@ -43,8 +43,8 @@ pub fn update(path: &Path, change: impl Fn(&str) -> Result<String, EditError>) -
     Err(UpdateError::Busy(path.to_path_buf()))
 }
 
-/// Replaces a file's text: written beside it, brought to the disk, then renamed over it. The mode stays, a symlink
-/// stays a symlink, a missing folder is made.
+/// Replaces the text of a file: writes a temporary file, syncs it, and renames it. Keeps the mode and symlinks, and
+/// creates a missing folder.
 pub fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
     write_if(path, text, || Ok(true)).map(|_| ())
 }
@@ -57,7 +57,7 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Writes unless `still` says no in the last moment.
+/// Writes the file, unless `still` returns `false` right before the rename.
 fn write_if(path: &Path, text: &str, still: impl Fn() -> io::Result<bool>) -> io::Result<bool> {
     let target = behind_links(path)?;
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -79,7 +79,7 @@ fn write_if(path: &Path, text: &str, still: impl Fn() -> io::Result<bool>) -> io
     Ok(true)
 }
 
-/// The file that a path leads to through symlinks, whether it exists or not.
+/// The target of a path after following symlinks; it need not exist.
 fn behind_links(path: &Path) -> io::Result<PathBuf> {
     let mut target = path.to_path_buf();
     for _ in 0..40 {
@@ -91,7 +91,7 @@ fn behind_links(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("too many symbolic links"))
 }
 
-/// A new file gets what the user's umask leaves, as from any editor.
+/// A new file gets the default mode, reduced by the user's umask.
 #[cfg(unix)]
 fn new_file_mode(builder: &mut tempfile::Builder<'_, '_>) {
     use std::os::unix::fs::PermissionsExt;
@@ -101,7 +101,7 @@ fn new_file_mode(builder: &mut tempfile::Builder<'_, '_>) {
 #[cfg(not(unix))]
 fn new_file_mode(_builder: &mut tempfile::Builder<'_, '_>) {}
 
-/// The rename itself must survive a power cut.
+/// Syncs the folder, so that the rename survives a power failure.
 #[cfg(unix)]
 fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()

@@ -1,11 +1,11 @@
-//! The environment of a child: our safe list, then `envFile`, then `env`.
+//! The environment of a child process: a safe subset of ours, overridden by `envFile` and then by `env`.
 
 use std::collections::BTreeMap;
 
 use super::{ExpandError, Program};
 use crate::text::Secret;
 
-/// Passed on to every child. None of them carries a credential of the editor, of an agent or of another server.
+/// Variables for every child process. None of them contains a credential of the editor, an agent or another server.
 const SAFE: &[&str] = &[
     "HOME",
     "LOGNAME",
@@ -32,13 +32,13 @@ const SAFE: &[&str] = &[
     "DOCKER_HOST",
     "SSH_AUTH_SOCK",
 ];
-/// Never inherited: they name the folder that the engine runs in, and some programs believe them.
-const ELSEWHERE: &[&str] = &["PWD", "OLDPWD", "INIT_CWD"];
+/// Never inherited: they contain the working folder of the engine, and some programs use them.
+const NEVER_INHERITED: &[&str] = &["PWD", "OLDPWD", "INIT_CWD"];
 const SAFE_PREFIXES: &[&str] = &["LC_", "XDG_"];
 
-/// What programs on Windows do not start without.
+/// Variables that programs on Windows require.
 #[cfg(windows)]
-const SAFE_HERE: &[&str] = &[
+const SAFE_ON_WINDOWS: &[&str] = &[
     "APPDATA",
     "COMSPEC",
     "HOMEDRIVE",
@@ -57,10 +57,10 @@ const SAFE_HERE: &[&str] = &[
     "WINDIR",
 ];
 #[cfg(not(windows))]
-const SAFE_HERE: &[&str] = &[];
+const SAFE_ON_WINDOWS: &[&str] = &[];
 
-/// Values that are words of everyday language: masking them wherever they occur would hide the log, not a secret.
-const WORDS: &[&str] = &[
+/// Common words, which are not masked: this would make logs unreadable without hiding a secret.
+const COMMON_VALUES: &[&str] = &[
     "production",
     "development",
     "testing",
@@ -76,18 +76,18 @@ const WORDS: &[&str] = &[
     "0.0.0.0",
 ];
 
-/// The environment of this process, as far as it is text.
+/// The environment of this process, without values that are not valid UTF-8.
 pub fn snapshot() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
 }
 
-/// Everything that the child gets, and nothing beside it.
+/// The complete environment of the child process.
 pub fn child_environment(environment: &BTreeMap<String, String>, program: &Program) -> BTreeMap<String, Secret> {
     let mut child: BTreeMap<String, Secret> = environment
         .iter()
-        .filter(|(name, _)| (program.inherit_env && !ELSEWHERE.contains(&name.as_str())) || is_passed_on(name))
+        .filter(|(name, _)| (program.inherit_env && !NEVER_INHERITED.contains(&name.as_str())) || is_passed_on(name))
         .map(|(name, value)| (name.clone(), Secret::plain(value.clone())))
         .collect();
     for (name, value) in &program.env {
@@ -99,27 +99,27 @@ pub fn child_environment(environment: &BTreeMap<String, String>, program: &Progr
     child
 }
 
-/// Whether a value may be seen: of a variable that says where things are, or a word, a number, a flag.
+/// Whether a value may be shown: a location, a common word, a number or a flag.
 pub fn harmless(name: &str, value: &str) -> bool {
     const MORE: &[&str] =
         &["PWD", "EDITOR", "VISUAL", "PAGER", "DISPLAY", "HOSTNAME", "COLORTERM", "SHLVL", "NODE_ENV"];
-    // A proxy's address may hold a password.
+    // The URL of a proxy may contain a password.
     let proxy = name.to_ascii_lowercase().ends_with("_proxy");
     (is_passed_on(name) && !proxy)
         || MORE.contains(&name)
-        || WORDS.contains(&value.to_ascii_lowercase().as_str())
+        || COMMON_VALUES.contains(&value.to_ascii_lowercase().as_str())
         || value.len() <= 10 && value.parse::<f64>().is_ok()
 }
 
-/// Whether every child gets this variable.
+/// Whether every child process gets this variable.
 pub fn is_passed_on(name: &str) -> bool {
     SAFE.contains(&name)
         || SAFE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
-        || SAFE_HERE.iter().any(|known| known.eq_ignore_ascii_case(name))
+        || SAFE_ON_WINDOWS.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Reads `NAME=value` lines: `#` comments, `export `, single quotes taken literally, double quotes with escapes and
-/// over several lines. Nothing in it is expanded.
+/// Parses `NAME=value` lines with `#` comments, an optional `export `, literal single quotes, and double quotes with
+/// escapes and several lines. Nothing is expanded.
 pub fn parse_env_file(text: &str) -> Result<Vec<(String, String)>, ExpandError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut entries = Vec::new();
@@ -154,7 +154,7 @@ pub fn parse_env_file(text: &str) -> Result<Vec<(String, String)>, ExpandError> 
     Ok(entries)
 }
 
-/// The inside of a quoted text that ends, else `None`.
+/// The content of a quoted text; `None` if the closing quote is missing.
 fn quoted(text: &str, quote: char) -> Option<String> {
     let mut inner = String::new();
     let mut chars = text.chars().skip(1);

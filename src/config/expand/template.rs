@@ -1,11 +1,11 @@
-//! A text cut into plain parts and `${…}` references. Only braces count: `$NAME`, `$(…)` and backquotes are text.
+//! Splits a text into plain parts and `${…}` references. `$NAME`, `$(…)` and backquotes are plain text.
 
 use std::ops::Range;
 
 /// What a `${…}` refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
-    /// `${NAME}`, `${env:NAME}`, each perhaps with `:-default`, which counts when the variable is unset or empty.
+    /// `${NAME}` or `${env:NAME}`, optionally with `:-default` for a variable that is unset or empty.
     Variable {
         name: String,
         default: Option<String>,
@@ -14,11 +14,11 @@ pub enum Reference {
     WorkspaceFolderBasename,
     UserHome,
     PathSeparator,
-    /// Where the server would run if its entry did not say: the workspace folder.
+    /// The default working folder of the server.
     Cwd,
     Input(String),
     Keyring(String),
-    /// Looks like a reference but is none of ours, as written.
+    /// An unknown reference, as written.
     Unknown(String),
 }
 
@@ -27,12 +27,12 @@ pub enum Piece<'a> {
     Text(&'a str),
     Reference {
         reference: Reference,
-        /// Where it stands in the text, `${` and `}` included.
+        /// The position in the text, including `${` and `}`.
         span: Range<usize>,
     },
 }
 
-/// Cuts a text at its references. A `${` that is never closed is text.
+/// Splits a text at its references. An unclosed `${` is plain text.
 pub fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut done = 0;
@@ -54,7 +54,7 @@ pub fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// The offset behind the `}` that closes the `${` at `start`, with the references inside a default skipped.
+/// The offset after the `}` that closes the `${` at `start`. Skips nested references.
 fn closing(text: &str, start: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut open = 0usize;
@@ -101,7 +101,7 @@ fn read(inner: &str) -> Reference {
     }
 }
 
-/// What a shell takes for a variable's name, and `ProgramFiles(x86)`, which Windows has.
+/// A variable name as in a shell, or `ProgramFiles(x86)` on Windows.
 fn is_variable_name(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')

@@ -29,37 +29,37 @@ fn every_known_reference_is_replaced() {
 }
 
 #[test]
-fn a_default_counts_when_the_variable_is_unset_or_empty() {
+fn a_default_is_used_if_the_variable_is_unset_or_empty() {
     assert_eq!(line("${NOPE:-d} ${env:NOPE:-e} ${EMPTY:-f} ${NOPE:-} ${TOKEN:-g}"), "d e f  expand-test-token");
     assert_eq!(line("${NOPE:-${ALSO:-${userHome}}}"), "/home/me");
     assert_eq!(line("[${EMPTY}]"), "[]");
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn errors_contain_the_name_of_what_is_missing() {
     assert_eq!(
         line("${env:NOPE}"),
         "error: the variable `NOPE` is not set; set it in the environment of the editor, or write `${NOPE:-default}`"
     );
-    assert_eq!(line("${input:other}"), "error: the input `other` has no value: it was not answered");
-    assert_eq!(line("${keyring:other}"), "error: the keyring holds nothing named `other`");
+    assert_eq!(line("${input:other}"), "error: the input `other` has no value: it was not entered");
+    assert_eq!(line("${keyring:other}"), "error: the keyring has no entry named `other`");
     assert!(line("${cmd: touch pwned}").starts_with("error: unknown expansion `${cmd: touch pwned}`"));
     assert!(line("${}").starts_with("error: unknown expansion `${}`"));
 }
 
 #[test]
-fn only_braces_count() {
+fn only_braces_are_references() {
     assert_eq!(line("$TOKEN $(touch pwned) `id` ${TOKEN $"), "$TOKEN $(touch pwned) `id` ${TOKEN $");
 }
 
 #[test]
-fn defaults_cannot_nest_for_ever() {
+fn the_nesting_of_defaults_is_limited() {
     let deep = "${A:-".repeat(40) + &"}".repeat(40);
     assert_eq!(line(&deep), "error: defaults are nested deeper than 10 levels");
 }
 
 #[test]
-fn a_program_gets_the_safe_list_then_the_file_then_its_own() {
+fn a_program_gets_the_safe_variables_then_the_env_file_then_env() {
     let launch = Launch::Stdio(Stdio {
         command: "${userHome}/bin/x".into(),
         args: vec!["--token=${TOKEN}".into()],
@@ -88,14 +88,14 @@ fn a_program_gets_the_safe_list_then_the_file_then_its_own() {
 }
 
 #[test]
-fn inherit_env_gives_everything() {
+fn inherit_env_passes_on_everything() {
     let launch = Launch::Stdio(Stdio { command: "x".into(), inherit_env: true, ..Stdio::default() });
     let Expanded::Stdio(program) = expand(&launch, &values(), None).unwrap() else { panic!() };
     assert!(child_environment(&values().environment, &program).contains_key("OTHER"));
 }
 
 #[test]
-fn a_launch_tells_what_it_refers_to() {
+fn all_references_of_a_launch_are_found() {
     let launch = Launch::Http(Remote {
         url: "https://${HOST:-${FALLBACK}}/".into(),
         headers: [("A".to_owned(), "${input:key} ${input:key}".to_owned())].into(),
@@ -112,7 +112,7 @@ fn a_launch_tells_what_it_refers_to() {
 }
 
 #[test]
-fn an_env_file_is_read_as_dotenv_does() {
+fn an_env_file_is_parsed_like_dotenv() {
     let text = "# comment\r\nexport A=1\r\nB = two # rest\nC=\"x\\ny\"\nD=\"a\nb\"\nE=a=b\nF=\n";
     let entries = parse_env_file(text).unwrap();
     let shown: Vec<_> = entries.iter().map(|(name, value)| format!("{name}={value:?}")).collect();

@@ -1,10 +1,10 @@
-//! Whose files these are, where they keep their servers, and what they can say.
+//! The supported programs and the differences between their file formats.
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::expand::Reference;
 
-/// A program that hosts MCP servers, and the way it writes them down.
+/// The file format of a program that hosts MCP servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Dialect {
@@ -53,7 +53,7 @@ impl Dialect {
         Self::ALL.into_iter().find(|dialect| dialect.name() == text)
     }
 
-    /// The name for people.
+    /// The display name.
     pub fn title(self) -> &'static str {
         match self {
             Self::VsCode => "VS Code",
@@ -68,7 +68,7 @@ impl Dialect {
         }
     }
 
-    /// The key that a new file keeps its servers under.
+    /// The key that contains the servers in a new file.
     pub fn section(self) -> &'static str {
         match self {
             Self::VsCode => "servers",
@@ -86,8 +86,8 @@ impl Dialect {
         matches!(self, Self::VsCode | Self::Zed | Self::Codex | Self::McpHub)
     }
 
-    /// Whether its files fill in a reference that is written this way.
-    pub(super) fn fills(self, reference: &Reference, written: &str) -> bool {
+    /// Whether the program expands a reference that is written this way.
+    pub(super) fn expands(self, reference: &Reference, written: &str) -> bool {
         let env = written.starts_with("${env:");
         match (self, reference) {
             (Self::ClaudeDesktop | Self::Zed | Self::Cline | Self::Codex, _) => false,

@@ -1,4 +1,4 @@
-//! Import and export with their files: which are read, which is written.
+//! Import and export, including the files to read and write.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,60 +13,60 @@ use crate::config::{Content, Definition, Loaded, tree, watch};
 use crate::model::{Error, Result, Scope, ServerName};
 use crate::text::one_line;
 
-/// Settings of other programs hold more than servers; this is far beyond any of them.
-const LARGEST: usize = 32 << 20;
+/// Larger than any settings file of another program.
+const MAX_BYTES: usize = 32 << 20;
 
 /// What to import, and where to.
 #[derive(Debug, Clone)]
-pub struct ImportWish {
+pub struct ImportRequest {
     pub from: Dialect,
-    /// This file in place of the usual ones.
+    /// Read this file instead of the usual ones.
     pub path: Option<PathBuf>,
     pub scope: Scope,
-    /// Tell what would happen, and write nothing.
+    /// Only report what would happen.
     pub dry_run: bool,
 }
 
-/// What came of an import.
+/// The result of an import.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Imported {
     pub imported: Vec<String>,
     pub skipped: BTreeMap<String, String>,
-    /// Server → what a person should know about it.
+    /// Server → notes for the user.
     pub notes: BTreeMap<String, Vec<String>>,
     /// The file that was, or would be, written.
     pub path: PathBuf,
 }
 
-/// What came of an export.
+/// The result of an export.
 #[derive(Debug, Clone, Serialize)]
 pub struct Exported {
-    /// A whole file with these servers in it.
+    /// A complete file with these servers.
     pub text: String,
-    /// The file that they were put into.
+    /// The file that was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
     pub notes: BTreeMap<String, Vec<String>>,
 }
 
 /// Reads the files of another program and writes their servers to the file of a scope.
-pub fn import_from(wish: &ImportWish, loaded: &Loaded, homes: Option<&Homes>) -> Result<Imported> {
-    let target = target(wish.scope, loaded)?;
+pub fn import_from(request: &ImportRequest, loaded: &Loaded, homes: Option<&Homes>) -> Result<Imported> {
+    let target = target(request.scope, loaded)?;
     let folders = folders(loaded);
     let mut skipped = BTreeMap::new();
     let mut withheld = Vec::new();
-    let files = match &wish.path {
-        Some(path) => vec![named(wish.from, &absolute(path, &folders, homes))?],
+    let files = match &request.path {
+        Some(path) => vec![named(request.from, &absolute(path, &folders, homes))?],
         None => {
-            let project = folders.iter().filter_map(|folder| project_file(wish.from, folder));
+            let project = folders.iter().filter_map(|folder| project_file(request.from, folder));
             let project = existing(project, &mut skipped);
-            let user = homes.map(|homes| user_files(wish.from, homes)).unwrap_or_default();
+            let user = homes.map(|homes| user_files(request.from, homes)).unwrap_or_default();
             let user = existing(user.into_iter(), &mut skipped);
             if project.is_empty() && user.is_empty() && skipped.is_empty() {
-                return Err(nothing_found(wish.from, &folders, homes));
+                return Err(nothing_found(request.from, &folders, homes));
             }
-            // What came with a project must not become the user's own, which needs no trust, unless it is named.
-            if wish.scope == Scope::User {
+            // User servers need no trust, so project files are only imported there if the user specifies them.
+            if request.scope == Scope::User {
                 withheld = project;
                 user
             } else {
@@ -76,12 +76,15 @@ pub fn import_from(wish: &ImportWish, loaded: &Loaded, homes: Option<&Homes>) ->
     };
     let read: Vec<PathBuf> = files.iter().map(|(path, _)| real(path)).collect();
     if read.contains(&real(&target)) {
-        return Err(Error::InvalidParams(format!("{} is the very file that would be written", target.display())));
+        return Err(Error::InvalidParams(format!(
+            "cannot import from {}: the servers would be written to the same file",
+            target.display()
+        )));
     }
     let present = servers_in(&target)?;
     let taken = |name: &ServerName| {
         let elsewhere = loaded.files.iter().find(|file| {
-            let other = file.source.scope == wish.scope && *file.source.path != *target;
+            let other = file.source.scope == request.scope && *file.source.path != *target;
             other && !read.contains(&real(&file.source.path)) && file.servers.iter().any(|known| known == name.as_str())
         });
         let path = if present.iter().any(|known| known == name.as_str()) {
@@ -89,12 +92,12 @@ pub fn import_from(wish: &ImportWish, loaded: &Loaded, homes: Option<&Homes>) ->
         } else {
             elsewhere.map(|file| &*file.source.path)
         };
-        path.map(|path| format!("there is one of this name in {} already", path.display()))
+        path.map(|path| format!("{} already defines a server with this name", path.display()))
     };
-    let mut import = import(wish.from, &files, folders.first().map(|folder| &**folder), &taken);
+    let mut import = import(request.from, &files, folders.first().map(|folder| &**folder), &taken);
     import.skipped.extend(skipped);
-    tell_withheld(wish.from, &withheld, &mut import);
-    if !wish.dry_run && !import.servers.is_empty() {
+    skip_withheld(request.from, &withheld, &mut import);
+    if !request.dry_run && !import.servers.is_empty() {
         write(&target, &import)?;
     }
     Ok(Imported {
@@ -105,7 +108,7 @@ pub fn import_from(wish: &ImportWish, loaded: &Loaded, homes: Option<&Homes>) ->
     })
 }
 
-/// Writes servers the way another program wants them: as a text, and into a file when one is named.
+/// Converts servers to the format of another program, and writes them to a file if `path` is given.
 pub fn export_to(
     to: Dialect,
     servers: Option<&[ServerName]>,
@@ -125,9 +128,12 @@ pub fn export_to(
     let text = export.text().map_err(|error| Error::Io(error.to_string()))?;
     let path = path.map(|path| absolute(path, &folders(loaded), homes));
     if let Some(path) = &path {
-        // There, the words that only we understand would be lost: levels above all.
+        // Our own file would lose everything that other programs do not support, such as levels.
         if loaded.files.iter().any(|file| file.exists && real(&file.source.path) == real(path)) {
-            let message = format!("{} is one of the files that servers are read from; name another", path.display());
+            let message = format!(
+                "cannot export to {}: mcp-sidecar reads its servers from this file; choose another one",
+                path.display()
+            );
             return Err(Error::Conflict(message));
         }
         edit::update(path, |before| export.merged(before)).map_err(|error| broken(path, error))?;
@@ -135,10 +141,10 @@ pub fn export_to(
     Ok(Exported { text, path, notes: export.notes })
 }
 
-/// The file that a scope's servers are written to: the first of its own, so never one in another program's dialect.
+/// The file to write a scope's servers to: the first one, which is never in the format of another program.
 fn target(scope: Scope, loaded: &Loaded) -> Result<PathBuf> {
     if matches!(scope, Scope::Managed | Scope::Session) {
-        let message = format!("servers are not imported into scope `{scope}`; choose `user`, `project` or `local`");
+        let message = format!("cannot import into scope `{scope}`; use `user`, `project` or `local`");
         return Err(Error::InvalidParams(message));
     }
     let file = loaded.files.iter().find(|file| file.source.scope == scope);
@@ -156,30 +162,30 @@ fn folders(loaded: &Loaded) -> Vec<Arc<Path>> {
     folders
 }
 
-/// A file that somebody asked for has to be there, and has to be what he says it is.
+/// Reads a file that the user specified. It must exist and have the given format.
 fn named(from: Dialect, path: &Path) -> Result<(PathBuf, Arc<str>)> {
-    match watch::read(path, LARGEST) {
+    match watch::read(path, MAX_BYTES) {
         Content::Text(text) => match file::read(from, &text, None) {
             Ok(_) => Ok((path.to_path_buf(), text)),
             Err(reason) => {
                 let (path, title, reason) = (path.display(), from.title(), one_line(&reason, 200));
-                Err(Error::Io(format!("{path} does not parse as a file of {title}: {reason}")))
+                Err(Error::Io(format!("cannot parse {path} as a config file of {title}: {reason}")))
             }
         },
-        Content::Absent | Content::Gone => Err(Error::NotFound(format!("no file {}", path.display()))),
-        Content::Unreadable(reason) => Err(Error::Io(format!("{} cannot be used: {reason}", path.display()))),
+        Content::Absent | Content::Gone => Err(Error::NotFound(format!("{} does not exist", path.display()))),
+        Content::Unreadable(reason) => Err(Error::Io(format!("cannot use {}: {reason}", path.display()))),
     }
 }
 
-/// Those of the usual files that are there.
+/// Reads the files that exist.
 fn existing(paths: impl Iterator<Item = PathBuf>, skipped: &mut BTreeMap<String, String>) -> Vec<(PathBuf, Arc<str>)> {
     let mut files = Vec::new();
     for path in paths {
-        match watch::read(&path, LARGEST) {
+        match watch::read(&path, MAX_BYTES) {
             Content::Text(text) => files.push((path, text)),
             Content::Absent | Content::Gone => {}
             Content::Unreadable(reason) => {
-                skipped.insert(path.display().to_string(), format!("the file cannot be used: {reason}"));
+                skipped.insert(path.display().to_string(), format!("cannot use the file: {reason}"));
             }
         }
     }
@@ -189,18 +195,21 @@ fn existing(paths: impl Iterator<Item = PathBuf>, skipped: &mut BTreeMap<String,
 fn nothing_found(from: Dialect, folders: &[Arc<Path>], homes: Option<&Homes>) -> Error {
     let project = folders.iter().filter_map(|folder| project_file(from, folder));
     let user = homes.map(|homes| user_files(from, homes)).unwrap_or_default();
-    let looked: Vec<String> = project.chain(user).map(|path| path.display().to_string()).collect();
+    let searched: Vec<String> = project.chain(user).map(|path| path.display().to_string()).collect();
     let title = from.title();
-    Error::NotFound(format!("no config of {title} found at {}; name its file by `path`", looked.join(", ")))
+    Error::NotFound(format!(
+        "no config file of {title} found at {}; use `path` to specify the file",
+        searched.join(", ")
+    ))
 }
 
-fn tell_withheld(from: Dialect, withheld: &[(PathBuf, Arc<str>)], import: &mut Import) {
+fn skip_withheld(from: Dialect, withheld: &[(PathBuf, Arc<str>)], import: &mut Import) {
     for (path, text) in withheld {
         for (name, _) in file::read(from, text, None).unwrap_or_default().servers {
             let known = import.servers.iter().any(|(known, _)| known.as_str() == name);
             if !known && !import.skipped.contains_key(&name) {
                 let reason = format!(
-                    "it comes with the project ({}); import it into scope `project` or `local`, or name the file by `path`",
+                    "it is part of the project ({}); import it into scope `project` or `local`, or use `path` to specify the file",
                     path.display()
                 );
                 import.skipped.insert(one_line(&name, 80), reason);
@@ -210,11 +219,11 @@ fn tell_withheld(from: Dialect, withheld: &[(PathBuf, Arc<str>)], import: &mut I
 }
 
 fn servers_in(path: &Path) -> Result<Vec<String>> {
-    let text = match watch::read(path, LARGEST) {
+    let text = match watch::read(path, MAX_BYTES) {
         Content::Absent | Content::Gone => return Ok(Vec::new()),
         Content::Text(text) => text,
         Content::Unreadable(reason) => {
-            return Err(Error::Io(format!("{} cannot be used: {reason}", path.display())));
+            return Err(Error::Io(format!("cannot use {}: {reason}", path.display())));
         }
     };
     let tree = tree::parse(&text, usize::MAX);
@@ -241,7 +250,7 @@ fn broken(path: &Path, error: UpdateError) -> Error {
     }
 }
 
-/// `~/` and relative paths are seen from the home and the first workspace folder.
+/// Resolves `~/` against the home folder, and relative paths against the first workspace folder.
 fn absolute(path: &Path, folders: &[Arc<Path>], homes: Option<&Homes>) -> PathBuf {
     match (path.strip_prefix("~"), homes, folders.first()) {
         (Ok(rest), Some(homes), _) => homes.home.join(rest),
@@ -250,7 +259,7 @@ fn absolute(path: &Path, folders: &[Arc<Path>], homes: Option<&Homes>) -> PathBu
     }
 }
 
-/// A path that two spellings of it have in common.
+/// The canonical path, to compare files.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }

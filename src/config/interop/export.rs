@@ -1,4 +1,4 @@
-//! Servers of ours in, the text of a foreign file out. Pure, and nothing is expanded.
+//! Converts our servers to the text of a foreign file. Reads and writes no files, and expands nothing.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use crate::config::shape::keys::{DEV, OAUTH, Role, SERVER, Table};
 use crate::config::spec::{Config, Definition, Input, InputKind};
 use crate::text::one_line;
 
-/// Servers written for another program.
+/// Servers in the format of another program.
 #[derive(Debug, Default)]
 pub struct Export {
     dialect: Option<Dialect>,
     servers: Vec<(String, Map<String, Value>)>,
     inputs: Vec<Value>,
-    /// Server → what could not be carried over.
+    /// Server → what could not be exported.
     pub notes: BTreeMap<String, Vec<String>>,
 }
 
@@ -32,7 +32,7 @@ pub fn export<'a>(dialect: Dialect, definitions: impl IntoIterator<Item = &'a De
         let mut notes = Notes::default();
         let mut spec = definition.spec.clone();
         variables.hide(&mut spec.launch, &name, &mut notes);
-        notes.add_list("left out, mcp-sidecar makes no use of it", &unknown(&definition.written));
+        notes.add_list("not exported (unknown to mcp-sidecar)", &unknown(&definition.written));
         match outgoing::write(dialect, &spec, &mut notes) {
             Ok(entry) => {
                 if dialect == Dialect::VsCode {
@@ -40,7 +40,7 @@ pub fn export<'a>(dialect: Dialect, definitions: impl IntoIterator<Item = &'a De
                 }
                 export.servers.push((name.clone(), entry));
             }
-            Err(reason) => notes.add(format!("left out: {reason}")),
+            Err(reason) => notes.add(format!("not exported: {reason}")),
         }
         let notes = notes.into_list();
         if !notes.is_empty() {
@@ -51,12 +51,12 @@ pub fn export<'a>(dialect: Dialect, definitions: impl IntoIterator<Item = &'a De
 }
 
 impl Export {
-    /// A file of its own.
+    /// A new file with these servers.
     pub fn text(&self) -> Result<String, EditError> {
         self.merged("")
     }
 
-    /// The same put into a file that may hold more, which stays as it is.
+    /// Adds the servers to the text of an existing file. Everything else stays unchanged.
     pub fn merged(&self, text: &str) -> Result<String, EditError> {
         let Some(dialect) = self.dialect else { return Ok(text.to_owned()) };
         let mut text = text.to_owned();
@@ -70,7 +70,7 @@ impl Export {
         if self.inputs.is_empty() { Ok(text) } else { edit::add_inputs(&text, &self.inputs) }
     }
 
-    /// Names of the servers that are in the text.
+    /// The names of the exported servers.
     pub fn names(&self) -> Vec<&str> {
         self.servers.iter().map(|(name, _)| name.as_str()).collect()
     }
@@ -81,7 +81,7 @@ impl Export {
             if self.inputs.iter().any(|known| known.get("id").and_then(Value::as_str) == Some(&id)) {
                 continue;
             }
-            // A file sees its own inputs first.
+            // Inputs of the same file take precedence.
             let mut inputs = config.inputs.iter().filter(|input| input.id == id);
             let own = inputs.clone().find(|input| input.file == definition.file);
             if let Some(input) = own.or_else(|| inputs.next()) {
@@ -91,12 +91,12 @@ impl Export {
     }
 }
 
-/// Keys of an entry that say nothing here, and so nothing to any other program.
+/// The keys of an entry that we do not know, and therefore cannot export.
 fn unknown(written: &Value) -> Vec<String> {
     let of = |holder: Option<&Value>, table: &Table, before: &str| -> Vec<String> {
         let keys = holder.and_then(Value::as_object).into_iter().flat_map(Map::keys);
         let ours = |key: &str| table.key(key).is_some_and(|key| matches!(key.role, Role::Own | Role::Alias(_)));
-        // `$comment`, `_note`, `//`: words for people.
+        // `$comment`, `_note` and `//` are comments.
         let unknown = keys.filter(|key| !ours(key) && !key.starts_with(['$', '_', '/']));
         unknown.map(|key| format!("`{before}{}`", one_line(key, 40))).collect()
     };

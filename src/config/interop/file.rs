@@ -1,4 +1,4 @@
-//! Whole foreign files: which servers stand in one, and how one is put in or taken out.
+//! Config files of other programs: reads their servers, and adds or removes one.
 
 use std::path::Path;
 
@@ -9,26 +9,26 @@ use super::{Dialect, toml};
 use crate::config::edit::{self, Edit, EditError};
 use crate::config::tree::{self, Step};
 
-/// Deeper than anything that a settings file holds.
+/// Deeper than any settings file.
 const DEPTH: usize = 256;
 
-/// What a foreign file holds.
+/// The relevant contents of a foreign file.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct ForeignFile {
     pub servers: Vec<(String, Value)>,
     /// VS Code's `inputs`.
     pub inputs: Vec<Value>,
-    /// Servers that only their own program can host, with the reason.
+    /// Servers that only the other program can host, with the reason.
     pub unreachable: Vec<(String, &'static str)>,
-    /// Zed's, which stand outside of the entries.
+    /// The permissions of Zed, which are not part of the entries.
     pub permissions: Permissions,
 }
 
-/// The servers of a file; an error is what is wrong with the file as a whole. `folder` is the project whose private
-/// section of the user's file counts.
-pub fn read(dialect: Dialect, text: &str, folder: Option<&Path>) -> Result<Found, String> {
+/// Reads the servers of a file. An error describes what is wrong with the whole file. `folder` is the project whose
+/// private section in the user's file applies.
+pub fn read(dialect: Dialect, text: &str, folder: Option<&Path>) -> Result<ForeignFile, String> {
     let root = if dialect.is_toml() { toml::value(text)? } else { json(text)? };
-    let mut found = Found::default();
+    let mut found = ForeignFile::default();
     let mut add = |section: Option<&Value>| {
         for (name, entry) in section.and_then(Value::as_object).into_iter().flatten() {
             if !found.servers.iter().any(|(known, _)| known == name) {
@@ -37,7 +37,7 @@ pub fn read(dialect: Dialect, text: &str, folder: Option<&Path>) -> Result<Found
         }
     };
     if let Some(folder) = folder.and_then(Path::to_str).filter(|_| dialect == Dialect::Claude) {
-        // What Claude Code calls local: it counts before the user's.
+        // Claude Code's local scope takes precedence over the user's servers.
         add(root.get("projects").and_then(|projects| projects.get(folder)).and_then(|own| own.get("mcpServers")));
     }
     match dialect {
@@ -49,7 +49,7 @@ pub fn read(dialect: Dialect, text: &str, folder: Option<&Path>) -> Result<Found
         }
     }
     if dialect == Dialect::VsCode {
-        // Settings of the user, and of a development container.
+        // The settings of the user, and of a development container.
         let devcontainer = root.pointer("/customizations/vscode/mcp");
         for holder in [root.get("mcp"), devcontainer].into_iter().flatten() {
             add(holder.get("servers"));
@@ -63,21 +63,22 @@ pub fn read(dialect: Dialect, text: &str, folder: Option<&Path>) -> Result<Found
     }
     if dialect == Dialect::McpHub {
         let native = root.get("nativeMCPServers").and_then(Value::as_object).into_iter().flatten();
-        let native = native.map(|(name, _)| (name.clone(), "it is written in Lua and lives inside mcphub"));
+        let native = native.map(|(name, _)| (name.clone(), "it is written in Lua and runs inside mcphub"));
         found.unreachable = native.collect();
     }
     Ok(found)
 }
 
-/// A foreign file may be JSON5, which is read as far as the tree of our own files can step over it.
+/// A foreign file may be JSON5, which our parser reads as far as it can recover from.
 fn json(text: &str) -> Result<Value, String> {
     let tree = tree::parse(text, DEPTH);
     let root = tree.root.as_ref().filter(|root| tree.whole && root.members().is_some());
-    let problem = || tree.problems.first().map_or("it is no JSON object".to_owned(), |problem| problem.message.clone());
+    let problem =
+        || tree.problems.first().map_or("it is not a JSON object".to_owned(), |problem| problem.message.clone());
     root.map(tree::Node::to_value).ok_or_else(problem)
 }
 
-/// The file with this entry in it, replacing one of the same name. All else stays as it is.
+/// Adds an entry to the file or replaces the one with the same name. Everything else stays unchanged.
 pub fn put(
     dialect: Dialect,
     text: &str,
@@ -92,7 +93,7 @@ pub fn put(
     if comments.is_empty() || !dialect.has_comments() {
         return edit::apply(text, &[Edit::set(&path, Value::Object(entry.clone()))]);
     }
-    // Written text needs an object to go into.
+    // `Paste` requires an object to insert into.
     let section = edit::apply(text, &[Edit::remove(&path)])?;
     let section = if section.trim().is_empty() {
         edit::apply(&section, &[Edit::set(&path[..1], Value::Object(Map::new()))])?
@@ -103,7 +104,7 @@ pub fn put(
     edit::apply(&section, &[Edit::Paste { path, above: Vec::new(), text: commented(entry, comments) }])
 }
 
-/// The file without this entry.
+/// Removes an entry from the file.
 pub fn remove(dialect: Dialect, text: &str, name: &str) -> Result<String, EditError> {
     if dialect.is_toml() {
         return toml::remove(text, name);
@@ -111,7 +112,7 @@ pub fn remove(dialect: Dialect, text: &str, name: &str) -> Result<String, EditEr
     edit::apply(text, &[Edit::remove(&[dialect.section(), name])])
 }
 
-/// The entry of a name, where the program itself looks for it.
+/// The entry with this name, from the section that the program itself reads.
 pub fn entry(dialect: Dialect, text: &str, name: &str) -> Result<Option<Value>, String> {
     if text.trim().is_empty() {
         return Ok(None);
@@ -120,7 +121,7 @@ pub fn entry(dialect: Dialect, text: &str, name: &str) -> Result<Option<Value>, 
     Ok(root.get(dialect.section()).and_then(|section| section.get(name)).cloned())
 }
 
-/// An entry over several lines, with comments above its keys.
+/// A multi-line entry with comments above its keys.
 fn commented(entry: &Map<String, Value>, comments: &[String]) -> String {
     let object = Value::Object(entry.clone());
     let written = edit::apply("", &[Edit::set(&["x"], object)]).unwrap_or_default();
@@ -128,7 +129,7 @@ fn commented(entry: &Map<String, Value>, comments: &[String]) -> String {
     let keys = tree.find(&[Step::Key("x".to_owned())]).and_then(|node| written.get(node.span.clone())).unwrap_or("{}");
     let comments: String = comments.iter().map(|comment| format!("\n    // {comment}")).collect();
     let keys = keys.strip_prefix('{').unwrap_or_default();
-    // As it stands one level deep; the paste takes that away again.
+    // Remove one level of indentation.
     format!("{{{comments}{keys}")
         .lines()
         .map(|line| line.strip_prefix("  ").unwrap_or(line))

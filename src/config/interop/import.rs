@@ -1,4 +1,4 @@
-//! Foreign files in, entries of ours out. Pure: texts are handed in, nothing is written.
+//! Converts foreign files to entries of our own files. Reads and writes no files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,50 +6,50 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::file::Found;
+use super::file::ForeignFile;
 use super::incoming::Permissions;
 use super::literals::Literals;
 use super::notes::Notes;
-use super::{Dialect, file, incoming, is_ourselves, ours};
+use super::{Dialect, file, incoming, is_sidecar, native_entry};
 use crate::config::expand::{Reference, references};
 use crate::config::shape::{self, World};
 use crate::config::spec::{Launch, ServerSpec};
 use crate::model::{Scope, ServerName};
 use crate::text::one_line;
 
-/// What an import would write, and what it would not.
+/// The result of a conversion.
 #[derive(Debug, Default)]
 pub struct Import {
     /// In the order of the files.
     pub servers: Vec<(ServerName, Value)>,
     /// Entries for `inputs` that those servers need.
     pub inputs: Vec<Value>,
-    /// Name → why it stays behind. A file that cannot be read stands under its path.
+    /// Name → why it is not imported. The key of an unreadable file is its path.
     pub skipped: BTreeMap<String, String>,
     pub notes: BTreeMap<String, Vec<String>>,
 }
 
-/// Why a name may not be written: the reason, when there is one.
-pub type Taken<'a> = &'a dyn Fn(&ServerName) -> Option<String>;
+/// Returns the reason why a name must not be used, if there is one.
+pub type NameCheck<'a> = &'a dyn Fn(&ServerName) -> Option<String>;
 
-/// Converts every server of these files; of two with one name the first counts, as it does for the program itself.
-pub fn import(dialect: Dialect, files: &[(PathBuf, Arc<str>)], folder: Option<&Path>, taken: Taken<'_>) -> Import {
+/// Converts all servers of these files. If two have the same name, the first one is used, as in the program itself.
+pub fn import(dialect: Dialect, files: &[(PathBuf, Arc<str>)], folder: Option<&Path>, taken: NameCheck<'_>) -> Import {
     let mut import = Import::default();
     let mut variables = Literals::default();
     let mut inputs: Vec<Value> = Vec::new();
     let mut wanted: Vec<String> = Vec::new();
     let mut sources: BTreeMap<String, &Path> = BTreeMap::new();
     let mut permissions = Permissions::default();
-    let mut read: Vec<(&PathBuf, Found)> = Vec::new();
+    let mut read: Vec<(&PathBuf, ForeignFile)> = Vec::new();
     for (path, text) in files {
         match file::read(dialect, text, folder) {
             Ok(mut found) => {
-                // One file may speak about the tools of a server that stands in another.
+                // A file may contain permissions for a server in another file.
                 permissions.merge(std::mem::take(&mut found.permissions));
                 read.push((path, found));
             }
             Err(reason) => {
-                let reason = format!("the file does not parse: {}", one_line(&reason, 200));
+                let reason = format!("cannot parse the file: {}", one_line(&reason, 200));
                 import.skipped.insert(path.display().to_string(), reason);
             }
         }
@@ -62,7 +62,7 @@ pub fn import(dialect: Dialect, files: &[(PathBuf, Arc<str>)], folder: Option<&P
         for (written, entry) in found.servers {
             if let Some(first) = sources.get(&written) {
                 if *first != path.as_path() {
-                    let note = format!("{} has one of this name as well, which does not count", path.display());
+                    let note = format!("{} also defines it; that definition is ignored", path.display());
                     import.notes.entry(shown(&written)).or_default().push(note);
                 }
                 continue;
@@ -71,7 +71,9 @@ pub fn import(dialect: Dialect, files: &[(PathBuf, Arc<str>)], folder: Option<&P
             let mut notes = Notes::default();
             match one(dialect, &written, &entry, taken, &permissions, &mut variables, &mut notes) {
                 Ok((name, _, _)) if import.servers.iter().any(|(known, _)| *known == name) => {
-                    import.skipped.insert(shown(&written), format!("another server became `{name}` already"));
+                    import
+                        .skipped
+                        .insert(shown(&written), format!("another imported server is already named `{name}`"));
                 }
                 Ok((name, spec, value)) => {
                     wanted.extend(inputs_of(&spec.launch));
@@ -95,17 +97,17 @@ fn one(
     dialect: Dialect,
     written: &str,
     entry: &Value,
-    taken: Taken<'_>,
+    taken: NameCheck<'_>,
     permissions: &Permissions,
     variables: &mut Literals,
     notes: &mut Notes,
 ) -> Result<(ServerName, ServerSpec, Value), String> {
-    let entry = entry.as_object().ok_or("its entry is no object")?;
+    let entry = entry.as_object().ok_or("its entry is not an object")?;
     let name = match ServerName::new(written) {
         Ok(name) => name,
         Err(reason) => {
             let near = shape::valid_name(written).ok_or_else(|| reason.to_string())?;
-            notes.add(format!("{} calls it `{}`", dialect.title(), one_line(written, 80)));
+            notes.add(format!("its name in {} is `{}`", dialect.title(), one_line(written, 80)));
             near
         }
     };
@@ -115,26 +117,26 @@ fn one(
     let mut spec = incoming::read(dialect, entry, notes)?;
     permissions.apply(written, &mut spec, notes);
     if let Launch::Stdio(stdio) = &spec.launch
-        && is_ourselves(&stdio.command, &stdio.args)
+        && is_sidecar(&stdio.command, &stdio.args)
     {
-        return Err("it is mcp-sidecar itself, which cannot be a server of its own".to_owned());
+        return Err("it is mcp-sidecar itself, which cannot be its own server".to_owned());
     }
     variables.hide(&mut spec.launch, name.as_str(), notes);
-    let value = ours::entry(&spec);
-    // Checked as a file's entry would be, on a machine that has every program and variable: those may come later.
-    match shape::entry(name.as_str(), &value, Scope::User, &Anything) {
+    let value = native_entry::entry(&spec);
+    // Check the entry like one in a file, but assume that all programs and variables exist: they may be added later.
+    match shape::entry(name.as_str(), &value, Scope::User, &EverythingExists) {
         Ok(_) => Ok((name, spec, value)),
         Err(problems) => {
-            let told: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
-            Err(one_line(&told.join("; "), 300))
+            let messages: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
+            Err(one_line(&messages.join("; "), 300))
         }
     }
 }
 
-/// A machine that has everything.
-struct Anything;
+/// A machine where every program and variable exists.
+struct EverythingExists;
 
-impl World for Anything {
+impl World for EverythingExists {
     fn is_set(&self, _variable: &str) -> bool {
         true
     }
@@ -151,7 +153,7 @@ fn inputs_of(launch: &Launch) -> impl Iterator<Item = String> {
     })
 }
 
-/// An entry of `inputs` for each that is needed: as it was declared, or as a question for a text that nobody sees.
+/// The entries of `inputs` for these ids: as declared, or as a password prompt.
 fn declared(wanted: &[String], inputs: &[Value]) -> Vec<Value> {
     let mut entries: Vec<Value> = Vec::new();
     let id = |entry: &Value| entry.get("id").and_then(Value::as_str).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! One entry of a foreign file, understood the way its own program does.
+//! Converts one entry of a foreign file, with the meaning that it has in its own program.
 
 mod approvals;
 mod fields;
@@ -13,19 +13,19 @@ use self::fields::{Fields, text_of};
 pub use self::permissions::Permissions;
 use super::Dialect;
 use super::notes::Notes;
-use super::words::{convert, variable};
+use super::references::{convert, variable};
 use crate::config::expand::Reference;
-use crate::config::shape::SURELY_MILLISECONDS;
+use crate::config::shape::MIN_AS_MILLISECONDS;
 use crate::config::spec::{Dev, Launch, OAuth, Remote, ServerSpec, Stdio, ToolRule};
 use crate::model::Level;
 use crate::text::one_line;
 
-/// What the entry asks for; an error is the reason why it cannot be carried over.
+/// Converts the entry. An error is the reason why it cannot be imported.
 pub fn read(dialect: Dialect, entry: &Map<String, Value>, notes: &mut Notes) -> Result<ServerSpec, String> {
     let mut fields = Fields::new(dialect, entry.clone(), notes);
     fields.flatten("transport");
     if let Some(Value::Object(mut command)) = fields.take_object("command") {
-        // Older files of Zed hold the program as an object.
+        // Older Zed files have the program in an object.
         if let Some(path) = command.remove("path") {
             command.insert("command".to_owned(), path);
         }
@@ -38,8 +38,8 @@ pub fn read(dialect: Dialect, entry: &Map<String, Value>, notes: &mut Notes) -> 
     let dev = dev(&mut fields);
     let display = fields.plain_text("name");
     let description = fields.plain_text("description").or(display).map(|text| one_line(&text, 500));
-    approvals::tell(&mut fields);
-    fields.tell_rest();
+    approvals::note_approvals(&mut fields);
+    fields.note_unused();
     Ok(ServerSpec {
         launch,
         fallback: None,
@@ -63,20 +63,20 @@ fn launch(fields: &mut Fields<'_>) -> Result<Launch, String> {
         Some("stdio" | "local") => stdio(fields),
         Some("http" | "streamable-http" | "streamableHttp" | "streamable_http") => Ok(Launch::Http(remote(fields)?)),
         Some("sse") => Ok(Launch::Sse(remote(fields)?)),
-        Some(other) => Err(format!("it is of type `{}`, which cannot be reached from here", one_line(other, 40))),
-        None if has_command && has_url => Err("it has both a `command` and a `url`, and no `type`".to_owned()),
+        Some(other) => Err(format!("it is of type `{}`, which is not supported", one_line(other, 40))),
+        None if has_command && has_url => Err("it has both `command` and `url`, but no `type`".to_owned()),
         None if has_command => stdio(fields),
         None if has_url && fields.dialect == Dialect::Cline => Ok(Launch::Sse(remote(fields)?)),
         None if has_url => {
             if fields.dialect == Dialect::Claude {
-                fields.notes.add("Claude Code takes no `url` without a `type`; `http` was meant, most likely");
+                fields.notes.add("Claude Code requires a `type` with `url`; `http` is assumed");
             }
             Ok(Launch::Http(remote(fields)?))
         }
         None if fields.has("settings") || fields.dialect == Dialect::Zed => {
-            Err(format!("an extension of {title} starts it; the entry itself does not say how"))
+            Err(format!("it is started by an extension of {title}; the entry has no command"))
         }
-        None => Err("it says neither `command` nor `url`".to_owned()),
+        None => Err("it has no `command` or `url`".to_owned()),
     }
 }
 
@@ -98,7 +98,7 @@ fn stdio(fields: &mut Fields<'_>) -> Result<Launch, String> {
     let env_file = fields.text("envFile")?;
     let cwd = fields.text("cwd")?.filter(|cwd| !cwd.is_empty());
     if fields.flag("sandboxEnabled") == Some(true) {
-        fields.notes.add("VS Code runs it in a sandbox; here it runs without one");
+        fields.notes.add("VS Code runs it in a sandbox; mcp-sidecar does not");
     }
     Ok(Launch::Stdio(Stdio { command, args, env, env_file, cwd, inherit_env: false }))
 }
@@ -111,14 +111,14 @@ fn environment(fields: &mut Fields<'_>) -> Result<BTreeMap<String, Option<String
             Value::Null if inherits => Some(variable(&name)),
             Value::String(text) if inherits && text.is_empty() => Some(variable(&name)),
             Value::String(text) if inherits && text.trim_start().starts_with("$:") => {
-                return Err(format!("a command gives the value of `{name}`, and no command is run here for one"));
+                return Err(format!("the value of `{name}` comes from a command, which is not supported"));
             }
             Value::Null => None,
-            other => Some(fields.words(&text_of(&other).ok_or(format!("`env.{name}` is no text"))?)?),
+            other => Some(fields.convert(&text_of(&other).ok_or(format!("`env.{name}` is not a string"))?)?),
         };
         env.insert(name, value);
     }
-    // Codex names the variables that it passes on from its own environment.
+    // Codex lists the variables that it passes on from its own environment.
     for passed in fields.list("env_vars") {
         match &passed {
             Value::String(name) => {
@@ -127,7 +127,9 @@ fn environment(fields: &mut Fields<'_>) -> Result<BTreeMap<String, Option<String
             Value::Object(entry) => {
                 let name = entry.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
                 if entry.get("source").and_then(Value::as_str) == Some("remote") {
-                    fields.notes.add(format!("`{name}` comes from the remote environment of Codex, and is left out"));
+                    fields
+                        .notes
+                        .add(format!("`{name}` comes from the remote environment of Codex and is not imported"));
                 } else if !name.is_empty() {
                     env.entry(name.clone()).or_insert_with(|| Some(variable(&name)));
                 }
@@ -138,7 +140,7 @@ fn environment(fields: &mut Fields<'_>) -> Result<BTreeMap<String, Option<String
     Ok(env)
 }
 
-/// `$NAME` as a whole argument, as older files of mcphub have it.
+/// `$NAME` as a whole argument, as in older mcphub files.
 fn dollar(arg: &str) -> String {
     let name = arg.strip_prefix('$').filter(|name| {
         name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -147,7 +149,7 @@ fn dollar(arg: &str) -> String {
     name.map_or_else(|| arg.to_owned(), variable)
 }
 
-/// mcphub looks a variable up in the entry's own `env` first; elsewhere that is for the program alone.
+/// Expands variables from the entry's own `env`, as mcphub does. Elsewhere, `env` is only for the program.
 fn from_own_env(text: &str, env: &BTreeMap<String, Option<String>>) -> String {
     let filled = convert(text, |reference, written| {
         Ok::<_, ()>(match &reference {
@@ -163,15 +165,15 @@ fn remote(fields: &mut Fields<'_>) -> Result<Remote, String> {
     for key in ["url", "serverUrl", "httpUrl"] {
         url = url.or(fields.text(key)?);
     }
-    let url = url.filter(|url| !url.is_empty()).ok_or("it is not set up yet: its `url` is empty")?;
+    let url = url.filter(|url| !url.is_empty()).ok_or("its `url` is empty")?;
     if let Some((scheme @ ("unix" | "pipe"), _)) = url.split_once("://") {
-        return Err(format!("it is reached by `{scheme}://`, which is not supported here"));
+        return Err(format!("its URL starts with `{scheme}://`, which is not supported"));
     }
     let mut headers = BTreeMap::new();
     for key in ["headers", "http_headers"] {
         for (name, value) in fields.object(key).unwrap_or_default() {
-            let text = text_of(&value).ok_or(format!("`{key}.{name}` is no text"))?;
-            headers.insert(name, fields.words(&text)?);
+            let text = text_of(&value).ok_or(format!("`{key}.{name}` is not a string"))?;
+            headers.insert(name, fields.convert(&text)?);
         }
     }
     for (name, value) in fields.object("env_http_headers").unwrap_or_default() {
@@ -197,7 +199,7 @@ fn remote(fields: &mut Fields<'_>) -> Result<Remote, String> {
     Ok(Remote { url, headers, oauth: oauth(fields) })
 }
 
-/// What any program writes about OAuth that has a meaning here.
+/// All OAuth keys of other programs that have an equivalent here.
 const OAUTH: &[&str] = &[
     "clientId",
     "client_id",
@@ -212,13 +214,13 @@ const OAUTH: &[&str] = &[
 
 fn oauth(fields: &mut Fields<'_>) -> Option<OAuth> {
     let mut written = fields.object("oauth").unwrap_or_default();
-    fields.tell_inner("oauth", &written, OAUTH);
+    fields.note_unknown("oauth", &written, OAUTH);
     if let Some(scopes) = fields.take("scopes") {
         written.insert("scopes".to_owned(), scopes);
     }
-    // Cursor's form.
+    // Cursor's format.
     let auth = fields.object("auth").unwrap_or_default();
-    fields.tell_inner("auth", &auth, OAUTH);
+    fields.note_unknown("auth", &auth, OAUTH);
     for (key, value) in auth {
         let key = match key.as_str() {
             "CLIENT_ID" => "clientId".to_owned(),
@@ -230,8 +232,8 @@ fn oauth(fields: &mut Fields<'_>) -> Option<OAuth> {
     let secret = ["clientSecret", "client_secret"].iter().any(|key| written.contains_key(*key));
     if secret {
         fields.notes.add(
-            "the secret of the OAuth client is left behind; `mcp-sidecar secret set NAME` keeps it, and \
-             \"clientSecret\": \"${keyring:NAME}\" names it",
+            "the OAuth client secret is not imported; save it with `mcp-sidecar secret set NAME` and refer to it with \
+             \"clientSecret\": \"${keyring:NAME}\"",
         );
     }
     let text = |keys: [&str; 2]| keys.iter().find_map(|key| written.get(*key)).and_then(text_of);
@@ -251,14 +253,14 @@ fn timeouts(fields: &mut Fields<'_>) -> (Option<Duration>, Option<Duration>) {
     let plain = move |number: f64| match dialect {
         Dialect::Claude => milliseconds(number),
         Dialect::Zed | Dialect::Cline => number,
-        _ if number >= SURELY_MILLISECONDS.as_secs_f64() => milliseconds(number),
+        _ if number >= MIN_AS_MILLISECONDS.as_secs_f64() => milliseconds(number),
         _ => number,
     };
     let mut read = |key: &str, unit: &dyn Fn(f64) -> f64| {
         let number = fields.left.get(key)?.as_f64()?;
         let duration = Duration::try_from_secs_f64(unit(number)).ok().filter(|duration| !duration.is_zero())?;
         fields.take(key);
-        // What our own files take; a day is longer than anything that is meant.
+        // One day is the maximum in our own files.
         Some(duration.min(Duration::from_secs(24 * 60 * 60)))
     };
     let startup = read("startup_timeout_sec", &|number| number);
@@ -268,7 +270,7 @@ fn timeouts(fields: &mut Fields<'_>) -> (Option<Duration>, Option<Duration>) {
     (startup, read("tool_timeout_sec", &|number| number).or(timeout))
 }
 
-/// Lists that narrow are taken over as levels; those that widen never are.
+/// Imports lists that restrict tools as levels. Lists that grant permissions are never imported.
 fn tools(fields: &mut Fields<'_>) -> Vec<ToolRule> {
     let mut rules: Vec<ToolRule> = Vec::new();
     let mut add = |pattern: String, level: Level| {
@@ -295,10 +297,10 @@ fn tools(fields: &mut Fields<'_>) -> Vec<ToolRule> {
 fn dev(fields: &mut Fields<'_>) -> Option<Dev> {
     let dev = fields.object("dev")?;
     if dev.contains_key("cwd") || fields.dialect != Dialect::VsCode {
-        fields.notes.add("`dev` is left out: its globs start in another folder");
+        fields.notes.add("`dev` is not imported: its globs are relative to another folder");
         return None;
     }
-    fields.tell_inner("dev", &dev, &["watch"]);
+    fields.note_unknown("dev", &dev, &["watch"]);
     let watch = match dev.get("watch")? {
         Value::String(glob) => vec![glob.clone()],
         Value::Array(globs) => globs.iter().filter_map(text_of).collect(),

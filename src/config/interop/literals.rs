@@ -1,30 +1,30 @@
-//! Literal secrets become variables, so that none is copied from one file into another, or shown.
+//! Replaces literal secrets with variables, so that none is copied to another file or shown.
 
 use std::ops::Range;
 
 use super::notes::Notes;
-use super::words::variable;
-use crate::config::shape::secrets::{self, Called};
+use super::references::variable;
+use crate::config::shape::secrets::{self, SecretName};
 use crate::config::spec::{Launch, Remote, Stdio};
 
-/// More secrets than this in one text are no text of a config.
-const MOST: usize = 16;
+/// More secrets than any real value contains.
+const MAX_SECRETS: usize = 16;
 
-/// The key that a secret stood in, and the variable that it became.
+/// The key that contained a secret, and the variable that replaces it.
 type Hidden = (String, String);
 
-/// Where a secret stands: what it is called, and the key for people.
-struct Place<'a> {
-    called: Called<'a>,
+/// The location of a secret: its name, and the key to show.
+struct SecretLocation<'a> {
+    secret_name: SecretName<'a>,
     key: &'a str,
 }
 
-/// The literals that became variables.
+/// The literal secrets that were replaced with variables.
 #[derive(Default)]
 pub struct Literals(secrets::Variables);
 
 impl Literals {
-    /// Replaces the literal secrets of a launch, and tells which variables have to be set.
+    /// Replaces the literal secrets of a launch, and adds notes about the variables to set.
     pub fn hide(&mut self, launch: &mut Launch, server: &str, notes: &mut Notes) {
         let mut hidden = Vec::new();
         match launch {
@@ -37,8 +37,9 @@ impl Literals {
         hidden.sort();
         hidden.dedup();
         for (key, name) in hidden {
-            notes
-                .add(format!("the literal secret in `{key}` is left behind: put its value into the variable `{name}`"));
+            notes.add(format!(
+                "the secret in `{key}` is not copied: set the environment variable `{name}` to its value"
+            ));
         }
     }
 
@@ -46,7 +47,11 @@ impl Literals {
         for (name, value) in &mut stdio.env {
             let Some(text) = value else { continue };
             let key = format!("env.{name}");
-            self.hide_value(text, &Place { called: Called { server, name, own: Some(name) }, key: &key }, hidden);
+            self.hide_value(
+                text,
+                &SecretLocation { secret_name: SecretName { server, name, own: Some(name) }, key: &key },
+                hidden,
+            );
         }
         for (index, span, name) in secrets::find_in_args(&stdio.args) {
             let Some(text) = stdio.args.get_mut(index) else { continue };
@@ -54,7 +59,7 @@ impl Literals {
             hidden.extend(self.hide_part(
                 text,
                 span,
-                &Place { called: Called { server, name, own: None }, key: "args" },
+                &SecretLocation { secret_name: SecretName { server, name, own: None }, key: "args" },
             ));
         }
     }
@@ -62,28 +67,32 @@ impl Literals {
     fn hide_remote(&mut self, remote: &mut Remote, server: &str, hidden: &mut Vec<Hidden>) {
         for (name, text) in &mut remote.headers {
             let key = format!("headers.{name}");
-            self.hide_value(text, &Place { called: Called { server, name, own: None }, key: &key }, hidden);
+            self.hide_value(
+                text,
+                &SecretLocation { secret_name: SecretName { server, name, own: None }, key: &key },
+                hidden,
+            );
         }
-        // From the end, so that the places before stay right.
+        // In reverse order, so that earlier positions stay valid.
         for (span, name) in secrets::find_in_url(&remote.url).into_iter().rev() {
             hidden.extend(self.hide_part(
                 &mut remote.url,
                 span,
-                &Place { called: Called { server, name, own: None }, key: "url" },
+                &SecretLocation { secret_name: SecretName { server, name, own: None }, key: "url" },
             ));
         }
     }
 
-    fn hide_value(&mut self, text: &mut String, place: &Place<'_>, hidden: &mut Vec<Hidden>) {
-        for _ in 0..MOST {
-            let Some(span) = secrets::find(Some(place.called.name), text) else { return };
-            hidden.extend(self.hide_part(text, span, place));
+    fn hide_value(&mut self, text: &mut String, location: &SecretLocation<'_>, hidden: &mut Vec<Hidden>) {
+        for _ in 0..MAX_SECRETS {
+            let Some(span) = secrets::find(Some(location.secret_name.name), text) else { return };
+            hidden.extend(self.hide_part(text, span, location));
         }
     }
 
-    fn hide_part(&mut self, text: &mut String, span: Range<usize>, place: &Place<'_>) -> Option<Hidden> {
-        let name = self.0.claim(place.called, text.get(span.clone())?);
+    fn hide_part(&mut self, text: &mut String, span: Range<usize>, location: &SecretLocation<'_>) -> Option<Hidden> {
+        let name = self.0.claim(location.secret_name, text.get(span.clone())?);
         text.replace_range(span, &variable(&name));
-        Some((place.key.to_owned(), name))
+        Some((location.key.to_owned(), name))
     }
 }

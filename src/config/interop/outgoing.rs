@@ -1,36 +1,36 @@
-//! One server of ours as an entry of a foreign file. What that file cannot say is left out and told.
+//! Converts a server to an entry of a foreign file. Notes list everything that the file format does not support.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
 use super::Dialect;
+use super::native_entry::seconds;
 use super::notes::Notes;
-use super::ours::seconds;
-use super::words::{to_theirs, variable};
+use super::references::{to_theirs, variable};
 use crate::config::spec::{Launch, OAuth, Remote, ServerSpec, Stdio};
 use crate::model::Level;
 
-/// The entry, and what of ours it could not hold; an error is the reason why there can be none.
+/// Converts the server. An error is the reason why it cannot be exported.
 pub fn write(dialect: Dialect, spec: &ServerSpec, notes: &mut Notes) -> Result<Map<String, Value>, String> {
     let mut writer = Writer { dialect, entry: Map::new(), left_out: Vec::new(), notes };
     match &spec.launch {
         Launch::Stdio(stdio) => writer.stdio(stdio),
         Launch::Http(_) | Launch::Sse(_) if dialect == Dialect::ClaudeDesktop => {
-            return Err("the file of Claude Desktop takes only servers that it starts itself".to_owned());
+            return Err("Claude Desktop only supports servers that it starts itself".to_owned());
         }
         Launch::Sse(_) if dialect == Dialect::Codex => {
-            return Err("Codex does not speak `sse`".to_owned());
+            return Err("Codex does not support `sse`".to_owned());
         }
         Launch::Http(remote) => writer.remote(remote, "http"),
         Launch::Sse(remote) => writer.remote(remote, "sse"),
         Launch::Tcp { .. } | Launch::Sdk { .. } | Launch::ClaudeAiProxy { .. } => {
-            return Err(format!("{} does not know servers of type `{}`", dialect.title(), spec.launch.transport()));
+            return Err(format!("{} does not support servers of type `{}`", dialect.title(), spec.launch.transport()));
         }
     }
     writer.rest(spec);
     let Writer { entry, left_out, notes, .. } = writer;
-    notes.add_list(&format!("left out, {} has no place for it", dialect.title()), &left_out);
+    notes.add_list(&format!("not exported (not supported by {})", dialect.title()), &left_out);
     Ok(entry)
 }
 
@@ -50,7 +50,7 @@ impl Writer<'_> {
         self.left_out.push(format!("`{key}`"));
     }
 
-    fn words(&mut self, text: &str) -> String {
+    fn convert(&mut self, text: &str) -> String {
         to_theirs(self.dialect, text, self.notes)
     }
 
@@ -59,16 +59,16 @@ impl Writer<'_> {
         if matches!(self.dialect, VsCode | Claude) {
             self.put("type", "stdio");
         }
-        let command = self.words(&stdio.command);
+        let command = self.convert(&stdio.command);
         self.put("command", command);
-        let args: Vec<String> = stdio.args.iter().map(|arg| self.words(arg)).collect();
+        let args: Vec<String> = stdio.args.iter().map(|arg| self.convert(arg)).collect();
         if !args.is_empty() || self.dialect == Zed {
             self.put("args", args);
         }
         self.environment(&stdio.env);
         match &stdio.env_file {
             Some(file) if matches!(self.dialect, VsCode | Cursor) => {
-                let file = self.words(file);
+                let file = self.convert(file);
                 self.put("envFile", file);
             }
             Some(_) => self.leave_out("envFile"),
@@ -76,7 +76,7 @@ impl Writer<'_> {
         }
         match &stdio.cwd {
             Some(cwd) if matches!(self.dialect, VsCode | McpHub | Codex | Cline) => {
-                let cwd = self.words(cwd);
+                let cwd = self.convert(cwd);
                 self.put("cwd", cwd);
             }
             Some(_) => self.leave_out("cwd"),
@@ -92,10 +92,10 @@ impl Writer<'_> {
         let mut passed = Vec::new();
         for (name, value) in env {
             match value {
-                // Codex fills nothing in, but passes variables on.
+                // Codex expands nothing, but passes on variables.
                 Some(text) if self.dialect == Dialect::Codex && *text == variable(name) => passed.push(name.clone()),
                 Some(text) => {
-                    written.insert(name.clone(), self.words(text).into());
+                    written.insert(name.clone(), self.convert(text).into());
                 }
                 None if self.dialect == Dialect::VsCode => {
                     written.insert(name.clone(), Value::Null);
@@ -112,13 +112,11 @@ impl Writer<'_> {
     }
 
     fn remote(&mut self, remote: &Remote, kind: &str) {
-        let url = self.words(&remote.url);
+        let url = self.convert(&remote.url);
         match self.dialect {
             Dialect::Cline => self.put("type", if kind == "http" { "streamableHttp" } else { kind }),
             Dialect::VsCode | Dialect::Claude => self.put("type", kind),
-            _ if kind == "sse" => {
-                self.notes.add(format!("{} finds out by itself that it is `sse`", self.dialect.title()))
-            }
+            _ if kind == "sse" => self.notes.add(format!("{} detects `sse` automatically", self.dialect.title())),
             _ => {}
         }
         self.put(if self.dialect == Dialect::Windsurf { "serverUrl" } else { "url" }, url);
@@ -137,7 +135,7 @@ impl Writer<'_> {
                     continue;
                 }
             }
-            headers.insert(name.clone(), self.words(text).into());
+            headers.insert(name.clone(), self.convert(text).into());
         }
         if !headers.is_empty() {
             self.put(if self.dialect == Dialect::Codex { "http_headers" } else { "headers" }, headers);
@@ -161,30 +159,30 @@ impl Writer<'_> {
             Dialect::Codex => (Some("client_id"), Some("callback_port"), None),
             _ => (None, None, None),
         };
-        let secret = client_secret.as_deref().map(|secret| self.words(secret));
-        let mut say = |key: Option<&str>, ours: &str, value: Value, left_out: &mut Vec<String>| match key {
+        let secret = client_secret.as_deref().map(|secret| self.convert(secret));
+        let mut put = |key: Option<&str>, ours: &str, value: Value, left_out: &mut Vec<String>| match key {
             Some(key) => {
                 written.insert(key.to_owned(), value);
             }
             None => left_out.push(format!("`oauth.{ours}`")),
         };
         if let Some(id) = client_id {
-            say(id_key, "clientId", json!(id), &mut self.left_out);
+            put(id_key, "clientId", json!(id), &mut self.left_out);
         }
         if let Some(secret) = secret {
             let key = (self.dialect == Dialect::Cursor).then_some("CLIENT_SECRET");
-            say(key, "clientSecret", json!(secret), &mut self.left_out);
+            put(key, "clientSecret", json!(secret), &mut self.left_out);
         }
         if let Some(port) = callback_port {
-            say(port_key, "callbackPort", json!(port), &mut self.left_out);
+            put(port_key, "callbackPort", json!(port), &mut self.left_out);
         }
         if !scopes.is_empty() {
             match self.dialect {
                 Dialect::Codex => {
                     self.entry.insert("scopes".to_owned(), json!(scopes));
                 }
-                Dialect::Claude => say(scopes_key, "scopes", json!(scopes.join(" ")), &mut self.left_out),
-                _ => say(scopes_key, "scopes", json!(scopes), &mut self.left_out),
+                Dialect::Claude => put(scopes_key, "scopes", json!(scopes.join(" ")), &mut self.left_out),
+                _ => put(scopes_key, "scopes", json!(scopes), &mut self.left_out),
             }
         }
         if !written.is_empty() {
@@ -192,7 +190,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Everything that is not about reaching the server.
+    /// Writes everything except the launch.
     fn rest(&mut self, spec: &ServerSpec) {
         use Dialect::{Claude, Cline, Codex, McpHub, VsCode, Windsurf, Zed};
         match self.dialect {
@@ -232,7 +230,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Tools that are hidden stay hidden where the file can say so. All other levels are ours alone.
+    /// Hidden tools stay hidden if the format supports it. Other levels have no equivalent.
     fn tools(&mut self, spec: &ServerSpec) {
         let plain = |level: Level| {
             let rules = spec.tools.iter().filter(move |rule| rule.level.cases.is_empty() && rule.level.rest == level);
@@ -249,7 +247,7 @@ impl Writer<'_> {
         let only = self.dialect == Dialect::Codex && plain(Level::Disable).any(|name| name == "*");
         let shown: Vec<String> = if only { plain(Level::RequireApproval).filter(exact).collect() } else { Vec::new() };
         if hidden.len() + shown.len() + usize::from(only) < spec.tools.len() {
-            self.leave_out("tools (all levels but disable)");
+            self.leave_out("tools (all levels except disable)");
         }
         if only {
             self.put("enabled_tools", shown);
@@ -260,7 +258,7 @@ impl Writer<'_> {
     }
 }
 
-/// The variable's name, when a text is one reference to a variable and nothing else.
+/// The name of the variable, if the text is a single reference to a variable.
 fn one_variable(text: &str) -> Option<String> {
     use crate::config::expand::{Piece, Reference, pieces};
     match pieces(text).as_slice() {

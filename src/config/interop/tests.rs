@@ -19,13 +19,13 @@ fn imported(dialect: Dialect, text: &str) -> Import {
     import(dialect, &files(text), Some(Path::new("/work")), &|_| None)
 }
 
-/// The servers as one object, as they would stand in our file.
+/// The servers as one object, as in our file.
 fn servers(import: &Import) -> Value {
     Value::Object(import.servers.iter().map(|(name, value)| (name.to_string(), value.clone())).collect())
 }
 
-/// Servers, notes and what was skipped, for reading.
-fn told(dialect: Dialect, text: &str) -> String {
+/// Servers, notes and skipped servers as text.
+fn report(dialect: Dialect, text: &str) -> String {
     let import = imported(dialect, text);
     let mut lines: Vec<String> = import.servers.iter().map(|(name, value)| format!("{name} {value}")).collect();
     lines.extend(import.inputs.iter().map(|input| format!("input {input}")));
@@ -49,7 +49,7 @@ fn exported(dialect: Dialect, ours: &Value) -> Export {
 }
 
 #[test]
-fn what_goes_in_and_out_and_in_again_is_the_same_in_every_dialect() {
+fn servers_survive_a_round_trip_in_every_dialect() {
     let samples = [
         (
             Dialect::VsCode,
@@ -155,7 +155,7 @@ fn what_goes_in_and_out_and_in_again_is_the_same_in_every_dialect() {
 }
 
 #[test]
-fn a_timeout_lasts_as_long_here_as_it_did_there_and_back() {
+fn timeouts_survive_a_round_trip() {
     let samples = [
         (Dialect::Cline, r#"{ "mcpServers": { "s": { "command": "x", "timeout": 3600 } } }"#, 3600),
         (Dialect::Zed, r#"{ "context_servers": { "s": { "command": "x", "timeout": 1200 } } }"#, 1200),
@@ -176,8 +176,8 @@ fn a_timeout_lasts_as_long_here_as_it_did_there_and_back() {
 }
 
 #[test]
-fn keys_that_nobody_here_understands_are_told_both_ways() {
-    insta::assert_snapshot!(told(Dialect::VsCode, r#"{ "servers": {
+fn unknown_keys_are_listed_in_notes_in_both_directions() {
+    insta::assert_snapshot!(report(Dialect::VsCode, r#"{ "servers": {
         "a": { "command": "x", "dev": { "watch": "src/**", "debug": { "type": "node" } }, "timeout": "30" },
         "b": { "command": "x", "dev": { "debug": { "type": "node" } }, "disabled": "yes" },
         "c": { "url": "https://x.test", "oauth": { "clientId": "me", "enterpriseManaged": true } }
@@ -185,20 +185,20 @@ fn keys_that_nobody_here_understands_are_told_both_ways() {
     a {"command":"x","dev":{"watch":["src/**"]}}
     b {"command":"x"}
     c {"type":"http","url":"https://x.test","oauth":{"clientId":"me"}}
-    a: not taken over, without a meaning here: `dev.debug`, `timeout`
-    b: not taken over, without a meaning here: `dev.debug`, `disabled`
-    c: not taken over, without a meaning here: `oauth.enterpriseManaged`
+    a: not imported (no equivalent in mcp-sidecar): `dev.debug`, `timeout`
+    b: not imported (no equivalent in mcp-sidecar): `dev.debug`, `disabled`
+    c: not imported (no equivalent in mcp-sidecar): `oauth.enterpriseManaged`
     "#);
     let ours = json!({ "servers": {
         "a": { "command": "x", "frobnicate": 1, "autoApprove": ["rm"], "$comment": "mine", "dev": { "watch": "src/**", "debug": {} } },
         "b": { "url": "https://x.test", "oauth": { "client_id": "me", "enterpriseManaged": true } }
     } });
     let notes = exported(Dialect::VsCode, &ours).notes;
-    assert_eq!(notes["a"], ["left out, mcp-sidecar makes no use of it: `frobnicate`, `autoApprove`, `dev.debug`"]);
-    assert_eq!(notes["b"], ["left out, mcp-sidecar makes no use of it: `oauth.enterpriseManaged`"]);
+    assert_eq!(notes["a"], ["not exported (unknown to mcp-sidecar): `frobnicate`, `autoApprove`, `dev.debug`"]);
+    assert_eq!(notes["b"], ["not exported (unknown to mcp-sidecar): `oauth.enterpriseManaged`"]);
 }
 
-/// As an export orders them.
+/// In the order of an export.
 fn sorted(import: &Import) -> Value {
     let map: BTreeMap<String, Value> =
         import.servers.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
@@ -206,7 +206,7 @@ fn sorted(import: &Import) -> Value {
 }
 
 #[test]
-fn the_same_key_is_read_in_the_unit_and_meaning_of_its_own_program() {
+fn keys_have_the_unit_and_meaning_of_their_program() {
     let entry = |dialect, text: &str| servers(&imported(dialect, text))["s"].clone();
     let timed = r#"{ "mcpServers": { "s": { "command": "x", "timeout": 2000 } } }"#;
     assert_eq!(entry(Dialect::Claude, timed)["timeout"], 2);
@@ -222,13 +222,13 @@ fn the_same_key_is_read_in_the_unit_and_meaning_of_its_own_program() {
     assert!(imported(Dialect::Cursor, word).notes.is_empty());
     assert_eq!(
         imported(Dialect::Claude, word).notes["s"],
-        ["`${userHome}` is plain text to Claude Code; here it is filled in"]
+        ["`${userHome}` is plain text in Claude Code, but is expanded here"]
     );
 }
 
 #[test]
-fn what_runs_without_asking_elsewhere_is_suggested_and_never_written() {
-    insta::assert_snapshot!(told(Dialect::Cline, r#"{ "mcpServers": {
+fn automatic_approvals_become_notes_and_never_levels() {
+    insta::assert_snapshot!(report(Dialect::Cline, r#"{ "mcpServers": {
         "a": { "command": "x", "autoApprove": ["read", "list"] },
         "b": { "command": "x", "alwaysAllow": ["rm"], "trust": true },
         "c": { "command": "x", "autoApprove": [] }
@@ -236,9 +236,9 @@ fn what_runs_without_asking_elsewhere_is_suggested_and_never_written() {
     a {"command":"x"}
     b {"command":"x"}
     c {"command":"x"}
-    a: Cline runs `read`, `list` without asking; to have it so here, give them a level in `tools`, such as `allow-session`
-    b: Cline runs all of its tools without asking; to have it so here, give them a level in `tools`, such as `allow-session`
-    b: Cline runs `rm` without asking; to have it so here, give them a level in `tools`, such as `allow-session`
+    a: Cline runs `read`, `list` without asking; to allow this here, set a level such as `allow-session` in `tools`
+    b: Cline runs all of its tools without asking; to allow this here, set a level such as `allow-session` in `tools`
+    b: Cline runs `rm` without asking; to allow this here, set a level such as `allow-session` in `tools`
     "#);
     let codex = "[mcp_servers.a]\ncommand = 'x'\ndefault_tools_approval_mode = 'approve'\n[mcp_servers.a.tools.rm]\napproval_mode = 'approve'\n";
     let import = imported(Dialect::Codex, codex);
@@ -247,8 +247,8 @@ fn what_runs_without_asking_elsewhere_is_suggested_and_never_written() {
 }
 
 #[test]
-fn permissions_of_zed_narrow_as_levels_and_widen_as_words_only() {
-    insta::assert_snapshot!(told(Dialect::Zed, r#"{
+fn restrictions_of_zed_become_levels_and_grants_become_notes() {
+    insta::assert_snapshot!(report(Dialect::Zed, r#"{
         "context_servers": { "zz": { "command": "x" }, "z": { "command": "x" } },
         "agent": {
             "tool_permissions": { "tools": {
@@ -262,24 +262,24 @@ fn permissions_of_zed_narrow_as_levels_and_widen_as_words_only() {
     }"#), @r#"
     zz {"command":"x","tools":{"bad":"disable","rm":"deny"}}
     z {"command":"x"}
-    zz: `some` is off in the profile `ask` of Zed and on in `write`; here it stays on
-    zz: Zed runs `run` without asking; to have it so here, give them a level in `tools`, such as `allow-session`
+    zz: `some` is disabled in the Zed profile `ask` but enabled in `write`; it stays enabled here
+    zz: Zed runs `run` without asking; to allow this here, set a level such as `allow-session` in `tools`
     "#);
-    insta::assert_snapshot!(told(Dialect::Zed, r#"{
+    insta::assert_snapshot!(report(Dialect::Zed, r#"{
         "context_servers": { "z": { "command": "x" } },
         "agent": { "tool_permissions": { "default": "deny", "tools": { "mcp:z:run": { "default": "allow" } } } }
     }"#), @r#"
     z {"command":"x","tools":{"run":"require-approval","*":"deny"}}
-    z: Zed runs `run` without asking; to have it so here, give them a level in `tools`, such as `allow-session`
+    z: Zed runs `run` without asking; to allow this here, set a level such as `allow-session` in `tools`
     "#);
-    insta::assert_snapshot!(told(Dialect::Zed, r#"{ "context_servers": { "z": { "command": "x" } }, "agent": { "always_allow_tool_actions": true } }"#), @r#"
+    insta::assert_snapshot!(report(Dialect::Zed, r#"{ "context_servers": { "z": { "command": "x" } }, "agent": { "always_allow_tool_actions": true } }"#), @r#"
     z {"command":"x"}
-    z: Zed runs all of its tools without asking; to have it so here, give them a level in `tools`, such as `allow-session`
+    z: Zed runs all of its tools without asking; to allow this here, set a level such as `allow-session` in `tools`
     "#);
 }
 
 #[test]
-fn permissions_count_for_servers_of_another_file() {
+fn permissions_apply_to_servers_of_other_files() {
     let file = |path: &str, text: &str| (PathBuf::from(path), Arc::from(text));
     let files = [
         file("/work/.zed/settings.json", r#"{ "context_servers": { "z": { "command": "x" } } }"#),
@@ -293,14 +293,14 @@ fn permissions_count_for_servers_of_another_file() {
 }
 
 #[test]
-fn literal_secrets_become_variables_and_are_never_told() {
+fn literal_secrets_become_variables_and_are_never_shown() {
     let text = r#"{ "mcpServers": {
         "git-hub": { "command": "x", "args": ["--api-key=abcdefgh12345678", "--verbose"], "env": { "GITHUB_TOKEN": "ghp_0123456789abcdefghij", "MODE": "fast" } },
         "other": { "command": "x", "env": { "GITHUB_TOKEN": "ghp_zzzzzzzzzzzzzzzzzzzz" } },
         "same": { "command": "x", "env": { "GITHUB_TOKEN": "ghp_0123456789abcdefghij" } },
         "web": { "url": "https://me:hunter2hunter2@x.test/mcp?token=abcdefgh", "headers": { "Authorization": "Bearer abcdefghijkl" } }
     } }"#;
-    let shown = told(Dialect::Cursor, text);
+    let shown = report(Dialect::Cursor, text);
     for secret in ["ghp_", "abcdefgh", "hunter2"] {
         assert!(!shown.contains(secret), "{secret} in {shown}");
     }
@@ -309,13 +309,13 @@ fn literal_secrets_become_variables_and_are_never_told() {
     other {"command":"x","env":{"GITHUB_TOKEN":"${env:OTHER_GITHUB_TOKEN}"}}
     same {"command":"x","env":{"GITHUB_TOKEN":"${env:GITHUB_TOKEN}"}}
     web {"type":"http","url":"https://me:${env:WEB_PASSWORD}@x.test/mcp?token=${env:WEB_TOKEN_2}","headers":{"Authorization":"Bearer ${env:WEB_TOKEN}"}}
-    git-hub: the literal secret in `args` is left behind: put its value into the variable `GIT_HUB_API_KEY`
-    git-hub: the literal secret in `env.GITHUB_TOKEN` is left behind: put its value into the variable `GITHUB_TOKEN`
-    other: the literal secret in `env.GITHUB_TOKEN` is left behind: put its value into the variable `OTHER_GITHUB_TOKEN`
-    same: the literal secret in `env.GITHUB_TOKEN` is left behind: put its value into the variable `GITHUB_TOKEN`
-    web: the literal secret in `headers.Authorization` is left behind: put its value into the variable `WEB_TOKEN`
-    web: the literal secret in `url` is left behind: put its value into the variable `WEB_PASSWORD`
-    web: the literal secret in `url` is left behind: put its value into the variable `WEB_TOKEN_2`
+    git-hub: the secret in `args` is not copied: set the environment variable `GIT_HUB_API_KEY` to its value
+    git-hub: the secret in `env.GITHUB_TOKEN` is not copied: set the environment variable `GITHUB_TOKEN` to its value
+    other: the secret in `env.GITHUB_TOKEN` is not copied: set the environment variable `OTHER_GITHUB_TOKEN` to its value
+    same: the secret in `env.GITHUB_TOKEN` is not copied: set the environment variable `GITHUB_TOKEN` to its value
+    web: the secret in `headers.Authorization` is not copied: set the environment variable `WEB_TOKEN` to its value
+    web: the secret in `url` is not copied: set the environment variable `WEB_PASSWORD` to its value
+    web: the secret in `url` is not copied: set the environment variable `WEB_TOKEN_2` to its value
     "#);
     let ours = json!({ "servers": { "a": { "command": "x", "env": { "TOKEN": "ghp_0123456789abcdefghij" } } } });
     let export = exported(Dialect::Cursor, &ours);
@@ -323,8 +323,8 @@ fn literal_secrets_become_variables_and_are_never_told() {
 }
 
 #[test]
-fn what_cannot_be_carried_over_is_skipped_with_the_reason() {
-    insta::assert_snapshot!(told(Dialect::McpHub, r#"{ "nativeMCPServers": { "lua": {} }, "servers": {
+fn servers_that_cannot_be_imported_are_skipped_with_a_reason() {
+    insta::assert_snapshot!(report(Dialect::McpHub, r#"{ "nativeMCPServers": { "lua": {} }, "servers": {
         "cmd": { "command": "x", "env": { "A": "${cmd: op read key}" } },
         "old": { "command": "x", "env": { "A": "$: op read key" } },
         "both": { "command": "x", "url": "https://x.test" },
@@ -334,16 +334,16 @@ fn what_cannot_be_carried_over_is_skipped_with_the_reason() {
         "text": "x"
     } }"#), @r#"
     odd-name {"command":"x"}
-    odd-name: mcphub calls it `odd name!`
-    skipped both: it has both a `command` and a `url`, and no `type`
-    skipped cmd: it runs a command to get a value (`${cmd:…}`), which is not done here; put the value into a variable
-    skipped lua: it is written in Lua and lives inside mcphub
-    skipped none: it says neither `command` nor `url`
-    skipped old: a command gives the value of `A`, and no command is run here for one
-    skipped text: its entry is no object
-    skipped us: it is mcp-sidecar itself, which cannot be a server of its own
+    odd-name: its name in mcphub is `odd name!`
+    skipped both: it has both `command` and `url`, but no `type`
+    skipped cmd: it runs a command to get a value (`${cmd:…}`), which is not supported; use an environment variable instead
+    skipped lua: it is written in Lua and runs inside mcphub
+    skipped none: it has no `command` or `url`
+    skipped old: the value of `A` comes from a command, which is not supported
+    skipped text: its entry is not an object
+    skipped us: it is mcp-sidecar itself, which cannot be its own server
     "#);
-    insta::assert_snapshot!(told(Dialect::VsCode, r#"{ "inputs": [{ "id": "k", "type": "command", "command": "c" }], "servers": {
+    insta::assert_snapshot!(report(Dialect::VsCode, r#"{ "inputs": [{ "id": "k", "type": "command", "command": "c" }], "servers": {
         "pipe": { "url": "unix:///run/x.sock#/mcp" },
         "conf": { "command": "${config:x.y}" },
         "here": { "command": "x", "args": ["${file}"] },
@@ -351,21 +351,21 @@ fn what_cannot_be_carried_over_is_skipped_with_the_reason() {
     } }"#), @r#"
     asks {"command":"x","args":["${input:k}","${env:X}"]}
     input {"id":"k","type":"promptString","description":"k","password":true}
-    asks: `${X}` is plain text to VS Code; here it is filled in
-    asks: VS Code runs it in a sandbox; here it runs without one
-    asks: not taken over, without a meaning here: `frobnicate`
-    skipped conf: it uses `${config:x.y}`, which only VS Code can fill in
-    skipped here: it uses `${file}`, which only VS Code can fill in
-    skipped pipe: it is reached by `unix://`, which is not supported here
+    asks: `${X}` is plain text in VS Code, but is expanded here
+    asks: VS Code runs it in a sandbox; mcp-sidecar does not
+    asks: not imported (no equivalent in mcp-sidecar): `frobnicate`
+    skipped conf: it uses `${config:x.y}`, which only VS Code can expand
+    skipped here: it uses `${file}`, which only VS Code can expand
+    skipped pipe: its URL starts with `unix://`, which is not supported
     "#);
-    insta::assert_snapshot!(told(Dialect::Zed, r#"{ "context_servers": { "ext": { "settings": {} }, "ws": { "type": "ws", "url": "wss://x" } } }"#), @r"
-    skipped ext: an extension of Zed starts it; the entry itself does not say how
-    skipped ws: it is of type `ws`, which cannot be reached from here
+    insta::assert_snapshot!(report(Dialect::Zed, r#"{ "context_servers": { "ext": { "settings": {} }, "ws": { "type": "ws", "url": "wss://x" } } }"#), @r"
+    skipped ext: it is started by an extension of Zed; the entry has no command
+    skipped ws: it is of type `ws`, which is not supported
     ");
 }
 
 #[test]
-fn a_variable_of_mcphub_is_looked_up_in_the_own_env_first() {
+fn mcphub_variables_are_expanded_from_the_entrys_env_first() {
     let text = r#"{ "mcpServers": { "s": { "command": "x", "args": ["--to", "${PLACE}", "$OTHER"], "env": { "PLACE": "here" } },
                                     "w": { "url": "https://x.test/${PLACE}", "env": { "PLACE": "there" } } } }"#;
     let servers = servers(&imported(Dialect::McpHub, text));
@@ -374,7 +374,7 @@ fn a_variable_of_mcphub_is_looked_up_in_the_own_env_first() {
 }
 
 #[test]
-fn the_private_section_of_a_project_counts_before_the_users() {
+fn the_private_section_of_a_project_takes_precedence_over_the_users_servers() {
     let text = r#"{ "mcpServers": { "a": { "command": "user" }, "b": { "command": "user" } },
                     "projects": { "/work": { "mcpServers": { "a": { "command": "local" } } }, "/other": { "mcpServers": { "c": { "command": "x" } } } } }"#;
     let servers = servers(&imported(Dialect::Claude, text));
@@ -382,7 +382,7 @@ fn the_private_section_of_a_project_counts_before_the_users() {
 }
 
 #[test]
-fn a_file_that_does_not_parse_takes_no_other_along_and_shows_nothing_of_itself() {
+fn an_invalid_file_does_not_affect_others_and_is_not_quoted() {
     let files = vec![
         (PathBuf::from("/broken.toml"), Arc::from("[mcp_servers.a\nbearer_token = \"hunter2hunter2\"")),
         (PathBuf::from("/good.toml"), Arc::from("[mcp_servers.b]\ncommand = \"x\"\n")),
@@ -390,11 +390,11 @@ fn a_file_that_does_not_parse_takes_no_other_along_and_shows_nothing_of_itself()
     let import = import(Dialect::Codex, &files, None, &|_| None);
     assert_eq!(servers(&import), json!({ "b": { "command": "x" } }));
     let reason = &import.skipped["/broken.toml"];
-    assert!(reason.starts_with("the file does not parse") && !reason.contains("hunter2"), "{reason}");
+    assert!(reason.starts_with("cannot parse the file: ") && !reason.contains("hunter2"), "{reason}");
 }
 
 #[test]
-fn what_a_dialect_cannot_say_is_left_out_and_told_as_a_comment_where_there_are_comments() {
+fn unsupported_keys_become_comments_if_the_dialect_has_comments() {
     let ours = json!({ "servers": {
         "fs": { "command": "fs-mcp", "args": ["${workspaceFolder}", "${input:key}"], "cwd": "/srv", "enabled": false,
                 "timeout": 5, "tools": { "rm": "disable", "read": "allow-session" }, "fallback": { "type": "tcp", "port": 1 } },
@@ -404,7 +404,7 @@ fn what_a_dialect_cannot_say_is_left_out_and_told_as_a_comment_where_there_are_c
     {
       "servers": {
         "fs": {
-          // left out, VS Code has no place for it: `enabled: false`, `timeout`, `tools`, `fallback`
+          // not exported (not supported by VS Code): `enabled: false`, `timeout`, `tools`, `fallback`
           "type": "stdio",
           "command": "fs-mcp",
           "args": ["${workspaceFolder}", "${input:key}"],
@@ -423,10 +423,10 @@ fn what_a_dialect_cannot_say_is_left_out_and_told_as_a_comment_where_there_are_c
     "#);
     insta::assert_snapshot!(exported(Dialect::Codex, &ours).text().unwrap(), @r#"
     [mcp_servers.fs]
-    # Codex does not fill in `${workspaceFolder}`: put the path in by hand
-    # `${input:key}` became the variable `KEY`: Codex knows no such value
-    # Codex does not fill in `${env:KEY}`: put the value of `KEY` in by hand
-    # left out, Codex has no place for it: `tools (all levels but disable)`, `fallback`
+    # Codex does not expand `${workspaceFolder}`: replace it with the path
+    # `${input:key}` became the environment variable `KEY`: Codex does not support this kind of value
+    # Codex does not expand `${env:KEY}`: replace it with the value of `KEY`
+    # not exported (not supported by Codex): `tools (all levels except disable)`, `fallback`
     command = "fs-mcp"
     args = ["${workspaceFolder}", "${env:KEY}"]
     cwd = "/srv"
@@ -447,11 +447,11 @@ fn what_a_dialect_cannot_say_is_left_out_and_told_as_a_comment_where_there_are_c
       }
     }
     "#);
-    assert_eq!(plain.notes["net"], ["left out: Claude Code does not know servers of type `tcp`"]);
+    assert_eq!(plain.notes["net"], ["not exported: Claude Code does not support servers of type `tcp`"]);
 }
 
 #[test]
-fn an_export_into_a_file_keeps_what_else_is_there() {
+fn an_export_keeps_the_rest_of_the_file() {
     let ours = json!({ "servers": { "new": { "command": "x", "autoStart": false }, "both": { "command": "y" } } });
     let zed = "{\n  // my theme\n  \"theme\": \"One\",\n  \"context_servers\": {\n    \"both\": { \"command\": \"old\", \"args\": [] }, // mine\n  },\n}\n";
     insta::assert_snapshot!(exported(Dialect::Zed, &ours).merged(zed).unwrap(), @r#"
@@ -461,7 +461,7 @@ fn an_export_into_a_file_keeps_what_else_is_there() {
       "context_servers": {
         "both": { "command": "y", "args": [] }, // mine
         "new": {
-          // left out, Zed has no place for it: `autoStart`
+          // not exported (not supported by Zed): `autoStart`
           "command": "x",
           "args": []
         },
@@ -481,40 +481,40 @@ fn an_export_into_a_file_keeps_what_else_is_there() {
     command = "y"
 
     [mcp_servers.new]
-    # left out, Codex has no place for it: `autoStart`
+    # not exported (not supported by Codex): `autoStart`
     command = "x"
     "#);
 }
 
 #[test]
-fn our_own_lines_come_and_go_without_a_trace_in_every_dialect() {
+fn adding_and_removing_our_entry_restores_the_file_in_every_dialect() {
     let args = ["connect".to_owned()];
     let json =
         "{\n  // kept\n  \"a\": 1, // here\n  \"SECTION\": {\n    \"x\": { \"command\": \"x\" } // and here\n  }\n}\n";
     let toml = "# kept\nmodel = \"o3\"\n\n[mcp_servers.x] # here\ncommand = \"x\"\n# the end\n";
     for dialect in Dialect::ALL {
         let before = if dialect.is_toml() { toml.to_owned() } else { json.replace("SECTION", dialect.section()) };
-        let pointed = point_at_us(dialect, &before, "mcp-sidecar", &args).unwrap();
+        let pointed = add_sidecar(dialect, &before, "mcp-sidecar", &args).unwrap();
         assert!(pointed.contains("mcp-sidecar") && pointed.contains("connect"), "{dialect}:\n{pointed}");
-        assert_eq!(point_at_us(dialect, &pointed, "mcp-sidecar", &args).unwrap(), pointed, "{dialect}: twice is once");
-        assert_eq!(take_us_out(dialect, &pointed).unwrap(), before, "{dialect}");
-        assert_eq!(take_us_out(dialect, &before).unwrap(), before, "{dialect}: nothing to undo");
-        let fresh = point_at_us(dialect, "", "mcp-sidecar", &args).unwrap();
+        assert_eq!(add_sidecar(dialect, &pointed, "mcp-sidecar", &args).unwrap(), pointed, "{dialect}: idempotent");
+        assert_eq!(remove_sidecar(dialect, &pointed).unwrap(), before, "{dialect}");
+        assert_eq!(remove_sidecar(dialect, &before).unwrap(), before, "{dialect}: nothing to undo");
+        let fresh = add_sidecar(dialect, "", "mcp-sidecar", &args).unwrap();
         let import = imported(dialect, &fresh);
-        assert!(import.skipped["mcp-sidecar"].contains("itself"), "{dialect}: what we wrote is known as ours\n{fresh}");
+        assert!(import.skipped["mcp-sidecar"].contains("itself"), "{dialect}: our own entry is recognized\n{fresh}");
     }
 }
 
 #[test]
-fn an_entry_of_our_name_that_is_not_ours_is_left_alone() {
+fn another_server_with_our_name_is_not_changed() {
     let text = r#"{ "mcpServers": { "mcp-sidecar": { "command": "something-else" } } }"#;
-    assert!(matches!(point_at_us(Dialect::Cursor, text, "mcp-sidecar", &[]), Err(SetupError::Foreign)));
-    assert!(matches!(take_us_out(Dialect::Cursor, text), Err(SetupError::Foreign)));
-    assert!(matches!(point_at_us(Dialect::Cursor, "{ oops", "mcp-sidecar", &[]), Err(SetupError::Broken(_))));
+    assert!(matches!(add_sidecar(Dialect::Cursor, text, "mcp-sidecar", &[]), Err(SetupError::Foreign)));
+    assert!(matches!(remove_sidecar(Dialect::Cursor, text), Err(SetupError::Foreign)));
+    assert!(matches!(add_sidecar(Dialect::Cursor, "{ oops", "mcp-sidecar", &[]), Err(SetupError::Broken(_))));
 }
 
 #[test]
-fn every_program_has_a_place_below_the_home_folder() {
+fn every_program_has_a_file_below_the_home_folder() {
     let homes = Homes::under(Path::new("/home/me"));
     for dialect in Dialect::ALL {
         assert!(user_files(dialect, &homes).iter().all(|path| path.starts_with("/home/me")), "{dialect}");

@@ -1,5 +1,4 @@
-//! Codex's file, which is TOML: read as the same values that the other files hold, and changed so that the rest of it
-//! stays as it is.
+//! The TOML file of Codex: reads it as JSON values, and edits it without changing the rest.
 
 use serde_json::{Map, Value};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Key, Table};
@@ -10,12 +9,12 @@ const SECTION: &str = "mcp_servers";
 
 /// The whole file as a value.
 pub fn value(text: &str) -> Result<Value, String> {
-    // The first line of the message says what and where; the others repeat the text of the file.
+    // The other lines of the message quote the file, which may contain secrets.
     let first = |error: toml::de::Error| error.message().lines().next().unwrap_or("not TOML").to_owned();
     toml::from_str::<Value>(text).map_err(first)
 }
 
-/// One server as text, with comments above its keys.
+/// Writes one server, with comments above its keys.
 pub fn server(name: &str, entry: &Map<String, Value>, comments: &[String]) -> String {
     let mut table = Table::new();
     for (key, value) in entry {
@@ -30,12 +29,12 @@ pub fn server(name: &str, entry: &Map<String, Value>, comments: &[String]) -> St
     document.insert(SECTION, Item::Table(servers));
     let written = document.to_string();
     let comments: String = comments.iter().map(|comment| format!("# {comment}\n")).collect();
-    // Below the header, so that they come and go with the server.
+    // Below the header, so that they are removed together with the server.
     let (header, keys) = written.trim_start().split_once('\n').unwrap_or((&written, ""));
     format!("{header}\n{comments}{keys}")
 }
 
-/// The file with a server in it, behind everything else.
+/// Appends a server to the file.
 pub fn put(text: &str, name: &str, entry: &Map<String, Value>, comments: &[String]) -> Result<String, EditError> {
     let kept = remove(text, name)?;
     let gap = match kept.as_str() {
@@ -47,7 +46,7 @@ pub fn put(text: &str, name: &str, entry: &Map<String, Value>, comments: &[Strin
     if appended.parse::<DocumentMut>().is_ok() {
         return Ok(appended);
     }
-    // The servers stand in one inline table, which nothing can be appended to.
+    // The servers are in an inline table, so nothing can be appended.
     let mut document = parse(&kept)?;
     let servers = document.entry(SECTION).or_insert_with(toml_edit::table);
     let noun = servers.type_name();
@@ -57,7 +56,7 @@ pub fn put(text: &str, name: &str, entry: &Map<String, Value>, comments: &[Strin
     Ok(document.to_string())
 }
 
-/// The file without a server. Its own lines go, and no others.
+/// Removes a server from the file, without changing other lines.
 pub fn remove(text: &str, name: &str) -> Result<String, EditError> {
     let mut document = parse(text)?;
     let Some(servers) = document.get_mut(SECTION).and_then(Item::as_table_like_mut) else { return Ok(text.to_owned()) };
@@ -67,14 +66,14 @@ pub fn remove(text: &str, name: &str) -> Result<String, EditError> {
     if servers.is_empty() {
         document.remove(SECTION);
     }
-    // By lines where that comes to the same, because then nothing else moves; an inline table has no lines of its own.
+    // Remove whole lines if this gives the same result, because then nothing else changes.
     let rest = document.to_string();
     let by_lines = without_lines_of(text, name);
     Ok(if value(&by_lines).ok() == value(&rest).ok() { by_lines } else { rest })
 }
 
-/// A text without the tables of a server, and without the blank line that set them off. Comments and blank lines behind
-/// the last of its keys belong to what follows.
+/// Removes the tables of a server and the blank line before them. Comments and blank lines after its last key belong to
+/// what follows.
 fn without_lines_of(text: &str, name: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut behind: Vec<&str> = Vec::new();
@@ -100,7 +99,7 @@ fn without_lines_of(text: &str, name: &str) -> String {
     kept.concat()
 }
 
-/// The keys of a table's header; none for one of an array of tables.
+/// The keys of a table header; empty for an array of tables.
 fn header(line: &str) -> Option<Vec<String>> {
     let inner = line.strip_prefix('[')?;
     if inner.starts_with('[') {

@@ -1,4 +1,4 @@
-//! Several workspace folders: a name that two of them use is prefixed by the folder's name in both.
+//! Several workspace folders: if two use the same name, both names get the folder's name as a prefix.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,10 +9,10 @@ use super::super::shape::{Shaped, valid_name};
 use super::super::spec::Matcher;
 use crate::model::ServerName;
 
-/// Folder and name as written → the name that counts.
+/// Folder and name as written → the unique name.
 pub type Names = BTreeMap<(Arc<Path>, ServerName), ServerName>;
 
-/// Finds the names that clash, and what they are called instead.
+/// Finds conflicting names and their replacements.
 pub fn names(files: &[(File, Shaped)]) -> Names {
     let mut users: BTreeMap<ServerName, Vec<Arc<Path>>> = BTreeMap::new();
     let mut taken: BTreeSet<ServerName> = BTreeSet::new();
@@ -45,7 +45,7 @@ fn unique(folder: &Path, name: &ServerName, taken: &BTreeSet<ServerName>) -> Ser
     let folder = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let candidate = |number: usize| {
         let suffix = if number == 0 { String::new() } else { format!("-{}", number + 1) };
-        // The name itself stays whole where it can; the folder gives way.
+        // Shorten the folder rather than the name.
         let room = 64usize.saturating_sub(name.as_str().len() + 1 + suffix.len());
         let folder: String = valid_name(&folder).map(String::from).unwrap_or_default().chars().take(room).collect();
         valid_name(&format!("{folder}-{name}{suffix}"))
@@ -53,7 +53,7 @@ fn unique(folder: &Path, name: &ServerName, taken: &BTreeSet<ServerName>) -> Ser
     (0..taken.len() + 2).filter_map(candidate).find(|name| !taken.contains(name)).unwrap_or_else(|| name.clone())
 }
 
-/// Gives the servers of a file their new names, and everything in the file that speaks of them.
+/// Renames the servers of a file and all references to them.
 pub fn rename(names: &Names, file: &File, shaped: &mut Shaped) {
     let Some(folder) = &file.source.folder else { return };
     let renamed: Vec<(&ServerName, &ServerName)> =
@@ -75,13 +75,13 @@ pub fn rename(names: &Names, file: &File, shaped: &mut Shaped) {
         }
     }
     if let Some(policy) = &mut shaped.policy {
-        speak_of(&renamed, &mut policy.allowlist);
-        speak_of(&renamed, &mut policy.denylist);
+        rename_in_matchers(&renamed, &mut policy.allowlist);
+        rename_in_matchers(&renamed, &mut policy.denylist);
     }
 }
 
-/// A glob that matched the old name goes on to mean that server.
-fn speak_of(renamed: &[(&ServerName, &ServerName)], matchers: &mut Vec<Matcher>) {
+/// Makes matchers for the old name match the new one.
+fn rename_in_matchers(renamed: &[(&ServerName, &ServerName)], matchers: &mut Vec<Matcher>) {
     let mut more = Vec::new();
     for matcher in matchers.iter() {
         let Ok(glob) = globset::Glob::new(&matcher.server) else { continue };

@@ -7,7 +7,7 @@ use super::*;
 use crate::config::problem::Severity;
 use crate::settings::Settings;
 
-/// A machine where everything is there.
+/// A machine where every program and variable exists.
 struct Rich;
 
 impl World for Rich {
@@ -33,7 +33,7 @@ fn folders(names: &[&str]) -> Vec<Arc<Path>> {
     names.iter().map(|name| PathBuf::from(name).into()).collect()
 }
 
-/// Loads files by their path; everything else that could be there is absent.
+/// Loads these files by path; all others are absent.
 fn load_files(folder_names: &[&str], files: &[(&str, &str)], session: Value) -> Loaded {
     let settings = Settings::default();
     let contents: Vec<_> = sources(&folders(folder_names), &settings.files, &paths())
@@ -73,7 +73,7 @@ fn problems(loaded: &Loaded) -> String {
 }
 
 #[test]
-fn the_files_that_count_stand_strongest_first() {
+fn files_are_sorted_by_precedence() {
     let sources = sources(&folders(&["/a", "/b"]), &Settings::default().files, &paths());
     let lines: Vec<_> = sources.iter().map(|source| format!("{} {}", source.scope, source.path.display())).collect();
     insta::assert_snapshot!(lines.join("\n"), @"
@@ -93,14 +93,14 @@ fn the_files_that_count_stand_strongest_first() {
 }
 
 #[test]
-fn the_users_own_file_stays_the_users_when_its_folder_is_opened() {
+fn the_users_file_keeps_its_scope_when_its_folder_is_opened() {
     let sources = sources(&folders(&["/home/me/.config/mcp-sidecar"]), &Settings::default().files, &paths());
     let own: Vec<_> = sources.iter().filter(|source| source.path.ends_with("mcp-sidecar/mcp.json")).collect();
     assert_eq!(own.iter().map(|source| source.scope).collect::<Vec<_>>(), [Scope::Managed, Scope::User]);
 }
 
 #[test]
-fn a_stronger_scope_replaces_a_definition_whole_and_tells_what_it_hides() {
+fn a_higher_scope_replaces_the_whole_definition_and_lists_what_it_overrides() {
     let loaded = load_files(
         &["/a"],
         &[
@@ -130,7 +130,7 @@ fn a_stronger_scope_replaces_a_definition_whole_and_tells_what_it_hides() {
 }
 
 #[test]
-fn within_a_scope_the_earlier_file_wins_and_the_later_one_is_told() {
+fn within_a_scope_the_earlier_file_wins_and_the_later_one_is_reported() {
     let loaded = load_files(
         &["/a"],
         &[
@@ -140,14 +140,14 @@ fn within_a_scope_the_earlier_file_wins_and_the_later_one_is_told() {
         json!({}),
     );
     insta::assert_snapshot!(servers(&loaded), @"x project /a/.mcp.json:1 hides project");
-    insta::assert_snapshot!(problems(&loaded), @"/a/.vscode/mcp.json information hidden: `x` has no effect here: `.mcp.json` defines it, too, and comes first");
+    insta::assert_snapshot!(problems(&loaded), @"/a/.vscode/mcp.json information hidden: `x` has no effect: `.mcp.json` also defines it and takes precedence");
     let problem = &loaded.files.iter().find(|file| !file.problems.is_empty()).unwrap().problems[0];
     assert_eq!(problem.related[0].file, Path::new("/a/.mcp.json"));
     assert!(problem.unnecessary);
 }
 
 #[test]
-fn a_name_that_two_folders_use_is_prefixed_in_both() {
+fn a_name_in_two_folders_is_prefixed_in_both() {
     let file = r#"{ "servers": { "db": { "port": 1 }, "only": { "port": 2 } },
       "policy": { "denylist": [ { "server": "d*", "tool": "drop" } ] },
       "actions": [ { "title": "t", "tool": "mcp__db__query" } ] }"#;
@@ -177,7 +177,7 @@ fn a_name_that_two_folders_use_is_prefixed_in_both() {
 }
 
 #[test]
-fn folders_of_one_name_are_told_apart() {
+fn folders_with_the_same_name_get_distinct_prefixes() {
     let file = |port: u16| format!(r#"{{ "servers": {{ "{}": {{ "port": {port} }} }} }}"#, "n".repeat(64));
     let (one, two) = (file(1), file(2));
     let loaded = load_files(&["/x/app", "/y/app"], &[("/x/app/mcp.json", &one), ("/y/app/mcp.json", &two)], json!({}));
@@ -185,7 +185,7 @@ fn folders_of_one_name_are_told_apart() {
 }
 
 #[test]
-fn a_file_that_does_not_parse_gives_nothing_and_says_where() {
+fn an_invalid_file_defines_nothing_and_has_a_problem() {
     let loaded = load_files(&["/a"], &[("/a/mcp.json", r#"{ "servers": { "x": { "command": "npx" "#)], json!({}));
     assert_eq!(servers(&loaded), "");
     assert_eq!(problems(&loaded), "/a/mcp.json error syntax: unexpected end of file");
@@ -202,13 +202,13 @@ fn a_missing_comma_leaves_the_other_problems_visible() {
         json!({}),
     );
     insta::assert_snapshot!(problems(&loaded), @"
-    /a/mcp.json error syntax: a `,` is missing here
+    /a/mcp.json error syntax: missing `,`
     /a/mcp.json error wrong-type: `servers.x.timeout` must be a number of seconds, not a string
     ");
 }
 
 #[test]
-fn unreadable_and_oversized_files_are_told() {
+fn unreadable_and_oversized_files_are_reported() {
     let settings = Settings::default();
     let source = |name: &str| Source { path: Path::new(name).into(), scope: Scope::User, folder: None };
     let large: Arc<str> = " ".repeat((1 << 20) + 1).into();
@@ -217,7 +217,7 @@ fn unreadable_and_oversized_files_are_told() {
     let loaded = load_in(&contents, &BTreeMap::new(), &settings.limits, &Rich);
     insta::assert_snapshot!(problems(&loaded), @"
     /a error unreadable: permission denied
-    /b error unreadable: larger than 1 MiB (setting limits.config-bytes)
+    /b error unreadable: the file is larger than 1 MiB (setting `limits.config-bytes`)
     ");
     assert!(loaded.files.iter().all(|file| file.exists && !file.valid));
 }
@@ -234,19 +234,19 @@ fn an_input_may_be_declared_in_another_file() {
 }
 
 #[test]
-fn a_definition_of_the_session_is_checked_as_a_file_is() {
+fn session_definitions_are_checked_like_files() {
     let refused = |name: &str, value: Value| {
         let problems = session_entry(name, &value).unwrap_err();
         problems.iter().map(|problem| problem.message.clone()).collect::<Vec<_>>().join("; ")
     };
     assert!(session_entry("x", &json!({ "command": "npx", "args": ["a"] })).is_ok());
     insta::assert_snapshot!(refused("x", json!({ "comand": "npx" })), @"unknown key `comand` in `x`; did you mean `command`?");
-    insta::assert_snapshot!(refused("x y", json!({ "port": 0 })), @r#"a server's name holds only letters, digits, `-` and `_`; found ' '; `["x y"].port` must be a whole number from 1 to 65535"#);
+    insta::assert_snapshot!(refused("x y", json!({ "port": 0 })), @r#"server names can only contain letters, digits, `-` and `_`; found ' '; `["x y"].port` must be a whole number from 1 to 65535"#);
     insta::assert_snapshot!(refused("x", json!("npx")), @"`x` must be an object, not a string");
 }
 
 #[test]
-fn a_project_that_fills_all_places_pushes_out_none_of_the_users_servers() {
+fn a_project_with_too_many_servers_displaces_none_of_the_users() {
     let many: Vec<_> = (0..256).map(|number| format!(r#""s{number}": {{ "command": "x" }}"#)).collect();
     let project = format!(r#"{{ "servers": {{ {} }} }}"#, many.join(","));
     let user = r#"{ "servers": { "own": { "command": "x" }, "s0": { "command": "x" } } }"#;
@@ -257,11 +257,11 @@ fn a_project_that_fills_all_places_pushes_out_none_of_the_users_servers() {
     );
     assert_eq!(loaded.config.servers.len(), 256);
     assert!(["own", "s0", "live", "s253"].iter().all(|name| loaded.config.servers.contains_key(*name)));
-    insta::assert_snapshot!(problems(&loaded), @"/a/mcp.json error too-many-servers: more than 256 servers in all files together (setting limits.servers): this one is not used");
+    insta::assert_snapshot!(problems(&loaded), @"/a/mcp.json error too-many-servers: more than 256 servers in total (setting `limits.servers`): this server is ignored");
 }
 
 #[test]
-fn of_two_names_whose_tools_read_the_same_one_counts_and_a_projects_is_not_it() {
+fn of_two_ambiguous_names_the_one_of_the_project_is_ignored() {
     let file = |name: &str| format!(r#"{{ "servers": {{ "{name}": {{ "command": "x" }} }} }}"#);
     let user = "/home/me/.config/mcp-sidecar/mcp.json";
     for (own, project) in [("a", "a_"), ("a_", "a")] {
@@ -270,8 +270,8 @@ fn of_two_names_whose_tools_read_the_same_one_counts_and_a_projects_is_not_it() 
         assert_eq!(
             problems(&loaded),
             format!(
-                "/a/mcp.json error name-clash: `{project}` and `{own}` cannot be told apart in the names of their tools: \
-                 this one is not used; rename it"
+                "/a/mcp.json error name-clash: `{project}` and `{own}` can have the same tool names, so this server is \
+                 ignored; rename it"
             )
         );
     }
@@ -280,14 +280,14 @@ fn of_two_names_whose_tools_read_the_same_one_counts_and_a_projects_is_not_it() 
 }
 
 #[test]
-fn what_is_shown_holds_no_value_of_env_or_headers() {
+fn a_redacted_entry_contains_no_values_of_env_or_headers() {
     let written = json!({
         "command": "npx", "args": ["--token", "abc-secret", "plain"],
         "env": { "A": "literal", "B": "${env:B}", "C": "pre ${C}", "D": 1, "E": null, "F": "${F:-literal}", "G": "${input:g}" },
         "fallback": { "url": "https://u:pw@x.test/?token=abc&page=1", "headers": { "Authorization": "Bearer ${T}" } },
         "oauth": { "clientId": "id", "clientSecret": "abc" }, "tools": { "*": "deny" }
     });
-    insta::assert_json_snapshot!(shown(&written), @r#"
+    insta::assert_json_snapshot!(redacted(&written), @r#"
     {
       "command": "npx",
       "args": [
@@ -325,7 +325,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn no_text_makes_loading_panic(text in prop_oneof![
+    fn no_text_causes_a_panic(text in prop_oneof![
         "[\\[\\]{}:,\"a-z0-9 \n$]{0,80}",
         prop::collection::vec(prop::sample::select(vec![
             "{", "}", "[", "]", ",", ":", "\"servers\"", "\"mcpServers\"", "\"x\"", "\"command\"", "\"args\"", "\"env\"", "\"tools\"", "\"policy\"",

@@ -1,32 +1,34 @@
-//! Things that are well-formed and still worth a word: programs that are not there, shells, addresses, secrets.
+//! Warnings about valid entries: missing programs, shells, URLs, secrets.
 
 use std::net::IpAddr;
 use std::ops::Range;
 
 use super::reader::{Reader, quoted};
-use super::secrets::Called;
+use super::secrets::SecretName;
 use crate::config::expand::{self, Values};
 use crate::config::problem::{Problem, Span, TextEdit};
 use crate::config::spec::Stdio;
 use crate::config::tree::Member;
 use crate::text::one_line;
 
-/// A secret that stands in the file. Its value appears in no message; the fix takes it out of the file.
-pub fn raw_secret(reader: &mut Reader<'_>, place: &Span, text: &str, secret: Range<usize>, called: Called<'_>) {
-    let message = format!("`{}` holds a secret as plain text", reader.here());
+/// Reports a secret in the file. No message contains its value; the fix removes it from the file.
+pub fn raw_secret(reader: &mut Reader<'_>, span: &Span, text: &str, secret: Range<usize>, secret_name: SecretName<'_>) {
+    let message = format!("`{}` contains a secret in plain text", reader.here());
     let before = text.get(..secret.start).unwrap_or_default();
     let after = text.get(secret.end..).unwrap_or_default();
-    let variable = reader.variables.claim(called, text.get(secret).unwrap_or_default());
+    let variable = reader.variables.claim(secret_name, text.get(secret).unwrap_or_default());
     let moved = quoted(&format!("{before}${{env:{variable}}}{after}"));
     reader.report(
-        Problem::warning("raw-secret", place.clone(), message)
-            .help(format!("put it into the variable `{variable}`, or use `${{input:…}}` or `${{keyring:…}}`"))
-            .fix(format!("replace by ${{env:{variable}}}"), vec![TextEdit::replace(place.clone(), moved)]),
+        Problem::warning("raw-secret", span.clone(), message)
+            .help(format!(
+                "move it to the environment variable `{variable}`, or use `${{input:…}}` or `${{keyring:…}}`"
+            ))
+            .fix(format!("replace with ${{env:{variable}}}"), vec![TextEdit::replace(span.clone(), moved)]),
     );
 }
 
-/// Whether the program is there, and whether it is a shell that runs a text.
-pub fn program(reader: &mut Reader<'_>, stdio: &Stdio, place: &Span, enabled: bool) {
+/// Reports a missing program, and a shell that runs a script.
+pub fn program(reader: &mut Reader<'_>, stdio: &Stdio, span: &Span, enabled: bool) {
     let command = stdio.command.as_str();
     let base = command.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
     let base = base.strip_suffix(".exe").unwrap_or(&base);
@@ -39,13 +41,13 @@ pub fn program(reader: &mut Reader<'_>, stdio: &Stdio, place: &Span, enabled: bo
     let shell =
         matches!(base, "sh" | "bash" | "zsh" | "dash" | "ksh" | "fish" | "cmd" | "powershell" | "pwsh") && runs_text;
     if shell {
-        let message = format!("`{base}` is a shell that runs its argument as a script: anything may happen in it");
+        let message = format!("`{base}` is a shell and runs its argument as a script, which can execute any command");
         reader.report(
-            Problem::warning("shell", place.clone(), message)
-                .help("name the program itself in `command`, its arguments in `args`"),
+            Problem::warning("shell", span.clone(), message)
+                .help("put the program itself in `command` and its arguments in `args`"),
         );
     }
-    // With a PATH of its own, where the program is found is not known here.
+    // If the server has its own PATH, we cannot know where the program is.
     if !enabled || stdio.env.contains_key("PATH") {
         return;
     }
@@ -68,7 +70,7 @@ pub fn program(reader: &mut Reader<'_>, stdio: &Stdio, place: &Span, enabled: bo
     if !reader.world.finds(&program, folder.as_deref()) {
         let shown = one_line(command, 80);
         let message = if path {
-            format!("`{shown}` is not there, or not executable")
+            format!("`{shown}` does not exist or is not executable")
         } else {
             format!("`{shown}` was not found on the PATH")
         };
@@ -76,10 +78,10 @@ pub fn program(reader: &mut Reader<'_>, stdio: &Stdio, place: &Span, enabled: bo
             "npx" | "npm" | "node" => Some("install Node.js"),
             "uvx" | "uv" => Some("install uv"),
             "docker" => Some("install Docker"),
-            _ if command.contains(' ') => Some("arguments belong into `args`, each a string of its own"),
+            _ if command.contains(' ') => Some("put the arguments in `args`, each as a separate string"),
             _ => None,
         };
-        let problem = Problem::warning("command-not-found", place.clone(), message);
+        let problem = Problem::warning("command-not-found", span.clone(), message);
         reader.report(match help {
             Some(help) => problem.help(help),
             None => problem,
@@ -87,7 +89,7 @@ pub fn program(reader: &mut Reader<'_>, stdio: &Stdio, place: &Span, enabled: bo
     }
 }
 
-/// Variables that make any program run code of someone else's choice, in a file that came with the project.
+/// Reports variables that can make any program run foreign code, in files that are part of the project.
 pub fn risky_variable(reader: &mut Reader<'_>, member: &Member) {
     const RISKY: &[&str] = &[
         "LD_PRELOAD",
@@ -109,16 +111,16 @@ pub fn risky_variable(reader: &mut Reader<'_>, member: &Member) {
     ];
     let name = member.key.text.to_ascii_uppercase();
     if reader.scope.needs_trust() && (RISKY.contains(&name.as_str()) || name.starts_with("DYLD_")) {
-        let message = format!("`{name}` can make the program load other code; look twice before you trust this server");
+        let message = format!("`{name}` can make the program load other code; check it before you trust this server");
         reader.warning("risky-variable", &member.key.span, message);
     }
 }
 
-/// An address that can be connected to. What is only known after expansion is not judged.
-pub fn url(reader: &mut Reader<'_>, place: &Span, written: &str) -> Option<()> {
+/// Checks a URL. Parts that are only known after expansion are not checked.
+pub fn url(reader: &mut Reader<'_>, span: &Span, written: &str) -> Option<()> {
     let here = reader.here();
     if written.trim().is_empty() {
-        reader.error("bad-url", place, format!("`{here}` is empty"));
+        reader.error("bad-url", span, format!("`{here}` is empty"));
         return None;
     }
     if written.contains("${") {
@@ -127,24 +129,24 @@ pub fn url(reader: &mut Reader<'_>, place: &Span, written: &str) -> Option<()> {
     let url = match url::Url::parse(written) {
         Ok(url) => url,
         Err(error) => {
-            let mut problem = Problem::error("bad-url", place.clone(), format!("`{here}` is no address: {error}"));
+            let mut problem = Problem::error("bad-url", span.clone(), format!("`{here}` is not a valid URL: {error}"));
             if let Some(scheme) = missing_scheme(written) {
-                problem = with_scheme(problem, place, written, scheme);
+                problem = with_scheme(problem, span, written, scheme);
             }
             reader.report(problem);
             return None;
         }
     };
     if !matches!(url.scheme(), "http" | "https") {
-        // What stands before a port looks like a scheme: `localhost:3000`.
+        // In `localhost:3000`, the host parses as a scheme.
         let problem = match missing_scheme(written) {
             Some(scheme) => {
-                let problem = Problem::error("bad-url", place.clone(), format!("`{here}` has no `{scheme}` before it"));
-                with_scheme(problem, place, written, scheme)
+                let problem = Problem::error("bad-url", span.clone(), format!("`{here}` must start with `{scheme}`"));
+                with_scheme(problem, span, written, scheme)
             }
             None => {
                 let message = format!("`{here}` must start with `https://` or `http://`, not `{}:`", url.scheme());
-                Problem::error("bad-url", place.clone(), message)
+                Problem::error("bad-url", span.clone(), message)
             }
         };
         reader.report(problem);
@@ -152,14 +154,17 @@ pub fn url(reader: &mut Reader<'_>, place: &Span, written: &str) -> Option<()> {
     }
     let host = url.host_str().unwrap_or_default();
     if url.scheme() == "http" && !loopback(host) {
-        let message = format!("plain `http` to `{}`: everything sent there can be read on the way", one_line(host, 60));
-        let edit = TextEdit::replace(place.clone(), quoted(&written.replacen("http://", "https://", 1)));
-        reader.report(Problem::warning("plain-http", place.clone(), message).fix("change to `https`", vec![edit]));
+        let message = format!(
+            "plain `http` to `{}` is not encrypted: others on the network can read everything that is sent",
+            one_line(host, 60)
+        );
+        let edit = TextEdit::replace(span.clone(), quoted(&written.replacen("http://", "https://", 1)));
+        reader.report(Problem::warning("plain-http", span.clone(), message).fix("change to `https`", vec![edit]));
     }
     Some(())
 }
 
-/// What an address lacks to be one, when that is all it lacks. On this machine hardly anybody speaks `https`.
+/// The missing scheme, if adding one makes a valid URL. Servers on this machine rarely use `https`.
 fn missing_scheme(written: &str) -> Option<&'static str> {
     if written.contains("://") {
         return None;
@@ -168,32 +173,34 @@ fn missing_scheme(written: &str) -> Option<&'static str> {
     Some(if loopback(url.host_str()?) { "http://" } else { "https://" })
 }
 
-fn with_scheme(problem: Problem, place: &Span, written: &str, scheme: &str) -> Problem {
-    let edit = TextEdit::replace(place.clone(), quoted(&format!("{scheme}{written}")));
-    problem.help(format!("an address starts with `{scheme}`")).fix(format!("put `{scheme}` before it"), vec![edit])
+fn with_scheme(problem: Problem, span: &Span, written: &str, scheme: &str) -> Problem {
+    let edit = TextEdit::replace(span.clone(), quoted(&format!("{scheme}{written}")));
+    problem.help(format!("URLs start with `{scheme}`")).fix(format!("add `{scheme}`"), vec![edit])
 }
 
-/// The host of an address, when it is another machine.
+/// The host of a URL, if it is another machine.
 pub fn other_host(url: &str) -> Option<String> {
     let host = match url::Url::parse(url) {
         Ok(url) => url.host_str()?.to_owned(),
-        // A host that is made up of variables may be anybody.
+        // A host that contains variables may be any host.
         Err(_) => url.split_once("://")?.1.split(['/', '?', '#']).next().filter(|host| host.contains("${"))?.to_owned(),
     };
     (!loopback(&host)).then_some(host)
 }
 
-/// A secret of the user's that a file which came with the project sends somewhere.
-pub fn secret_to_host(reader: &mut Reader<'_>, place: &Span, value: &str, host: &str) {
+/// Reports a file of the project that sends one of the user's secrets to another host.
+pub fn secret_to_host(reader: &mut Reader<'_>, span: &Span, value: &str, host: &str) {
     use expand::{Piece, Reference, pieces};
     let secret = pieces(value).into_iter().find_map(|piece| match piece {
-        Piece::Reference { reference: Reference::Variable { name, .. }, .. } => Some(format!("the variable `{name}`")),
-        Piece::Reference { reference: Reference::Keyring(name), .. } => Some(format!("`{name}` of your keyring")),
+        Piece::Reference { reference: Reference::Variable { name, .. }, .. } => {
+            Some(format!("the environment variable `{name}`"))
+        }
+        Piece::Reference { reference: Reference::Keyring(name), .. } => Some(format!("`{name}` from your keyring")),
         _ => None,
     });
     if let Some(secret) = secret.filter(|_| reader.scope.needs_trust()) {
-        let message = format!("{secret} is sent to `{}`; look twice before you trust this server", one_line(host, 80));
-        reader.report(Problem::information("secret-to-host", place.clone(), message));
+        let message = format!("{secret} is sent to `{}`; check this before you trust the server", one_line(host, 80));
+        reader.report(Problem::information("secret-to-host", span.clone(), message));
     }
 }
 

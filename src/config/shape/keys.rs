@@ -1,10 +1,10 @@
-//! Every key that a config file may hold, in one table: shape checks against it, the schema and completion are made
-//! from it, hover reads its words.
+//! All keys of a config file. `shape` checks files against these tables; the schema, completion and hover are
+//! generated from them.
 
 /// The keys of one kind of object.
 #[derive(Debug)]
 pub struct Table {
-    /// What the object is, as messages call it.
+    /// The name of the object in messages.
     pub noun: &'static str,
     pub keys: &'static [Key],
 }
@@ -14,25 +14,25 @@ pub struct Key {
     pub name: &'static str,
     pub of: Of,
     pub role: Role,
-    /// The types of server that it counts for; empty = all.
+    /// The server types that use this key; empty = all.
     pub types: &'static [&'static str],
-    /// A sentence or two, for hover, completion and the schema.
+    /// One or two sentences for hover, completion and the schema.
     pub docs: &'static str,
 }
 
-/// What a key is to us.
+/// How we treat a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Own,
-    /// Another spelling of an own key, from another host's files.
+    /// Another program's spelling of an own key.
     Alias(&'static str),
-    /// Another host's key: kept, without effect here, not worth a word.
+    /// A key of another program that has no effect here. Not reported.
     Foreign,
-    /// Another host's key that its author may rely on: without effect here, and told so.
+    /// A key of another program that has no effect here. Reported, because the author may rely on it.
     Ignored,
 }
 
-/// What kind of value a key takes.
+/// The type of a key's value.
 #[derive(Debug, Clone, Copy)]
 pub enum Of {
     Text,
@@ -60,14 +60,14 @@ impl Table {
         self.keys.iter().find(|key| key.name == name)
     }
 
-    /// The key that another word for it means. Of a server only: elsewhere the same words mean other things.
+    /// The key that a synonym stands for. Only for servers, because elsewhere the same words have other meanings.
     pub fn synonym(&self, name: &str) -> Option<&'static str> {
         let server = matches!(self.noun, "server" | "fallback");
         let pair = SYNONYMS.iter().filter(|_| server).find(|(word, _)| word.eq_ignore_ascii_case(name));
         pair.map(|(_, key)| *key)
     }
 
-    /// The own keys: what completion offers.
+    /// The own keys, which completion offers.
     pub fn own(&self) -> impl Iterator<Item = &'static Key> {
         self.keys.iter().filter(|key| key.role == Role::Own)
     }
@@ -94,12 +94,12 @@ const STDIO: &[&str] = &["stdio"];
 const TCP: &[&str] = &["tcp"];
 const REMOTE: &[&str] = &["http", "sse", "claudeai-proxy"];
 
-/// The types of server, as we write them.
+/// The server types.
 pub const TYPES: &[&str] = &["stdio", "http", "sse", "tcp", "sdk", "claudeai-proxy"];
-/// What other hosts write for them.
+/// Other programs' names for server types.
 pub const TYPE_ALIASES: &[(&str, &str)] =
     &[("local", "stdio"), ("streamable-http", "http"), ("streamableHttp", "http"), ("streamable_http", "http")];
-/// Words that people and programs have for keys of a server. None is read as such: it is only understood what was meant.
+/// Other words for the keys of a server. They are not accepted, but a fix suggests the right key.
 const SYNONYMS: &[(&str, &str)] = &[
     ("cmd", "command"),
     ("exec", "command"),
@@ -122,29 +122,34 @@ pub const INPUT_TYPES: &[&str] = &["promptString", "pickString"];
 pub static ROOT: Table = Table {
     noun: "config",
     keys: &[
-        own("servers", Of::Map(&SERVER), ALL, "The MCP servers, by name: letters, digits, `-` and `_`, at most 64."),
+        own(
+            "servers",
+            Of::Map(&SERVER),
+            ALL,
+            "The MCP servers by name. A name has at most 64 letters, digits, `-` and `_`.",
+        ),
         alias(
             "mcpServers",
             Of::Map(&SERVER),
             "servers",
-            "The same as `servers`, as Claude Code and Cursor write it. Both are merged; a name in both is an error.",
+            "The same as `servers`, as in Claude Code and Cursor. Both are merged; a name in both is an error.",
         ),
         own(
             "inputs",
             Of::List(&INPUT),
             ALL,
-            "Values asked of the user when `${input:id}` is first needed, then kept in the OS keyring.",
+            "Values that you enter when `${input:id}` is first needed. They are saved in the OS keyring.",
         ),
         own(
             "policy",
             Of::Object(&POLICY),
             ALL,
-            "Which tools may run, for all servers. A project's policy narrows at once and widens only what was trusted.",
+            "Which tools may run, for all servers. In a project, restrictions take effect immediately, and permissions after you trust them.",
         ),
         own("actions", Of::List(&ACTION), ALL, "Tools offered as code actions in ordinary files."),
-        own("$schema", Of::Text, ALL, "The JSON Schema of this file, for editors that know nothing of MCP."),
-        foreign("sandbox", "VS Code's sandbox rules; not used here."),
-        foreign("nativeMCPServers", "mcphub's Lua servers; not used here."),
+        own("$schema", Of::Text, ALL, "The JSON Schema of this file, for editors without MCP support."),
+        foreign("sandbox", "VS Code: sandbox rules. Not used here."),
+        foreign("nativeMCPServers", "mcphub: Lua servers. Not used here."),
     ],
 };
 
@@ -155,132 +160,132 @@ pub static SERVER: Table = Table {
             "type",
             Of::Choice(TYPES),
             ALL,
-            "How to reach the server. Inferred when absent: `command` → stdio, `url` → http, `port` → tcp.",
+            "The type of the server. If omitted, it is inferred: `command` → stdio, `url` → http, `port` → tcp.",
         ),
         alias("transport", Of::Any, "type", "The same as `type`."),
-        alias("transportType", Of::Any, "type", "The same as `type`, as older Cline files have it."),
+        alias("transportType", Of::Any, "type", "The same as `type`, as in older Cline files."),
         own(
             "command",
             Of::TextOrTexts,
             STDIO,
-            "The program to start, or a list of the program and its arguments. No shell is between.",
+            "The program to start, or a list of the program and its arguments. It is not run in a shell.",
         ),
-        own("args", Of::Texts, STDIO, "The program's arguments, each one string."),
+        own("args", Of::Texts, STDIO, "The arguments of the program, each as a separate string."),
         own(
             "env",
             Of::Environment,
             STDIO,
-            "Variables for the program. `null` unsets one. Write secrets as `${env:NAME}`.",
+            "Environment variables for the program. `null` unsets a variable. Write secrets as `${env:NAME}`.",
         ),
-        own("envFile", Of::Text, STDIO, "A file of `NAME=value` lines, read before `env`."),
+        own("envFile", Of::Text, STDIO, "A file with `NAME=value` lines. `env` overrides it."),
         own(
             "cwd",
             Of::Text,
             STDIO,
-            "The folder that the program runs in. Without it, a server of a project runs in the workspace folder, and your own servers each run in a private folder.",
+            "The working folder of the program. By default, a server of a project runs in the workspace folder, and each of your own servers runs in a private folder.",
         ),
         own(
             "inheritEnv",
             Of::Flag,
             STDIO,
-            "Give the program the whole environment of the editor, not the safe list only.",
+            "Pass the whole environment of the editor to the program instead of a safe subset.",
         ),
         own(
             "host",
             Of::Text,
             TCP,
-            "The host of a server that already runs; 127.0.0.1 when absent. Only loopback, unless the settings allow more.",
+            "The host of a server that is already running. Default: 127.0.0.1. Other machines must be allowed in the settings.",
         ),
-        own("port", Of::Port, TCP, "The port of a server that already runs."),
-        own("url", Of::Text, REMOTE, "The address of the server: `https://…`."),
-        alias("serverUrl", Of::Text, "url", "The same as `url`, as Windsurf writes it."),
-        alias("httpUrl", Of::Text, "url", "The same as `url`, as Gemini writes it."),
-        own("headers", Of::TextMap, REMOTE, "HTTP headers sent with each request. Write secrets as `${env:NAME}`."),
-        own("oauth", Of::Object(&OAUTH), REMOTE, "What to sign in with, where the server does not say it itself."),
-        own("id", Of::Text, &["claudeai-proxy"], "The connector's id; takes the place of `{id}` in `url`."),
-        own("name", Of::Text, &["sdk"], "The name that the editor gave its server; the entry's own name when absent."),
-        own("enabled", Of::Flag, ALL, "`false` keeps the server from starting."),
-        own("disabled", Of::Flag, ALL, "`true` keeps the server from starting."),
-        own("autoStart", Of::Flag, ALL, "`false`: lazy, starts at its first use."),
-        own("description", Of::Text, ALL, "What the server is for, in your words."),
-        own("startupTimeout", Of::Seconds, ALL, "Seconds for start, handshake and lists together; 30 when absent."),
-        own("timeout", Of::Seconds, ALL, "Seconds for one call; 60 when absent."),
+        own("port", Of::Port, TCP, "The port of a server that is already running."),
+        own("url", Of::Text, REMOTE, "The URL of the server: `https://…`."),
+        alias("serverUrl", Of::Text, "url", "The same as `url`, as in Windsurf."),
+        alias("httpUrl", Of::Text, "url", "The same as `url`, as in Gemini."),
+        own("headers", Of::TextMap, REMOTE, "HTTP headers to send with each request. Write secrets as `${env:NAME}`."),
+        own("oauth", Of::Object(&OAUTH), REMOTE, "How to sign in, if the server does not provide this itself."),
+        own("id", Of::Text, &["claudeai-proxy"], "The id of the connector. Replaces `{id}` in `url`."),
+        own("name", Of::Text, &["sdk"], "The name of the server in the editor. Default: the name of the entry."),
+        own("enabled", Of::Flag, ALL, "`false` prevents the server from starting."),
+        own("disabled", Of::Flag, ALL, "`true` prevents the server from starting."),
+        own("autoStart", Of::Flag, ALL, "`false` starts the server when it is first used."),
+        own("description", Of::Text, ALL, "What the server is for."),
+        own(
+            "startupTimeout",
+            Of::Seconds,
+            ALL,
+            "Time limit for starting the server and listing its tools, in seconds. Default: 30.",
+        ),
+        own("timeout", Of::Seconds, ALL, "Time limit for one call, in seconds. Default: 60."),
         own(
             "fallback",
             Of::Object(&FALLBACK),
             ALL,
-            "Tried when the first transport fails: an entry with its own `type`.",
+            "An alternative with its own `type`, used if the server cannot be reached.",
         ),
         own(
             "tools",
             Of::Tools,
             ALL,
-            "Tool name or glob → level, or a list of `{ when, level }` that ends in a plain level.",
+            "Maps tool names or globs to a level, or to a list of `{ when, level }` rules that ends with a plain level.",
         ),
-        own("dev", Of::Object(&DEV), ALL, "For work on the server itself: restart when its sources change."),
-        own("disabled_tools", Of::Texts, ALL, "Tools to hide, as mcphub and Codex write it: level `disable` for each."),
+        own("dev", Of::Object(&DEV), ALL, "For developing the server: restart it when its source files change."),
+        own("disabled_tools", Of::Texts, ALL, "Tools to hide (level `disable`), as in mcphub and Codex."),
         alias("disabledTools", Of::Texts, "disabled_tools", "The same as `disabled_tools`."),
         alias("excludeTools", Of::Texts, "disabled_tools", "The same as `disabled_tools`."),
-        own(
-            "enabled_tools",
-            Of::Texts,
-            ALL,
-            "The only tools to show, as Codex writes it: all others get level `disable`.",
-        ),
+        own("enabled_tools", Of::Texts, ALL, "The only tools to show, as in Codex. All others get level `disable`."),
         alias("includeTools", Of::Texts, "enabled_tools", "The same as `enabled_tools`."),
-        own("request_timeout_ms", Of::Seconds, ALL, "Milliseconds for one call, as Claude Code writes it."),
+        own("request_timeout_ms", Of::Seconds, ALL, "Time limit for one call, in milliseconds, as in Claude Code."),
         ignored("autoApprove", "a file cannot approve its own tools; set levels in `tools`"),
         ignored("alwaysAllow", "a file cannot approve its own tools; set levels in `tools`"),
         ignored("trust", "a file cannot trust itself; set levels in `tools`"),
-        ignored("headersHelper", "no command is run for headers; use `${env:NAME}`, `${input:id}` or `oauth`"),
-        foreign("sandboxEnabled", "VS Code's sandbox; not used here, and no reason to ask less."),
-        foreign("gallery", "Where VS Code's gallery installed it from."),
-        foreign("version", "The version that VS Code's gallery installed."),
-        foreign("alwaysLoad", "Claude Code: load the tools without a search."),
-        foreign("deferTools", "Copilot: when tools are loaded."),
-        foreign("disableToolCache", "Copilot: whether tool lists are cached."),
+        ignored("headersHelper", "commands for headers are never run; use `${env:NAME}`, `${input:id}` or `oauth`"),
+        foreign("sandboxEnabled", "VS Code: run in a sandbox. Not used here."),
+        foreign("gallery", "VS Code: where it was installed from."),
+        foreign("version", "VS Code: the installed version."),
+        foreign("alwaysLoad", "Claude Code: load the tools without searching for them."),
+        foreign("deferTools", "Copilot: when to load tools."),
+        foreign("disableToolCache", "Copilot: whether to cache tool lists."),
         foreign("oauthClientId", "Copilot: OAuth client."),
         foreign("oauthPublicClient", "Copilot: OAuth client."),
         foreign("oauthGrantType", "Copilot: OAuth grant."),
         foreign("auth", "Cursor and Copilot: static OAuth client."),
         foreign("oidc", "Copilot: OpenID Connect."),
         foreign("filterMapping", "Copilot: filtering of results."),
-        foreign("metadata", "Cline: its own notes."),
-        foreign("remoteConfigured", "Cline: its own notes."),
-        foreign("watchPaths", "Roo: files that restart the server."),
+        foreign("metadata", "Cline: internal data."),
+        foreign("remoteConfigured", "Cline: internal data."),
+        foreign("watchPaths", "Roo: files whose changes restart the server."),
         foreign("disabled_resources", "mcphub: resources to hide."),
         foreign("disabled_resourceTemplates", "mcphub: resource templates to hide."),
         foreign("disabled_prompts", "mcphub: prompts to hide."),
-        foreign("custom_instructions", "mcphub: words for the model."),
+        foreign("custom_instructions", "mcphub: instructions for the model."),
         foreign("settings", "Zed: settings of an extension."),
-        foreign("remote", "Zed: run on the remote host."),
-        foreign("source", "Zed: who wrote the entry."),
-        foreign("required", "Codex: whether it must start."),
-        foreign("displayName", "A name to show."),
-        foreign("title", "A name to show."),
-        foreign("icon", "A picture to show."),
+        foreign("remote", "Zed: whether to run it on the remote host."),
+        foreign("source", "Zed: the origin of the entry."),
+        foreign("required", "Codex: whether the server must start."),
+        foreign("displayName", "The display name."),
+        foreign("title", "The display name."),
+        foreign("icon", "The icon."),
     ],
 };
 
-/// The launch of a server, and nothing else of it.
+/// The keys of a server that define its launch.
 pub static FALLBACK: Table = Table {
     noun: "fallback",
     keys: &[
-        own("type", Of::Choice(TYPES), ALL, "How to reach the server."),
+        own("type", Of::Choice(TYPES), ALL, "The type of the server."),
         alias("transport", Of::Any, "type", "The same as `type`."),
         own("command", Of::TextOrTexts, STDIO, "The program to start."),
-        own("args", Of::Texts, STDIO, "The program's arguments."),
-        own("env", Of::Environment, STDIO, "Variables for the program."),
-        own("envFile", Of::Text, STDIO, "A file of `NAME=value` lines."),
-        own("cwd", Of::Text, STDIO, "The folder that the program runs in."),
-        own("inheritEnv", Of::Flag, STDIO, "Give the program the whole environment."),
-        own("host", Of::Text, TCP, "The host; 127.0.0.1 when absent."),
-        own("port", Of::Port, TCP, "The port of a server that already runs."),
-        own("url", Of::Text, REMOTE, "The address of the server."),
-        own("headers", Of::TextMap, REMOTE, "HTTP headers sent with each request."),
-        own("oauth", Of::Object(&OAUTH), REMOTE, "What to sign in with."),
-        own("id", Of::Text, &["claudeai-proxy"], "The connector's id."),
-        own("name", Of::Text, &["sdk"], "The name that the editor gave its server."),
+        own("args", Of::Texts, STDIO, "The arguments of the program."),
+        own("env", Of::Environment, STDIO, "Environment variables for the program."),
+        own("envFile", Of::Text, STDIO, "A file with `NAME=value` lines."),
+        own("cwd", Of::Text, STDIO, "The working folder of the program."),
+        own("inheritEnv", Of::Flag, STDIO, "Pass the whole environment to the program."),
+        own("host", Of::Text, TCP, "The host. Default: 127.0.0.1."),
+        own("port", Of::Port, TCP, "The port of a server that is already running."),
+        own("url", Of::Text, REMOTE, "The URL of the server."),
+        own("headers", Of::TextMap, REMOTE, "HTTP headers to send with each request."),
+        own("oauth", Of::Object(&OAUTH), REMOTE, "How to sign in."),
+        own("id", Of::Text, &["claudeai-proxy"], "The id of the connector."),
+        own("name", Of::Text, &["sdk"], "The name of the server in the editor."),
     ],
 };
 
@@ -291,16 +296,16 @@ pub static OAUTH: Table = Table {
             "clientId",
             Of::Text,
             ALL,
-            "The client id registered for you, or the address of your client metadata document.",
+            "The client id registered for you, or the URL of your client metadata document.",
         ),
         alias("client_id", Of::Text, "clientId", "The same as `clientId`."),
-        own("clientSecret", Of::Text, ALL, "The secret that was given with it: a reference such as `${keyring:NAME}`."),
+        own("clientSecret", Of::Text, ALL, "The secret of the client, as a reference such as `${keyring:NAME}`."),
         alias("client_secret", Of::Text, "clientSecret", "The same as `clientSecret`."),
-        own("scopes", Of::TextOrTexts, ALL, "The scopes to ask for: a list, or one string with blanks between."),
-        own("callbackPort", Of::Port, ALL, "The loopback port for the answer; a free one when absent."),
+        own("scopes", Of::TextOrTexts, ALL, "The scopes to request: a list, or a string separated by spaces."),
+        own("callbackPort", Of::Port, ALL, "The loopback port for the response. Default: any free port."),
         alias("callback_port", Of::Port, "callbackPort", "The same as `callbackPort`."),
         foreign("enterpriseManaged", "VS Code: managed sign-in."),
-        foreign("authServerMetadataUrl", "Claude Code: where the metadata is."),
+        foreign("authServerMetadataUrl", "Claude Code: the URL of the metadata."),
     ],
 };
 
@@ -311,11 +316,11 @@ pub static DEV: Table = Table {
             "watch",
             Of::TextOrTexts,
             ALL,
-            "Glob or globs of files, seen from the workspace folder; a change restarts the server.",
+            "One or more globs, relative to the workspace folder. A change of a matching file restarts the server.",
         ),
         foreign("debug", "VS Code: attach a debugger."),
         foreign("enabled", "mcphub: whether to watch."),
-        foreign("cwd", "mcphub: where the globs start."),
+        foreign("cwd", "mcphub: the base folder of the globs."),
     ],
 };
 
@@ -323,13 +328,13 @@ pub static INPUT: Table = Table {
     noun: "input",
     keys: &[
         own("id", Of::Text, ALL, "The name in `${input:id}`."),
-        own("type", Of::Choice(INPUT_TYPES), ALL, "`promptString` asks for a text, `pickString` offers `options`."),
-        own("description", Of::Text, ALL, "What to ask."),
-        own("default", Of::Text, ALL, "Offered as the answer."),
-        own("password", Of::Flag, ALL, "Do not show what is typed."),
+        own("type", Of::Choice(INPUT_TYPES), ALL, "`promptString` asks for a text, `pickString` shows the `options`."),
+        own("description", Of::Text, ALL, "The text to show when asking for the value."),
+        own("default", Of::Text, ALL, "The default value."),
+        own("password", Of::Flag, ALL, "Hide the text while it is typed."),
         own("options", Of::Any, ALL, "For `pickString`: strings, or `{ label, value }`."),
-        foreign("command", "VS Code: a command that gives the value; not run here."),
-        foreign("args", "VS Code: arguments of that command."),
+        foreign("command", "VS Code: a command that returns the value. Never run here."),
+        foreign("args", "VS Code: the arguments of the command."),
     ],
 };
 
@@ -340,37 +345,34 @@ pub static POLICY: Table = Table {
             "default",
             Of::Choice(DEFAULTS),
             ALL,
-            "For tools that nothing else speaks about: `allow`, `confirm` (ask each time) or `deny`.",
+            "For tools without any other rule: `allow`, `confirm` (ask each time) or `deny`.",
         ),
         own("allowlist", Of::List(&MATCHER), ALL, "Tools that run without asking."),
-        own("denylist", Of::List(&MATCHER), ALL, "Tools that never run, whatever else says."),
-        own("readOnly", Of::Level, ALL, "Level of tools that say of themselves that they only read."),
-        own("destructive", Of::Level, ALL, "Level of tools that say of themselves that they destroy."),
+        own("denylist", Of::List(&MATCHER), ALL, "Tools that never run, regardless of other rules."),
+        own("readOnly", Of::Level, ALL, "Level of tools that the server describes as read-only."),
+        own("destructive", Of::Level, ALL, "Level of tools that the server describes as destructive."),
         own("commands", Of::Texts, ALL, "The only programs that may be started."),
     ],
 };
 
 pub static MATCHER: Table = Table {
     noun: "entry",
-    keys: &[
-        own("server", Of::Text, ALL, "Name or glob of servers."),
-        own("tool", Of::Text, ALL, "Name or glob of tools."),
-    ],
+    keys: &[own("server", Of::Text, ALL, "A server name or glob."), own("tool", Of::Text, ALL, "A tool name or glob.")],
 };
 
 pub static ACTION: Table = Table {
     noun: "action",
     keys: &[
-        own("title", Of::Text, ALL, "What the code action is called."),
-        own("tool", Of::Text, ALL, "The tool, as `mcp__server__tool`."),
+        own("title", Of::Text, ALL, "The title of the code action."),
+        own("tool", Of::Text, ALL, "The tool, in the form `mcp__server__tool`."),
         own(
             "arguments",
             Of::Any,
             ALL,
-            "Its arguments, with `${selection}`, `${word}`, `${line}`, `${file}`, `${relativeFile}`, `${filetype}`, `${workspaceFolder}`.",
+            "The arguments of the tool. They may contain `${selection}`, `${word}`, `${line}`, `${file}`, `${relativeFile}`, `${filetype}` and `${workspaceFolder}`.",
         ),
-        own("filetypes", Of::Texts, ALL, "Where it is offered; everywhere when absent."),
-        own("result", Of::Choice(RESULTS), ALL, "What becomes of the result; `show` when absent."),
+        own("filetypes", Of::Texts, ALL, "The file types to offer it for. Default: all."),
+        own("result", Of::Choice(RESULTS), ALL, "What to do with the result. Default: `show`."),
     ],
 };
 
@@ -381,9 +383,9 @@ pub static CASE: Table = Table {
             "when",
             Of::Conditions,
             ALL,
-            "Argument (dotted path) → condition: a glob, `{ in }`, `{ matches }`, `{ inside }` or `{ max }`. All must hold.",
+            "Maps an argument (dotted path) to a condition: a glob, `{ in }`, `{ matches }`, `{ inside }` or `{ max }`. All conditions must be met.",
         ),
-        own("level", Of::Level, ALL, "The level when all conditions hold."),
+        own("level", Of::Level, ALL, "The level if all conditions are met."),
     ],
 };
 
@@ -392,7 +394,12 @@ pub static CONDITION: Table = Table {
     keys: &[
         own("in", Of::Any, ALL, "The argument is one of these values."),
         own("matches", Of::Text, ALL, "The argument matches this regular expression."),
-        own("inside", Of::Text, ALL, "The argument is a path inside this folder, after resolving `..` and symlinks."),
-        own("max", Of::Any, ALL, "The argument is a number, at most this."),
+        own(
+            "inside",
+            Of::Text,
+            ALL,
+            "The argument is a path inside this folder. `..` and symlinks are resolved first.",
+        ),
+        own("max", Of::Any, ALL, "The argument is a number and not greater than this."),
     ],
 };

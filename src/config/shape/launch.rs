@@ -1,31 +1,31 @@
-//! How a server is reached: `type` and what belongs to it.
+//! How to start or connect to a server: `type` and the keys for each type.
 
 use std::collections::BTreeMap;
 
 use super::keys::{OAUTH, TYPE_ALIASES, TYPES, Table};
 use super::reader::{Fields, Reader, quoted, suggest};
-use super::secrets::Called;
-use super::words::words;
+use super::secrets::SecretName;
+use super::shell_split::shell_split;
 use super::{checks, secrets};
 use crate::config::interop;
 use crate::config::problem::{Problem, Span, TextEdit};
 use crate::config::spec::{Launch, OAuth, Remote, Stdio};
 use crate::config::tree::{Kind, Member, Node, Step};
 
-/// What the kernel takes as one argument list without surprises.
-const LONGEST_ARGUMENTS: usize = 128 * 1024;
+/// An argument list of this size is safe on every kernel.
+const MAX_ARGUMENT_BYTES: usize = 128 * 1024;
 
-/// The entry whose launch is read.
-pub struct Entry<'a, 'n> {
+/// The entry that the launch belongs to.
+pub struct LaunchEntry<'a, 'n> {
     pub name: &'a str,
     pub key: &'a Span,
     pub fields: &'a Fields<'n>,
     pub table: &'static Table,
-    /// Whether it will be started: otherwise a missing program is nobody's problem.
+    /// Whether the server will be started. If not, a missing program is not reported.
     pub enabled: bool,
 }
 
-pub fn launch(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Launch> {
+pub fn launch(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>) -> Option<Launch> {
     let kind = kind(reader, entry)?;
     let before = reader.errors();
     let launch = match kind {
@@ -48,8 +48,8 @@ pub fn launch(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Launch> 
     Some(launch)
 }
 
-/// The type as written, or as the other keys have it.
-fn kind(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<&'static str> {
+/// The type as written, or inferred from the other keys.
+fn kind(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>) -> Option<&'static str> {
     let fields = entry.fields;
     if let Some(member) = fields.get("type") {
         return reader.in_key(member, |reader| kind_of(reader, &member.value));
@@ -62,7 +62,7 @@ fn kind(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<&'static str> 
         [(_, kind)] => Some(kind),
         [] => {
             if !reader.misspelled(fields, &["command", "url", "port", "type"]) {
-                let message = format!("`{}` says neither `command`, `url` nor `port`", reader.here());
+                let message = format!("`{}` has no `command`, `url` or `port`", reader.here());
                 reader.error("missing-key", entry.key, message);
             }
             None
@@ -70,10 +70,10 @@ fn kind(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<&'static str> 
         [(first, _), (second, _), ..] => {
             let later = if first.key.span.start < second.key.span.start { second } else { first };
             let (a, b) = (&first.key.text, &second.key.text);
-            let message = format!("both `{a}` and `{b}`: how `{}` is reached is not clear", reader.here());
+            let message = format!("`{}` has both `{a}` and `{b}`, so its type is unclear", reader.here());
             reader.report(
                 Problem::error("conflicting-keys", later.key.span.clone(), message)
-                    .help("remove one, or say which with `type`"),
+                    .help("remove one of them, or add `type`"),
             );
             None
         }
@@ -86,30 +86,35 @@ fn kind_of(reader: &mut Reader<'_>, node: &Node) -> Option<&'static str> {
     let known = own.or_else(|| TYPE_ALIASES.iter().find(|(alias, _)| *alias == text).map(|(_, known)| *known));
     if known.is_none() {
         let message = match text {
-            "ws" | "websocket" => "servers over WebSocket are not supported".to_owned(),
+            "ws" | "websocket" => "WebSocket servers are not supported".to_owned(),
             _ => format!("unknown type `{}`", crate::text::one_line(text, 40)),
         };
         let problem = Problem::error("unknown-type", node.span.clone(), message);
-        let problem = problem.help(format!("known are {}", TYPES.join(", ")));
+        let problem = problem.help(format!("expected one of {}", TYPES.join(", ")));
         reader.report(suggest(problem, text, &node.span, TYPES));
     }
     if let (None, Some(better)) = (own, known) {
         reader.old_spelling(text, better, &node.span);
     }
     if known == Some("sse") {
-        let message = "`sse` is the old transport, deprecated since 2025";
+        let message = "the `sse` transport has been deprecated since 2025";
         reader.report(
             Problem::warning("deprecated-sse", node.span.clone(), message)
-                .help("most servers answer `http` at the same or a neighbouring address")
+                .help("most servers also support `http`, at the same or a similar URL")
                 .fix("change to `http`", vec![TextEdit::replace(node.span.clone(), quoted("http"))]),
         );
     }
     known
 }
 
-/// The member for a key that this type cannot be without. Nothing is told twice: not when a misspelled key stands
-/// for it, and when another type's key stands there, then the type is what is wrong.
-fn required<'n>(reader: &mut Reader<'_>, entry: &Entry<'_, 'n>, key: &'static str, kind: &str) -> Option<&'n Member> {
+/// The member for a key that this type requires. Reports one problem only: not a missing key if it is misspelled, and
+/// the type if the entry has the key of another type.
+fn required<'n>(
+    reader: &mut Reader<'_>,
+    entry: &LaunchEntry<'_, 'n>,
+    key: &'static str,
+    kind: &str,
+) -> Option<&'n Member> {
     let fields = entry.fields;
     if let Some(member) = fields.get(key) {
         return Some(member);
@@ -139,21 +144,21 @@ fn required<'n>(reader: &mut Reader<'_>, entry: &Entry<'_, 'n>, key: &'static st
     None
 }
 
-fn optional_text(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, key: &str) -> Option<Option<String>> {
+fn optional_text(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>, key: &str) -> Option<Option<String>> {
     match entry.fields.get(key) {
         Some(member) => reader.in_key(member, |reader| expandable(reader, &member.value)).map(Some),
         None => Some(None),
     }
 }
 
-/// A text in which `${…}` counts.
+/// A string that may contain `${…}`.
 fn expandable(reader: &mut Reader<'_>, node: &Node) -> Option<String> {
     let Some(text) = node.text().map(str::to_owned) else {
-        reader.wrong_text(node);
+        reader.wrong_string(node);
         return None;
     };
     if text.contains('\0') {
-        let message = format!("`{}` holds a NUL character, which no program can be given", reader.here());
+        let message = format!("`{}` contains a NUL character, which cannot be passed to a program", reader.here());
         reader.error("nul", &node.span, message);
         return None;
     }
@@ -161,12 +166,12 @@ fn expandable(reader: &mut Reader<'_>, node: &Node) -> Option<String> {
     Some(text)
 }
 
-fn stdio(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Stdio> {
+fn stdio(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>) -> Option<Stdio> {
     let command = required(reader, entry, "command", "stdio");
     let mut stdio = Stdio::default();
     let mut nodes: Vec<&Node> = Vec::new();
     let read =
-        command.and_then(|member| reader.in_key(member, |reader| command_words(reader, &member.value, &mut nodes)));
+        command.and_then(|member| reader.in_key(member, |reader| command_line(reader, &member.value, &mut nodes)));
     if let Some(member) = entry.fields.get("args") {
         let args = reader.in_key(member, |reader| arguments(reader, &member.value));
         nodes.extend(member.value.items().unwrap_or_default());
@@ -184,22 +189,22 @@ fn stdio(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Stdio> {
     stdio.command = words.next()?;
     stdio.args.splice(0..0, words);
     let command = command?;
-    if stdio.args.iter().map(|arg| arg.len() + 1).sum::<usize>() > LONGEST_ARGUMENTS {
+    if stdio.args.iter().map(|arg| arg.len() + 1).sum::<usize>() > MAX_ARGUMENT_BYTES {
         let place = entry.fields.get("args").unwrap_or(command);
-        reader.error("arguments-too-long", &place.value.span, "argument list larger than 128 KiB");
+        reader.error("arguments-too-long", &place.value.span, "the argument list is larger than 128 KiB");
         return None;
     }
     for (index, span, name) in secrets::find_in_args(&stdio.args) {
         let (Some(node), Some(arg)) = (nodes.get(index), stdio.args.get(index)) else { continue };
-        let called = Called { server: entry.name, name: name.as_deref().unwrap_or("token"), own: None };
+        let secret_name = SecretName { server: entry.name, name: name.as_deref().unwrap_or("token"), own: None };
         reader.within(Step::Key("args".to_owned()), |reader| {
-            reader.within(Step::Index(index), |reader| checks::raw_secret(reader, &node.span, arg, span, called));
+            reader.within(Step::Index(index), |reader| checks::raw_secret(reader, &node.span, arg, span, secret_name));
         });
     }
     let place = command.value.items().and_then(|items| items.first()).unwrap_or(&command.value).span.clone();
-    // Agents are pointed at us by files that we may read, too.
-    if interop::is_ourselves(&stdio.command, &stdio.args) {
-        let message = "this is mcp-sidecar itself: for others to start, and no server of its own here";
+    // Files that we read may also tell agents to start us.
+    if interop::is_sidecar(&stdio.command, &stdio.args) {
+        let message = "this entry starts mcp-sidecar itself; it is meant for other programs and is ignored here";
         reader.report(Problem::information("ourselves", place, message));
         return None;
     }
@@ -207,8 +212,8 @@ fn stdio(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Stdio> {
     Some(stdio)
 }
 
-/// `command` as a string, as a list, or as the object of older Zed files. The nodes of the arguments go to `nodes`.
-fn command_words<'n>(reader: &mut Reader<'_>, node: &'n Node, nodes: &mut Vec<&'n Node>) -> Option<Vec<String>> {
+/// `command` as a string, a list, or the object of older Zed files. Adds the nodes of the arguments to `nodes`.
+fn command_line<'n>(reader: &mut Reader<'_>, node: &'n Node, nodes: &mut Vec<&'n Node>) -> Option<Vec<String>> {
     let words = match &node.kind {
         Kind::Text(_) => vec![expandable(reader, node)?],
         Kind::List(items) => {
@@ -225,7 +230,7 @@ fn command_words<'n>(reader: &mut Reader<'_>, node: &'n Node, nodes: &mut Vec<&'
             words
         }
         _ => {
-            reader.wrong(node, "a string, or a list of the program and its arguments");
+            reader.wrong_type(node, "a string, or a list of the program and its arguments");
             return None;
         }
     };
@@ -239,15 +244,15 @@ fn command_words<'n>(reader: &mut Reader<'_>, node: &'n Node, nodes: &mut Vec<&'
 
 fn arguments(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>> {
     let Some(items) = node.items() else {
-        match node.text().and_then(words) {
+        match node.text().and_then(shell_split) {
             Some(words) => {
                 let message = format!("`{}` must be a list of strings, not a string", reader.here());
                 let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
                 let edit = TextEdit::replace(node.span.clone(), format!("[{}]", words.join(", ")));
                 let problem = Problem::error("wrong-type", node.span.clone(), message);
-                reader.report(problem.fix("make it a list", vec![edit]));
+                reader.report(problem.fix("change it to a list", vec![edit]));
             }
-            None => reader.wrong(node, "a list of strings"),
+            None => reader.wrong_type(node, "a list of strings"),
         }
         return None;
     };
@@ -261,7 +266,7 @@ fn environment(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<BTr
     for member in reader.entries(node)? {
         let name = &member.key.text;
         if name.is_empty() || name.contains(['=', '\0']) {
-            reader.error("bad-variable", &member.key.span, "a variable's name may not be empty and may not hold `=`");
+            reader.error("bad-variable", &member.key.span, "variable names must not be empty or contain `=`");
             continue;
         }
         checks::risky_variable(reader, member);
@@ -271,7 +276,7 @@ fn environment(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<BTr
             Kind::Number(number) => Some(Some(number.to_string())),
             Kind::Text(_) => expandable(reader, &member.value).map(Some),
             _ => {
-                reader.wrong(&member.value, "a string, a number, a boolean or null");
+                reader.wrong_type(&member.value, "a string, a number, a boolean or null");
                 None
             }
         });
@@ -279,16 +284,16 @@ fn environment(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<BTr
         if let (Some(text), Kind::Text(_)) = (&value, &member.value.kind)
             && let Some(span) = secrets::find(Some(name), text)
         {
-            // The variable's own name would mean itself: the engine's environment has it under the same name.
-            let called = Called { server, name, own: Some(name) };
-            reader.in_key(member, |reader| checks::raw_secret(reader, &member.value.span, text, span, called));
+            // Suggest the same name: the variable can be set in the environment of the engine.
+            let secret_name = SecretName { server, name, own: Some(name) };
+            reader.in_key(member, |reader| checks::raw_secret(reader, &member.value.span, text, span, secret_name));
         }
         env.insert(name.clone(), value);
     }
     Some(env)
 }
 
-fn tcp(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Launch> {
+fn tcp(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>) -> Option<Launch> {
     let port = required(reader, entry, "port", "tcp");
     let host = optional_text(reader, entry, "host")?.unwrap_or_else(|| "127.0.0.1".to_owned());
     let port = reader.in_key(port?, |reader| self::port(reader, &port?.value))?;
@@ -297,7 +302,7 @@ fn tcp(reader: &mut Reader<'_>, entry: &Entry<'_, '_>) -> Option<Launch> {
         && !checks::loopback(&host)
     {
         let message = format!(
-            "`{}` is not this machine: it is reached only when `servers.tcp-hosts` in config.toml names it",
+            "`{}` is not this machine; to allow the connection, add it to `servers.tcp-hosts` in config.toml",
             crate::text::one_line(&host, 60)
         );
         reader.report(Problem::information("tcp-host", member.value.span.clone(), message));
@@ -322,7 +327,7 @@ pub fn port(reader: &mut Reader<'_>, node: &Node) -> Option<u16> {
     port
 }
 
-fn remote(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, kind: &str) -> Option<Remote> {
+fn remote(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>, kind: &str) -> Option<Remote> {
     let member = required(reader, entry, "url", kind);
     let mut remote = Remote::default();
     if let Some(member) = entry.fields.get("headers") {
@@ -338,8 +343,8 @@ fn remote(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, kind: &str) -> Option<
         let url = expandable(reader, &member.value)?;
         checks::url(reader, &member.value.span, &url)?;
         if let Some((span, name)) = secrets::find_in_url(&url).into_iter().next() {
-            let called = Called { server: entry.name, name, own: None };
-            checks::raw_secret(reader, &member.value.span, &url, span, called);
+            let secret_name = SecretName { server: entry.name, name, own: None };
+            checks::raw_secret(reader, &member.value.span, &url, span, secret_name);
         }
         if let Some(host) = checks::other_host(&url) {
             checks::secret_to_host(reader, &member.value.span, &url, &host);
@@ -349,7 +354,7 @@ fn remote(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, kind: &str) -> Option<
     Some(remote)
 }
 
-/// `host` is where they are sent, when that is another machine.
+/// `host` is the host that receives the headers, if it is another machine.
 fn headers(
     reader: &mut Reader<'_>,
     server: &str,
@@ -361,13 +366,13 @@ fn headers(
         let name = &member.key.text;
         let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
         if name.is_empty() || !name.chars().all(token) {
-            reader.error("bad-header", &member.key.span, "this is no name of an HTTP header");
+            reader.error("bad-header", &member.key.span, "this is not a valid HTTP header name");
             continue;
         }
         let value = reader.in_key(member, |reader| {
             let value = expandable(reader, &member.value)?;
             if value.contains(['\r', '\n']) {
-                let message = format!("`{}` may not hold a line break", reader.here());
+                let message = format!("`{}` must not contain a line break", reader.here());
                 reader.error("bad-header", &member.value.span, message);
                 return None;
             }
@@ -375,8 +380,8 @@ fn headers(
         });
         let Some(value) = value else { continue };
         if let Some(span) = secrets::find(Some(name), &value) {
-            let called = Called { server, name, own: None };
-            reader.in_key(member, |reader| checks::raw_secret(reader, &member.value.span, &value, span, called));
+            let secret_name = SecretName { server, name, own: None };
+            reader.in_key(member, |reader| checks::raw_secret(reader, &member.value.span, &value, span, secret_name));
         }
         if let Some(host) = &host {
             checks::secret_to_host(reader, &member.value.span, &value, host);
@@ -396,8 +401,8 @@ fn oauth(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<OAuth> {
         oauth.client_secret = reader.in_key(member, |reader| {
             let value = expandable(reader, &member.value)?;
             if let Some(span) = secrets::find(Some("clientSecret"), &value) {
-                let called = Called { server, name: "clientSecret", own: None };
-                checks::raw_secret(reader, &member.value.span, &value, span, called);
+                let secret_name = SecretName { server, name: "clientSecret", own: None };
+                checks::raw_secret(reader, &member.value.span, &value, span, secret_name);
             }
             Some(value)
         });
@@ -412,11 +417,11 @@ fn oauth(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<OAuth> {
     Some(oauth)
 }
 
-/// Keys of another type, which do nothing here.
-fn unused(reader: &mut Reader<'_>, entry: &Entry<'_, '_>, kind: &str) {
+/// Reports keys of other types, which have no effect.
+fn unused(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>, kind: &str) {
     for (name, member) in entry.fields.iter() {
         let Some(key) = entry.table.key(name) else { continue };
-        // mcphub shows `name`, so its files have it for any type.
+        // mcphub files have `name` for any type, because mcphub shows it.
         if key.types.is_empty() || key.types.contains(&kind) || name == "name" {
             continue;
         }

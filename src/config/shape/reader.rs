@@ -1,21 +1,21 @@
-//! Reads typed values out of the tree and complains at the exact place. Each mistake is told once: a value that is
-//! not there because of a mistake already told gives nothing and says nothing.
+//! Reads typed values from the tree and reports problems at their exact position. Each mistake is reported once: a
+//! value that is missing because of an earlier mistake is not reported again.
 
 use std::collections::BTreeMap;
 
+use super::did_you_mean::closest;
 use super::keys::{Key, Role, Table};
 use super::secrets::Variables;
-use super::similar::nearest;
 use crate::config::expand::{Piece, Reference, pieces};
 use crate::config::problem::{Problem, Severity, Span, TextEdit};
 use crate::config::tree::{Kind, Member, Node, Step, show};
 use crate::model::Scope;
 use crate::text::one_line;
 
-/// What a program's environment and PATH hold; a parameter, so that shaping stays pure.
+/// The environment and the PATH; a parameter, so that this module stays pure.
 pub trait World {
     fn is_set(&self, variable: &str) -> bool;
-    /// Whether a program can be found, seen from `folder` when it is a path.
+    /// Whether a program exists. A path is relative to `folder`.
     fn finds(&self, program: &str, folder: Option<&std::path::Path>) -> bool;
 }
 
@@ -24,10 +24,10 @@ pub struct Reader<'a> {
     pub folder: Option<&'a std::path::Path>,
     pub world: &'a dyn World,
     pub problems: Vec<Problem>,
-    /// `${input:id}` and where it stands: whether it is declared is known when all files have been read.
+    /// Each `${input:id}` and its position, to check later whether one of the files declares it.
     pub inputs: Vec<(String, Span)>,
     pub path: Vec<Step>,
-    /// Those that raw secrets of the file would go into.
+    /// The variables that fixes suggest for raw secrets.
     pub variables: Variables,
     errors: usize,
 }
@@ -35,7 +35,7 @@ pub struct Reader<'a> {
 /// The members of an object by key, aliases resolved.
 pub struct Fields<'a> {
     by_name: BTreeMap<&'static str, &'a Member>,
-    /// Own keys that an unknown key was probably meant to be, and where that key stands.
+    /// The keys that unknown keys probably stand for, and the positions of the unknown keys.
     meant: Vec<(&'static str, Span)>,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Fields<'a> {
         self.by_name.contains_key(name)
     }
 
-    /// Where a misspelled key stands for this one: then it is not missing, and that has been told.
+    /// The position of a misspelling of this key, which has been reported already.
     pub fn misspelled(&self, name: &str) -> Option<&Span> {
         self.meant.iter().find(|(meant, _)| *meant == name).map(|(_, span)| span)
     }
@@ -95,8 +95,8 @@ impl<'a> Reader<'a> {
         self.report(Problem::warning(code, span.clone(), message));
     }
 
-    /// Whether a misspelled key stands for one of these, which the entry cannot be without: the warning about it becomes
-    /// an error, and nothing else needs to be said.
+    /// Whether one of these required keys is misspelled. If so, the warning about it becomes an error, and the missing
+    /// key must not be reported.
     pub fn misspelled(&mut self, fields: &Fields<'_>, names: &[&str]) -> bool {
         let Some(span) = names.iter().find_map(|name| fields.misspelled(name)) else { return false };
         if let Some(problem) = self.problems.iter_mut().rev().find(|problem| problem.span == *span) {
@@ -106,7 +106,7 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// How many errors so far: one more than before means that what was read is not usable.
+    /// The number of errors so far. If it has grown, what was read in between is not usable.
     pub fn errors(&self) -> usize {
         self.errors
     }
@@ -122,25 +122,25 @@ impl<'a> Reader<'a> {
         self.within(Step::Key(member.key.text.clone()), read)
     }
 
-    /// Where the reader is, as messages name it.
+    /// The current path, for messages.
     pub fn here(&self) -> String {
         show(&self.path)
     }
 
-    /// Says that the value here is of the wrong kind. Something missing has been told already.
-    pub fn wrong(&mut self, node: &Node, wanted: &str) {
+    /// Reports a value of the wrong type. A missing value has been reported already.
+    pub fn wrong_type(&mut self, node: &Node, expected: &str) {
         if node.kind != Kind::Missing {
-            let message = format!("`{}` must be {wanted}, not {}", self.here(), node.noun());
+            let message = format!("`{}` must be {expected}, not {}", self.here(), node.noun());
             self.error("wrong-type", &node.span, message);
         } else {
             self.errors += 1;
         }
     }
 
-    /// The same for a text: a number or a flag only lacks its quotes.
-    pub fn wrong_text(&mut self, node: &Node) {
+    /// The same for a string, with a fix that quotes a number or a boolean.
+    pub fn wrong_string(&mut self, node: &Node) {
         if !matches!(node.kind, Kind::Number(_) | Kind::Bool(_)) {
-            return self.wrong(node, "a string");
+            return self.wrong_type(node, "a string");
         }
         let message = format!("`{}` must be a string, not {}", self.here(), node.noun());
         let quote = |at: usize| TextEdit::replace(at..at, "\"");
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
     pub fn text<'n>(&mut self, node: &'n Node) -> Option<&'n str> {
         let text = node.text();
         if text.is_none() {
-            self.wrong(node, "a string");
+            self.wrong_type(node, "a string");
         }
         text
     }
@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
                 None
             }
             _ => {
-                self.wrong(node, "true or false");
+                self.wrong_type(node, "true or false");
                 None
             }
         }
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
 
     pub fn texts(&mut self, node: &Node) -> Option<Vec<String>> {
         let Some(items) = node.items() else {
-            self.wrong(node, "a list of strings");
+            self.wrong_type(node, "a list of strings");
             return None;
         };
         let read = |(index, item): (usize, &Node)| {
@@ -192,24 +192,24 @@ impl<'a> Reader<'a> {
             Kind::Text(text) => Some(vec![text.clone()]),
             Kind::List(_) => self.texts(node),
             _ => {
-                self.wrong(node, "a string or a list of strings");
+                self.wrong_type(node, "a string or a list of strings");
                 None
             }
         }
     }
 
-    /// One of a few words; a near miss gets a fix.
+    /// One of a few words; a typo gets a fix.
     pub fn choice(&mut self, node: &Node, code: &'static str, choices: &[&'static str]) -> Option<&'static str> {
         let text = self.text(node)?;
         let found = choices.iter().find(|choice| **choice == text).copied();
         if found.is_none() {
-            let message = format!("`{}` is none of {}", one_line(text, 40), choices.join(", "));
+            let message = format!("`{}` is not one of {}", one_line(text, 40), choices.join(", "));
             self.report(suggest(Problem::error(code, node.span.clone(), message), text, &node.span, choices));
         }
         found
     }
 
-    /// The members of an object with known keys: unknown and repeated ones are told, aliases resolved.
+    /// The members of an object with known keys. Reports unknown and repeated keys and resolves aliases.
     pub fn object<'n>(&mut self, node: &'n Node, table: &'static Table) -> Option<Fields<'n>> {
         let members = self.entries(node)?;
         Some(self.fields(members, table))
@@ -221,7 +221,7 @@ impl<'a> Reader<'a> {
             let name = member.key.text.as_str();
             match table.key(name) {
                 Some(key) => self.known(key, member, &mut fields),
-                // `$comment`, `_note`, `//`: words for people.
+                // `$comment`, `_note` and `//` are comments.
                 None if name.starts_with(['$', '_', '/']) => {}
                 None => self.unknown(member, &members, table, &mut fields),
             }
@@ -236,7 +236,7 @@ impl<'a> Reader<'a> {
             }
             Role::Alias(target) => {
                 if fields.by_name.insert(target, member).is_some_and(|other| other.key.text != member.key.text) {
-                    let message = format!("`{}` and `{target}` are the same key; one is enough", key.name);
+                    let message = format!("`{}` and `{target}` are the same key; remove one of them", key.name);
                     self.warning("same-key", &member.key.span, message);
                 } else if key.name != "transport" {
                     self.old_spelling(key.name, target, &member.key.span);
@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Another host's word for one of ours: read, and never wrong.
+    /// Reports the spelling of another program, which is accepted.
     pub fn old_spelling(&mut self, written: &str, better: &str, span: &Span) {
         let message = format!("`{written}` is another spelling of `{better}`");
         let edit = TextEdit::replace(span.clone(), quoted(better));
@@ -262,13 +262,13 @@ impl<'a> Reader<'a> {
     fn unknown(&mut self, member: &Member, beside: &[&Member], table: &'static Table, fields: &mut Fields<'_>) {
         let name = member.key.text.as_str();
         let names: Vec<&'static str> = table.keys.iter().map(|key| key.name).collect();
-        let meant = table.synonym(name).or_else(|| nearest(name, &names));
-        let message = format!("unknown key `{}` in `{}`", one_line(name, 40), self.place(table));
+        let meant = table.synonym(name).or_else(|| closest(name, &names));
+        let message = format!("unknown key `{}` in `{}`", one_line(name, 40), self.container(table));
         let span = member.key.span.clone();
         let mut problem = Problem::warning("unknown-key", span.clone(), message);
         if let Some(meant) = meant {
             problem = match beside.iter().any(|other| other.key.text == meant) {
-                // It is there already: then one of the two is too many, and which one is not known.
+                // The suggested key is already there, so there is no safe fix.
                 true => did_you_mean(problem, meant),
                 false => suggestion(problem, &span, meant),
             };
@@ -281,16 +281,16 @@ impl<'a> Reader<'a> {
         self.report(problem);
     }
 
-    fn place(&self, table: &Table) -> String {
+    fn container(&self, table: &Table) -> String {
         if self.path.is_empty() { table.noun.to_owned() } else { self.here() }
     }
 
-    /// The members of an object with free keys, of repeated ones the last.
+    /// The members of an object with arbitrary keys; of repeated keys the last one.
     pub fn entries<'n>(&mut self, node: &'n Node) -> Option<Vec<&'n Member>> {
         self.entries_once(node, Severity::Warning, "duplicate-key")
     }
 
-    /// The same, with a say in how bad a repeated key is.
+    /// The same with a given severity for repeated keys.
     pub fn entries_once<'n>(
         &mut self,
         node: &'n Node,
@@ -298,7 +298,7 @@ impl<'a> Reader<'a> {
         code: &'static str,
     ) -> Option<Vec<&'n Member>> {
         let Some(members) = node.members() else {
-            self.wrong(node, "an object");
+            self.wrong_type(node, "an object");
             return None;
         };
         let mut last: BTreeMap<&str, usize> = BTreeMap::new();
@@ -306,7 +306,7 @@ impl<'a> Reader<'a> {
             if let Some(earlier) = last.insert(&member.key.text, index).and_then(|earlier| members.get(earlier)) {
                 let name = one_line(&member.key.text, 40);
                 let place = if self.path.is_empty() { String::new() } else { format!(" in `{}`", self.here()) };
-                let message = format!("`{name}` stands twice{place}; only this last one counts");
+                let message = format!("`{name}` is defined twice{place}; only the last one is used");
                 let problem = Problem::new(severity, code, member.key.span.clone(), message);
                 self.report(problem.related(&earlier.key.span, "the first one"));
             }
@@ -317,19 +317,19 @@ impl<'a> Reader<'a> {
         Some(members.iter().enumerate().filter_map(counts).collect())
     }
 
-    /// Checks the `${…}` of a value: known, and set.
+    /// Checks that every `${…}` in a value is known and set.
     pub fn references(&mut self, text: &str, span: &Span) {
         for piece in pieces(text) {
             let Piece::Reference { reference, .. } = piece else { continue };
             match reference {
                 Reference::Unknown(written) => {
                     let message = format!("unknown expansion `{}`", one_line(&written, 60));
-                    let help = "known are ${NAME}, ${env:NAME}, ${NAME:-default}, ${workspaceFolder}, ${userHome}, ${input:id}, ${keyring:name}; no command is ever run";
+                    let help = "expected ${NAME}, ${env:NAME}, ${NAME:-default}, ${workspaceFolder}, ${userHome}, ${input:id} or ${keyring:name}; commands are never run";
                     self.report(Problem::error("unknown-expansion", span.clone(), message).help(help));
                 }
                 Reference::Variable { default: Some(default), .. } => self.references(&default, span),
                 Reference::Variable { name, default: None } if !self.world.is_set(&name) => {
-                    let help = format!("set it before the editor starts, or write `${{{name}:-default}}`");
+                    let help = format!("set it before you start the editor, or write `${{{name}:-default}}`");
                     let message = format!("the variable `{name}` is not set");
                     self.report(Problem::warning("unset-variable", span.clone(), message).help(help));
                 }
@@ -340,9 +340,9 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Adds “did you mean” to a problem about a word.
+/// Adds “did you mean” to a problem.
 pub fn suggest(problem: Problem, word: &str, span: &Span, choices: &[&'static str]) -> Problem {
-    match nearest(word, choices) {
+    match closest(word, choices) {
         Some(meant) => suggestion(problem, span, meant),
         None => problem,
     }
@@ -358,7 +358,7 @@ fn suggestion(problem: Problem, span: &Span, meant: &str) -> Problem {
         .fix(format!("change to `{meant}`"), vec![TextEdit::replace(span.clone(), quoted(meant))])
 }
 
-/// As it stands in a file.
+/// The text as a JSON string.
 pub fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

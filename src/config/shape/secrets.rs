@@ -1,4 +1,4 @@
-//! Raw secrets in a file: tokens by their shape, and literals under a key that says what they are.
+//! Finds raw secrets in a file: tokens with a known format, and literals under a key whose name indicates a secret.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use regex::Regex;
 use crate::config::expand::{Piece, Reference, pieces};
 use crate::config::tree::{Kind, Node};
 
-/// Tokens whose shape their issuers made recognizable.
+/// Tokens with a recognizable format.
 static TOKENS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(
         r"(?x)
@@ -29,7 +29,7 @@ static TOKENS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// The part of a text that is a raw secret: a token by its shape, or everything literal when `name` says so.
+/// The part of a text that is a raw secret: a token with a known format, or the whole literal if `name` indicates one.
 pub fn find(name: Option<&str>, text: &str) -> Option<Range<usize>> {
     let mut start = 0;
     let mut literal = true;
@@ -61,7 +61,7 @@ pub fn find(name: Option<&str>, text: &str) -> Option<Range<usize>> {
     (!flag && (sensitivity == Sensitivity::Sure || !doubtful)).then_some(from..text.len())
 }
 
-/// Whether a name says that its value is a secret.
+/// Whether a name indicates a secret value.
 pub fn is_named(name: &str) -> bool {
     sensitivity(name) != Sensitivity::None
 }
@@ -74,10 +74,10 @@ enum Sensitivity {
     Sure,
 }
 
-/// What a key says about its value: `GITHUB_TOKEN`, `clientSecret`, `--db-password`, `X-Api-Key`.
+/// How likely the value of a key is a secret: `GITHUB_TOKEN`, `clientSecret`, `--db-password`, `X-Api-Key`.
 fn sensitivity(name: &str) -> Sensitivity {
     let words = words(name);
-    // `TOKEN_FILE`, `PASSWORD_LENGTH`: about a secret, not one.
+    // `TOKEN_FILE` and `PASSWORD_LENGTH` are about a secret, but are not secrets.
     const ABOUT: &[&str] = &[
         "file", "path", "dir", "url", "uri", "endpoint", "name", "id", "limit", "limits", "length", "count", "max",
         "min", "ttl", "expiry", "type", "env", "header", "prefix", "store", "provider",
@@ -128,8 +128,8 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Raw secrets among arguments: `--token=x`, `--token` then `x`, `-e NAME=x`, `Header: x`, or a token by its shape. Each with the
-/// index of the argument, where in it, and the name that gives it away.
+/// Finds raw secrets in arguments: `--token=x`, `--token` followed by `x`, `-e NAME=x`, `Header: x`, or a token with a
+/// known format. Returns the index of the argument, the range in it, and the name that indicates the secret.
 pub fn find_in_args(args: &[String]) -> Vec<(usize, Range<usize>, Option<String>)> {
     let mut found = Vec::new();
     let mut flag: Option<String> = None;
@@ -156,13 +156,13 @@ pub fn find_in_args(args: &[String]) -> Vec<(usize, Range<usize>, Option<String>
     found
 }
 
-/// `Authorization: Bearer …`, as `mcp-remote` takes it.
+/// `Authorization: Bearer …`, as an argument of `mcp-remote`.
 fn header(name: &str) -> bool {
     sensitivity(name) != Sensitivity::None && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }
 
-/// Raw secrets in an address, in order: a password before the host, literals in the query under a name that says so,
-/// tokens by their shape. Each with a word for it.
+/// Finds raw secrets in a URL, in order: a password before the host, query parameters whose name indicates a secret, and
+/// tokens with a known format. Returns each range with a noun for it.
 pub fn find_in_url(url: &str) -> Vec<(Range<usize>, &'static str)> {
     let mut found: Vec<(Range<usize>, &'static str)> = Vec::new();
     let after_scheme = url.find("://").map_or(0, |at| at + 3);
@@ -200,20 +200,20 @@ pub fn find_in_url(url: &str) -> Vec<(Range<usize>, &'static str)> {
     found
 }
 
-/// What a secret is called where it stands: in which server, by what, and the variable that would be best for it.
+/// Describes a secret: its server, its key, and the preferred name for its variable.
 #[derive(Clone, Copy)]
-pub struct Called<'a> {
+pub struct SecretName<'a> {
     pub server: &'a str,
     pub name: &'a str,
     pub own: Option<&'a str>,
 }
 
-/// The variables that secrets go into, so that two values never share one. Nothing here is ever shown.
+/// The variables for secrets, so that two values never share one. The values are never shown.
 #[derive(Default)]
 pub struct Variables(BTreeMap<String, Option<String>>);
 
 impl Variables {
-    /// Those that a text refers to: what they hold is not known, so no secret may take their names.
+    /// The variables that a file refers to. Their values are unknown, so no secret may use their names.
     pub fn used_in(root: Option<&Node>) -> Self {
         let mut variables = Self::default();
         if let Some(root) = root {
@@ -237,11 +237,11 @@ impl Variables {
         }
     }
 
-    /// A variable that is free, or holds this very value already.
-    pub fn claim(&mut self, called: Called<'_>, secret: &str) -> String {
-        let specific = variable_name(called.server, called.name);
+    /// Returns a variable that is unused or already has this value.
+    pub fn claim(&mut self, secret_name: SecretName<'_>, secret: &str) -> String {
+        let specific = variable_name(secret_name.server, secret_name.name);
         let numbered = (2..).map(|number| format!("{specific}_{number}"));
-        let own = called.own.filter(|name| is_plain(name)).map(str::to_owned);
+        let own = secret_name.own.filter(|name| is_plain(name)).map(str::to_owned);
         let mut candidates = own.into_iter().chain([specific.clone()]).chain(numbered);
         let free = |candidate: &String| self.0.get(candidate).is_none_or(|taken| taken.as_deref() == Some(secret));
         let name = candidates.find(free).unwrap_or(specific);
@@ -250,13 +250,13 @@ impl Variables {
     }
 }
 
-/// Whether a name can stand in `${env:…}`.
+/// Whether a name is valid in `${env:…}`.
 fn is_plain(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// A variable's name for a secret that stands in a file.
+/// A variable name for a secret in a file.
 fn variable_name(server: &str, name: &str) -> String {
     let upper = |text: &str| {
         text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect::<String>()
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_known_by_its_shape_wherever_it_stands() {
+    fn tokens_with_a_known_format_are_found_anywhere() {
         assert_eq!(found("X", "pre ghp_0123456789abcdefghij post"), "ghp_0123456789abcdefghij");
         assert_eq!(found("X", "AKIAIOSFODNN7EXAMPLE"), "AKIAIOSFODNN7EXAMPLE");
         assert!(!found("X", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln").is_empty());
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_literal_under_a_telling_name_is_a_secret() {
+    fn a_literal_under_a_name_that_indicates_a_secret_is_one() {
         assert_eq!(found("DB_PASSWORD", "hunter2"), "hunter2");
         assert_eq!(found("Authorization", "Bearer abc"), "abc");
         assert_eq!(found("clientSecret", "abc"), "abc");
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_and_addresses_are_looked_through() {
+    fn secrets_in_arguments_and_urls_are_found() {
         let args = |list: &[&str]| find_in_args(&list.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>()).len();
         assert_eq!(args(&["--token", "abc"]), 1);
         assert_eq!(args(&["--api-key=abcdefgh1"]), 1);

@@ -9,14 +9,14 @@ use super::reader::{Fields, Reader};
 use super::tools;
 use crate::config::expand::{Piece, Reference, pieces};
 use crate::config::problem::{Problem, Span};
-use crate::config::spec::{Action, ActionResult, Default, Input, InputKind, Matcher, PolicyVoice};
+use crate::config::spec::{Action, ActionResult, DefaultPolicy, FilePolicy, Input, InputKind, Matcher};
 use crate::config::tree::{Kind, Member, Node, Step};
 use crate::model::{Level, ToolId};
 use crate::text::lines::LineIndex;
 
-pub fn policy(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Option<PolicyVoice> {
+pub fn policy(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Option<FilePolicy> {
     let fields = reader.object(node, &POLICY)?;
-    let mut voice = PolicyVoice {
+    let mut policy = FilePolicy {
         scope: reader.scope,
         file: None,
         default: None,
@@ -28,39 +28,39 @@ pub fn policy(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Option
     };
     if let Some(member) = fields.get("default") {
         let word = reader.in_key(member, |reader| reader.choice(&member.value, "bad-level", DEFAULTS));
-        // What cannot be read asks each time.
-        voice.default = Some(match word {
-            Some("allow") => Default::Allow,
-            Some("deny") => Default::Deny,
-            _ => Default::Confirm,
+        // An invalid value means `confirm`.
+        policy.default = Some(match word {
+            Some("allow") => DefaultPolicy::Allow,
+            Some("deny") => DefaultPolicy::Deny,
+            _ => DefaultPolicy::Confirm,
         });
-        if voice.default == Some(Default::Allow) {
+        if policy.default == Some(DefaultPolicy::Allow) {
             tools::after_trust(reader, &member.value.span, "`allow`");
         }
     }
     if let Some(member) = fields.get("allowlist") {
-        voice.allowlist = matchers(reader, member, lines, Missing::IsAnError);
-        if !voice.allowlist.is_empty() {
+        policy.allowlist = matchers(reader, member, lines, Missing::IsAnError);
+        if !policy.allowlist.is_empty() {
             tools::after_trust(reader, &member.key.span, "an allowlist");
         }
     }
     if let Some(member) = fields.get("denylist") {
-        voice.denylist = matchers(reader, member, lines, Missing::MeansAll);
+        policy.denylist = matchers(reader, member, lines, Missing::MeansAll);
     }
     let mut level = |key: &str| {
         let member = fields.get(key)?;
         Some(reader.in_key(member, |reader| tools::level(reader, &member.value)).unwrap_or(Level::RequireApproval))
     };
-    voice.read_only = level("readOnly");
-    voice.destructive = level("destructive");
+    policy.read_only = level("readOnly");
+    policy.destructive = level("destructive");
     if let Some(member) = fields.get("commands") {
-        // A list that cannot be read permits nothing.
-        voice.commands = Some(reader.in_key(member, |reader| reader.texts(&member.value)).unwrap_or_default());
+        // An invalid list permits nothing.
+        policy.commands = Some(reader.in_key(member, |reader| reader.texts(&member.value)).unwrap_or_default());
     }
-    Some(voice)
+    Some(policy)
 }
 
-/// What a matcher without `server` or `tool` means: in a denylist all, in an allowlist that would be too much.
+/// What a missing `server` or `tool` means: all of them in a denylist, an error in an allowlist.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     MeansAll,
@@ -94,19 +94,19 @@ fn matchers(reader: &mut Reader<'_>, member: &Member, lines: &LineIndex, missing
 
 fn each<T>(reader: &mut Reader<'_>, node: &Node, mut read: impl FnMut(&mut Reader<'_>, &Node) -> Option<T>) -> Vec<T> {
     let Some(items) = node.items() else {
-        reader.wrong(node, "a list");
+        reader.wrong_type(node, "a list");
         return Vec::new();
     };
     let read = |(index, item): (usize, &Node)| reader.within(Step::Index(index), |reader| read(reader, item));
     items.iter().enumerate().filter_map(read).collect()
 }
 
-/// A text that an entry cannot be without.
+/// A required string.
 fn needed(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
     key: &'static str,
-    place: &Span,
+    span: &Span,
     table: &Table,
 ) -> Option<String> {
     match fields.get(key) {
@@ -122,7 +122,7 @@ fn needed(
         None => {
             if !reader.misspelled(fields, &[key]) {
                 let message = format!("`{}`: an {} needs `{key}`", reader.here(), table.noun);
-                reader.error("missing-key", place, message);
+                reader.error("missing-key", span, message);
             }
             None
         }
@@ -141,7 +141,7 @@ pub fn inputs(reader: &mut Reader<'_>, node: &Node) -> Vec<Input> {
         let fields = reader.object(node, &INPUT)?;
         let kind = match fields.get("type") {
             Some(member) if member.value.text() == Some("command") => {
-                let message = "inputs of type `command` are not run here; ask for the value with `promptString`";
+                let message = "inputs of type `command` are not supported; use `promptString` to ask for the value";
                 reader.warning("ignored-key", &member.value.span, message);
                 return None;
             }
@@ -151,13 +151,13 @@ pub fn inputs(reader: &mut Reader<'_>, node: &Node) -> Vec<Input> {
         };
         let id = needed(reader, &fields, "id", &node.span, &INPUT)?;
         if let Some(member) = fields.get("id") {
-            let place = &member.value.span;
+            let span = &member.value.span;
             if let Some(first) = seen.get(&id) {
                 let message = format!("the input `{}` is declared twice", crate::text::one_line(&id, 40));
-                let problem = Problem::error("duplicate-key", place.clone(), message);
-                reader.report(problem.related(first, "the first one, which counts"));
+                let problem = Problem::error("duplicate-key", span.clone(), message);
+                reader.report(problem.related(first, "the first one, which is used"));
             } else {
-                seen.insert(id.clone(), place.clone());
+                seen.insert(id.clone(), span.clone());
             }
         }
         let password =
@@ -193,7 +193,7 @@ fn pick(reader: &mut Reader<'_>, fields: &Fields<'_>, node: &Node) -> Option<Inp
                     Some((text("label").or_else(|| text("value"))?, text("value")?))
                 }
                 _ => {
-                    reader.wrong(option, "a string, or an object with `label` and `value`");
+                    reader.wrong_type(option, "a string, or an object with `label` and `value`");
                     None
                 }
             }
@@ -211,7 +211,7 @@ pub fn actions(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Vec<A
         if let (Some(tool), Some(member)) = (&tool, fields.get("tool"))
             && (!tool.starts_with("mcp__") || ToolId::parse(tool).is_none())
         {
-            let message = format!("`{}.tool` must be a tool as `mcp__server__tool`", reader.here());
+            let message = format!("`{}.tool` must have the form `mcp__server__tool`", reader.here());
             reader.error("bad-tool", &member.value.span, message);
         }
         let arguments = match fields.get("arguments") {
@@ -220,7 +220,7 @@ pub fn actions(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Vec<A
                 member.value.to_value()
             }
             Some(member) => {
-                reader.in_key(member, |reader| reader.wrong(&member.value, "an object"));
+                reader.in_key(member, |reader| reader.wrong_type(&member.value, "an object"));
                 Value::Null
             }
             None => Value::Object(serde_json::Map::new()),
@@ -251,7 +251,7 @@ pub fn actions(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Vec<A
     })
 }
 
-/// The placeholders of an action's arguments are those of the editor, not of the environment.
+/// Checks the placeholders in the arguments of an action, which come from the editor and not from the environment.
 fn placeholders(reader: &mut Reader<'_>, node: &Node) {
     const KNOWN: &[&str] = &["selection", "word", "line", "file", "relativeFile", "filetype"];
     match &node.kind {
@@ -263,14 +263,14 @@ fn placeholders(reader: &mut Reader<'_>, node: &Node) {
                     Reference::Variable { name, default: None } if KNOWN.contains(&name.as_str()) => None,
                     Reference::Variable { name, .. } => Some(format!("${{{name}}}")),
                     Reference::Unknown(written) => Some(written.clone()),
-                    _ => Some("this".to_owned()),
+                    _ => Some("${…}".to_owned()),
                 };
                 if let Some(unknown) = unknown {
                     let message = format!(
-                        "`{}` is no placeholder of an action and stays as it is",
+                        "`{}` is not a placeholder for actions and is left unchanged",
                         crate::text::one_line(&unknown, 40)
                     );
-                    let help = format!("known are ${{{}}} and ${{workspaceFolder}}", KNOWN.join("}, ${"));
+                    let help = format!("the placeholders are ${{{}}} and ${{workspaceFolder}}", KNOWN.join("}, ${"));
                     reader.report(Problem::warning("unknown-expansion", node.span.clone(), message).help(help));
                 }
             }

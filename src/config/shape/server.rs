@@ -3,26 +3,26 @@
 use std::time::Duration;
 
 use super::keys::{DEV, FALLBACK, SERVER};
-use super::launch::{self, Entry};
+use super::launch::{self, LaunchEntry};
 use super::reader::{Fields, Reader};
 use super::tools;
 use crate::config::problem::{Problem, TextEdit};
 use crate::config::spec::{Dev, Launch, ServerSpec};
 use crate::config::tree::{Kind, Member, Node};
 
-/// From here on a timeout is surely meant in milliseconds: Claude Code and Copilot write them so.
-pub const SURELY_MILLISECONDS: Duration = Duration::from_secs(1000);
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+/// Larger numbers are milliseconds, as Claude Code and Copilot write timeouts.
+pub const MIN_AS_MILLISECONDS: Duration = Duration::from_secs(1000);
+const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The server that an entry asks for; `None` after an error in it, which then has been told. A mistake in `tools`
-/// does not take the server along: the tools it is about are denied until it is mended.
+/// Reads one entry. Returns `None` after an error, which has been reported. A mistake in `tools` does not disable the
+/// server: it denies the affected tools until it is fixed.
 pub fn server(reader: &mut Reader<'_>, member: &Member) -> Option<ServerSpec> {
     let before = reader.errors();
     let mut fields = reader.object(&member.value, &SERVER)?;
     flatten_transport(reader, &mut fields);
     let enabled = enabled(reader, &fields);
     let name = member.key.text.as_str();
-    let entry = Entry { name, key: &member.key.span, fields: &fields, table: &SERVER, enabled };
+    let entry = LaunchEntry { name, key: &member.key.span, fields: &fields, table: &SERVER, enabled };
     let launch = launch::launch(reader, &entry);
     let fallback = fields
         .get("fallback")
@@ -59,7 +59,7 @@ pub fn server(reader: &mut Reader<'_>, member: &Member) -> Option<ServerSpec> {
     })
 }
 
-/// Cline's newer files put the launch into an object: `"transport": { "type": …, … }`.
+/// Newer Cline files have the launch in an object: `"transport": { "type": …, … }`.
 fn flatten_transport<'n>(reader: &mut Reader<'_>, fields: &mut Fields<'n>) {
     let Some(member) =
         fields.get("type").filter(|member| member.key.text == "transport" && member.value.members().is_some())
@@ -82,7 +82,7 @@ fn enabled(reader: &mut Reader<'_>, fields: &Fields<'_>) -> bool {
     };
     let (enabled, disabled) = (flag("enabled"), flag("disabled"));
     if let (Some((_, true)), Some((member, true))) = (enabled, disabled) {
-        let message = "`enabled` and `disabled` contradict each other; `disabled` counts";
+        let message = "`enabled` and `disabled` contradict each other; `disabled` takes precedence";
         reader.warning("conflicting-keys", &member.key.span, message);
     }
     enabled.is_none_or(|(_, enabled)| enabled) && !disabled.is_some_and(|(_, disabled)| disabled)
@@ -90,24 +90,24 @@ fn enabled(reader: &mut Reader<'_>, fields: &Fields<'_>) -> bool {
 
 fn fallback(reader: &mut Reader<'_>, name: &str, member: &Member, enabled: bool) -> Option<Launch> {
     let fields = reader.object(&member.value, &FALLBACK)?;
-    launch::launch(reader, &Entry { name, key: &member.key.span, fields: &fields, table: &FALLBACK, enabled })
+    launch::launch(reader, &LaunchEntry { name, key: &member.key.span, fields: &fields, table: &FALLBACK, enabled })
 }
 
-/// A duration in seconds; what cannot be seconds is taken for milliseconds, and that is told.
+/// A duration in seconds. A number that is too large for seconds is read as milliseconds and reported.
 fn seconds(reader: &mut Reader<'_>, node: &Node) -> Option<Duration> {
     let number = number(reader, node, "a number of seconds")?;
-    if number < SURELY_MILLISECONDS.as_secs_f64() {
+    if number < MIN_AS_MILLISECONDS.as_secs_f64() {
         return duration(reader, node, number);
     }
     let read = duration(reader, node, number / 1000.0)?;
-    if read >= SURELY_MILLISECONDS {
-        // There is no other way to say it, so nothing is wrong with this one.
+    if read >= MIN_AS_MILLISECONDS {
+        // Such a long timeout cannot be written in seconds, so there is nothing to report.
         return Some(read);
     }
-    let message = format!("`{}` is in seconds; {number} was taken for milliseconds", reader.here());
+    let message = format!("`{}` is in seconds; {number} was read as milliseconds", reader.here());
     let edit = TextEdit::replace(node.span.clone(), (number / 1000.0).to_string());
     reader.report(
-        Problem::information("milliseconds", node.span.clone(), message).fix("write it in seconds", vec![edit]),
+        Problem::information("milliseconds", node.span.clone(), message).fix("convert it to seconds", vec![edit]),
     );
     Some(read)
 }
@@ -126,18 +126,20 @@ fn number(reader: &mut Reader<'_>, node: &Node, wanted: &str) -> Option<f64> {
         Some(digits) => {
             let message = format!("`{}` must be {wanted}, not a string", reader.here());
             let edit = TextEdit::replace(node.span.clone(), digits);
-            reader.report(Problem::error("wrong-type", node.span.clone(), message).fix("make it a number", vec![edit]));
+            reader.report(
+                Problem::error("wrong-type", node.span.clone(), message).fix("change it to a number", vec![edit]),
+            );
         }
-        None => reader.wrong(node, wanted),
+        None => reader.wrong_type(node, wanted),
     }
     None
 }
 
 fn duration(reader: &mut Reader<'_>, node: &Node, seconds: f64) -> Option<Duration> {
     let duration =
-        Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero() && *duration <= LONGEST);
+        Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero() && *duration <= MAX_TIMEOUT);
     if duration.is_none() {
-        let message = format!("`{}` must be more than 0 and at most a day", reader.here());
+        let message = format!("`{}` must be greater than 0 and at most one day", reader.here());
         reader.error("bad-duration", &node.span, message);
     }
     duration

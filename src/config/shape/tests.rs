@@ -1,11 +1,11 @@
-//! Text in, problems out: `line:column-column severity code message`, columns in UTF-16 units from 1.
+//! Problems are shown as `line:column-column severity code message`, with columns in UTF-16 units from 1.
 
 use super::*;
 use crate::config::spec::{Condition, InputKind, Launch};
 use crate::config::tree;
 use crate::text::lines::Encoding;
 
-/// A machine where little is set and few programs are there.
+/// A machine with few variables and programs.
 struct Small;
 
 impl World for Small {
@@ -59,7 +59,7 @@ fn spec(entry: &str) -> ServerSpec {
 }
 
 #[test]
-fn the_example_of_the_reference_has_no_problem() {
+fn the_example_in_the_reference_has_no_problems() {
     let text = r#"{
       "servers": {
         "filesystem": {
@@ -104,7 +104,7 @@ fn the_example_of_the_reference_has_no_problem() {
 }
 
 #[test]
-fn twenty_mistakes_are_twenty_problems_each_at_its_place() {
+fn each_of_many_mistakes_is_reported_at_its_position() {
     let text = r#"{
   "servers": {
     "🦀 crab": { "command": "npx" },
@@ -133,33 +133,33 @@ fn twenty_mistakes_are_twenty_problems_each_at_its_place() {
   "mcpServers": { "good": { "command": "npx" } }
 }"#;
     insta::assert_snapshot!(problems(text), @"
-    3:5-14 error bad-name: a server's name holds only letters, digits, `-` and `_`; found '🦀'
+    3:5-14 error bad-name: server names can only contain letters, digits, `-` and `_`; found '🦀'
     5:34-42 error unknown-key: unknown key `comand` in `servers.b`; did you mean `command`?
     6:67-68 error wrong-type: `servers.c.args[1]` must be a string, not a number
     7:42-49 error unknown-type: unknown type `stdoi`; did you mean `stdio`?
     8:5-8 error missing-key: `servers.e` is of type `tcp` and needs `port`
     9:42-47 error bad-port: `servers.f.port` must be a whole number from 1 to 65535
     10:41-61 error bad-url: `servers.g.url` must start with `https://` or `http://`, not `ftp:`
-    11:63-65 error bad-duration: `servers.h.timeout` must be more than 0 and at most a day
+    11:63-65 error bad-duration: `servers.h.timeout` must be greater than 0 and at most one day
     12:68-82 error bad-level: unknown level `alow-session`; did you mean `allow-session`?
-    13:100-103 error bad-regex: `servers.j.tools.x[0].when.a.matches` is no regular expression: unclosed group
+    13:100-103 error bad-regex: `servers.j.tools.x[0].when.a.matches` is not a valid regular expression: unclosed group
     14:66-75 warning unset-variable: the variable `NOPE` is not set
     15:66-87 error unknown-expansion: unknown expansion `${cmd: touch pwned}`
-    16:77-103 warning raw-secret: `servers.m.env.GITHUB_TOKEN` holds a secret as plain text
+    16:77-103 warning raw-secret: `servers.m.env.GITHUB_TOKEN` contains a secret in plain text
     17:45-66 warning command-not-found: `nowhere-to-be-found` was not found on the PATH
-    18:41-66 warning plain-http: plain `http` to `example.test`: everything sent there can be read on the way
-    19:52-57 error conflicting-keys: both `command` and `url`: how `servers.p` is reached is not clear
+    18:41-66 warning plain-http: plain `http` to `example.test` is not encrypted: others on the network can read everything that is sent
+    19:52-57 error conflicting-keys: `servers.p` has both `command` and `url`, so its type is unclear
     20:63-68 error wrong-type: `servers.q.enabled` must be true or false, not a string
-    21:5-11 error bad-name: a server's name may not hold the separator `__`
-    22:52-61 warning duplicate-key: `command` stands twice in `servers.t`; only this last one counts
-    24:26-30 error bad-level: `🦀` is none of allow, confirm, deny
-    25:41-49 error bad-tool: `actions[0].tool` must be a tool as `mcp__server__tool`
-    26:19-25 error name-clash: both present: `servers` and `mcpServers` each define `good`; the one in `servers` counts
+    21:5-11 error bad-name: server names must not contain `__`, which separates server and tool
+    22:52-61 warning duplicate-key: `command` is defined twice in `servers.t`; only the last one is used
+    24:26-30 error bad-level: `🦀` is not one of allow, confirm, deny
+    25:41-49 error bad-tool: `actions[0].tool` must have the form `mcp__server__tool`
+    26:19-25 error name-clash: `servers` and `mcpServers` both define `good`; the one in `servers` is used
     ");
 }
 
 #[test]
-fn a_wrong_type_is_told_with_its_path_and_the_good_server_stands() {
+fn a_wrong_type_is_reported_with_its_path_and_valid_servers_are_kept() {
     let text = r#"{ "servers": {
   "a": "npx", "b": { "command": 1 }, "c": { "command": "npx", "args": "x" }, "d": { "command": "npx", "env": [] },
   "e": { "command": "npx", "env": { "A": {} } }, "f": { "url": 1 }, "g": { "port": "3001" }, "h": [],
@@ -183,7 +183,7 @@ fn a_wrong_type_is_told_with_its_path_and_the_good_server_stands() {
 }
 
 #[test]
-fn names_are_checked_and_odd_ones_are_plain_names() {
+fn names_are_checked_and_unusual_ones_are_accepted() {
     let text = format!(
         r#"{{ "servers": {{ "": {{ "port": 1 }}, " ": {{ "port": 1 }}, "{}": {{ "port": 1 }}, "a__b": {{ "port": 1 }}, "__proto__": {{ "port": 1 }}, "constructor": {{ "port": 1 }} }} }}"#,
         "x".repeat(10_000)
@@ -191,17 +191,17 @@ fn names_are_checked_and_odd_ones_are_plain_names() {
     let shaped = shape_of(&text, "/x/mcp.json", Scope::User);
     let messages: Vec<_> = shaped.problems.iter().map(|problem| problem.message.as_str()).collect();
     insta::assert_snapshot!(messages.join("\n"), @"
-    a server's name may not be empty
-    a server's name holds only letters, digits, `-` and `_`; found ' '
-    a server's name has at most 64 characters; this one has 10000
-    a server's name may not hold the separator `__`
-    a server's name may not hold the separator `__`
+    server names must not be empty
+    server names can only contain letters, digits, `-` and `_`; found ' '
+    server names can have at most 64 characters; this one has 10000
+    server names must not contain `__`, which separates server and tool
+    server names must not contain `__`, which separates server and tool
     ");
     assert_eq!(shaped.servers.len(), 1);
 }
 
 #[test]
-fn every_spelling_of_every_host_is_read() {
+fn the_spellings_of_all_programs_are_accepted() {
     let transport = |entry: &str| spec(entry).launch.transport();
     assert_eq!(transport(r#"{ "command": "npx" }"#), "stdio");
     assert_eq!(transport(r#"{ "type": "local", "command": "npx" }"#), "stdio");
@@ -248,11 +248,11 @@ fn every_spelling_of_every_host_is_read() {
     let secret = |text: &str| format!(r#"{{ "url": "https://x.test", "oauth": {{ "clientSecret": "{text}" }} }}"#);
     assert_eq!(oauth(&secret("${keyring:x}")).client_secret.as_deref(), Some("${keyring:x}"));
     assert_eq!(server(&secret("${keyring:x}")), "");
-    insta::assert_snapshot!(server(&secret("s3cr3t-value-of-x")), @"2:55-74 warning raw-secret: `servers.s.oauth.clientSecret` holds a secret as plain text");
+    insta::assert_snapshot!(server(&secret("s3cr3t-value-of-x")), @"2:55-74 warning raw-secret: `servers.s.oauth.clientSecret` contains a secret in plain text");
 }
 
 #[test]
-fn lists_of_other_hosts_narrow_and_never_widen() {
+fn tool_lists_of_other_programs_restrict_and_never_grant() {
     let rules = |entry: &str| {
         let tools = spec(entry).tools;
         tools.iter().map(|rule| format!("{}={}", rule.pattern, rule.level.rest)).collect::<Vec<_>>().join(" ")
@@ -268,7 +268,7 @@ fn lists_of_other_hosts_narrow_and_never_widen() {
 }
 
 #[test]
-fn keys_that_other_hosts_use_are_no_noise_but_grants_are_told() {
+fn keys_of_other_programs_are_accepted_but_grants_are_reported() {
     assert_eq!(
         server(
             r#"{ "command": "npx", "gallery": "x", "version": "1", "sandboxEnabled": true, "alwaysLoad": true, "name": "x", "$comment": "", "_note": 1 }"#
@@ -281,7 +281,7 @@ fn keys_that_other_hosts_use_are_no_noise_but_grants_are_told() {
     2:43-56 information ignored-key: `alwaysAllow` has no effect here: a file cannot approve its own tools; set levels in `tools`
     2:65-72 information ignored-key: `trust` has no effect here: a file cannot trust itself; set levels in `tools`
     ");
-    insta::assert_snapshot!(server(r#"{ "url": "https://x.test", "headersHelper": "touch pwned" }"#), @"2:28-43 warning ignored-key: `headersHelper` has no effect here: no command is run for headers; use `${env:NAME}`, `${input:id}` or `oauth`");
+    insta::assert_snapshot!(server(r#"{ "url": "https://x.test", "headersHelper": "touch pwned" }"#), @"2:28-43 warning ignored-key: `headersHelper` has no effect here: commands for headers are never run; use `${env:NAME}`, `${input:id}` or `oauth`");
     insta::assert_snapshot!(server(r#"{ "command": "npx", "frobnicate": 1, "env_file": ".env" }"#), @"
     2:21-33 warning unknown-key: unknown key `frobnicate` in `servers.s`
     2:38-48 warning unknown-key: unknown key `env_file` in `servers.s`; did you mean `envFile`?
@@ -289,7 +289,7 @@ fn keys_that_other_hosts_use_are_no_noise_but_grants_are_told() {
 }
 
 #[test]
-fn one_mistake_brings_no_second_problem() {
+fn one_mistake_causes_one_problem() {
     insta::assert_snapshot!(server(r#"{ "tpye": "stdio", "comand": "npx", "agrs": [] }"#), @"
     2:3-9 warning unknown-key: unknown key `tpye` in `servers.s`; did you mean `type`?
     2:20-28 error unknown-key: unknown key `comand` in `servers.s`; did you mean `command`?
@@ -297,35 +297,35 @@ fn one_mistake_brings_no_second_problem() {
     ");
     insta::assert_snapshot!(server(r#"{ "type": "http", "command": "npx" }"#), @"2:11-17 error type-mismatch: `servers.s` is of type `http`, but has `command` and no `url`");
     insta::assert_snapshot!(server(r#"{ "type": 1, "command": "npx" }"#), @"2:11-12 error wrong-type: `servers.s.type` must be a string, not a number");
-    insta::assert_snapshot!(server(r#"{ "type": "ws", "url": "wss://x.test" }"#), @"2:11-15 error unknown-type: servers over WebSocket are not supported");
-    insta::assert_snapshot!(server(r#"{}"#), @"1:13-16 error missing-key: `servers.s` says neither `command`, `url` nor `port`");
+    insta::assert_snapshot!(server(r#"{ "type": "ws", "url": "wss://x.test" }"#), @"2:11-15 error unknown-type: WebSocket servers are not supported");
+    insta::assert_snapshot!(server(r#"{}"#), @"1:13-16 error missing-key: `servers.s` has no `command`, `url` or `port`");
     insta::assert_snapshot!(server(r#"{ "type": "claudeai-proxy", "url": "https://x.test" }"#), @"1:13-16 error missing-key: `servers.s` is of type `claudeai-proxy` and needs `id`");
     insta::assert_snapshot!(server(r#"{ "command": "npx", "fallback": { "type": "tcp" } }"#), @"2:21-31 error missing-key: `servers.s.fallback` is of type `tcp` and needs `port`");
     insta::assert_snapshot!(server(r#"{ "url": "https://x.test", "args": [] }"#), @"2:28-34 warning unused-key: `args` has no effect for a server of type `http`");
-    insta::assert_snapshot!(server(r#"{ "command": "npx", "type": "stdio", "transport": "stdio" }"#), @"2:38-49 warning same-key: `transport` and `type` are the same key; one is enough");
+    insta::assert_snapshot!(server(r#"{ "command": "npx", "type": "stdio", "transport": "stdio" }"#), @"2:38-49 warning same-key: `transport` and `type` are the same key; remove one of them");
 }
 
 #[test]
-fn launches_that_deserve_a_second_look_get_it() {
-    insta::assert_snapshot!(server(r#"{ "command": "sh", "args": ["-c", "touch pwned; rm -rf /"] }"#), @"2:14-18 warning shell: `sh` is a shell that runs its argument as a script: anything may happen in it");
-    insta::assert_snapshot!(server(r#"{ "command": "/bin/bash", "args": ["-lc", "x"], "env": { "PATH": "/x" } }"#), @"2:14-25 warning shell: `bash` is a shell that runs its argument as a script: anything may happen in it");
+fn suspicious_launches_are_reported() {
+    insta::assert_snapshot!(server(r#"{ "command": "sh", "args": ["-c", "touch pwned; rm -rf /"] }"#), @"2:14-18 warning shell: `sh` is a shell and runs its argument as a script, which can execute any command");
+    insta::assert_snapshot!(server(r#"{ "command": "/bin/bash", "args": ["-lc", "x"], "env": { "PATH": "/x" } }"#), @"2:14-25 warning shell: `bash` is a shell and runs its argument as a script, which can execute any command");
     insta::assert_snapshot!(server(r#"{ "command": "npx; touch pwned" }"#), @"2:14-32 warning command-not-found: `npx; touch pwned` was not found on the PATH");
-    insta::assert_snapshot!(server(r#"{ "command": "a\u0000b" }"#), @"2:14-24 error nul: `servers.s.command` holds a NUL character, which no program can be given");
-    insta::assert_snapshot!(server(r#"{ "type": "sse", "url": "http://localhost:1/sse" }"#), @"2:11-16 warning deprecated-sse: `sse` is the old transport, deprecated since 2025");
-    insta::assert_snapshot!(server(r#"{ "host": "db.test", "port": 1 }"#), @"2:11-20 information tcp-host: `db.test` is not this machine: it is reached only when `servers.tcp-hosts` in config.toml names it");
+    insta::assert_snapshot!(server(r#"{ "command": "a\u0000b" }"#), @"2:14-24 error nul: `servers.s.command` contains a NUL character, which cannot be passed to a program");
+    insta::assert_snapshot!(server(r#"{ "type": "sse", "url": "http://localhost:1/sse" }"#), @"2:11-16 warning deprecated-sse: the `sse` transport has been deprecated since 2025");
+    insta::assert_snapshot!(server(r#"{ "host": "db.test", "port": 1 }"#), @"2:11-20 information tcp-host: `db.test` is not this machine; to allow the connection, add it to `servers.tcp-hosts` in config.toml");
     insta::assert_snapshot!(server(r#"{ "command": "npx", "env": { "LD_PRELOAD": "x" } }"#), @"");
     assert_eq!(server(r#"{ "command": "not-there", "disabled": true }"#), "");
     assert_eq!(server(r#"{ "command": "${SET}/x", "args": ["$(x)", "`x`", "$HOME", "${NOPE:-d}"] }"#), "");
 }
 
 #[test]
-fn more_arguments_than_the_kernel_takes_are_refused() {
+fn an_argument_list_that_is_too_long_is_rejected() {
     let args = vec!["\"0123456789\""; 20_000].join(",");
-    insta::assert_snapshot!(server(&format!(r#"{{ "command": "npx", "args": [{args}] }}"#)), @"2:29-260030 error arguments-too-long: argument list larger than 128 KiB");
+    insta::assert_snapshot!(server(&format!(r#"{{ "command": "npx", "args": [{args}] }}"#)), @"2:29-260030 error arguments-too-long: the argument list is larger than 128 KiB");
 }
 
 #[test]
-fn a_raw_secret_is_told_without_its_value_and_can_be_moved_out() {
+fn a_raw_secret_is_reported_without_its_value_and_has_a_fix() {
     let text = r#"{"servers":{"git-hub":{"command":"npx","args":["--token","s3cr3t-value","--port=1"],"env":{"API_TOKEN":"s3cr3t-value"}},
 "web":{"url":"https://u:s3cr3t-value@x.test/?key=s3cr3t-value","headers":{"Authorization":"Bearer s3cr3t-value","X-Plain":"fine"}}}}"#;
     let shaped = shape_of(text, "/x/mcp.json", Scope::User);
@@ -342,29 +342,29 @@ fn a_raw_secret_is_told_without_its_value_and_can_be_moved_out() {
     "web":{"url":"https://u:${env:WEB_PASSWORD}@x.test/?key=s3cr3t-value","headers":{"Authorization":"Bearer ${env:WEB_TOKEN}","X-Plain":"fine"}}}}
     "#);
     insta::assert_snapshot!(shown(text, &shaped.problems), @"
-    1:58-72 warning raw-secret: `servers.git-hub.args[1]` holds a secret as plain text
-    1:104-118 warning raw-secret: `servers.git-hub.env.API_TOKEN` holds a secret as plain text
-    2:14-63 warning raw-secret: `servers.web.url` holds a secret as plain text
-    2:91-112 warning raw-secret: `servers.web.headers.Authorization` holds a secret as plain text
+    1:58-72 warning raw-secret: `servers.git-hub.args[1]` contains a secret in plain text
+    1:104-118 warning raw-secret: `servers.git-hub.env.API_TOKEN` contains a secret in plain text
+    2:14-63 warning raw-secret: `servers.web.url` contains a secret in plain text
+    2:91-112 warning raw-secret: `servers.web.headers.Authorization` contains a secret in plain text
     ");
 }
 
 #[test]
-fn a_file_of_the_project_cannot_give_itself_rights_and_is_told_so() {
+fn permissions_in_a_project_file_are_reported() {
     let text = r#"{ "servers": { "s": { "command": "npx", "env": { "LD_PRELOAD": "x.so" }, "tools": { "a": "allow-always", "b": "deny" } } },
   "policy": { "default": "allow", "allowlist": [ { "server": "s", "tool": "*" } ], "readOnly": "allow-session", "destructive": "deny" } }"#;
     insta::assert_snapshot!(shown(text, &shape_of(text, "/home/me/app/mcp.json", Scope::Project).problems), @"
-    1:50-62 warning risky-variable: `LD_PRELOAD` can make the program load other code; look twice before you trust this server
-    1:90-104 information needs-trust: `allow-always` counts only after you have trusted it as part of this project's servers
-    2:26-33 information needs-trust: `allow` counts only after you have trusted it as part of this project's servers
-    2:35-46 information needs-trust: an allowlist counts only after you have trusted it as part of this project's servers
-    2:96-111 information needs-trust: `allow-session` counts only after you have trusted it as part of this project's servers
+    1:50-62 warning risky-variable: `LD_PRELOAD` can make the program load other code; check it before you trust this server
+    1:90-104 information needs-trust: `allow-always` takes effect only after you trust this project's servers
+    2:26-33 information needs-trust: `allow` takes effect only after you trust this project's servers
+    2:35-46 information needs-trust: an allowlist takes effect only after you trust this project's servers
+    2:96-111 information needs-trust: `allow-session` takes effect only after you trust this project's servers
     ");
     assert_eq!(problems(text), "");
 }
 
 #[test]
-fn a_spelling_that_the_files_own_host_ignores_is_hinted_at() {
+fn a_spelling_that_the_files_own_program_ignores_is_reported() {
     let shown_in = |text: &str, path: &str| shown(text, &shape_of(text, path, Scope::User).problems);
     insta::assert_snapshot!(shown_in(r#"{ "mcpServers": {} }"#, "/x/.vscode/mcp.json"), @"1:3-15 hint other-spelling: VS Code does not read `mcpServers` in this file, only `servers`");
     insta::assert_snapshot!(shown_in(r#"{ "servers": {} }"#, "/x/.cursor/mcp.json"), @"1:3-12 hint other-spelling: Cursor does not read `servers` in this file, only `mcpServers`");
@@ -374,23 +374,23 @@ fn a_spelling_that_the_files_own_host_ignores_is_hinted_at() {
 }
 
 #[test]
-fn a_rule_that_cannot_be_read_denies() {
+fn an_invalid_rule_denies() {
     let text = r#"{ "command": "npx", "tools": { "a": "dney", "b": [ { "when": { "p": { "insde": "/" } }, "level": "deny" }, "allow-always" ], "c": [], "d": ["deny", "deny"], "e": [ { "when": {}, "level": "deny" } ], "f": 1, "g[": "deny" } }"#;
     let rules: Vec<_> = spec(text).tools.iter().map(|rule| rule.level.rest.as_str()).collect();
     assert_eq!(rules, ["deny"; 7]);
     insta::assert_snapshot!(server(text), @"
     2:37-43 error bad-level: unknown level `dney`; did you mean `deny`?
-    2:71-78 error bad-condition: unknown condition `insde`; known are in, matches, inside, max; did you mean `inside`?
-    2:131-133 error bad-level: `servers.s.tools.c` is empty: it must end in a plain level
-    2:141-147 error bad-level: `servers.s.tools.d[0]` is never reached: only the last one of a list is a plain level
-    2:165-196 error bad-level: `servers.s.tools.e[0]` must be a plain level: the last one of a list is for the rest
-    2:205-206 error wrong-type: `servers.s.tools.f` must be a level, or a list of `{ when, level }` that ends in a plain level, not a number
-    2:208-212 error bad-glob: `g[` is no glob: unclosed character class; missing ']'
+    2:71-78 error bad-condition: unknown condition `insde`; expected one of in, matches, inside, max; did you mean `inside`?
+    2:131-133 error bad-level: `servers.s.tools.c` is empty: it must end with a plain level
+    2:141-147 error bad-level: `servers.s.tools.d[0]` must be a `{ when, level }` rule: only the last item of a list is a plain level
+    2:165-196 error bad-level: `servers.s.tools.e[0]` must be a plain level: the last item applies when no rule matches
+    2:205-206 error wrong-type: `servers.s.tools.f` must be a level, or a list of `{ when, level }` rules that ends with a plain level, not a number
+    2:208-212 error bad-glob: `g[` is not a valid glob: unclosed character class; missing ']'
     ");
 }
 
 #[test]
-fn sections_beside_servers_are_checked() {
+fn other_sections_are_checked() {
     let text = r#"{ "inputs": [ { "id": "a" }, { "id": "a" }, { "type": "pickString", "id": "b" }, { "type": "command", "id": "c", "command": "x" },
     { "type": "pickString", "id": "d", "options": ["x", { "label": "l", "value": "v" }, 3] }, { "description": "no id" } ],
   "policy": { "defualt": "deny", "commands": "npx", "denylist": [ { "tool": "x" }, {}, { "sever": "x" } ], "allowlist": [ { "server": "x" } ] },
@@ -398,7 +398,7 @@ fn sections_beside_servers_are_checked() {
     insta::assert_snapshot!(problems(text), @"
     1:38-41 error duplicate-key: the input `a` is declared twice
     1:45-80 error missing-key: `inputs[2]` is of type `pickString` and needs `options`
-    1:92-101 warning ignored-key: inputs of type `command` are not run here; ask for the value with `promptString`
+    1:92-101 warning ignored-key: inputs of type `command` are not supported; use `promptString` to ask for the value
     2:89-90 error wrong-type: `inputs[4].options[2]` must be a string, or an object with `label` and `value`, not a number
     2:95-121 error missing-key: `inputs[5]`: an input needs `id`
     3:15-24 warning unknown-key: unknown key `defualt` in `policy`; did you mean `default`?
@@ -406,32 +406,32 @@ fn sections_beside_servers_are_checked() {
     3:84-86 error missing-key: `policy.denylist[1]` needs `server` and `tool`
     3:90-97 error unknown-key: unknown key `sever` in `policy.denylist[2]`; did you mean `server`?
     3:123-140 error missing-key: `policy.allowlist[0]` needs `server` and `tool`
-    4:63-70 error unknown-result: `insrt` is none of show, insert, replace, append; did you mean `insert`?
-    4:92-114 warning unknown-expansion: `${nope}` is no placeholder of an action and stays as it is
+    4:63-70 error unknown-result: `insrt` is not one of show, insert, replace, append; did you mean `insert`?
+    4:92-114 warning unknown-expansion: `${nope}` is not a placeholder for actions and is left unchanged
     4:120-143 error missing-key: `actions[1]`: an action needs `title`
     4:147-156 warning unknown-key: unknown key `srevers` in `config`; did you mean `servers`?
     ");
 }
 
 #[test]
-fn the_256th_server_is_the_last_and_that_is_told_once() {
+fn servers_beyond_the_limit_are_ignored_and_reported_once() {
     let entries: Vec<_> = (0..300).map(|number| format!(r#""s{number}": {{ "port": 1 }}"#)).collect();
     let text = format!("{{ \"servers\": {{\n{}\n}} }}", entries.join(",\n"));
     let shaped = shape_of(&text, "/x/mcp.json", Scope::User);
     assert_eq!(shaped.servers.len(), 256);
-    insta::assert_snapshot!(shown(&text, &shaped.problems), @"258:1-7 error too-many-servers: more than 256 servers (setting limits.servers): this one and those after it are not used");
+    insta::assert_snapshot!(shown(&text, &shaped.problems), @"258:1-7 error too-many-servers: more than 256 servers (setting `limits.servers`): this server and the following ones are ignored");
 }
 
 #[test]
-fn the_lines_that_point_others_at_us_are_no_server_here() {
+fn an_entry_that_starts_mcp_sidecar_is_not_a_server() {
     let text = r#"{ "servers": { "mcp-sidecar": { "command": "/opt/bin/mcp-sidecar", "args": ["connect"] }, "b": { "command": "npx" } } }"#;
     let shaped = shape_of(text, "/home/me/app/mcp.json", Scope::Project);
     assert_eq!(shaped.servers.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["b"]);
-    insta::assert_snapshot!(shown(text, &shaped.problems), @"1:44-66 information ourselves: this is mcp-sidecar itself: for others to start, and no server of its own here");
+    insta::assert_snapshot!(shown(text, &shaped.problems), @"1:44-66 information ourselves: this entry starts mcp-sidecar itself; it is meant for other programs and is ignored here");
 }
 
 #[test]
-fn two_secrets_never_get_one_variable() {
+fn two_secrets_never_share_a_variable() {
     let text = r#"{ "servers": {
   "web": { "url": "https://x.test/mcp?api_key=abcdef0123456789", "headers": { "Authorization": "Bearer ghp_0123456789abcdefghij" } },
   "b": { "command": "npx", "env": { "API_TOKEN": "first-value", "OTHER": "${USED_TOKEN}" } },
@@ -444,24 +444,24 @@ fn two_secrets_never_get_one_variable() {
         .filter(|problem| problem.code == "raw-secret")
         .filter_map(|problem| problem.fix.as_ref());
     insta::assert_snapshot!(fixes.map(|fix| fix.title.as_str()).collect::<Vec<_>>().join("\n"), @r"
-    replace by ${env:WEB_TOKEN}
-    replace by ${env:WEB_TOKEN_2}
-    replace by ${env:API_TOKEN}
-    replace by ${env:C_API_TOKEN}
-    replace by ${env:C_USED_TOKEN}
-    replace by ${env:API_TOKEN}
+    replace with ${env:WEB_TOKEN}
+    replace with ${env:WEB_TOKEN_2}
+    replace with ${env:API_TOKEN}
+    replace with ${env:C_API_TOKEN}
+    replace with ${env:C_USED_TOKEN}
+    replace with ${env:API_TOKEN}
     ");
 }
 
 #[test]
-fn a_variable_in_a_projects_address_is_told_as_one_in_a_header_is() {
-    let told = |url: &str| {
+fn a_variable_in_the_url_of_a_project_is_reported_like_one_in_a_header() {
+    let reported = |url: &str| {
         let text = serde_json::json!({ "servers": { "a": { "type": "http", "url": url } } }).to_string();
         let shaped = shape_of(&text, "/home/me/app/mcp.json", Scope::Project);
         shaped.problems.iter().filter(|problem| problem.code == "secret-to-host").count()
     };
-    assert_eq!(told("https://evil.test/mcp?api_key=${HOME}"), 1);
-    assert_eq!(told("https://${HOME}.evil.test/mcp"), 1);
-    assert_eq!(told("http://127.0.0.1/${HOME}"), 0);
-    assert_eq!(told("https://evil.test/mcp"), 0);
+    assert_eq!(reported("https://evil.test/mcp?api_key=${HOME}"), 1);
+    assert_eq!(reported("https://${HOME}.evil.test/mcp"), 1);
+    assert_eq!(reported("http://127.0.0.1/${HOME}"), 0);
+    assert_eq!(reported("https://evil.test/mcp"), 0);
 }

@@ -1,6 +1,6 @@
-//! Levels: `tools` of a server, and the rules that look at arguments.
+//! Levels: `tools` of a server, and the rules that depend on arguments.
 //!
-//! What cannot be read denies. A mistyped `deny` must not become permission.
+//! An invalid level means `deny`: a mistyped `deny` must not become permission.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::model::Level;
 use crate::text::lines::LineIndex;
 use crate::text::one_line;
 
-/// Everything an entry says about its tools: `tools`, and the lists of other hosts that narrow.
+/// All rules of an entry: `tools`, and the lists of other programs that restrict tools.
 pub fn all(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<ToolRule> {
     let mut rules = Vec::new();
     if let Some(member) = fields.get("tools") {
@@ -30,7 +30,7 @@ pub fn all(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<ToolRule> {
     rules
 }
 
-/// Where the rules of an entry stand: pattern → zero-based line.
+/// The positions of an entry's rules: pattern → zero-based line.
 pub fn lines(entry: &Node, lines: &LineIndex) -> BTreeMap<String, u32> {
     let mut found = BTreeMap::new();
     for member in entry.members().unwrap_or_default() {
@@ -51,7 +51,7 @@ pub fn lines(entry: &Node, lines: &LineIndex) -> BTreeMap<String, u32> {
 
 fn tools(reader: &mut Reader<'_>, node: &Node) -> Vec<ToolRule> {
     match &node.kind {
-        // Copilot's form: the names of the tools to offer, or `*`.
+        // Copilot's format: the names of the tools to offer, or `*`.
         Kind::List(_) => only(reader.texts(node).unwrap_or_default(), &[]),
         Kind::Object(_) => {
             let members = reader.entries(node).unwrap_or_default();
@@ -59,7 +59,7 @@ fn tools(reader: &mut Reader<'_>, node: &Node) -> Vec<ToolRule> {
         }
         Kind::Text(text) if text == "*" => Vec::new(),
         _ => {
-            reader.wrong(node, "an object of tool → level");
+            reader.wrong_type(node, "an object that maps tools to levels");
             Vec::new()
         }
     }
@@ -70,8 +70,8 @@ fn only(names: Vec<String>, rules: &[ToolRule]) -> Vec<ToolRule> {
     if names.iter().any(|name| name == "*") {
         return Vec::new();
     }
-    let spoken = |name: &String| rules.iter().any(|rule| rule.pattern == *name);
-    let kept = names.into_iter().filter(|name| !spoken(name));
+    let has_rule = |name: &String| rules.iter().any(|rule| rule.pattern == *name);
+    let kept = names.into_iter().filter(|name| !has_rule(name));
     let mut narrowed: Vec<_> = kept.map(|pattern| ToolRule { pattern, level: Level::RequireApproval.into() }).collect();
     narrowed.push(ToolRule { pattern: "*".to_owned(), level: Level::Disable.into() });
     narrowed
@@ -80,7 +80,7 @@ fn only(names: Vec<String>, rules: &[ToolRule]) -> Vec<ToolRule> {
 fn rule(reader: &mut Reader<'_>, member: &Member) -> ToolRule {
     let pattern = member.key.text.clone();
     if pattern.is_empty() {
-        reader.error("bad-glob", &member.key.span, "the name of a tool may not be empty");
+        reader.error("bad-glob", &member.key.span, "tool names must not be empty");
     } else {
         glob(reader, &pattern, &member.key.span);
     }
@@ -93,13 +93,13 @@ fn level_rule(reader: &mut Reader<'_>, node: &Node) -> Option<LevelRule> {
         return match &node.kind {
             Kind::Text(_) => level(reader, node).map(LevelRule::from),
             _ => {
-                reader.wrong(node, "a level, or a list of `{ when, level }` that ends in a plain level");
+                reader.wrong_type(node, "a level, or a list of `{ when, level }` rules that ends with a plain level");
                 None
             }
         };
     };
     let Some((last, rest)) = items.split_last() else {
-        let message = format!("`{}` is empty: it must end in a plain level", reader.here());
+        let message = format!("`{}` is empty: it must end with a plain level", reader.here());
         reader.error("bad-level", &node.span, message);
         return None;
     };
@@ -109,7 +109,8 @@ fn level_rule(reader: &mut Reader<'_>, node: &Node) -> Option<LevelRule> {
         Kind::Text(_) => level(reader, last),
         Kind::Missing => None,
         _ => {
-            let message = format!("`{}` must be a plain level: the last one of a list is for the rest", reader.here());
+            let message =
+                format!("`{}` must be a plain level: the last item applies when no rule matches", reader.here());
             reader.error("bad-level", &last.span, message);
             None
         }
@@ -119,7 +120,10 @@ fn level_rule(reader: &mut Reader<'_>, node: &Node) -> Option<LevelRule> {
 
 fn case(reader: &mut Reader<'_>, node: &Node) -> Option<Case> {
     if node.text().is_some() {
-        let message = format!("`{}` is never reached: only the last one of a list is a plain level", reader.here());
+        let message = format!(
+            "`{}` must be a `{{ when, level }}` rule: only the last item of a list is a plain level",
+            reader.here()
+        );
         reader.error("bad-level", &node.span, message);
         return None;
     }
@@ -159,7 +163,7 @@ fn conditions(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<(String, Condi
         return None;
     }
     if conditions.is_empty() {
-        let message = format!("`{}` holds no condition, so it would always match", reader.here());
+        let message = format!("`{}` has no conditions, so it would always match", reader.here());
         reader.error("bad-condition", &node.span, message);
         return None;
     }
@@ -173,7 +177,7 @@ fn condition(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Condition>> {
         return Some(vec![Condition::Glob(text.to_owned())]);
     }
     if node.members().is_none() {
-        reader.wrong(node, "a glob, or an object with `in`, `matches`, `inside` or `max`");
+        reader.wrong_type(node, "a glob, or an object with `in`, `matches`, `inside` or `max`");
         return None;
     }
     let before = reader.errors();
@@ -184,7 +188,7 @@ fn condition(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Condition>> {
             "in" => match member.value.items() {
                 Some(items) => Some(Condition::In(items.iter().map(Node::to_value).collect())),
                 None => {
-                    reader.wrong(&member.value, "a list of values");
+                    reader.wrong_type(&member.value, "a list of values");
                     None
                 }
             },
@@ -193,13 +197,14 @@ fn condition(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Condition>> {
             "max" => match &member.value.kind {
                 Kind::Number(number) => number.as_f64().map(Condition::Max),
                 _ => {
-                    reader.wrong(&member.value, "a number");
+                    reader.wrong_type(&member.value, "a number");
                     None
                 }
             },
             _ => {
                 let names: Vec<&'static str> = CONDITION.keys.iter().map(|key| key.name).collect();
-                let message = format!("unknown condition `{}`; known are {}", one_line(name, 40), names.join(", "));
+                let message =
+                    format!("unknown condition `{}`; expected one of {}", one_line(name, 40), names.join(", "));
                 let problem = Problem::error("bad-condition", member.key.span.clone(), message);
                 reader.report(suggest(problem, name, &member.key.span, &names));
                 None
@@ -211,7 +216,7 @@ fn condition(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Condition>> {
         found.extend(condition);
     }
     if found.is_empty() && reader.errors() == before && node.kind != Kind::Missing {
-        let message = format!("`{}` holds no condition", reader.here());
+        let message = format!("`{}` has no conditions", reader.here());
         reader.error("bad-condition", &node.span, message);
     }
     (reader.errors() == before).then_some(found)
@@ -224,33 +229,33 @@ fn regex(reader: &mut Reader<'_>, node: &Node) -> Option<String> {
         Err(error) => {
             let reason = error.to_string();
             let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            let message = format!("`{}` is no regular expression: {}", reader.here(), one_line(&reason, 120));
+            let message = format!("`{}` is not a valid regular expression: {}", reader.here(), one_line(&reason, 120));
             reader.error("bad-regex", &node.span, message);
             None
         }
     }
 }
 
-/// Checks that a glob can be read.
-pub fn glob(reader: &mut Reader<'_>, text: &str, place: &Span) -> Option<()> {
+/// Checks that a glob is valid.
+pub fn glob(reader: &mut Reader<'_>, text: &str, span: &Span) -> Option<()> {
     match globset::Glob::new(text) {
         Ok(_) => Some(()),
         Err(error) => {
-            let message = format!("`{}` is no glob: {}", one_line(text, 40), error.kind());
-            reader.error("bad-glob", place, message);
+            let message = format!("`{}` is not a valid glob: {}", one_line(text, 40), error.kind());
+            reader.error("bad-glob", span, message);
             None
         }
     }
 }
 
-/// One level. Those that widen are remarked upon in files that came with the project.
+/// Reads a level. In files of the project, reports levels that grant permissions.
 pub fn level(reader: &mut Reader<'_>, node: &Node) -> Option<Level> {
     let text = reader.text(node)?;
     let Some(level) = Level::parse(text) else {
         let names = Level::ALL.map(Level::as_str);
         let message = format!("unknown level `{}`", one_line(text, 40));
-        let problem =
-            Problem::error("bad-level", node.span.clone(), message).help(format!("levels are {}", names.join(", ")));
+        let problem = Problem::error("bad-level", node.span.clone(), message)
+            .help(format!("expected one of {}", names.join(", ")));
         let meant = match text {
             "allow" => "allow-session",
             "ask" | "confirm" | "prompt" => "require-approval",
@@ -266,10 +271,10 @@ pub fn level(reader: &mut Reader<'_>, node: &Node) -> Option<Level> {
     Some(level)
 }
 
-/// A project's file cannot give itself rights: they count when the user has seen and trusted them.
-pub fn after_trust(reader: &mut Reader<'_>, place: &Span, what: &str) {
+/// A project file cannot grant itself permissions: they take effect after the user has trusted them.
+pub fn after_trust(reader: &mut Reader<'_>, span: &Span, what: &str) {
     if reader.scope.needs_trust() {
-        let message = format!("{what} counts only after you have trusted it as part of this project's servers");
-        reader.report(Problem::information("needs-trust", place.clone(), message));
+        let message = format!("{what} takes effect only after you trust this project's servers");
+        reader.report(Problem::information("needs-trust", span.clone(), message));
     }
 }

@@ -1,19 +1,19 @@
-//! From text to tree, over mistakes where that is possible.
+//! The parser. It recovers from mistakes if possible.
 
 use super::{Key, Kind, Member, Node, Tree};
 use crate::config::problem::{Problem, Span, TextEdit};
 
-/// Above this the recursion of a debug build would come near the end of a thread's stack.
-const DEEPEST: usize = 256;
-/// A text that is no JSON at all gives one complaint after the other.
-const MOST_PROBLEMS: usize = 50;
+/// Deeper recursion could overflow the stack in a debug build.
+const MAX_DEPTH: usize = 256;
+/// A text that is not JSON at all could cause countless problems.
+const MAX_PROBLEMS: usize = 50;
 
 pub fn parse(text: &str, depth: usize) -> Tree {
     let mut parser = Parser {
         text,
         at: 0,
-        left: depth.min(DEEPEST),
-        limit: depth.min(DEEPEST),
+        left: depth.min(MAX_DEPTH),
+        limit: depth.min(MAX_DEPTH),
         problems: Vec::new(),
         comments: Vec::new(),
         stopped: false,
@@ -24,8 +24,8 @@ pub fn parse(text: &str, depth: usize) -> Tree {
     parser.skip();
     let root = if parser.peek().is_none() {
         let here = parser.at..parser.at;
-        let problem = Problem::error("syntax", here.clone(), "unexpected end of file: the file is empty")
-            .help("an `mcp.json` holds an object with `servers`")
+        let problem = Problem::error("syntax", here.clone(), "the file is empty")
+            .help("an `mcp.json` file contains an object with `servers`")
             .fix("insert an empty config", vec![TextEdit { span: here, text: "{\n  \"servers\": {}\n}\n".to_owned() }]);
         parser.stop(problem);
         None
@@ -47,7 +47,7 @@ pub(super) struct Parser<'a> {
     limit: usize,
     problems: Vec<Problem>,
     comments: Vec<Span>,
-    /// A mistake that cannot be stepped over: everything after it would be guesswork.
+    /// Set after a mistake that the parser cannot recover from.
     stopped: bool,
 }
 
@@ -80,7 +80,7 @@ impl Parser<'_> {
     pub fn report(&mut self, problem: Problem) {
         if !self.stopped {
             self.problems.push(problem);
-            self.stopped = self.problems.len() >= MOST_PROBLEMS;
+            self.stopped = self.problems.len() >= MAX_PROBLEMS;
         }
     }
 
@@ -90,26 +90,22 @@ impl Parser<'_> {
     }
 
     pub fn stop_at_end(&mut self) {
-        // Where more was expected: behind the last thing that is there.
+        // Report it after the last character that is not blank.
         let end = self.text.trim_end().len();
         self.stop(Problem::error("syntax", end..end, "unexpected end of file"));
     }
 
-    fn unexpected(&mut self, wanted: &str) {
+    fn unexpected(&mut self, expected: &str) {
         match self.peek() {
             None => self.stop_at_end(),
             Some(c) => {
                 let shown = crate::text::visible(&c.to_string(), 8);
-                self.stop(Problem::error(
-                    "syntax",
-                    self.here(),
-                    format!("unexpected `{shown}`: {wanted} was expected"),
-                ));
+                self.stop(Problem::error("syntax", self.here(), format!("expected {expected}, found `{shown}`")));
             }
         }
     }
 
-    /// Blanks and comments.
+    /// Skips blanks and comments.
     fn skip(&mut self) {
         loop {
             let rest = self.rest();
@@ -124,7 +120,7 @@ impl Parser<'_> {
                     Some(end) => self.at += end + 4,
                     None => {
                         self.at = self.text.len();
-                        self.stop(Problem::error("syntax", start..start + 2, "this comment is never closed"));
+                        self.stop(Problem::error("syntax", start..start + 2, "unterminated comment: `*/` is missing"));
                     }
                 }
             } else {
@@ -154,7 +150,7 @@ impl Parser<'_> {
     fn nested(&mut self, inside: impl FnOnce(&mut Self) -> Kind) -> Kind {
         let Some(left) = self.left.checked_sub(1) else {
             let limit = self.limit;
-            let message = format!("nested deeper than {limit} levels (setting limits.config-depth)");
+            let message = format!("nested deeper than {limit} levels (setting `limits.config-depth`)");
             self.stop(Problem::error("too-deep", self.here(), message));
             return Kind::Missing;
         };
@@ -178,7 +174,7 @@ impl Parser<'_> {
                 }
                 Some(',') => {
                     if comma {
-                        let problem = Problem::error("syntax", self.here(), "unexpected `,`: a key was expected");
+                        let problem = Problem::error("syntax", self.here(), "expected a key, found `,`");
                         let edit = TextEdit { span: self.here(), text: String::new() };
                         self.report(problem.fix("remove the comma", vec![edit]));
                     }
@@ -226,7 +222,7 @@ impl Parser<'_> {
                 return Member { key, value: Node { span: gap.start..gap.start, kind: Kind::Missing } };
             }
             let edit = TextEdit { span: gap.start..gap.start, text: ":".to_owned() };
-            let problem = Problem::error("syntax", key.span.clone(), "a `:` is missing behind this key");
+            let problem = Problem::error("syntax", key.span.clone(), "missing `:` after this key");
             self.report(problem.fix("insert `:`", vec![edit]));
         }
         let after = self.at;
@@ -259,7 +255,7 @@ impl Parser<'_> {
                 }
                 Some(',') => {
                     if comma {
-                        let problem = Problem::error("syntax", self.here(), "unexpected `,`: a value was expected");
+                        let problem = Problem::error("syntax", self.here(), "expected a value, found `,`");
                         let edit = TextEdit { span: self.here(), text: String::new() };
                         self.report(problem.fix("remove the comma", vec![edit]));
                     }
@@ -289,9 +285,9 @@ impl Parser<'_> {
     fn missing_comma(&mut self, end: Option<usize>) {
         let end = end.unwrap_or(self.at);
         let edit = TextEdit { span: end..end, text: ",".to_owned() };
-        // The last character before it, which may be several bytes long.
+        // The character before it, which may have several bytes.
         let last = self.text.floor_char_boundary(end.saturating_sub(1));
-        self.report(Problem::error("syntax", last..end, "a `,` is missing here").fix("insert `,`", vec![edit]));
+        self.report(Problem::error("syntax", last..end, "missing `,`").fix("insert `,`", vec![edit]));
     }
 }
 

@@ -17,7 +17,7 @@ fn value(text: &str) -> String {
 }
 
 #[test]
-fn comments_and_trailing_commas_are_fine_and_nothing_else_beyond_json() {
+fn comments_and_trailing_commas_are_the_only_extensions_of_json() {
     let text = "\u{feff}// head\n{ \"a\": [1, 2,], /* x */ \"b\": { \"c\": null, }, } // end";
     assert_eq!(problems(text), "");
     assert_eq!(value(text), r#"{"a":[1,2],"b":{"c":null}}"#);
@@ -28,15 +28,15 @@ fn comments_and_trailing_commas_are_fine_and_nothing_else_beyond_json() {
     ");
     insta::assert_snapshot!(problems("{ a: 0x1F, \"b\": NaN, \"c\": True, \"d\": +1 }"), @"
     1:3 keys need double quotes
-    1:6 `0x1F` is no number in JSON
+    1:6 `0x1F` is not a valid JSON number
     1:17 unexpected word `NaN`
     1:27 unexpected word `True`
-    1:38 unexpected `+`: a value was expected
+    1:38 expected a value, found `+`
     ");
 }
 
 #[test]
-fn a_file_that_is_cut_says_so_where_it_ends() {
+fn a_truncated_file_is_reported_at_its_end() {
     for text in ["{", "{ \"a\"", "{ \"a\":", "{ \"a\": [1,", "{ \"a\": \"x", "{ \"a\": 1", "[{}"] {
         let column = text.len() + 1;
         assert_eq!(problems(text), format!("1:{column} unexpected end of file"), "{text}");
@@ -46,16 +46,16 @@ fn a_file_that_is_cut_says_so_where_it_ends() {
             "{text}"
         );
     }
-    assert_eq!(problems(" // nothing\n"), "2:1 unexpected end of file: the file is empty");
+    assert_eq!(problems(" // nothing\n"), "2:1 the file is empty");
 }
 
 #[test]
-fn a_missing_comma_spoils_nothing_else() {
+fn a_missing_comma_does_not_affect_anything_else() {
     let text = "{\n  \"a\": 1\n  \"b\": [1 2],,\n  \"c\": ,\n  \"d\": 4\n}";
     insta::assert_snapshot!(problems(text), @"
-    2:8 a `,` is missing here
-    3:9 a `,` is missing here
-    3:14 unexpected `,`: a key was expected
+    2:8 missing `,`
+    3:9 missing `,`
+    3:14 expected a key, found `,`
     4:3 `c` has no value
     ");
     assert_eq!(value(text), r#"{"a":1,"b":[1,2],"c":null,"d":4}"#);
@@ -63,12 +63,12 @@ fn a_missing_comma_spoils_nothing_else() {
 }
 
 #[test]
-fn a_forgotten_quote_is_one_problem() {
-    assert_eq!(problems("{\n \"a\": \"x,\n \"b\": 1\n}"), "2:7 this string is never closed: `\"` is missing");
+fn a_missing_quote_is_one_problem() {
+    assert_eq!(problems("{\n \"a\": \"x,\n \"b\": 1\n}"), "2:7 unterminated string: `\"` is missing");
 }
 
 #[test]
-fn lines_are_right_with_every_line_end_and_columns_behind_emoji() {
+fn lines_and_columns_are_correct_with_all_line_endings_and_emoji() {
     for end in ["\n", "\r\n", "\r"] {
         let text = format!("{{{end}  \"🦀\": 1,{end}  \"🦀🦀\": nope{end}}}");
         assert_eq!(problems(&text), "3:11 unexpected word `nope`", "{end:?}");
@@ -76,33 +76,36 @@ fn lines_are_right_with_every_line_end_and_columns_behind_emoji() {
 }
 
 #[test]
-fn depth_has_a_limit_and_no_text_exhausts_the_stack() {
+fn the_depth_is_limited_and_no_text_overflows_the_stack() {
     assert_eq!(problems(&("[".repeat(64) + &"]".repeat(64))), "");
-    assert_eq!(problems(&"[".repeat(200_000)), "1:65 nested deeper than 64 levels (setting limits.config-depth)");
+    assert_eq!(problems(&"[".repeat(200_000)), "1:65 nested deeper than 64 levels (setting `limits.config-depth`)");
     parse(&"{\"a\":".repeat(200_000), usize::MAX);
 }
 
 #[test]
-fn escapes_are_read_and_bad_ones_told() {
+fn escapes_are_decoded_and_invalid_ones_reported() {
     assert_eq!(value(r#""\u0041\n\ud83e\udd80\"""#), r#""A\n🦀\"""#);
     assert_eq!(problems(r#"["\x41", "\ud83e", "\u12"]"#).lines().count(), 3);
-    assert_eq!(problems("[\"a\tb\"]"), "1:4 a control character in a string; write `\\u0009` for it");
+    assert_eq!(problems("[\"a\tb\"]"), "1:4 strings must not contain control characters; write `\\u0009` instead");
 }
 
 #[test]
-fn bytes_that_are_no_text_are_named() {
+fn bytes_that_are_not_utf8_are_reported() {
     assert_eq!(&*decode(b"\xef\xbb\xbf{}").unwrap(), "{}");
     let utf16: Vec<u8> = "{ \"servers\": {} }".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    assert!(decode(&utf16).unwrap_err().starts_with("not UTF-8 (looks like UTF-16)"));
-    assert!(decode(b"\xff\xfe{\0}\0").unwrap_err().starts_with("not UTF-8 (looks like UTF-16)"));
-    assert_eq!(decode(b"{ \xff }").unwrap_err(), "not UTF-8 (first bad byte at offset 2); save it as UTF-8");
+    assert!(decode(&utf16).unwrap_err().starts_with("the file is not UTF-8 (it looks like UTF-16)"));
+    assert!(decode(b"\xff\xfe{\0}\0").unwrap_err().starts_with("the file is not UTF-8 (it looks like UTF-16)"));
+    assert_eq!(
+        decode(b"{ \xff }").unwrap_err(),
+        "the file is not UTF-8 (the first invalid byte is at offset 2); save it as UTF-8"
+    );
 }
 
 /// The path and part at the `$0` of a text.
 fn place(marked: &str) -> String {
     let offset = marked.find("$0").unwrap();
     let tree = parse(&marked.replace("$0", ""), 64);
-    let Some(place) = tree.place(offset) else { return "nowhere".to_owned() };
+    let Some(place) = tree.locate(offset) else { return "nowhere".to_owned() };
     let part = match place.part {
         Part::Key(_) => "key",
         Part::Value(_) => "value",
@@ -112,7 +115,7 @@ fn place(marked: &str) -> String {
 }
 
 #[test]
-fn what_lies_at_an_offset_is_found_even_in_a_broken_text() {
+fn an_offset_is_located_even_in_an_invalid_text() {
     assert_eq!(place(r#"{ "ser$0vers": {} }"#), "servers key");
     assert_eq!(place(r#"{ "servers": { $0 } }"#), "servers between");
     assert_eq!(place(r#"{ "servers": { "fs": { "args": ["a", "b$0"] } } }"#), "servers.fs.args[1] value");
@@ -139,7 +142,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The crate `jsonc-parser`, told to take comments and trailing commas and nothing else.
+/// The crate `jsonc-parser`, configured to accept only comments and trailing commas as extensions.
 fn reference(text: &str) -> Option<Value> {
     let options = jsonc_parser::ParseOptions {
         allow_comments: true,
@@ -158,22 +161,22 @@ fn reference(text: &str) -> Option<Value> {
 
 proptest! {
     #[test]
-    fn what_was_written_is_read_back(value in any_value()) {
+    fn written_values_can_be_parsed(value in any_value()) {
         let tree = parse(&serde_json::to_string_pretty(&value).unwrap(), 64);
         prop_assert!(tree.valid());
         prop_assert_eq!(tree.root.unwrap().to_value(), value);
     }
 
     #[test]
-    fn no_text_makes_it_panic_and_spans_lie_in_the_text(text in "[\\[\\]{}:,\"'/*a\\\\u0-9 \n\r\te.+-🦀]{0,60}") {
+    fn no_text_causes_a_panic_and_spans_are_inside_the_text(text in "[\\[\\]{}:,\"'/*a\\\\u0-9 \n\r\te.+-🦀]{0,60}") {
         let tree = parse(&text, 8);
         for problem in &tree.problems {
             prop_assert!(text.get(problem.span.clone()).is_some(), "{:?} in {:?}", problem, text);
         }
         for offset in 0..=text.len() {
-            tree.place(offset);
+            tree.locate(offset);
         }
-        // What we find faultless, an independent parser reads the same way.
+        // An independent parser reads valid text the same way.
         if tree.valid() {
             prop_assert_eq!(tree.root.map(|root| root.to_value()), Some(reference(&text).unwrap_or(Value::Null)));
         }

@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::*;
 
-/// Far longer than anything here takes: it bounds a test that would otherwise wait for ever.
+/// Bounds a test that would otherwise wait forever; much longer than any step takes.
 const BOUND: Duration = Duration::from_secs(20);
-/// What lies between the two steps of a save.
+/// The time between the two steps of a save.
 const STEP: Duration = Duration::from_millis(50);
 
 /// A workspace with a running watcher.
@@ -43,19 +43,19 @@ impl Scene {
         self.root.join(name)
     }
 
-    /// Has the file changed by somebody else, who may take their time.
+    /// Changes the file on another thread, which may block.
     async fn save(&self, style: impl FnOnce(&Path) + Send + 'static) {
         let root = self.root.clone();
         tokio::task::spawn_blocking(move || style(&root)).await.unwrap();
     }
 
-    /// The next picture that is published: `name=command` of each server.
+    /// The next published config: `name=command` of each server.
     async fn next(&mut self) -> String {
         tokio::time::timeout(BOUND, self.loaded.changed()).await.expect("nothing was published").unwrap();
         servers(&self.loaded.borrow_and_update())
     }
 
-    /// Everything that has happened so far has been published, and none of it was missed or told twice.
+    /// Asserts that every change so far has been published exactly once.
     async fn settled(&mut self) {
         self.watcher.reload().await;
         assert!(!self.loaded.has_changed().unwrap(), "published more than once");
@@ -92,8 +92,8 @@ fn write(path: PathBuf, text: String) {
     fs::write(path, text).unwrap();
 }
 
-/// Starts with `one` in the file, has it changed to `two` in the given way: that must be seen, and seen once.
-async fn seen_once(file: &'static str, prepare: fn(&Path), change: fn(&Path)) {
+/// Starts with `one` in the file and changes it to `two` in the given way, which must be published exactly once.
+async fn published_once(file: &'static str, prepare: fn(&Path), change: fn(&Path)) {
     let mut scene = Scene::new().await;
     scene.save(prepare).await;
     scene.watcher.reload().await;
@@ -126,13 +126,13 @@ fn one_in_linked_folder(root: &Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_save_in_place_is_seen_once() {
-    seen_once("work/mcp.json", one, |root| fs::write(root.join("work/mcp.json"), config("two")).unwrap()).await;
+async fn a_save_in_place_is_published_once() {
+    published_once("work/mcp.json", one, |root| fs::write(root.join("work/mcp.json"), config("two")).unwrap()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_save_that_empties_the_file_first_is_seen_once_and_whole() {
-    seen_once("work/mcp.json", one, |root| {
+async fn a_save_that_empties_the_file_first_is_published_once() {
+    published_once("work/mcp.json", one, |root| {
         let path = root.join("work/mcp.json");
         fs::write(&path, "").unwrap();
         sleep(STEP);
@@ -142,8 +142,8 @@ async fn a_save_that_empties_the_file_first_is_seen_once_and_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_save_in_several_pieces_is_seen_once_and_whole() {
-    seen_once("work/mcp.json", one, |root| {
+async fn a_save_in_several_pieces_is_published_once() {
+    published_once("work/mcp.json", one, |root| {
         use std::io::Write;
         let mut file = fs::File::create(root.join("work/mcp.json")).unwrap();
         for piece in config("two").as_bytes().chunks(12) {
@@ -155,8 +155,8 @@ async fn a_save_in_several_pieces_is_seen_once_and_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_save_by_rename_is_seen_once() {
-    seen_once("work/mcp.json", one, |root| {
+async fn a_save_by_rename_is_published_once() {
+    published_once("work/mcp.json", one, |root| {
         fs::write(root.join("work/.mcp.json.tmp"), config("two")).unwrap();
         fs::rename(root.join("work/.mcp.json.tmp"), root.join("work/mcp.json")).unwrap();
     })
@@ -164,8 +164,8 @@ async fn a_save_by_rename_is_seen_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_save_with_a_backup_as_vim_does_it_is_seen_once() {
-    seen_once("work/mcp.json", one, |root| {
+async fn a_save_with_a_backup_as_in_vim_is_published_once() {
+    published_once("work/mcp.json", one, |root| {
         fs::write(root.join("work/4913"), "").unwrap();
         fs::remove_file(root.join("work/4913")).unwrap();
         fs::rename(root.join("work/mcp.json"), root.join("work/mcp.json~")).unwrap();
@@ -176,8 +176,8 @@ async fn a_save_with_a_backup_as_vim_does_it_is_seen_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_deleted_and_made_again_is_seen_once() {
-    seen_once("work/mcp.json", one, |root| {
+async fn a_deleted_and_recreated_file_is_published_once() {
+    published_once("work/mcp.json", one, |root| {
         fs::remove_file(root.join("work/mcp.json")).unwrap();
         sleep(STEP);
         fs::write(root.join("work/mcp.json"), config("two")).unwrap();
@@ -186,8 +186,8 @@ async fn a_file_deleted_and_made_again_is_seen_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_parent_deleted_and_made_again_is_seen_once() {
-    seen_once("work/.vscode/mcp.json", one_below, |root| {
+async fn a_deleted_and_recreated_folder_is_published_once() {
+    published_once("work/.vscode/mcp.json", one_below, |root| {
         fs::remove_dir_all(root.join("work/.vscode")).unwrap();
         sleep(STEP);
         write(root.join("work/.vscode/mcp.json"), config("two"));
@@ -196,8 +196,8 @@ async fn a_parent_deleted_and_made_again_is_seen_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_parent_deleted_and_made_again_at_once_is_seen_once() {
-    seen_once("work/.vscode/mcp.json", one_below, |root| {
+async fn a_folder_that_is_recreated_immediately_is_published_once() {
+    published_once("work/.vscode/mcp.json", one_below, |root| {
         fs::remove_dir_all(root.join("work/.vscode")).unwrap();
         write(root.join("work/.vscode/mcp.json"), config("two"));
     })
@@ -205,8 +205,8 @@ async fn a_parent_deleted_and_made_again_at_once_is_seen_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_parent_swapped_for_another_is_seen_once() {
-    seen_once("work/.vscode/mcp.json", one_below, |root| {
+async fn a_replaced_folder_is_published_once() {
+    published_once("work/.vscode/mcp.json", one_below, |root| {
         write(root.join("work/next/mcp.json"), config("two"));
         fs::rename(root.join("work/.vscode"), root.join("work/old")).unwrap();
         fs::rename(root.join("work/next"), root.join("work/.vscode")).unwrap();
@@ -215,8 +215,8 @@ async fn a_parent_swapped_for_another_is_seen_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workspace_swapped_for_another_is_seen_once() {
-    seen_once("work/mcp.json", one, |root| {
+async fn a_replaced_workspace_is_published_once() {
+    published_once("work/mcp.json", one, |root| {
         write(root.join("next/mcp.json"), config("two"));
         fs::rename(root.join("work"), root.join("old")).unwrap();
         fs::rename(root.join("next"), root.join("work")).unwrap();
@@ -225,8 +225,8 @@ async fn a_workspace_swapped_for_another_is_seen_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_content_of_the_same_size_and_an_older_date_is_seen_once() {
-    seen_once("work/mcp.json", one, |root| {
+async fn a_change_with_the_same_size_and_an_older_date_is_published_once() {
+    published_once("work/mcp.json", one, |root| {
         let old = fs::File::create(root.join("work/next")).unwrap();
         fs::write(root.join("work/next"), config("two")).unwrap();
         old.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
@@ -237,15 +237,17 @@ async fn other_content_of_the_same_size_and_an_older_date_is_seen_once() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_save_of_what_a_link_leads_to_is_seen_once() {
-    seen_once("work/mcp.json", one_linked, |root| fs::write(root.join("dotfiles/real.json"), config("two")).unwrap())
-        .await;
+async fn a_save_of_a_symlink_target_is_published_once() {
+    published_once("work/mcp.json", one_linked, |root| {
+        fs::write(root.join("dotfiles/real.json"), config("two")).unwrap()
+    })
+    .await;
 }
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_link_leads_to_replaced_by_rename_is_seen_once() {
-    seen_once("work/mcp.json", one_linked, |root| {
+async fn a_symlink_target_replaced_by_rename_is_published_once() {
+    published_once("work/mcp.json", one_linked, |root| {
         fs::write(root.join("dotfiles/next"), config("two")).unwrap();
         fs::rename(root.join("dotfiles/next"), root.join("dotfiles/real.json")).unwrap();
     })
@@ -254,8 +256,8 @@ async fn what_a_link_leads_to_replaced_by_rename_is_seen_once() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_that_leads_elsewhere_now_is_seen_once() {
-    seen_once("work/mcp.json", one_linked, |root| {
+async fn a_changed_symlink_is_published_once() {
+    published_once("work/mcp.json", one_linked, |root| {
         write(root.join("other/real.json"), config("two"));
         std::os::unix::fs::symlink(root.join("other/real.json"), root.join("work/next")).unwrap();
         fs::rename(root.join("work/next"), root.join("work/mcp.json")).unwrap();
@@ -265,8 +267,8 @@ async fn a_link_that_leads_elsewhere_now_is_seen_once() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_save_in_a_linked_folder_is_seen_once() {
-    seen_once("work/.vscode/mcp.json", one_in_linked_folder, |root| {
+async fn a_save_in_a_symlinked_folder_is_published_once() {
+    published_once("work/.vscode/mcp.json", one_in_linked_folder, |root| {
         fs::write(root.join("dotfiles/vscode/mcp.json"), config("two")).unwrap();
     })
     .await;
@@ -274,8 +276,8 @@ async fn a_save_in_a_linked_folder_is_seen_once() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_linked_folder_that_leads_elsewhere_now_is_seen_once() {
-    seen_once("work/.vscode/mcp.json", one_in_linked_folder, |root| {
+async fn a_changed_symlink_to_a_folder_is_published_once() {
+    published_once("work/.vscode/mcp.json", one_in_linked_folder, |root| {
         write(root.join("other/mcp.json"), config("two"));
         std::os::unix::fs::symlink("../other", root.join("work/next")).unwrap();
         fs::rename(root.join("work/next"), root.join("work/.vscode")).unwrap();
@@ -284,7 +286,7 @@ async fn a_linked_folder_that_leads_elsewhere_now_is_seen_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_that_appear_later_in_folders_that_appear_later_are_seen() {
+async fn new_files_in_new_folders_are_found() {
     let mut scene = Scene::new().await;
     scene.save(|root| write(root.join("work/.vscode/mcp.json"), config("below"))).await;
     assert_eq!(scene.next().await, "fs=below");
@@ -296,7 +298,7 @@ async fn files_that_appear_later_in_folders_that_appear_later_are_seen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_saves_in_a_row_are_never_lost() {
+async fn no_save_is_lost() {
     let mut scene = Scene::new().await;
     for round in 0..40 {
         let text = config(&format!("v{round}"));
@@ -317,7 +319,7 @@ async fn many_saves_in_a_row_are_never_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broken_file_is_told_and_its_last_good_text_stays_in_force() {
+async fn a_broken_file_is_reported_and_its_last_valid_text_stays_in_force() {
     let mut scene = Scene::new().await;
     scene.save(one).await;
     assert_eq!(scene.next().await, "fs=one");
@@ -328,7 +330,7 @@ async fn a_broken_file_is_told_and_its_last_good_text_stays_in_force() {
     assert!(!scene.errors("work/mcp.json").is_empty());
     assert!(!scene.loaded.borrow().file(&scene.path("work/mcp.json")).unwrap().valid);
 
-    // Another file goes on being read meanwhile.
+    // Meanwhile, changes of another file are still applied.
     scene.save(|root| write(root.join("config/mcp.json"), config_of("mine", "always"))).await;
     assert_eq!(scene.next().await, "fs=one mine=always");
 
@@ -339,7 +341,7 @@ async fn a_broken_file_is_told_and_its_last_good_text_stays_in_force() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_read_leaves_the_last_good_text_in_force() {
+async fn an_unreadable_file_keeps_its_last_valid_text_in_force() {
     let mut scene = Scene::new().await;
     scene.save(one).await;
     assert_eq!(scene.next().await, "fs=one");
@@ -348,12 +350,12 @@ async fn what_cannot_be_read_leaves_the_last_good_text_in_force() {
         scene.save(move |root| fs::write(root.join("work/mcp.json"), bytes).unwrap()).await;
         assert_eq!(scene.next().await, "fs=one");
     }
-    let told = scene.errors("work/mcp.json");
-    assert!(told.iter().any(|message| message.contains("larger than 1 MiB")), "{told:?}");
+    let errors = scene.errors("work/mcp.json");
+    assert!(errors.iter().any(|message| message.contains("larger than 1 MiB")), "{errors:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_stays_away_takes_its_servers_with_it() {
+async fn deleting_a_file_removes_its_servers() {
     let mut scene = Scene::new().await;
     scene.save(one).await;
     assert_eq!(scene.next().await, "fs=one");
@@ -363,13 +365,13 @@ async fn a_file_that_stays_away_takes_its_servers_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_project_folder_that_goes_away_is_told_once_and_found_again() {
+async fn a_missing_project_folder_is_reported_once_and_found_again() {
     let mut scene = Scene::new().await;
     scene.save(one).await;
     assert_eq!(scene.next().await, "fs=one");
     let work: Arc<Path> = scene.path("work").into();
     scene.save(|root| fs::rename(root.join("work"), root.join("elsewhere")).unwrap()).await;
-    // What it asked for stays known: that its servers do not run has to be said about somebody.
+    // Its servers are kept, so that their status can say why they do not run.
     assert_eq!(scene.next().await, "fs=one");
     assert_eq!(scene.loaded.borrow().config.gone, [work.clone()].into());
     scene.settled().await;
@@ -399,7 +401,7 @@ async fn two_files_changed_together_are_one_change() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_comment_changes_the_text_and_nothing_that_is_asked_for() {
+async fn a_comment_changes_the_text_but_not_the_config() {
     let mut scene = Scene::new().await;
     scene.save(one).await;
     scene.next().await;
@@ -414,7 +416,7 @@ async fn a_comment_changes_the_text_and_nothing_that_is_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn other_files_of_the_folder_do_not_matter() {
+async fn other_files_in_the_folder_are_ignored() {
     let mut scene = Scene::new().await;
     scene.save(|root| fs::write(root.join("work/README.md"), "hello").unwrap()).await;
     scene.settled().await;
@@ -423,7 +425,7 @@ async fn other_files_of_the_folder_do_not_matter() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn definitions_of_the_session_and_unsaved_texts_are_seen_beside_the_files() {
+async fn session_definitions_and_unsaved_texts_are_merged_with_the_files() {
     let mut scene = Scene::new().await;
     scene.save(one).await;
     scene.next().await;
@@ -438,7 +440,7 @@ async fn definitions_of_the_session_and_unsaved_texts_are_seen_beside_the_files(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_list_of_files_counts_as_soon_as_it_is_set() {
+async fn a_changed_list_of_files_takes_effect_immediately() {
     let mut scene = Scene::new().await;
     scene.save(|root| write(root.join("work/tools.json"), config("odd"))).await;
     let mut settings = Settings::default();
@@ -450,7 +452,7 @@ async fn another_list_of_files_counts_as_soon_as_it_is_set() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reload_takes_the_files_as_they_are() {
+async fn a_reload_accepts_the_files_as_they_are() {
     let mut scene = Scene::new().await;
     scene.save(one).await;
     scene.next().await;

@@ -178,8 +178,8 @@ fn each_quick_fix_leaves_a_file_without_that_problem() {
     bad-level: Change to `deny`
     bad-name: Rename to `b-c`
     bad-port: Remove the quotes
-    bad-url: Put `http://` before it
-    bad-url: Put `https://` before it
+    bad-url: Add `http://`
+    bad-url: Add `https://`
     command-not-found: Split it into `command` and `args`
     conflicting-keys: Add `"type": "http"`
     conflicting-keys: Add `"type": "stdio"`
@@ -189,13 +189,13 @@ fn each_quick_fix_leaves_a_file_without_that_problem() {
     deprecated-sse: Change to `http`
     duplicate-key: Remove the first `command`
     duplicate-key: Remove this `k`
-    milliseconds: Write it in seconds
+    milliseconds: Convert it to seconds
     missing-key: Add `"port": `
     name-clash: Remove the first `twice`
     name-clash: Remove this `a`
     plain-http: Change to `https`
     raw-secret: Move it into the keyring as `API_TOKEN`
-    raw-secret: Replace by ${env:API_TOKEN}
+    raw-secret: Replace with ${env:API_TOKEN}
     same-key: Remove `url`
     type-mismatch: Change the type to `stdio`
     unknown-expansion: Change to `${input:k}`
@@ -211,8 +211,8 @@ fn each_quick_fix_leaves_a_file_without_that_problem() {
     unset-variable: Give `workspaceFoldr` a default
     unset-variable: Give `workspacefolder` a default
     unused-key: Remove `headers`
-    wrong-type: Make it a list
-    wrong-type: Make it a number
+    wrong-type: Change it to a list
+    wrong-type: Change it to a number
     wrong-type: Put it in quotes
     wrong-type: Remove the quotes
     "#);
@@ -259,7 +259,7 @@ fn of_several_fixes_for_one_problem_the_first_is_preferred() {
     let (_, offers) = at(text, Scene::new);
     let preferred: Vec<_> =
         offers.iter().filter(|offer| offer.is_preferred(&offers)).map(|offer| &offer.title).collect();
-    assert_eq!(preferred, ["Replace by ${env:API_TOKEN}"]);
+    assert_eq!(preferred, ["Replace with ${env:API_TOKEN}"]);
     assert!(offers.iter().any(|offer| offer.title.starts_with("Move it into the keyring")));
 }
 
@@ -282,8 +282,8 @@ fn what_stands_twice_leads_to_the_other_one() {
     assert_eq!(
         told,
         [
-            format!("name-clash: {first} \"a\" the one that counts"),
-            format!("duplicate-key: {input} \"k\" the first one, which counts"),
+            format!("name-clash: {first} \"a\" this one is used"),
+            format!("duplicate-key: {input} \"k\" the first one, which is used"),
         ]
     );
     assert!(problems.iter().flat_map(|problem| &problem.related).all(|related| *related.file == *scene.path));

@@ -35,7 +35,7 @@ pub enum Hole<'a> {
 /// Looks where the cursor is; `None` where nothing can be typed that we know of.
 pub fn find<'a>(page: &Page<'a>, offset: usize) -> Option<Cursor<'a>> {
     let Some(root) = &page.tree.root else { return Some(Cursor::empty(Vec::new(), Hole::File, offset)) };
-    let place = page.tree.place(offset)?;
+    let place = page.tree.locate(offset)?;
     let mut path = place.path;
     match place.part {
         Part::Between(node) => between(path, node, offset),

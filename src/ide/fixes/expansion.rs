@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::config::edit;
 use crate::config::expand::{Piece, Reference, pieces};
 use crate::config::problem::{Fix, Span, TextEdit};
-use crate::config::shape::similar::nearest;
+use crate::config::shape::did_you_mean::closest;
 use crate::config::tree::Node;
 use crate::config::{Problem, tree::Tree};
 use crate::ide::page::Page;
@@ -37,8 +37,8 @@ pub fn spelling(page: &Page<'_>, problem: &Problem) -> Option<Fix> {
         let name = found.inner.split_once(":-").map_or(found.inner, |(name, _)| name);
         let (word, meant) = match name.split_once(':') {
             Some(_) if in_actions => return None,
-            Some((prefix, _)) => (prefix, nearest(prefix, PREFIXES)?),
-            None => (name, nearest(name, &known)?),
+            Some((prefix, _)) => (prefix, closest(prefix, PREFIXES)?),
+            None => (name, closest(name, &known)?),
         };
         Some(replace(found, word, meant)).filter(|_| word != meant)
     })
@@ -50,7 +50,7 @@ pub fn word_of_ours(page: &Page<'_>, problem: &Problem) -> Option<Fix> {
     find(page, problem, |found| match &found.reference {
         Reference::Variable { name, default: None } if found.inner == name => {
             let same = known.iter().copied().find(|word| word.eq_ignore_ascii_case(name));
-            let meant = same.or_else(|| nearest(name, &known).filter(|_| name.len() >= SHORTEST))?;
+            let meant = same.or_else(|| closest(name, &known).filter(|_| name.len() >= SHORTEST))?;
             Some(replace(found, name, meant))
         }
         _ => None,

@@ -4,7 +4,7 @@ use super::{member_at, member_where};
 use crate::config::Span;
 use crate::config::problem::{Fix, TextEdit};
 use crate::config::shape::quoted;
-use crate::config::shape::words::words;
+use crate::config::shape::shell_split::shell_split;
 use crate::config::tree::Member;
 use crate::ide::page::Page;
 
@@ -12,7 +12,7 @@ use crate::ide::page::Page;
 pub fn split_command(page: &Page<'_>, span: &Span) -> Option<Fix> {
     let (entry, _) = member_where(page.tree.root.as_ref()?, span, &|member| member.value.span == *span)?;
     let command = entry.get("command").filter(|member| member.value.span == *span)?;
-    let words = words(command.value.text()?)?;
+    let words = shell_split(command.value.text()?)?;
     let (program, rest) = words.split_first().filter(|(_, rest)| !rest.is_empty())?;
     let written: Vec<String> = rest.iter().map(|word| quoted(word)).collect();
     let written = written.join(", ");

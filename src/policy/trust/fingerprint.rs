@@ -227,7 +227,7 @@ fn levels(lines: &mut Lines, definition: &Definition, config: &Config) -> BTreeM
         let widens = rule.level.rest.widens() || rule.level.cases.iter().any(|case| case.level.widens());
         add(widens, format!("tools.{}", rule.pattern), &describe_rule(&rule.level));
     }
-    let own = |policy: &&spec::PolicyVoice| policy.scope == definition.scope && policy.file == definition.file;
+    let own = |policy: &&spec::FilePolicy| policy.scope == definition.scope && policy.file == definition.file;
     for policy in config.policies.iter().filter(own) {
         let default = policy.default.map(default_level);
         let levels = [

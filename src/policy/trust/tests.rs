@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::config::spec::{
-    self, Case, Condition, Dev, Launch, LevelRule, Matcher, PolicyVoice, Remote, ServerSpec, Stdio, ToolRule,
+    self, Case, Condition, Dev, FilePolicy, Launch, LevelRule, Matcher, Remote, ServerSpec, Stdio, ToolRule,
 };
 use crate::model::{Level, Scope};
 
@@ -24,7 +24,7 @@ fn definition(folder: &Path) -> Definition {
         scope: Scope::Project,
         file: Some(folder.join("mcp.json").into()),
         folder: Some(folder.into()),
-        place: 0..0,
+        key_span: 0..0,
         line: 0,
         rule_lines: Default::default(),
         spec: ServerSpec {
@@ -51,7 +51,7 @@ fn definition(folder: &Path) -> Definition {
 }
 
 fn policy(folder: &Path) -> Config {
-    let voice = PolicyVoice {
+    let voice = FilePolicy {
         scope: Scope::Project,
         file: Some(folder.join("mcp.json").into()),
         default: None,
@@ -121,8 +121,8 @@ fn every_relevant_change_asks_again_and_shows_the_difference() {
         let case = Case { when: vec![("p".into(), Condition::Inside("src".into()))], level: Level::AllowAlways };
         d.spec.tools[0].level = LevelRule { cases: vec![case], rest: Level::Deny };
     });
-    row("default allow", &|_, c, _| c.policies[0].default = Some(spec::Default::Allow));
-    row("default deny", &|_, c, _| c.policies[0].default = Some(spec::Default::Deny));
+    row("default allow", &|_, c, _| c.policies[0].default = Some(spec::DefaultPolicy::Allow));
+    row("default deny", &|_, c, _| c.policies[0].default = Some(spec::DefaultPolicy::Deny));
     row("allowlist", &|_, c, _| c.policies[0].allowlist[0].tool = "*".into());
     row("another's list", &|_, c, _| {
         c.policies[0].allowlist.push(Matcher { server: "git".into(), tool: "*".into(), line: 0 })

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use super::{Connection, Listed, RequestLimits};
 use crate::model::{Annotations, Error, Prompt, Resource, ResourceTemplate, Result, Tool};
 use crate::server::transport::ledger::size;
-use crate::text::{hides_something, mask, one_line};
+use crate::text::{has_invisible, mask, one_line};
 
 pub use budget::ListBudget;
 pub use sanitize::{mask_secrets, truncate};
@@ -265,7 +265,7 @@ impl Entries {
                 }
             };
             // A name that looks like another one could be allowed or denied by mistake.
-            if self.kind == Kind::Tools && hides_something(&name) {
+            if self.kind == Kind::Tools && has_invisible(&name) {
                 let shown = one_line(&mask(&name), 80);
                 self.warnings.push(format!("ignored tool `{shown}`: its name contains invisible characters"));
                 continue;

@@ -41,7 +41,7 @@ impl Stage {
             scope: Scope::User,
             file: None,
             folder: None,
-            place: Span::default(),
+            key_span: Span::default(),
             line: 0,
             rule_lines: Default::default(),
             spec: ServerSpec::new(Launch::Stdio(stdio)),

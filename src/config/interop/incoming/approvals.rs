@@ -1,5 +1,5 @@
-//! What a foreign file lets pass without asking. It is told as a suggestion and never becomes a level: a file that came
-//! with a project must not grant itself anything by way of an import.
+//! Tools that another program runs without asking. They become notes and never levels, because a file of a project must
+//! not grant itself permissions through an import.
 
 use serde_json::Value;
 
@@ -7,10 +7,10 @@ use super::fields::{Fields, text_of};
 use crate::config::interop::notes::Notes;
 use crate::text::one_line;
 
-/// More names than this nobody reads.
-const MOST: usize = 20;
+/// The maximum number of names in a note.
+const MAX_NAMES: usize = 20;
 
-pub fn tell(fields: &mut Fields<'_>) {
+pub fn note_approvals(fields: &mut Fields<'_>) {
     let title = fields.dialect.title();
     let mut suggest = |tools: &str| suggest(title, tools, fields.notes);
     let mut names: Vec<String> = Vec::new();
@@ -21,7 +21,7 @@ pub fn tell(fields: &mut Fields<'_>) {
             _ => {}
         }
     }
-    // Codex: `approve` is without asking, `prompt` is not.
+    // Codex: `approve` runs tools without asking, `prompt` asks.
     if let Some(Value::String(mode)) = fields.left.remove("default_tools_approval_mode")
         && mode == "approve"
     {
@@ -36,17 +36,17 @@ pub fn tell(fields: &mut Fields<'_>) {
     }
 }
 
-/// Tells that a program runs these tools without asking.
+/// Adds a note that a program runs these tools without asking.
 pub fn suggest(title: &str, tools: &str, notes: &mut Notes) {
     notes.add(format!(
-        "{title} runs {tools} without asking; to have it so here, give them a level in `tools`, such as `allow-session`"
+        "{title} runs {tools} without asking; to allow this here, set a level such as `allow-session` in `tools`"
     ));
 }
 
-/// Names of tools, for reading.
+/// Formats a list of tool names.
 pub fn listed(names: &[String]) -> String {
-    let more = names.len().saturating_sub(MOST);
-    let shown: Vec<String> = names.iter().take(MOST).map(|name| format!("`{}`", one_line(name, 64))).collect();
+    let more = names.len().saturating_sub(MAX_NAMES);
+    let shown: Vec<String> = names.iter().take(MAX_NAMES).map(|name| format!("`{}`", one_line(name, 64))).collect();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", shown.join(", "))
 }

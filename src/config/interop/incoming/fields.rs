@@ -1,25 +1,25 @@
-//! The keys of a foreign entry, each taken once, so that what is left over can be told.
+//! The keys of a foreign entry. Each is taken once, so that unused keys can be listed in a note.
 
 use serde_json::{Map, Value};
 
 use crate::config::interop::Dialect;
 use crate::config::interop::notes::Notes;
-use crate::config::interop::words;
+use crate::config::interop::references;
 
-/// Keys that a program writes for itself: nobody misses them.
+/// Internal keys of other programs, which need no note.
 const PRIVATE: &[&str] = &["gallery", "version", "source", "metadata", "remoteConfigured", "$schema", "alwaysLoad"];
 
 pub struct Fields<'a> {
     pub dialect: Dialect,
     pub left: Map<String, Value>,
     pub notes: &'a mut Notes,
-    /// Keys of inner objects that mean nothing here.
+    /// Keys of nested objects that have no equivalent here.
     unknown: Vec<String>,
 }
 
 impl<'a> Fields<'a> {
     pub fn new(dialect: Dialect, entry: Map<String, Value>, notes: &'a mut Notes) -> Self {
-        // `null` says nothing, whatever the key.
+        // A key with `null` is the same as a missing key.
         let left = entry.into_iter().filter(|(_, value)| !value.is_null()).collect();
         Self { dialect, left, notes, unknown: Vec::new() }
     }
@@ -32,7 +32,7 @@ impl<'a> Fields<'a> {
         self.left.remove(key)
     }
 
-    /// The keys of an inner object become keys of the entry, where it has none of that name.
+    /// Moves the keys of a nested object to the entry, unless it already has them.
     pub fn flatten(&mut self, key: &str) {
         if let Some(Value::Object(inner)) = self.take_object(key) {
             self.merge(inner);
@@ -45,7 +45,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Takes a value only when it is an object.
+    /// Takes a value if it is an object.
     pub fn take_object(&mut self, key: &str) -> Option<Value> {
         self.left.get(key).is_some_and(Value::is_object).then(|| self.take(key))?
     }
@@ -73,16 +73,16 @@ impl<'a> Fields<'a> {
         Some(flag)
     }
 
-    /// A text in which nothing is filled in.
+    /// A string without references.
     pub fn plain_text(&mut self, key: &str) -> Option<String> {
         self.left.get(key).is_some_and(Value::is_string).then(|| self.take(key))?.as_ref().and_then(text_of)
     }
 
-    /// A text in our words.
+    /// A string, with its references converted to our syntax.
     pub fn text(&mut self, key: &str) -> Result<Option<String>, String> {
         let Some(value) = self.take(key) else { return Ok(None) };
-        let text = text_of(&value).ok_or_else(|| format!("its `{key}` is no text"))?;
-        self.words(&text).map(Some)
+        let text = text_of(&value).ok_or_else(|| format!("its `{key}` is not a string"))?;
+        self.convert(&text).map(Some)
     }
 
     pub fn texts(&mut self, key: &str) -> Result<Vec<String>, String> {
@@ -90,32 +90,36 @@ impl<'a> Fields<'a> {
             None => Ok(Vec::new()),
             Some(Value::Array(items)) => items
                 .iter()
-                .map(|item| self.words(&text_of(item).ok_or_else(|| format!("its `{key}` holds more than texts"))?))
+                .map(|item| {
+                    self.convert(
+                        &text_of(item).ok_or_else(|| format!("its `{key}` contains values that are not strings"))?,
+                    )
+                })
                 .collect(),
-            Some(_) => Err(format!("its `{key}` is no list")),
+            Some(_) => Err(format!("its `{key}` is not a list")),
         }
     }
 
-    pub fn words(&mut self, text: &str) -> Result<String, String> {
-        words::to_ours(self.dialect, text, self.notes)
+    pub fn convert(&mut self, text: &str) -> Result<String, String> {
+        references::to_ours(self.dialect, text, self.notes)
     }
 
-    /// Remembers the keys of an inner object that are none of `known`, for [`Self::tell_rest`].
-    pub fn tell_inner(&mut self, key: &str, inner: &Map<String, Value>, known: &[&str]) {
+    /// Remembers the unknown keys of a nested object for [`Self::note_unused`].
+    pub fn note_unknown(&mut self, key: &str, inner: &Map<String, Value>, known: &[&str]) {
         let unknown = inner.iter().filter(|(name, value)| !value.is_null() && !known.contains(&name.as_str()));
         self.unknown.extend(unknown.map(|(name, _)| format!("`{key}.{name}`")));
     }
 
-    /// What nobody asked for is told, so that it is not missed in silence.
-    pub fn tell_rest(&mut self) {
+    /// Adds a note about all keys that were not used.
+    pub fn note_unused(&mut self) {
         let mut rest = std::mem::take(&mut self.unknown);
         rest.extend(self.left.keys().filter(|key| !PRIVATE.contains(&key.as_str())).map(|key| format!("`{key}`")));
         rest.sort();
-        self.notes.add_list("not taken over, without a meaning here", &rest);
+        self.notes.add_list("not imported (no equivalent in mcp-sidecar)", &rest);
     }
 }
 
-/// A text, or a number or flag that somebody wrote without quotes.
+/// A string, or a number or boolean without quotes.
 pub fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

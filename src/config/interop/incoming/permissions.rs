@@ -1,4 +1,4 @@
-//! What Zed says about the tools of a server outside of its entry: the permissions and profiles of its agent.
+//! Zed's tool permissions, which are not part of a server's entry: the permissions and profiles of its agent.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,26 @@ use crate::config::interop::notes::Notes;
 use crate::config::spec::{ServerSpec, ToolRule};
 use crate::model::Level;
 
-/// What the agent of a program may do with the tools of any server. Empty for a program that says it in the entries.
+/// The tool permissions of Zed's agent. Empty for other programs.
 #[derive(Debug, Default)]
 pub struct Permissions {
-    /// For tools that nothing else speaks about.
-    default: Option<Word>,
-    /// By Zed's name of a tool, `mcp:server:tool`.
-    tools: BTreeMap<String, Word>,
-    switches: Vec<Switch>,
+    /// For tools without a permission of their own.
+    default: Option<Permission>,
+    /// By Zed's name for a tool, `mcp:server:tool`.
+    tools: BTreeMap<String, Permission>,
+    toggles: Vec<ToolToggle>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Word {
+enum Permission {
     Allow,
     Confirm,
     Deny,
 }
 
-/// One tool, on or off in one profile.
+/// Whether a tool is enabled in a profile.
 #[derive(Debug)]
-struct Switch {
+struct ToolToggle {
     profile: String,
     server: String,
     tool: String,
@@ -37,35 +37,37 @@ struct Switch {
 }
 
 impl Permissions {
-    /// Those of Zed's settings.
+    /// Reads Zed's settings.
     pub fn read(settings: &Value) -> Self {
         let agent = settings.get("agent");
-        let said = agent.and_then(|agent| agent.get("tool_permissions"));
+        let permissions = agent.and_then(|agent| agent.get("tool_permissions"));
         let always = agent.and_then(|agent| agent.get("always_allow_tool_actions")).and_then(Value::as_bool);
-        let default = said.and_then(word).or_else(|| always?.then_some(Word::Allow));
-        let tools = members(said, "tools").filter_map(|(name, entry)| Some((name.clone(), word(entry)?))).collect();
-        let mut switches = Vec::new();
+        let default = permissions.and_then(permission).or_else(|| always?.then_some(Permission::Allow));
+        let tools = members(permissions, "tools")
+            .filter_map(|(name, entry)| Some((name.clone(), permission(entry)?)))
+            .collect();
+        let mut toggles = Vec::new();
         for (profile, entry) in members(agent, "profiles") {
             for (server, entry) in members(Some(entry), "context_servers") {
                 for (tool, on) in members(Some(entry), "tools").filter_map(|(tool, on)| Some((tool, on.as_bool()?))) {
                     let (profile, server, tool) = (profile.clone(), server.clone(), tool.clone());
-                    switches.push(Switch { profile, server, tool, on });
+                    toggles.push(ToolToggle { profile, server, tool, on });
                 }
             }
         }
-        Self { default, tools, switches }
+        Self { default, tools, toggles }
     }
 
-    /// Adds those of another file, which count where these say nothing.
+    /// Adds the permissions of a file with lower precedence.
     pub fn merge(&mut self, other: Self) {
         self.default = self.default.or(other.default);
-        for (tool, word) in other.tools {
-            self.tools.entry(tool).or_insert(word);
+        for (tool, permission) in other.tools {
+            self.tools.entry(tool).or_insert(permission);
         }
-        self.switches.extend(other.switches);
+        self.toggles.extend(other.toggles);
     }
 
-    /// What narrows becomes a level of the server's tools; what widens is only told, as everywhere.
+    /// Converts restrictions to levels of the server's tools. Grants only become notes.
     pub fn apply(&self, server: &str, spec: &mut ServerSpec, notes: &mut Notes) {
         let title = Dialect::Zed.title();
         let mut add = |pattern: &str, level: Level| {
@@ -73,34 +75,35 @@ impl Permissions {
                 spec.tools.push(ToolRule { pattern: pattern.to_owned(), level: level.into() });
             }
         };
-        for switch in self.switches.iter().filter(|switch| switch.server == server && !switch.on) {
-            let tool = &switch.tool;
-            let elsewhere =
-                self.switches.iter().find(|other| other.server == server && other.tool == *tool && other.on);
+        for toggle in self.toggles.iter().filter(|toggle| toggle.server == server && !toggle.on) {
+            let tool = &toggle.tool;
+            let elsewhere = self.toggles.iter().find(|other| other.server == server && other.tool == *tool && other.on);
             match elsewhere {
                 None => add(tool, Level::Disable),
                 Some(other) => notes.add(format!(
-                    "`{tool}` is off in the profile `{}` of {title} and on in `{}`; here it stays on",
-                    switch.profile, other.profile
+                    "`{tool}` is disabled in the {title} profile `{}` but enabled in `{}`; it stays enabled here",
+                    toggle.profile, other.profile
                 )),
             }
         }
         let prefix = format!("mcp:{server}:");
         let mut allowed = Vec::new();
-        for (tool, word) in self.tools.iter().filter_map(|(name, word)| Some((name.strip_prefix(&prefix)?, *word))) {
-            match word {
-                Word::Deny => add(tool, Level::Deny),
-                Word::Allow => allowed.push(tool.to_owned()),
-                Word::Confirm => {}
+        for (tool, permission) in
+            self.tools.iter().filter_map(|(name, permission)| Some((name.strip_prefix(&prefix)?, *permission)))
+        {
+            match permission {
+                Permission::Deny => add(tool, Level::Deny),
+                Permission::Allow => allowed.push(tool.to_owned()),
+                Permission::Confirm => {}
             }
-            // An exception from what denies the rest.
-            if word != Word::Deny && self.default == Some(Word::Deny) {
+            // An exception to the default `deny`.
+            if permission != Permission::Deny && self.default == Some(Permission::Deny) {
                 add(tool, Level::RequireApproval);
             }
         }
         match self.default {
-            Some(Word::Deny) => add("*", Level::Deny),
-            Some(Word::Allow) => suggest(title, "all of its tools", notes),
+            Some(Permission::Deny) => add("*", Level::Deny),
+            Some(Permission::Allow) => suggest(title, "all of its tools", notes),
             _ => {}
         }
         if !allowed.is_empty() {
@@ -109,11 +112,11 @@ impl Permissions {
     }
 }
 
-fn word(entry: &Value) -> Option<Word> {
+fn permission(entry: &Value) -> Option<Permission> {
     match entry.get("default")?.as_str()? {
-        "allow" => Some(Word::Allow),
-        "confirm" => Some(Word::Confirm),
-        "deny" => Some(Word::Deny),
+        "allow" => Some(Permission::Allow),
+        "confirm" => Some(Permission::Confirm),
+        "deny" => Some(Permission::Deny),
         _ => None,
     }
 }

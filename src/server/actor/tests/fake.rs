@@ -164,7 +164,7 @@ pub fn definition(change: impl FnOnce(&mut ServerSpec)) -> Definition {
         scope: Scope::User,
         file: None,
         folder: None,
-        place: Span::default(),
+        key_span: Span::default(),
         line: 0,
         rule_lines: Default::default(),
         spec,

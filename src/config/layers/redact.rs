@@ -1,4 +1,4 @@
-//! An entry as it may be shown: never expanded, and without the values of `env` and `headers`.
+//! Redacts an entry so that it can be shown: not expanded, and without the values of `env` and `headers`.
 
 use serde_json::{Map, Value};
 
@@ -7,9 +7,9 @@ use super::super::shape::secrets;
 
 const MASK: &str = "•••";
 
-/// The entry as written, with what could be a secret replaced. A value of `env` or `headers` stays when it is nothing
-/// but a `${…}` reference.
-pub fn shown(written: &Value) -> Value {
+/// The entry as written, with possible secrets replaced. Values of `env` and `headers` are kept if they are a single
+/// `${…}` reference.
+pub fn redacted(written: &Value) -> Value {
     let Value::Object(entry) = written else { return written.clone() };
     Value::Object(object(entry))
 }
@@ -44,7 +44,7 @@ fn reference_or_mask(value: &Value) -> Value {
     }
 }
 
-/// One reference and nothing else. A default is a literal, too.
+/// Whether the text is a single reference, and its default is one too.
 fn pure(text: &str) -> bool {
     use super::super::expand::Reference;
     match pieces(text).as_slice() {
@@ -68,7 +68,7 @@ fn arguments(args: &[Value]) -> Vec<Value> {
 }
 
 fn address(url: &str) -> String {
-    // From the end, so that the places before stay right.
+    // In reverse order, so that earlier positions stay valid.
     secrets::find_in_url(url).into_iter().rev().fold(url.to_owned(), |url, (span, _)| cut(&url, span))
 }
 

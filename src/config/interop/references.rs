@@ -1,12 +1,12 @@
-//! `${…}` from one dialect to another: the same spelling means different things, and some mean nothing elsewhere.
+//! Converts `${…}` between file formats: the same reference can have different meanings, or none in another program.
 
 use super::Dialect;
 use super::notes::Notes;
 use crate::config::expand::{Piece, Reference, pieces};
 use crate::text::one_line;
 
-/// What VS Code and its kin fill in from the open editor: nothing that a server could be started with here.
-const EDITOR_WORDS: &[&str] = &[
+/// Variables of VS Code and similar editors that depend on the open file, which we cannot expand.
+const EDITOR_VARIABLES: &[&str] = &[
     "file",
     "fileBasename",
     "fileBasenameNoExtension",
@@ -23,18 +23,18 @@ const EDITOR_WORDS: &[&str] = &[
     "defaultBuildTask",
 ];
 
-/// A text of a foreign file in our words; an error is the reason why there are none for it.
+/// Converts a text of a foreign file to our syntax. An error is the reason why this is impossible.
 pub fn to_ours(dialect: Dialect, text: &str, notes: &mut Notes) -> Result<String, String> {
     convert(text, |reference, written| one_to_ours(dialect, reference, written, notes))
 }
 
-/// A text of ours in the words of a foreign file.
+/// Converts a text of ours to the syntax of a foreign file.
 pub fn to_theirs(dialect: Dialect, text: &str, notes: &mut Notes) -> String {
     let converted = convert(text, |reference, written| Ok::<_, ()>(one_to_theirs(dialect, reference, written, notes)));
     converted.unwrap_or_default()
 }
 
-/// The way we write a reference.
+/// A reference in our syntax.
 pub fn written(reference: &Reference) -> String {
     match reference {
         Reference::Variable { name, default: None } => format!("${{env:{name}}}"),
@@ -54,7 +54,7 @@ pub fn variable(name: &str) -> String {
     format!("${{env:{name}}}")
 }
 
-/// Each reference of a text replaced.
+/// Replaces each reference in a text.
 pub fn convert<E>(text: &str, mut one: impl FnMut(Reference, &str) -> Result<String, E>) -> Result<String, E> {
     let mut converted = String::with_capacity(text.len());
     for piece in pieces(text) {
@@ -73,11 +73,11 @@ fn one_to_ours(dialect: Dialect, reference: Reference, raw: &str, notes: &mut No
     let shown = one_line(raw, 60);
     if raw.starts_with("${cmd:") {
         return Err(
-            "it runs a command to get a value (`${cmd:…}`), which is not done here; put the value into a variable"
+            "it runs a command to get a value (`${cmd:…}`), which is not supported; use an environment variable instead"
                 .to_owned(),
         );
     }
-    let only_there = || Err(format!("it uses `{shown}`, which only {title} can fill in"));
+    let only_there = || Err(format!("it uses `{shown}`, which only {title} can expand"));
     match &reference {
         Reference::Unknown(_) => return only_there(),
         Reference::Variable { name, .. } => match dialect {
@@ -85,7 +85,7 @@ fn one_to_ours(dialect: Dialect, reference: Reference, raw: &str, notes: &mut No
                 return Ok(written(&Reference::WorkspaceFolder));
             }
             Dialect::VsCode | Dialect::Cursor
-                if EDITOR_WORDS.contains(&name.as_str()) && !raw.starts_with("${env:") =>
+                if EDITOR_VARIABLES.contains(&name.as_str()) && !raw.starts_with("${env:") =>
             {
                 return only_there();
             }
@@ -95,8 +95,8 @@ fn one_to_ours(dialect: Dialect, reference: Reference, raw: &str, notes: &mut No
         },
         _ => {}
     }
-    if !dialect.fills(&reference, raw) {
-        notes.add(format!("`{shown}` is plain text to {title}; here it is filled in"));
+    if !dialect.expands(&reference, raw) {
+        notes.add(format!("`{shown}` is plain text in {title}, but is expanded here"));
     }
     Ok(written(&reference))
 }
@@ -104,11 +104,11 @@ fn one_to_ours(dialect: Dialect, reference: Reference, raw: &str, notes: &mut No
 fn one_to_theirs(dialect: Dialect, reference: Reference, raw: &str, notes: &mut Notes) -> String {
     let title = dialect.title();
     let ours = written(&reference);
-    if dialect.fills(&reference, &ours) {
+    if dialect.expands(&reference, &ours) {
         return ours;
     }
     let by_hand = |notes: &mut Notes, what: &str| {
-        notes.add(format!("{title} does not fill in `{}`: put {what} in by hand", one_line(&ours, 60)));
+        notes.add(format!("{title} does not expand `{}`: replace it with {what}", one_line(&ours, 60)));
         ours.clone()
     };
     match (dialect, &reference) {
@@ -119,12 +119,15 @@ fn one_to_theirs(dialect: Dialect, reference: Reference, raw: &str, notes: &mut 
         (_, Reference::PathSeparator) => std::path::MAIN_SEPARATOR.to_string(),
         (_, Reference::Variable { name, default: Some(_) }) => {
             let plain = Reference::Variable { name: name.clone(), default: None };
-            notes.add(format!("{title} knows no defaults: that of the variable `{name}` is left out"));
+            notes.add(format!("{title} does not support defaults: the default of `{name}` is not exported"));
             one_to_theirs(dialect, plain, raw, notes)
         }
         (_, Reference::Input(id) | Reference::Keyring(id)) => {
             let name = variable_of(id);
-            notes.add(format!("`{}` became the variable `{name}`: {title} knows no such value", one_line(raw, 60)));
+            notes.add(format!(
+                "`{}` became the environment variable `{name}`: {title} does not support this kind of value",
+                one_line(raw, 60)
+            ));
             one_to_theirs(dialect, Reference::Variable { name, default: None }, raw, notes)
         }
         (_, Reference::Variable { name, .. }) => by_hand(notes, &format!("the value of `{name}`")),
@@ -133,7 +136,7 @@ fn one_to_theirs(dialect: Dialect, reference: Reference, raw: &str, notes: &mut 
     }
 }
 
-/// A variable's name for the id of an input or a key.
+/// A variable name for the id of an input or keyring entry.
 fn variable_of(id: &str) -> String {
     let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let name: String = id.chars().map(upper).collect();

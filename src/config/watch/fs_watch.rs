@@ -1,8 +1,8 @@
-//! Hears when something happens that may change what a path leads to.
+//! Detects file system changes that may change what a path resolves to.
 //!
-//! Folders are watched, never files: a file is lost from sight when another is renamed over it. Which folders matter
-//! is found by walking each path as the system does, links included, so that a new folder, a re-pointed link or a
-//! parent moved away is heard as well as a save.
+//! Only folders are watched, because a watch on a file is lost when another file is renamed over it. To find the
+//! relevant folders, each path is resolved step by step, including symlinks. So a new folder, a changed symlink and a
+//! moved parent are detected as well as a save.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsString;
@@ -16,126 +16,125 @@ use tokio::sync::Notify;
 
 use super::{Source, anchor};
 
-/// As many links as the system itself follows.
-const MOST_LINKS: usize = 40;
-/// While folders come and go under the walk, it is repeated; whatever is missed then rings the bell anyway.
-const MOST_ROUNDS: usize = 8;
+/// The number of symlinks that the operating system follows.
+const MAX_LINKS: usize = 40;
+/// The walk is repeated while folders change during it. A change after the last round is reported as an event anyway.
+const MAX_ROUNDS: usize = 8;
 
-/// Rings when something relevant happened. However often it rings, it is answered once.
+/// Signals relevant changes. Several changes before the next `changed` count as one.
 #[derive(Default)]
-pub(super) struct Bell {
-    rung: Notify,
-    /// What to listen for. Written by the walk, read on the watcher's own thread; held for a moment only.
-    relevant: Mutex<Relevant>,
+pub(super) struct ChangeSignal {
+    notify: Notify,
+    /// Which events matter. Written by the walk, read on the watcher's thread, and only held briefly.
+    filter: Mutex<Filter>,
 }
 
 #[derive(Default)]
-struct Relevant {
-    places: Places,
-    /// Folders that were moved, deleted or made again: their watches may be gone or look at another place.
+struct Filter {
+    watch_set: WatchSet,
+    /// Folders that were moved, deleted or created again. Their watches may be gone or refer to another folder.
     stale: BTreeSet<PathBuf>,
 }
 
-/// The part of the file system that decides what some paths lead to, free of links.
+/// The part of the file system that determines what some paths resolve to, with symlinks resolved.
 #[derive(Default, Clone, PartialEq, Eq)]
-struct Places {
+struct WatchSet {
     folders: BTreeSet<PathBuf>,
-    /// Entries of those folders; what happens to their other entries does not matter.
+    /// The relevant entries of those folders.
     entries: BTreeSet<PathBuf>,
 }
 
-pub(super) struct Eyes {
-    bell: Arc<Bell>,
+pub(super) struct PathWatcher {
+    signal: Arc<ChangeSignal>,
     watcher: Option<RecommendedWatcher>,
-    /// Folder → which folder it was when its watch began.
-    armed: BTreeMap<PathBuf, Identity>,
-    blind: bool,
+    /// Folder → its identity when the watch was created.
+    watched: BTreeMap<PathBuf, Identity>,
+    polling: bool,
 }
 
-/// Tells a folder from another that took its name.
+/// Distinguishes a folder from another one that replaced it under the same name.
 type Identity = (u64, u64);
 
-impl Bell {
-    pub async fn rung(&self) {
-        self.rung.notified().await;
+impl ChangeSignal {
+    pub async fn changed(&self) {
+        self.notify.notified().await;
     }
 
-    fn relevant(&self) -> MutexGuard<'_, Relevant> {
-        self.relevant.lock().unwrap_or_else(PoisonError::into_inner)
+    fn filter(&self) -> MutexGuard<'_, Filter> {
+        self.filter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn hear(&self, event: notify::Result<Event>) {
+    fn on_event(&self, event: notify::Result<Event>) {
         let matters = match &event {
-            // After an error or a queue that overflowed, anything may have happened.
+            // After an error or a queue overflow, anything may have changed.
             Err(_) => true,
             Ok(event) if event.need_rescan() => true,
-            Ok(event) => is_change(&event.kind) && self.concerns(event),
+            Ok(event) => is_change(&event.kind) && self.matches(event),
         };
         if matters {
-            self.rung.notify_one();
+            self.notify.notify_one();
         }
     }
 
-    fn concerns(&self, event: &Event) -> bool {
-        let mut relevant = self.relevant();
-        let Relevant { places, stale } = &mut *relevant;
-        let mut concerns = false;
+    fn matches(&self, event: &Event) -> bool {
+        let mut filter = self.filter();
+        let Filter { watch_set, stale } = &mut *filter;
+        let mut matches = false;
         for path in &event.paths {
-            let folder = places.folders.contains(path);
+            let folder = watch_set.folders.contains(path);
             if folder && !matches!(event.kind, EventKind::Modify(ModifyKind::Metadata(_) | ModifyKind::Data(_))) {
                 stale.insert(path.clone());
             }
-            concerns |= folder || places.entries.contains(path);
+            matches |= folder || watch_set.entries.contains(path);
         }
-        concerns
+        matches
     }
 }
 
-/// Reading is an event as well, and our own reading must not wake us.
+/// Reads are events too, and our own reads must not trigger a scan.
 fn is_change(kind: &EventKind) -> bool {
     !matches!(kind, EventKind::Access(kind) if *kind != AccessKind::Close(AccessMode::Write))
 }
 
-impl Eyes {
-    pub fn open(bell: Arc<Bell>) -> Self {
-        let hears = bell.clone();
-        let watcher = notify::recommended_watcher(move |event| hears.hear(event));
-        let mut eyes = Self { bell, watcher: None, armed: BTreeMap::new(), blind: false };
-        match watcher {
-            Ok(watcher) => eyes.watcher = Some(watcher),
-            Err(error) => eyes.go_blind(&error),
+impl PathWatcher {
+    pub fn new(signal: Arc<ChangeSignal>) -> Self {
+        let callback = signal.clone();
+        let mut this = Self { signal, watcher: None, watched: BTreeMap::new(), polling: false };
+        match notify::recommended_watcher(move |event| callback.on_event(event)) {
+            Ok(watcher) => this.watcher = Some(watcher),
+            Err(error) => this.start_polling(&error),
         }
-        eyes
+        this
     }
 
-    /// Whether the system refused to watch. Then the files have to be looked at from time to time.
-    pub fn blind(&self) -> bool {
-        self.blind
+    /// Whether the system refused to watch, so that the files have to be polled.
+    pub fn polling(&self) -> bool {
+        self.polling
     }
 
-    /// Watches what these files depend on, and nothing else any more.
-    pub fn follow(&mut self, sources: &[Source]) {
-        for _ in 0..MOST_ROUNDS {
-            let mut places = Places::default();
+    /// Watches everything that these files depend on, and nothing else.
+    pub fn watch(&mut self, sources: &[Source]) {
+        for _ in 0..MAX_ROUNDS {
+            let mut watch_set = WatchSet::default();
             for source in sources {
-                walk(&source.path, &anchor(source), &mut places);
+                walk(&source.path, &anchor(source), &mut watch_set);
             }
             let stale = {
-                let mut relevant = self.bell.relevant();
-                relevant.places = places.clone();
-                std::mem::take(&mut relevant.stale)
+                let mut filter = self.signal.filter();
+                filter.watch_set = watch_set.clone();
+                std::mem::take(&mut filter.stale)
             };
-            if !self.arm(&places.folders, &stale) {
+            if !self.update_watches(&watch_set.folders, &stale) {
                 return;
             }
         }
     }
 
-    /// Brings the watches in line; tells whether any was new, so that the way there has to be walked again.
-    fn arm(&mut self, folders: &BTreeSet<PathBuf>, stale: &BTreeSet<PathBuf>) -> bool {
+    /// Updates the watches. Returns whether any is new, in which case the paths have to be walked again.
+    fn update_watches(&mut self, folders: &BTreeSet<PathBuf>, stale: &BTreeSet<PathBuf>) -> bool {
         let Some(watcher) = &mut self.watcher else { return false };
         let gone: Vec<PathBuf> = self
-            .armed
+            .watched
             .iter()
             .filter(|(path, was)| {
                 !folders.contains(*path) || stale.contains(*path) || identity(path).ok() != Some(**was)
@@ -143,59 +142,59 @@ impl Eyes {
             .map(|(path, _)| path.clone())
             .collect();
         for path in gone {
-            // The system drops the watch of a deleted folder by itself: not to find it any more is fine.
+            // The system removes the watch of a deleted folder itself, so an error is fine.
             watcher.unwatch(&path).ok();
-            self.armed.remove(&path);
+            self.watched.remove(&path);
         }
         let mut fresh = false;
         let mut refused = None;
         for path in folders {
-            if self.armed.contains_key(path) {
+            if self.watched.contains_key(path) {
                 continue;
             }
             let Ok(identity) = identity(path) else {
-                fresh = true; // It went away under the walk.
+                fresh = true; // The folder disappeared during the walk.
                 continue;
             };
             match watcher.watch(path, RecursiveMode::NonRecursive) {
                 Ok(()) => {
-                    self.armed.insert(path.clone(), identity);
+                    self.watched.insert(path.clone(), identity);
                     fresh = true;
                 }
                 Err(error) if matches!(error.kind, ErrorKind::MaxFilesWatch) => refused = Some(error),
-                // A folder that we may not look into holds nothing that we could read either.
+                // We cannot read any file in a folder that we may not open.
                 Err(error) => tracing::debug!(%error, folder = %path.display(), "not watched"),
             }
         }
         match refused {
-            Some(error) => self.go_blind(&error),
-            None => self.blind = false,
+            Some(error) => self.start_polling(&error),
+            None => self.polling = false,
         }
         fresh
     }
 
-    fn go_blind(&mut self, error: &notify::Error) {
-        if !self.blind {
-            self.blind = true;
-            tracing::warn!(%error, "cannot watch config files, so they are looked at every two seconds; raise fs.inotify.max_user_watches and max_user_instances");
+    fn start_polling(&mut self, error: &notify::Error) {
+        if !self.polling {
+            self.polling = true;
+            tracing::warn!(%error, "cannot watch config files, so they are read every 2 seconds; raise fs.inotify.max_user_watches and fs.inotify.max_user_instances");
         }
     }
 }
 
-/// Follows `path` entry by entry, through links. Folders above `anchor` are left out, and so is the way to a link's
-/// target but for its last step; yet where the way ends early, its last folder is watched in any case.
-fn walk(path: &Path, anchor: &Path, places: &mut Places) {
+/// Resolves `path` entry by entry, following symlinks. Skips folders above `anchor`, and all but the last step of a
+/// symlink's target. If an entry does not exist, its parent folder is always watched.
+fn walk(path: &Path, anchor: &Path, watch_set: &mut WatchSet) {
     let mut here = root_of(path);
     let mut above = here.clone();
-    let mut ahead: VecDeque<(OsString, bool)> = VecDeque::new();
+    let mut remaining: VecDeque<(OsString, bool)> = VecDeque::new();
     for component in path.components() {
         if let Component::Normal(name) = component {
-            ahead.push_back((name.to_owned(), above.starts_with(anchor)));
+            remaining.push_back((name.to_owned(), above.starts_with(anchor)));
             above.push(name);
         }
     }
     let mut links = 0;
-    while let Some((name, watched)) = ahead.pop_front() {
+    while let Some((name, watched)) = remaining.pop_front() {
         if name == ".." {
             here.pop();
             continue;
@@ -203,14 +202,14 @@ fn walk(path: &Path, anchor: &Path, places: &mut Places) {
         let entry = here.join(&name);
         let metadata = std::fs::symlink_metadata(&entry);
         if watched || metadata.is_err() {
-            places.folders.insert(here.clone());
-            places.entries.insert(entry.clone());
+            watch_set.folders.insert(here.clone());
+            watch_set.entries.insert(entry.clone());
         }
         let Ok(metadata) = metadata else { return };
         if metadata.is_symlink() {
             let Ok(target) = std::fs::read_link(&entry) else { return };
             links += 1;
-            if links > MOST_LINKS {
+            if links > MAX_LINKS {
                 return;
             }
             if target.is_absolute() {
@@ -221,13 +220,13 @@ fn walk(path: &Path, anchor: &Path, places: &mut Places) {
                 Component::ParentDir => Some(OsString::from("..")),
                 _ => None,
             });
-            for (from_the_end, step) in steps.rev().enumerate() {
-                ahead.push_front((step, from_the_end == 0));
+            for (from_end, step) in steps.rev().enumerate() {
+                remaining.push_front((step, from_end == 0));
             }
         } else if metadata.is_dir() {
             here = entry;
         } else {
-            return; // A file, or something that no path leads through.
+            return; // A file, or something else that has no entries.
         }
     }
 }
@@ -245,7 +244,7 @@ fn identity(path: &Path) -> io::Result<Identity> {
 
 #[cfg(not(unix))]
 fn identity(path: &Path) -> io::Result<Identity> {
-    // There the events about the folder itself have to be enough.
+    // On other systems, the events about the folder itself have to suffice.
     std::fs::metadata(path).map(|_| (0, 0))
 }
 
@@ -255,13 +254,13 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// The watched folders and the entries that matter, with the temporary folder as `~`.
+    /// The watched folders and the relevant entries, with the temporary folder as `~`.
     fn walked(root: &Path, path: &str) -> String {
-        let mut places = Places::default();
-        walk(&root.join(path), &root.join("work"), &mut places);
+        let mut watch_set = WatchSet::default();
+        walk(&root.join(path), &root.join("work"), &mut watch_set);
         let short = |path: &PathBuf| format!("{}\n", path.display()).replace(&root.display().to_string(), "~");
-        let folders: String = places.folders.iter().map(short).collect();
-        let entries: String = places.entries.iter().map(short).collect();
+        let folders: String = watch_set.folders.iter().map(short).collect();
+        let entries: String = watch_set.entries.iter().map(short).collect();
         format!("{folders}--\n{entries}")
     }
 
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_folder_that_is_missing_the_nearest_above_is_watched() {
+    fn the_closest_existing_parent_of_a_missing_folder_is_watched() {
         let (_folder, root) = root();
         insta::assert_snapshot!(walked(&root, "work/a/b/mcp.json"), @r"
         ~/work
@@ -302,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_watched_where_they_stand_and_where_they_lead() {
+    fn symlinks_and_their_targets_are_watched() {
         let (_folder, root) = root();
         std::fs::create_dir_all(root.join("shared/settings")).unwrap();
         std::fs::write(root.join("shared/real.json"), "{}").unwrap();
@@ -321,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_itself_ends_the_walk() {
+    fn a_symlink_to_itself_ends_the_walk() {
         let (_folder, root) = root();
         symlink("mcp.json", root.join("work/mcp.json")).unwrap();
         insta::assert_snapshot!(walked(&root, "work/mcp.json"), @r"
@@ -332,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_rings_no_bell() {
+    fn reading_is_not_a_change() {
         assert!(!is_change(&EventKind::Access(AccessKind::Open(AccessMode::Any))));
         assert!(!is_change(&EventKind::Access(AccessKind::Close(AccessMode::Read))));
         assert!(is_change(&EventKind::Access(AccessKind::Close(AccessMode::Write))));

@@ -1,22 +1,22 @@
-//! Where other programs keep their files. Finding out touches nothing on disk.
+//! The locations of other programs' config files. Nothing here accesses the disk.
 
 use std::path::{Path, PathBuf};
 
 use super::Dialect;
 
-/// The folders of this user that other programs keep their settings in.
+/// The folders in which other programs keep this user's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Homes {
     pub home: PathBuf,
-    /// What `XDG_CONFIG_HOME` says.
+    /// `XDG_CONFIG_HOME`.
     pub config: PathBuf,
-    /// Settings of desktop programs: the same on Linux, a folder of the system's elsewhere.
+    /// Settings of desktop programs: the same as `config` on Linux, a system folder elsewhere.
     pub desktop: PathBuf,
     pub codex: PathBuf,
 }
 
 impl Homes {
-    /// As the environment of this process gives them; `None` without a home folder.
+    /// Determines the folders from the environment; `None` without a home folder.
     pub fn discover() -> Option<Self> {
         let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let mut homes = Self::under(&etcetera::home_dir().ok()?);
@@ -33,7 +33,7 @@ impl Homes {
         Some(homes)
     }
 
-    /// The usual places below a home folder.
+    /// The usual folders below a home folder.
     pub fn under(home: &Path) -> Self {
         let config = home.join(".config");
         let desktop = match () {
@@ -45,7 +45,7 @@ impl Homes {
     }
 }
 
-/// The file of a project, where the program has one.
+/// The config file of a project, if the program supports one.
 pub fn project_file(dialect: Dialect, folder: &Path) -> Option<PathBuf> {
     let name = match dialect {
         Dialect::VsCode => ".vscode/mcp.json",
@@ -59,7 +59,7 @@ pub fn project_file(dialect: Dialect, folder: &Path) -> Option<PathBuf> {
     Some(folder.join(name))
 }
 
-/// The user's own files, the one that a new entry belongs into first.
+/// The user's own config files. New entries go into the first one.
 pub fn user_files(dialect: Dialect, homes: &Homes) -> Vec<PathBuf> {
     let Homes { home, config, desktop, codex } = homes;
     let code = desktop.join("Code/User");

@@ -1,10 +1,10 @@
-//! A spec as an entry of our own files, with no key that says what is so anyway.
+//! Writes a spec as an entry of our own files, without keys that have their default value.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::config::shape::SURELY_MILLISECONDS;
+use crate::config::shape::MIN_AS_MILLISECONDS;
 use crate::config::spec::{Launch, OAuth, Remote, ServerSpec};
 
 pub fn entry(spec: &ServerSpec) -> Value {
@@ -25,7 +25,7 @@ pub fn entry(spec: &ServerSpec) -> Value {
         put("timeout", timeout(duration));
     }
     if !spec.tools.is_empty() {
-        // Rules that look at arguments come from files of ours only, and those are not what this writes.
+        // Only our own files have rules that depend on arguments, and those are never imported.
         let tools = spec.tools.iter().map(|rule| (rule.pattern.clone(), json!(rule.level.rest.as_str())));
         put("tools", Value::Object(tools.collect()));
     }
@@ -35,12 +35,12 @@ pub fn entry(spec: &ServerSpec) -> Value {
     Value::Object(entry)
 }
 
-/// In seconds, but for a number so large that our files take it for milliseconds: then it is written in those.
+/// In seconds, or in milliseconds if the number would be read as milliseconds anyway.
 fn timeout(duration: Duration) -> Value {
-    if duration < SURELY_MILLISECONDS { seconds(duration) } else { json!(duration.as_millis()) }
+    if duration < MIN_AS_MILLISECONDS { seconds(duration) } else { json!(duration.as_millis()) }
 }
 
-/// Whole seconds without a point.
+/// Whole seconds as an integer.
 pub fn seconds(duration: Duration) -> Value {
     if duration.subsec_nanos() == 0 { json!(duration.as_secs()) } else { json!(duration.as_secs_f64()) }
 }

@@ -1,8 +1,8 @@
-//! A line as a shell would cut it into words, for those who wrote one where a list belongs.
+//! Splits a command line into arguments like a shell.
 
-/// The words of a line; `None` when a quote is not closed. Quotes hold a word together, and so do the braces of
-/// `${…}`. A backslash is a letter: on Windows it stands in every path.
-pub fn words(line: &str) -> Option<Vec<String>> {
+/// Splits a line into words; `None` if a quote is not closed. Quotes and the braces of `${…}` group words. A backslash
+/// is a normal character, because Windows paths contain it.
+pub fn shell_split(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut quote: Option<char> = None;
@@ -37,8 +37,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_cut_at_blanks_outside_of_quotes_and_references() {
-        let cut = |line: &str| words(line).map(|words| words.join("|"));
+    fn lines_are_split_at_blanks_outside_of_quotes_and_references() {
+        let cut = |line: &str| shell_split(line).map(|words| words.join("|"));
         assert_eq!(cut("npx -y  foo").as_deref(), Some("npx|-y|foo"));
         assert_eq!(cut(r#"--name "two words" --empty= ''"#).as_deref(), Some("--name|two words|--empty=|"));
         assert_eq!(cut(r#"--a="b c"d ${input:my key}"#).as_deref(), Some("--a=b cd|${input:my key}"));

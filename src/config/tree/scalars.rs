@@ -1,11 +1,11 @@
-//! The parts of a text that hold no others: strings, numbers, words.
+//! Parses values without children: strings, numbers and keywords.
 
 use super::Kind;
 use super::parser::{Parser, short};
 use crate::config::problem::{Problem, TextEdit};
 
 impl Parser<'_> {
-    /// A string in double quotes. It ends at its line at the latest, so that a forgotten quote spoils one line only.
+    /// A string in double quotes. It ends at the end of the line, so that a missing quote only affects one line.
     pub fn string(&mut self) -> String {
         let start = self.at;
         self.step();
@@ -21,14 +21,13 @@ impl Parser<'_> {
                 }
                 Some('\\') => text.extend(self.escape()),
                 Some('\n' | '\r') => {
-                    let problem =
-                        Problem::error("syntax", start..self.at, "this string is never closed: `\"` is missing");
+                    let problem = Problem::error("syntax", start..self.at, "unterminated string: `\"` is missing");
                     self.stop(problem);
                     return text;
                 }
                 Some(c) => {
                     let escape = format!("\\u{:04x}", c as u32);
-                    let message = format!("a control character in a string; write `{escape}` for it");
+                    let message = format!("strings must not contain control characters; write `{escape}` instead");
                     let edit = TextEdit { span: self.here(), text: escape };
                     self.report(Problem::error("syntax", self.here(), message).fix("escape it", vec![edit]));
                     text.push(c);
@@ -65,7 +64,7 @@ impl Parser<'_> {
         self.report(Problem::error(
             "syntax",
             start..self.at,
-            "unknown escape in a string; a backslash itself is `\\\\`",
+            "unknown escape sequence in a string; write a backslash as `\\\\`",
         ));
         Some(char::REPLACEMENT_CHARACTER)
     }
@@ -155,7 +154,7 @@ impl Parser<'_> {
                 self.report(Problem::error(
                     "syntax",
                     start..self.at,
-                    format!("`{}` is no number in JSON", short(&word)),
+                    format!("`{}` is not a valid JSON number", short(&word)),
                 ));
                 Kind::Missing
             }
