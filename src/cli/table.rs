@@ -202,7 +202,7 @@ mod tests {
         let rows = [["demo", "9", "failed: the program exited before initialize"]];
         insta::assert_snapshot!(shown(Some(40), &rows), @r"
         NAME  TOOLS  STATUS
-        demo      9  failed: the program exite…
+        demo      9  failed: the program exited…
         ");
         let rows = [["a-name-that-is-far-too-long-for-this", "9", "failed: the program exited before initialize"]];
         insta::assert_snapshot!(shown(Some(50), &rows), @r"
