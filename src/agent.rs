@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::ServiceExt;
 use rmcp::model::ErrorData;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
@@ -57,18 +58,28 @@ pub struct Endpoint {
 /// By the name of the view, whether tools are searched, and which servers an agent has from elsewhere.
 type Catalogs = BTreeMap<(String, bool, Vec<String>), Arc<Catalog>>;
 
-/// How an agent came.
-#[derive(Debug, Clone, Default)]
-pub struct Guest {
-    /// The workspace it came for: it counts while no editor says otherwise.
+/// The options of an agent, from the command line through the handshake to its session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
+pub struct AgentOptions {
+    // The workspace of the agent. It applies while no editor is attached.
+    #[arg(skip)]
+    #[serde(skip)]
     pub folder: PathBuf,
-    /// What its user calls it.
+    /// Name of the agent in approvals and in the call log, instead of the name it reports
+    #[arg(long = "name", value_name = "NAME")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// It wants to search tools in place of having them listed.
+    /// Offer only `find_tools` and `call_tool`, to keep a long list of tools out of the agent's context
+    #[arg(long)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub search: bool,
-    /// Servers that it has from elsewhere.
+    /// Leave out a server that the agent already connects to itself (repeatable)
+    #[arg(long, value_name = "SERVER")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without: Vec<String>,
-    /// Given to it by an editor that shows its user each call that is more than a look, and asks.
+    // An editor gives it to an agent if the editor itself asks the user about each call that is not read-only.
+    #[arg(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticket: Option<String>,
 }
 
@@ -78,18 +89,18 @@ impl Endpoint {
     }
 
     /// Serves one agent on any stream of bytes, until it goes.
-    pub async fn serve<R, W>(&self, input: R, output: W, guest: Guest)
+    pub async fn serve<R, W>(&self, input: R, output: W, options: AgentOptions)
     where
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let claim = self.engine.claim(Claimant::Agent);
-        claim.set(vec![guest.folder.clone()]).await;
+        claim.set(vec![options.folder.clone()]).await;
         let limits = self.engine.settings().borrow().limits.clone();
         let desk = Desk::new(limits.agent_calls);
         let (records, mut refused) = mpsc::channel::<Turned>(RECORDS);
         let lines = Lines::new(Box::new(input), Box::new(output), desk.clone(), limits.message_bytes, records);
-        let handler = Handler::new(self.clone(), desk, guest);
+        let handler = Handler::new(self.clone(), desk, options);
         let (session, endpoint) = (handler.session.clone(), self.clone());
         let recording = tokio::spawn(async move {
             while let Some(Turned { agent, tool, by, error }) = refused.recv().await {

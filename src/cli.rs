@@ -1,7 +1,7 @@
-//! The front for a person in a shell: arguments, then one file a subcommand.
+//! The front for the command line: parses arguments and runs one subcommand. Each subcommand has its own file.
 //!
-//! A new subcommand is a file with `Arguments` and `run`, and a variant of [`Command`]. Exit codes: 0 it worked, 1 it
-//! did not, 2 it was asked for wrongly.
+//! To add a subcommand, write a file with `Arguments` and `run` and add a variant to [`Command`]. Exit codes: 0 for
+//! success, 1 for failure, 2 for wrong usage.
 
 mod auth;
 mod call;
@@ -16,6 +16,7 @@ mod context;
 mod demo;
 mod doctor;
 mod engine;
+mod engine_client;
 mod export;
 mod form;
 mod grants;
@@ -23,9 +24,7 @@ mod import;
 mod inspect;
 mod level;
 mod list;
-mod live;
 mod log;
-mod look;
 mod lsp;
 mod manage;
 mod metrics;
@@ -35,6 +34,7 @@ mod schema;
 mod secret;
 mod server;
 mod setup;
+mod style;
 mod table;
 mod templates;
 mod terminal;
@@ -53,15 +53,16 @@ use crate::logging;
 use crate::server::guardian;
 use crate::text::mask;
 
-/// Turns mcp.json into a live workspace beside your editor.
+/// Runs the MCP servers of your project next to your editor
 ///
-/// Keeps every MCP server of a project connected, reloads when a file is saved, and lets no tool run that you have not
-/// allowed. Editors start it by themselves; without a subcommand it serves the editor on its stdin.
+/// mcp-sidecar reads mcp.json, starts the servers it defines, and applies changes when you save the file. No tool runs
+/// without your permission. Editors start mcp-sidecar themselves: without a subcommand, it serves an editor on stdin and
+/// stdout.
 #[derive(Debug, Parser)]
 #[command(name = "mcp-sidecar", version, max_term_width = 100)]
 struct Arguments {
-    /// Workspace folder, in place of the nearest one that holds config files
-    #[arg(long, global = true, value_name = "FOLDER")]
+    /// Use this workspace folder instead of the nearest one with config files
+    #[arg(long, global = true, value_name = "FOLDER", help_heading = "Global options")]
     workspace: Option<PathBuf>,
 
     #[command(flatten)]
@@ -75,96 +76,92 @@ struct Arguments {
 enum Command {
     /// Serve an editor on stdin and stdout
     Lsp(lsp::Arguments),
-    /// Show every server and how it is doing
+    /// List all servers and their status
     List(list::Arguments),
-    /// Show everything about a server: status, tools, resources, prompts
+    /// Show the status, tools, resources and prompts of a server
     Inspect(inspect::Arguments),
-    /// Start a server, list what it has, and end it again
+    /// Start a server, count its tools, resources and prompts, and stop it again
     Test(test::Arguments),
-    /// Run a tool
-    ///
-    /// For example: mcp-sidecar call demo/echo '{"text": "hello"}'
+    /// Call a tool and print its result
+    #[command(after_help = "Example:\n  mcp-sidecar call demo/echo '{\"text\": \"hello\"}'")]
     Call(call::Arguments),
     /// Add a server to a config file
-    ///
-    /// For example: mcp-sidecar add files -- npx -y @modelcontextprotocol/server-filesystem .
+    #[command(after_help = "Examples:
+  mcp-sidecar add files -- npx -y @modelcontextprotocol/server-filesystem .
+  mcp-sidecar add docs --url https://example.com/mcp")]
     Add(manage::Add),
-    /// Take a server out of its config file
-    Remove(manage::Which),
-    /// Move a server from one config file to another, as it is written
-    ///
-    /// For example: mcp-sidecar move files --to user
+    /// Remove a server from a config file
+    Remove(manage::Target),
+    /// Move a server to another config file, without changing its entry
+    #[command(after_help = "Example:\n  mcp-sidecar move files --to user")]
     Move(manage::Move),
-    /// Enable a server in its config file
-    Enable(manage::Which),
-    /// Disable a server in its config file
-    Disable(manage::Which),
-    /// Show how freely a tool may run and why, or set another level for it
-    ///
-    /// For example: mcp-sidecar level files/write_file require-approval
+    /// Enable a server
+    Enable(manage::Target),
+    /// Disable a server
+    Disable(manage::Target),
+    /// Show or set the permission level of a tool
+    #[command(after_help = "Examples:
+  mcp-sidecar level files/write_file
+  mcp-sidecar level files/write_file require-approval")]
     Level(level::Arguments),
-    /// Sign in at a server that wants to know who you are
+    /// Sign in to a server that requires authentication
     Auth(auth::Arguments),
-    /// Show the call log, newest first
+    /// List past tool calls, newest first
     Calls(calls::Arguments),
-    /// Show how long tools took and how often they failed
+    /// Show how long tool calls took and how many failed
     Metrics(metrics::Arguments),
-    /// Show what you have allowed for longer than once, or take it back
+    /// List or revoke the permissions that you gave to tools
     Grants(grants::Arguments),
-    /// Trust the servers that a project defines, after a look at what they run
+    /// Trust the servers of a project, after showing what they run
     Trust(trust::Arguments),
-    /// Keep values that mcp.json refers to as ${keyring:NAME}
+    /// Manage the secrets that mcp.json refers to as ${keyring:NAME}
     Secret(secret::Arguments),
-    /// Check programs, files, variables, keyring and database
+    /// Check programs, config files, variables, the keyring and the database
     ///
-    /// Exits with 1 when something needs attention.
+    /// Exits with code 1 if a check fails.
     Doctor(doctor::Arguments),
-    /// Serve an agent on stdin and stdout: all tools of the workspace as one MCP server
+    /// Serve all tools of the workspace to an agent, as one MCP server on stdin and stdout
     ///
-    /// It joins the engine that an editor of this workspace uses, or starts one. What a tool may do stays your decision:
-    /// approvals appear in the editor.
+    /// Agents share the servers with the editors of the same workspace. You still decide what a tool may do: approval
+    /// requests appear in your editor.
     Connect(connect::Arguments),
-    /// Check config files and show what is wrong with them
+    /// Check config files for errors
     ///
-    /// Exits with 1 when there are errors, so that it can stand in a CI job; warnings alone are no failure.
+    /// Exits with code 1 if there are errors, which makes it suitable for CI. Warnings do not affect the exit code.
     Check(check::Arguments),
-    /// Show definitions of well-known servers to begin with
+    /// List ready-made definitions of popular servers
     Templates(templates::Arguments),
     /// Print the JSON Schema of mcp.json
     Schema(schema::Arguments),
-    /// Show the settings in force and where every file is
-    ///
-    /// With --default, prints a config.toml that holds every default and explains it.
+    /// Show the current settings and the paths of all files
     Config(config::Arguments),
     /// Show the end of the newest log file
     Log(log::Arguments),
-    /// Take servers over from another program
-    ///
-    /// For example: mcp-sidecar import cursor --dry-run
+    /// Import servers from the config of another program
+    #[command(after_help = "Example:\n  mcp-sidecar import cursor --dry-run")]
     Import(import::Arguments),
-    /// Write servers the way another program wants them
+    /// Export servers in the config format of another program
     Export(export::Arguments),
-    /// Point an agent at this workspace's servers
+    /// Configure an agent to use mcp-sidecar
     ///
-    /// Writes the few lines that start `mcp-sidecar connect` into the program's own config file.
+    /// Adds an entry that starts `mcp-sidecar connect` to the agent's config file, and keeps a backup of that file.
     Setup(setup::Arguments),
-    /// Print the completions of a shell
-    ///
-    /// For example: mcp-sidecar completions fish > ~/.config/fish/completions/mcp-sidecar.fish
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:\n  mcp-sidecar completions fish > ~/.config/fish/completions/mcp-sidecar.fish")]
     Completions(completions::Arguments),
-    /// Run the engine of a workspace for all its windows and agents; they start it by themselves
+    /// Run the engine that the editors and agents of a workspace share; they start it themselves
     #[command(hide = true)]
     Engine,
-    /// Play a scenario of the official conformance suite, which starts this itself
+    /// Run one scenario of the official conformance suite, which starts this command
     #[command(hide = true)]
     Conformance(conformance::Arguments),
-    /// Show it at work on a copy of the example workspace
+    /// Run a demo in this terminal, on a temporary copy of an example workspace
     Demo,
-    /// Serve the built-in demo MCP server on stdin and stdout
+    /// Run the built-in demo MCP server on stdin and stdout
     DemoServer,
 }
 
-/// How it ended, for whoever reads exit codes.
+/// The result of a subcommand, for the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Status {
     Ok,
@@ -177,26 +174,26 @@ impl Status {
     }
 }
 
-/// It was asked for wrongly, in a way that the arguments alone did not show.
+/// Wrong usage that clap cannot detect.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Usage(String);
+struct UsageError(String);
 
 fn usage(message: String) -> anyhow::Error {
-    Usage(message).into()
+    UsageError(message).into()
 }
 
-/// The whole program.
+/// Runs the program.
 pub fn main() -> ExitCode {
     logging::log_panics();
-    // No word of the command line, because no person ever says it; and what watches over servers should be light.
+    // Not a clap subcommand: users never run it, and the guardian should use little memory.
     if let Some(mark) = guardian_mark(&mut std::env::args_os().skip(1)) {
         return guardian::run_guardian(&mark);
     }
     match Arguments::try_parse() {
         Ok(arguments) => run(arguments),
         Err(error) => {
-            // Help and version arrive here as well. A reader that has gone is no reason to complain.
+            // Also reached by --help and --version. A closed stdout is not an error.
             error.print().ok();
             ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
         }
@@ -212,27 +209,27 @@ fn run(arguments: Arguments) -> ExitCode {
     let Arguments { workspace, editor, command } = arguments;
     let context = Context { workspace };
     let result = match command {
-        Some(command) => command.alone(editor.standalone).run(&context),
+        Some(command) => command.with_standalone(editor.standalone).run(&context),
         None if io::stdin().is_terminal() => help(),
         None => lsp::run(editor, &context),
     };
     match result {
         Ok(Status::Ok) => ExitCode::SUCCESS,
         Ok(Status::Failed) => ExitCode::FAILURE,
-        Err(error) if has_lost_its_reader(&error) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             writeln!(io::stderr(), "error: {}", mask(&format!("{error:#}"))).ok();
-            if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+            if error.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }
 
 impl Command {
-    /// `--standalone` means the same before the subcommand and behind it.
-    fn alone(mut self, said: bool) -> Self {
+    /// `--standalone` means the same before and after the subcommand.
+    fn with_standalone(mut self, standalone: bool) -> Self {
         match &mut self {
-            Self::Lsp(arguments) => arguments.standalone |= said,
-            Self::Connect(arguments) => arguments.alone |= said,
+            Self::Lsp(arguments) => arguments.standalone |= standalone,
+            Self::Connect(arguments) => arguments.standalone |= standalone,
             _ => {}
         }
         self
@@ -287,22 +284,27 @@ fn help() -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// Writes to stdout; unlike `print!`, a reader that has gone is an error that can be handled, not a panic.
+/// Writes to stdout. Unlike `print!`, it returns an error instead of panicking if stdout is closed.
 fn print(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
     stdout.flush()
 }
 
-/// A point in time of the protocol, as a table shows it.
-fn moment(time: &str) -> String {
+/// `1 tool`, `2 tools`.
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Formats a timestamp of the protocol for a table.
+fn format_time(time: &str) -> String {
     let (date, rest) = time.split_once('T').unwrap_or((time, ""));
     let seconds = rest.split(['.', 'Z']).next().unwrap_or_default();
     format!("{date} {seconds}Z")
 }
 
-/// `mcp-sidecar … | head` has seen enough; that is not our failure.
-fn has_lost_its_reader(error: &anyhow::Error) -> bool {
+/// `mcp-sidecar … | head` closes stdout early, which is not a failure.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
         .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe))
@@ -313,17 +315,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn standalone_means_the_same_before_a_subcommand_and_behind_it() {
-        for words in
+    fn standalone_means_the_same_before_and_after_the_subcommand() {
+        for arguments in
             [["--standalone", "lsp"], ["lsp", "--standalone"], ["--standalone", "connect"], ["connect", "--standalone"]]
         {
-            let parsed = Arguments::try_parse_from(["mcp-sidecar"].iter().chain(&words)).unwrap();
-            let alone = match parsed.command.map(|command| command.alone(parsed.editor.standalone)) {
+            let parsed = Arguments::try_parse_from(["mcp-sidecar"].iter().chain(&arguments)).unwrap();
+            let standalone = match parsed.command.map(|command| command.with_standalone(parsed.editor.standalone)) {
                 Some(Command::Lsp(arguments)) => arguments.standalone,
-                Some(Command::Connect(arguments)) => arguments.alone,
+                Some(Command::Connect(arguments)) => arguments.standalone,
                 other => panic!("{other:?}"),
             };
-            assert!(alone, "{words:?}");
+            assert!(standalone, "{arguments:?}");
         }
     }
 }

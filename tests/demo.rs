@@ -1,4 +1,4 @@
-//! The built binary as its users start it: the demo server on real pipes, and the demo itself.
+//! `mcp-sidecar demo-server` on real pipes, and `mcp-sidecar demo`.
 
 #![allow(
     clippy::expect_used,
@@ -18,7 +18,7 @@ fn sidecar() -> Command {
 }
 
 #[test]
-fn the_demo_server_answers_on_pipes_and_leaves_quietly_when_its_stdin_closes() {
+fn the_demo_server_answers_on_pipes_and_exits_when_its_stdin_closes() {
     let mut child = sidecar()
         .arg("demo-server")
         .stdin(Stdio::piped())
@@ -57,11 +57,11 @@ fn the_demo_server_answers_on_pipes_and_leaves_quietly_when_its_stdin_closes() {
 }
 
 #[test]
-fn the_demo_plays_to_its_end_and_leaves_nothing_behind() {
+fn the_demo_runs_to_its_end_and_leaves_no_files_behind() {
     let place = tempfile::tempdir().unwrap();
     let output = sidecar().arg("demo").env("TMPDIR", place.path()).output().unwrap();
-    let told = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     let expected = [
         "must be a whole number from 1 to 65535",
         "demo: pending (awaiting-trust)",
@@ -69,12 +69,12 @@ fn the_demo_plays_to_its_end_and_leaves_nothing_behind() {
         "42",
         "`your-agent` wants to run `take_note`",
         "kept as note 1",
-        "restarted: none; only rules changed: demo",
-        "refused: `mcp__demo__forget_notes`",
+        "restarted: none; only permissions changed: demo",
+        "denied: `mcp__demo__forget_notes`",
     ];
-    let mut rest = told.as_str();
+    let mut rest = text.as_str();
     for line in expected {
-        let (_, after) = rest.split_once(line).unwrap_or_else(|| panic!("no {line:?} in its place in\n{told}"));
+        let (_, after) = rest.split_once(line).unwrap_or_else(|| panic!("{line:?} is missing or in the wrong order in\n{text}"));
         rest = after;
     }
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);

@@ -22,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::answer::{self, Shape};
 use super::desk::Desk;
 use super::session::{Session, Sight};
-use super::{Endpoint, Guest, notices};
+use super::{AgentOptions, Endpoint, notices};
 use crate::model::{Error, Result, ServerName};
 use crate::text::one_line;
 
@@ -47,13 +47,18 @@ pub fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
 }
 
 impl Handler {
-    pub fn new(endpoint: Endpoint, desk: Desk, guest: Guest) -> Self {
-        Self { session: Arc::new(Session::new(endpoint, guest)), way: Way::Text(desk), telling: OnceLock::new() }
+    pub fn new(endpoint: Endpoint, desk: Desk, options: AgentOptions) -> Self {
+        Self { session: Arc::new(Session::new(endpoint, options)), way: Way::Text(desk), telling: OnceLock::new() }
     }
 
     /// The same for a transport that does not carry text as it is. It takes one `place` while it is there.
-    pub fn typed(endpoint: Endpoint, guest: Guest, calls: Arc<Semaphore>, place: OwnedSemaphorePermit) -> Self {
-        let session = Arc::new(Session::new(endpoint, guest));
+    pub fn typed(
+        endpoint: Endpoint,
+        options: AgentOptions,
+        calls: Arc<Semaphore>,
+        place: OwnedSemaphorePermit,
+    ) -> Self {
+        let session = Arc::new(Session::new(endpoint, options));
         Self { session, way: Way::Typed { calls, _place: place }, telling: OnceLock::new() }
     }
 

@@ -25,7 +25,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::handler::Handler;
-use super::{Endpoint, Guest};
+use super::{AgentOptions, Endpoint};
 use crate::engine::folders::Claimant;
 use crate::paths::make_private_folder;
 use crate::policy::hex;
@@ -38,7 +38,7 @@ const IDLE: Duration = Duration::from_secs(60 * 60);
 /// An endpoint that listens, until it is dropped or `serve` is.
 pub struct Http {
     endpoint: Endpoint,
-    guest: Guest,
+    options: AgentOptions,
     listener: TcpListener,
     port: u16,
     token: Token,
@@ -53,11 +53,11 @@ struct Token {
 impl Endpoint {
     /// Listens on this machine: on a port of the system's choice where `port` is 0. The token is a new one each time,
     /// and stands in a file below `folder` that only this user can read.
-    pub async fn listen(&self, guest: Guest, port: u16, folder: &Path, name: &str) -> io::Result<Http> {
+    pub async fn listen(&self, options: AgentOptions, port: u16, folder: &Path, name: &str) -> io::Result<Http> {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
         let port = listener.local_addr()?.port();
         let token = Token::new(&folder.join(format!("{name}.{port}.token")))?;
-        Ok(Http { endpoint: self.clone(), guest, listener, port, token })
+        Ok(Http { endpoint: self.clone(), options, listener, port, token })
     }
 }
 
@@ -72,9 +72,9 @@ impl Http {
 
     /// Serves every agent that comes, until the future is dropped.
     pub async fn serve(self) -> io::Result<()> {
-        let Self { endpoint, guest, listener, port, token } = self;
+        let Self { endpoint, options, listener, port, token } = self;
         let claim = endpoint.engine.claim(Claimant::Agent);
-        claim.set(vec![guest.folder.clone()]).await;
+        claim.set(vec![options.folder.clone()]).await;
         let limits = endpoint.engine.settings().borrow().limits.clone();
         let stop = CancellationToken::new();
         let _stop = stop.clone().drop_guard();
@@ -97,7 +97,7 @@ impl Http {
                     format!("{most} agents are served at this URL already (`limits.agent-calls` sets this limit)");
                 return Err(io::Error::other(text));
             };
-            Ok(Handler::typed(endpoint.clone(), guest.clone(), calls.clone(), place))
+            Ok(Handler::typed(endpoint.clone(), options.clone(), calls.clone(), place))
         };
         let service = StreamableHttpService::new(make, sessions, config);
         let router = Router::new()

@@ -10,7 +10,7 @@ use rmcp::model::LoggingLevel;
 
 use super::catalog::{Catalog, is_coming};
 use super::watching::Watch;
-use super::{Endpoint, Guest};
+use super::{AgentOptions, Endpoint};
 use crate::model::{Requester, RequesterKind, Result, ServerName};
 use crate::policy::View;
 use crate::text::one_line;
@@ -25,10 +25,7 @@ pub struct Session {
     pub endpoint: Endpoint,
     /// Tells it from every other.
     pub number: u64,
-    label: Option<String>,
-    search: bool,
-    without: Vec<String>,
-    ticket: Option<String>,
+    options: AgentOptions,
     log_level: Mutex<Option<LoggingLevel>>,
     watched: Mutex<BTreeMap<(ServerName, String), Watch>>,
 }
@@ -43,24 +40,23 @@ pub struct Sight {
 }
 
 impl Session {
-    pub fn new(endpoint: Endpoint, guest: Guest) -> Self {
-        let Guest { label, search, without, ticket, .. } = guest;
+    pub fn new(endpoint: Endpoint, options: AgentOptions) -> Self {
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
         let (log_level, watched) = Default::default();
-        Self { endpoint, number, label, search, without, ticket, log_level, watched }
+        Self { endpoint, number, options, log_level, watched }
     }
 
     /// Whether its host is an editor of ours, which asks its user before calls that are more than a look.
     pub fn host_asks(&self) -> bool {
-        self.ticket.as_deref().is_some_and(|ticket| self.endpoint.engine.editors().issued(ticket))
+        self.options.ticket.as_deref().is_some_and(|ticket| self.endpoint.engine.editors().issued(ticket))
     }
 
     /// What an agent sees that calls itself this. What its user calls it comes first.
     pub fn sight(&self, own_name: Option<String>) -> Sight {
-        let name = one_line(&self.label.clone().or(own_name).unwrap_or_default(), 80);
+        let name = one_line(&self.options.label.clone().or(own_name).unwrap_or_default(), 80);
         let who = Requester { kind: RequesterKind::Agent, name };
-        let view = View::excluding(self.endpoint.engine.view(&who), &self.without);
-        Sight { search: self.search || view.search, who, view }
+        let view = View::excluding(self.endpoint.engine.view(&who), &self.options.without);
+        Sight { search: self.options.search || view.search, who, view }
     }
 
     /// What is offered, once the servers that are just starting have started.

@@ -1,13 +1,13 @@
-//! `mcp-sidecar call`: runs one tool, after the same questions as everywhere.
+//! `mcp-sidecar call`: calls one tool. The same permissions apply as in an editor.
 
 use std::io::{IsTerminal, Read};
 
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::context::Context;
-use super::live::{self, Failure, Live, Question, Wake};
-use super::look::{Look, Tone};
+use super::context::{Context, parse_object};
+use super::engine_client::{self, Autostart, CommandError, EngineClient, Question};
+use super::style::{Color, Style};
 use super::{Status, content, print, question, terminal, trust, usage};
 use crate::model::ToolId;
 use crate::server::connection::Progress;
@@ -15,42 +15,42 @@ use crate::text::one_line;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// The tool: mcp__SERVER__TOOL, or SERVER/TOOL
-    #[arg(value_parser = tool)]
+    /// Tool to call: SERVER/TOOL or mcp__SERVER__TOOL
+    #[arg(value_parser = parse_tool)]
     tool: ToolId,
-    /// Its arguments as a JSON object; `-` reads them from stdin
+    /// Arguments as a JSON object; `-` reads them from stdin
     #[arg(value_name = "JSON")]
     arguments: Option<String>,
-    /// Answer the question whether it may run with "yes, this once"
+    /// Allow this call without asking, if the tool requires approval
     #[arg(long, short)]
     yes: bool,
-    /// How long it may take, in place of the server's `timeout`
-    #[arg(long, value_name = "SECONDS")]
+    /// Cancel the call after this time, instead of the server's `timeout`
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     timeout: Option<f64>,
-    /// A name for what this call is a part of, for the call log
+    /// Group this call with others under this name in the call log
     #[arg(long, value_name = "ID")]
     workflow: Option<String>,
-    /// For programs: the whole result
+    /// Print the complete result as JSON
     #[arg(long)]
     json: bool,
 }
 
-/// The longest input that a call takes from stdin.
+/// The longest input that is read from stdin.
 const LONGEST_INPUT: u64 = 16 << 20;
-/// How much progress may wait to be shown.
+/// The capacity of the queue of progress reports.
 const PROGRESS: usize = 64;
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
-    let given = given(arguments.arguments.as_deref())?;
-    live::run(context, Wake::OnDemand, async |live| {
-        let attended = terminal::is_attended() && arguments.arguments.as_deref() != Some("-");
+    let tool_arguments = read_arguments(arguments.arguments.as_deref())?;
+    engine_client::run(context, Autostart::OnDemand, async |engine| {
+        let interactive = terminal::is_interactive() && arguments.arguments.as_deref() != Some("-");
         let server = arguments.tool.server.as_str();
-        if attended && live.servers(Some(server)).await?.iter().any(|server| server.needs_trust) {
-            trust::ask(live, server).await?;
+        if interactive && engine.servers(Some(server)).await?.iter().any(|server| server.needs_trust) {
+            trust::ask(engine, server).await?;
         }
         let params = json!({
             "tool": arguments.tool.to_string(),
-            "arguments": given,
+            "arguments": tool_arguments,
             "decision": arguments.yes.then_some("allow-once"),
             "workflow": arguments.workflow,
             "timeoutMs": arguments.timeout.map(|seconds| (seconds.max(0.0) * 1e3) as u64),
@@ -59,42 +59,42 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
             Some(tool) => {
                 question.server == server
                     && *tool == *arguments.tool.tool
-                    && question.arguments.as_ref().and_then(Value::as_object) == Some(&given)
+                    && question.arguments.as_ref().and_then(Value::as_object) == Some(&tool_arguments)
             }
             None => question.server == server,
         };
-        let answer = perform(live, params, attended, ours).await.map_err(|failure| advise(failure, attended))?;
+        let answer = perform(engine, params, interactive, ours).await.map_err(|error| advise(error, interactive))?;
         let failed = answer.get("isError") == Some(&json!(true));
         if arguments.json {
             print(&format!("{answer:#}\n"))?;
         } else {
-            print(&content::shown(&answer))?;
+            print(&content::to_text(&answer))?;
         }
         if failed && !arguments.json {
-            let head = Look::of_stderr().paint("1;31", "error");
-            terminal::say(&format!("{head}: that is how the tool itself says that it failed\n"))?;
+            let head = Style::of_stderr().ansi("1;31", "error");
+            terminal::eprint(&format!("{head}: the tool reported an error\n"))?;
         }
         Ok(if failed { Status::Failed } else { Status::Ok })
     })
 }
 
-/// The call, with questions put to the terminal and progress shown meanwhile.
+/// Calls the tool. Meanwhile, asks questions in the terminal and shows progress.
 async fn perform(
-    live: &Live,
+    engine: &EngineClient,
     params: Value,
-    attended: bool,
+    interactive: bool,
     ours: impl Fn(&Question) -> bool,
-) -> Result<Value, Failure> {
+) -> Result<Value, CommandError> {
     let (sender, mut progress) = mpsc::channel(PROGRESS);
-    let _attending = attended.then(|| live.attend()).flatten();
+    let _attached = interactive.then(|| engine.attach_terminal()).flatten();
     let questions = async {
-        if attended {
-            question::answer_all(live, ours).await;
+        if interactive {
+            question::answer_all(engine, ours).await;
             return;
         }
-        // In a shared engine an editor may answer; whoever waits here should know what for.
-        if live.questions().wait_for(|list| list.iter().any(&ours)).await.is_ok() {
-            terminal::say("waiting for your answer in the editor; Ctrl-C takes the call back\n").ok();
+        // An editor that shares the engine may answer, so say what we are waiting for.
+        if engine.questions().wait_for(|list| list.iter().any(&ours)).await.is_ok() {
+            terminal::eprint("waiting for your answer in the editor; press Ctrl-C to cancel the call\n").ok();
         }
         std::future::pending::<()>().await;
     };
@@ -105,29 +105,33 @@ async fn perform(
         }
     };
     tokio::select! {
-        // Progress ends with the call, so both are waited for: what it reported last is seen, and its line is gone.
-        (answer, ()) = async { tokio::join!(live.run_with("mcp.tool.call", params, Some(sender)), shown) } => answer,
-        () = questions => Err(Failure { kind: "cancelled".to_owned(), message: "cancelled".to_owned() }),
+        // Progress ends with the call. Waiting for both shows the last report and clears its line.
+        (answer, ()) = async { tokio::join!(engine.run_with("mcp.tool.call", params, Some(sender)), shown) } => answer,
+        () = questions => Err(CommandError { kind: "cancelled".to_owned(), message: "cancelled".to_owned() }),
     }
 }
 
-/// A refusal for want of somebody to ask says how to allow the call.
-fn advise(mut failure: Failure, attended: bool) -> Failure {
-    if failure.kind == "denied" && !attended && failure.message.contains("there is no editor to ask") {
-        failure.message.push_str("; or run it in a terminal to be asked, or pass --yes to allow it this once");
+/// Adds how to allow a call that was denied because there was no user to ask.
+fn advise(mut error: CommandError, interactive: bool) -> CommandError {
+    if error.kind == "denied" && !interactive && error.message.contains("no editor") {
+        error.message.push_str(". Or run it in a terminal to be asked, or pass --yes to allow this call");
     }
-    failure
+    error
 }
 
-fn tool(text: &str) -> Result<ToolId, String> {
+fn parse_tool(text: &str) -> Result<ToolId, String> {
     let whole = match text.split_once('/') {
         Some((server, tool)) if !text.starts_with("mcp__") => format!("mcp__{server}__{tool}"),
         _ => text.to_owned(),
     };
-    ToolId::parse(&whole).ok_or_else(|| "a tool is named mcp__SERVER__TOOL, or SERVER/TOOL".to_owned())
+    ToolId::parse(&whole).ok_or_else(|| "expected SERVER/TOOL or mcp__SERVER__TOOL".to_owned())
 }
 
-fn given(text: Option<&str>) -> anyhow::Result<Map<String, Value>> {
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "expected a number of seconds".to_owned())
+}
+
+fn read_arguments(text: Option<&str>) -> anyhow::Result<Map<String, Value>> {
     let text = match text {
         None => return Ok(Map::new()),
         Some("-") => {
@@ -137,14 +141,10 @@ fn given(text: Option<&str>) -> anyhow::Result<Map<String, Value>> {
         }
         Some(text) => text.to_owned(),
     };
-    match serde_json::from_str(&text) {
-        Ok(Value::Object(arguments)) => Ok(arguments),
-        Ok(_) => Err(usage("the arguments have to be a JSON object, as in '{\"text\": \"hello\"}'".to_owned())),
-        Err(error) => Err(usage(format!("the arguments are no JSON: {error}"))),
-    }
+    parse_object(&text).map_err(|error| usage(format!("cannot parse the arguments: {error}")))
 }
 
-/// One line on stderr that follows the progress; without a terminal, a line for each step.
+/// A line on stderr that shows the progress; without a terminal, one line for each report.
 #[derive(Default)]
 struct ProgressLine {
     shown: bool,
@@ -157,12 +157,12 @@ impl ProgressLine {
             None => progress.progress.to_string(),
         };
         let message = progress.message.as_deref().map(|message| format!("  {}", one_line(message, 60)));
-        let text = Look::of_stderr().tone(Tone::Dim, &format!("{done}{}", message.unwrap_or_default()));
+        let text = Style::of_stderr().paint(Color::Dim, &format!("{done}{}", message.unwrap_or_default()));
         if std::io::stderr().is_terminal() {
-            terminal::say(&format!("\r\u{1b}[K{text}")).ok();
+            terminal::eprint(&format!("\r\u{1b}[K{text}")).ok();
             self.shown = true;
         } else {
-            terminal::say(&format!("{text}\n")).ok();
+            terminal::eprint(&format!("{text}\n")).ok();
         }
     }
 }
@@ -170,7 +170,7 @@ impl ProgressLine {
 impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.shown {
-            terminal::say("\r\u{1b}[K").ok();
+            terminal::eprint("\r\u{1b}[K").ok();
         }
     }
 }

@@ -4,44 +4,44 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::context::Context;
-use super::live::{self, Wake};
-use super::look::{Look, Tone, size};
+use super::context::{Context, parse_number};
+use super::engine_client::{self, Autostart};
+use super::style::{Color, Style, size};
 use super::table::{Cell, Table};
-use super::{Status, moment, print};
+use super::{Status, format_time, print};
 use crate::model::Timestamp;
 use crate::text::{one_line, visible};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Only calls of this server
+    /// Show only calls to this server
     #[arg(long)]
     server: Option<String>,
-    /// Only calls of this tool
+    /// Show only calls to this tool
     #[arg(long)]
     tool: Option<String>,
-    /// Only calls that belong to this workflow
+    /// Show only calls of this workflow
     #[arg(long, value_name = "ID")]
     workflow: Option<String>,
-    /// Only calls after this time, or of the last 30s, 15m, 2h, 7d
-    #[arg(long, value_name = "TIME", value_parser = since)]
+    /// Show only calls since this time (2026-11-16T08:00:00Z), or of the last 30s, 15m, 2h or 7d
+    #[arg(long, value_name = "TIME", value_parser = parse_since)]
     since: Option<Timestamp>,
-    /// Only calls that failed or were refused
+    /// Show only calls that failed or were denied
     #[arg(long)]
     failed: bool,
-    /// How many
-    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
+    /// Show at most this many calls
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20, value_parser = parse_number::<usize>)]
     limit: usize,
-    /// With arguments and results, as far as they were kept
+    /// Show arguments and results, if they were saved
     #[arg(long, conflicts_with = "json")]
     full: bool,
-    /// For programs: what `mcp.calls` answers
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
-    live::run(context, Wake::OnDemand, async |live| {
+    engine_client::run(context, Autostart::OnDemand, async |engine| {
         let params = json!({
             "server": arguments.server,
             "tool": arguments.tool,
@@ -50,31 +50,31 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
             "failed": arguments.failed,
             "limit": arguments.limit,
         });
-        let answer = live.run("mcp.calls", params).await?;
+        let answer = engine.run("mcp.calls", params).await?;
         if arguments.json {
             print(&format!("{answer:#}\n"))?;
             return Ok(Status::Ok);
         }
         let calls = answer.get("calls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         if calls.is_empty() {
-            print("no calls to show\n")?;
+            print("no calls\n")?;
         } else if arguments.full {
-            print(&calls.iter().map(|call| full(call, Look::of_stdout())).collect::<Vec<_>>().join("\n"))?;
+            print(&calls.iter().map(|call| full(call, Style::of_stdout())).collect::<Vec<_>>().join("\n"))?;
         } else {
-            print(&table(calls).text(Look::of_stdout(), size().map(|size| size.columns)))?;
+            print(&table(calls).text(Style::of_stdout(), size().map(|size| size.columns)))?;
         }
         Ok(Status::Ok)
     })
 }
 
-fn word(call: &Value, path: &str) -> String {
+fn text(call: &Value, path: &str) -> String {
     one_line(call.pointer(path).and_then(Value::as_str).unwrap_or_default(), 400)
 }
 
-/// The name of whoever asked, or what kind of asker it was.
+/// The name of the requester, or its kind if it has no name.
 fn requester(call: &Value) -> String {
-    match word(call, "/requester/name") {
-        nameless if nameless.is_empty() => word(call, "/requester/kind"),
+    match text(call, "/requester/name") {
+        nameless if nameless.is_empty() => text(call, "/requester/kind"),
         name => name,
     }
 }
@@ -89,11 +89,11 @@ fn duration(call: &Value) -> String {
 
 fn outcome(call: &Value) -> Cell {
     match call.get("success") {
-        Some(Value::Bool(true)) => Cell::new(Tone::Good, "ok"),
+        Some(Value::Bool(true)) => Cell::new(Color::Good, "ok"),
         _ => {
-            let why = word(call, "/error");
+            let why = text(call, "/error");
             let why = if why.is_empty() { why } else { format!("  {why}") };
-            Cell::new(Tone::Bad, "failed").and(Tone::Dim, why)
+            Cell::new(Color::Bad, "failed").and(Color::Dim, why)
         }
     }
 }
@@ -102,10 +102,10 @@ fn table(calls: &[Value]) -> Table {
     let mut table = Table::new(&["TIME", "TOOL", "BY", "DECISION", "TOOK", "OUTCOME"]);
     for call in calls {
         table.row(vec![
-            Cell::new(Tone::Dim, moment(&word(call, "/time"))),
-            Cell::plain(format!("{}/{}", word(call, "/server"), word(call, "/tool"))),
+            Cell::new(Color::Dim, format_time(&text(call, "/time"))),
+            Cell::plain(format!("{}/{}", text(call, "/server"), text(call, "/tool"))),
             Cell::plain(requester(call)),
-            Cell::plain(word(call, "/decision")),
+            Cell::plain(text(call, "/decision")),
             Cell::plain(duration(call)).right(),
             outcome(call),
         ]);
@@ -113,35 +113,36 @@ fn table(calls: &[Value]) -> Table {
     table
 }
 
-fn full(call: &Value, look: Look) -> String {
-    let name = format!("{}/{}", word(call, "/server"), word(call, "/tool"));
-    let mut text = format!("{}  {}\n", look.tone(Tone::Heading, &name), look.tone(Tone::Dim, &word(call, "/callId")));
-    let mut say = |what: &str, value: String| {
+fn full(call: &Value, style: Style) -> String {
+    let name = format!("{}/{}", text(call, "/server"), text(call, "/tool"));
+    let mut shown =
+        format!("{}  {}\n", style.paint(Color::Heading, &name), style.paint(Color::Dim, &text(call, "/callId")));
+    let mut field = |label: &str, value: String| {
         for (number, line) in value.lines().enumerate() {
-            let label = look.tone(Tone::Dim, &format!("{:<9}", if number == 0 { what } else { "" }));
-            text.push_str(&format!("  {label}  {line}\n"));
+            let label = style.paint(Color::Dim, &format!("{:<9}", if number == 0 { label } else { "" }));
+            shown.push_str(&format!("  {label}  {line}\n"));
         }
     };
-    say("time", moment(&word(call, "/time")));
-    say("by", requester(call));
-    say("workflow", word(call, "/workflow"));
-    say("decision", format!("{} ({})", word(call, "/decision"), word(call, "/decidedBy")));
-    let went = if call.get("success") == Some(&json!(true)) { "ok" } else { "failed" };
-    say("outcome", format!("{went} after {}", duration(call)));
-    say("error", visible(call.get("error").and_then(Value::as_str).unwrap_or_default(), 20_000));
+    field("time", format_time(&text(call, "/time")));
+    field("by", requester(call));
+    field("workflow", text(call, "/workflow"));
+    field("decision", format!("{} ({})", text(call, "/decision"), text(call, "/decidedBy")));
+    let outcome = if call.get("success") == Some(&json!(true)) { "ok" } else { "failed" };
+    field("outcome", format!("{outcome} after {}", duration(call)));
+    field("error", visible(call.get("error").and_then(Value::as_str).unwrap_or_default(), 20_000));
     for key in ["arguments", "result"] {
         if let Some(value) = call.get(key).filter(|value| !value.is_null()) {
-            say(key, visible(&format!("{value:#}"), usize::MAX));
+            field(key, visible(&format!("{value:#}"), usize::MAX));
         }
     }
-    text
+    shown
 }
 
-fn since(text: &str) -> Result<Timestamp, String> {
+fn parse_since(text: &str) -> Result<Timestamp, String> {
     if let Some(time) = Timestamp::parse(text) {
         return Ok(time);
     }
-    let wrong = || "a time is written as 2026-11-16T08:00:00Z, or as 30s, 15m, 2h, 7d ago".to_owned();
+    let wrong = || "expected a time such as 2026-11-16T08:00:00Z, or an age such as 30s, 15m, 2h or 7d".to_owned();
     let (number, unit) = text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
     let seconds = match unit {
         "s" => 1,
@@ -162,12 +163,12 @@ mod tests {
 
     #[test]
     fn a_time_is_a_moment_or_how_long_ago() {
-        assert_eq!(since("2026-11-16T08:00:00Z").unwrap().to_string(), "2026-11-16T08:00:00.000Z");
-        let then = since("1h").unwrap();
+        assert_eq!(parse_since("2026-11-16T08:00:00Z").unwrap().to_string(), "2026-11-16T08:00:00.000Z");
+        let then = parse_since("1h").unwrap();
         let hour = Timestamp::now().unix_millis() - then.unix_millis();
         assert!((3_600_000..3_660_000).contains(&hour));
         for wrong in ["", "h", "yesterday", "3w", "é"] {
-            assert!(since(wrong).is_err(), "{wrong}");
+            assert!(parse_since(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,14 +1,14 @@
-//! `mcp-sidecar check`: what is wrong with config files, for people and for CI.
+//! `mcp-sidecar check`: reports errors in config files, for users and for CI.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::context::{Context, contents};
-use super::look::Look;
+use super::context::{Context, contents, is_same_file};
 use super::report::Report;
-use super::{Status, print};
+use super::style::Style;
+use super::{Status, counted, print};
 use crate::config::{self, Content, File, Loaded, Problem, Severity, Source, watch};
 use crate::model::Scope;
 use crate::paths::Paths;
@@ -16,15 +16,15 @@ use crate::settings::{Settings, SettingsFile};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Files to check; without any, every config file of the workspace
+    /// Files to check [default: all config files of the workspace]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// For programs
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
 
-/// A file after the check, whatever kind it is.
+/// The result for one file: an `mcp.json` or the settings.
 struct Checked {
     path: PathBuf,
     scope: &'static str,
@@ -53,8 +53,8 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
     if arguments.json {
         print(&format!("{:#}\n", to_json(&checked)))?;
     } else if checked.is_empty() {
-        let looked: String = workspace.iter().map(|(source, _)| format!("  {}\n", source.path.display())).collect();
-        print(&format!("nothing to check; these files would count:\n{looked}"))?;
+        let paths: String = workspace.iter().map(|(source, _)| format!("  {}\n", source.path.display())).collect();
+        print(&format!("no config files found; these paths were checked:\n{paths}"))?;
     } else {
         print(&to_text(&checked))?;
     }
@@ -65,7 +65,7 @@ fn load(contents: &[(Source, Content)], settings: &Settings) -> Loaded {
     config::load(contents, &Default::default(), &settings.limits)
 }
 
-/// A file that was named: one of the workspace is seen among the others, any other as the only file of its own folder.
+/// Checks one file. A file of the workspace is merged with the others; any other file is checked alone.
 fn check(path: &Path, loaded: &Loaded, paths: &Paths, settings_file: &SettingsFile) -> anyhow::Result<Checked> {
     let path = std::path::absolute(path)?;
     let same = |other: &Path| other == path || is_same_file(other, &path);
@@ -81,10 +81,6 @@ fn check(path: &Path, loaded: &Loaded, paths: &Paths, settings_file: &SettingsFi
     let alone = load(&[(source, content)], &settings_file.settings);
     let file = alone.files.into_iter().next();
     Ok(file.map_or_else(|| Checked::missing(path), |file| Checked::from(file).or_missing()))
-}
-
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 impl From<File> for Checked {
@@ -112,12 +108,12 @@ impl Checked {
     }
 
     fn missing(path: PathBuf) -> Self {
-        let problems = vec![Problem::error("no-file", 0..0, "no such file")];
+        let problems = vec![Problem::error("no-file", 0..0, "file not found")];
         let servers = Vec::new();
         Self { path, scope: "project", exists: false, valid: false, servers, text: "".into(), problems }
     }
 
-    /// A file that somebody asked for by name has to be there.
+    /// A file that was named on the command line must exist.
     fn or_missing(self) -> Self {
         if self.exists || !self.problems.is_empty() { self } else { Self::missing(self.path) }
     }
@@ -128,37 +124,32 @@ fn count(checked: &[Checked], severity: Severity) -> usize {
 }
 
 fn to_text(checked: &[Checked]) -> String {
-    let look = Look::of_stdout();
+    let style = Style::of_stdout();
     let mut text = String::new();
     for file in checked {
-        let report = Report::new(&file.path, &file.text, &file.problems, look);
-        text.extend(file.problems.iter().map(|problem| report.of(problem) + "\n"));
+        let report = Report::new(&file.path, &file.text, &file.problems, style);
+        text.extend(file.problems.iter().map(|problem| report.render(problem) + "\n"));
         if file.problems.iter().all(|problem| problem.severity > Severity::Warning) {
-            let servers = match file.servers.len() {
-                _ if file.scope == "settings" => String::new(),
-                1 => ", 1 server".to_owned(),
-                count => format!(", {count} servers"),
+            let servers = match file.scope {
+                "settings" => String::new(),
+                _ => format!(", {}", counted(file.servers.len(), "server")),
             };
-            text.push_str(&format!("{}: {}{servers}\n", report.name(), look.good("ok")));
+            text.push_str(&format!("{}: {}{servers}\n", report.name(), style.good("ok")));
         }
     }
     let errors = count(checked, Severity::Error);
     let warnings = count(checked, Severity::Warning);
     if errors + warnings > 0 {
-        text.push_str(&format!("{} and {}\n", several(errors, "error"), several(warnings, "warning")));
+        text.push_str(&format!("{} and {}\n", counted(errors, "error"), counted(warnings, "warning")));
     }
     text
-}
-
-fn several(count: usize, word: &str) -> String {
-    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
 fn to_json(checked: &[Checked]) -> Value {
     let files: Vec<Value> = checked
         .iter()
         .map(|file| {
-            let report = Report::new(&file.path, &file.text, &file.problems, Look::plain());
+            let report = Report::new(&file.path, &file.text, &file.problems, Style::plain());
             json!({
                 "path": file.path,
                 "scope": file.scope,

@@ -1,4 +1,4 @@
-//! `mcp-sidecar completions`: what a shell needs to complete our words.
+//! `mcp-sidecar completions`: prints a completion script for a shell.
 
 use clap::CommandFactory;
 
@@ -6,6 +6,7 @@ use super::{Status, print};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
+    /// Shell to print completions for
     shell: clap_complete::Shell,
 }
 

@@ -1,4 +1,4 @@
-//! `mcp-sidecar config`: the settings in force, and where every file is.
+//! `mcp-sidecar config`: the current settings, and the paths of all files.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use crate::settings::Settings;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Print a config.toml that holds every default, with what it is for
+    /// Print a config.toml with the default and a description of every setting
     #[arg(long, conflicts_with = "json")]
     default: bool,
-    /// For programs
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
@@ -27,62 +27,64 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
     }
     let paths = context.paths()?;
     let settings = context.settings(&paths);
-    let files: Vec<Place> = contents(context.folder(&settings)?, &settings, &paths)
+    let files: Vec<Location> = contents(context.folder(&settings)?, &settings, &paths)
         .into_iter()
-        .map(|(source, content)| Place {
+        .map(|(source, content)| Location {
             what: format!("{} config", source.scope),
             path: source.path.display().to_string(),
             state: state(&content),
         })
         .collect();
-    let places = places(&paths);
+    let locations = locations(&paths);
     if arguments.json {
         let all: Vec<_> = files
             .iter()
-            .chain(&places)
-            .map(|place| json!({ "what": place.what, "path": place.path, "exists": place.state.is_empty() }))
+            .chain(&locations)
+            .map(
+                |location| json!({ "what": location.what, "path": location.path, "exists": location.state.is_empty() }),
+            )
             .collect();
         let answer = json!({ "files": all, "settings": settings.to_json() });
         print(&format!("{answer:#}\n"))?;
         return Ok(Status::Ok);
     }
-    let all: Vec<&Place> = files.iter().chain(&places).collect();
-    let width = all.iter().map(|place| place.what.len()).max().unwrap_or(0);
-    let mut text = "# Where everything is, strongest config first.\n".to_owned();
-    for Place { what, path, state } in all {
+    let all: Vec<&Location> = files.iter().chain(&locations).collect();
+    let width = all.iter().map(|location| location.what.len()).max().unwrap_or(0);
+    let mut text = "# Paths of all files. Config files are listed by priority, highest first.\n".to_owned();
+    for Location { what, path, state } in all {
         text.push_str(&format!("#   {what:width$}  {path}{state}\n"));
     }
-    text.push_str("\n# The settings in force.\n\n");
+    text.push_str("\n# Current settings.\n\n");
     text.push_str(&settings.to_toml());
     print(&text)?;
     Ok(Status::Ok)
 }
 
-struct Place {
+struct Location {
     what: String,
     path: String,
-    /// Empty when it is simply there.
+    /// Empty if it exists.
     state: String,
 }
 
-fn places(paths: &Paths) -> Vec<Place> {
-    let place = |what: &str, path: &Path| Place {
+fn locations(paths: &Paths) -> Vec<Location> {
+    let location = |what: &str, path: &Path| Location {
         what: what.to_owned(),
         path: path.display().to_string(),
-        state: if path.exists() { String::new() } else { " (not there)".to_owned() },
+        state: if path.exists() { String::new() } else { " (not found)".to_owned() },
     };
     vec![
-        place("settings", &paths.settings_file()),
-        place("state", &paths.database()),
-        place("logs", &paths.logs_dir()),
-        place("sockets", &paths.runtime_dir),
+        location("settings", &paths.settings_file()),
+        location("state", &paths.database()),
+        location("logs", &paths.logs_dir()),
+        location("sockets", &paths.runtime_dir),
     ]
 }
 
 fn state(content: &Content) -> String {
     match content {
         Content::Text(_) => String::new(),
-        Content::Absent | Content::Gone => " (not there)".to_owned(),
+        Content::Absent | Content::Gone => " (not found)".to_owned(),
         Content::Unreadable(why) => format!(" ({why})"),
     }
 }

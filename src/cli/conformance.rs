@@ -1,11 +1,11 @@
-//! `mcp-sidecar conformance`: one scenario of the official suite, played by the same engine that editors use.
+//! `mcp-sidecar conformance`: runs one scenario of the official suite with the same engine that editors use.
 //!
-//! The suite names its server by address and the scenario by a variable. The server is entered for this session, all
-//! its tools allowed; a person who is not there signs in and answers every form. Only servers on this machine are
-//! taken, and nothing of the user's is read or written.
+//! The suite passes the URL of its server as an argument and the scenario in an environment variable. The server is
+//! added for this session, with all its tools allowed. A simulated user signs in and answers every form. Only servers on
+//! this machine are accepted, and the user's files are neither read nor written.
 
-mod person;
 mod sample;
+mod simulated_user;
 
 use std::time::Duration;
 
@@ -28,40 +28,40 @@ use crate::server::transport::net::is_loopback;
 use crate::server::{guardian, process};
 use crate::settings::Settings;
 use crate::text::Secret;
-use person::Person;
+use simulated_user::SimulatedUser;
 
-/// Below the half minute after which the suite gives up, so that it is us who say what went wrong.
+/// Shorter than the 30 seconds of the suite, so that our error message is shown.
 const PATIENCE: Duration = Duration::from_secs(25);
-/// What the suite's server is called here.
+/// The name of the suite's server.
 const SERVER: &str = "suite";
-/// What the secret of a client is kept under, while the scenario runs.
+/// The name of the client secret in the keyring.
 const CLIENT_SECRET: &str = "client-secret";
-/// A tool of the suite that is told the schema of another.
+/// A tool of the suite that takes the schema of another tool.
 const ECHO: &str = "json_schema_echo";
-/// Where the suite expects the document that describes its clients.
+/// The client metadata document that the suite expects.
 const CLIENT_DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// The suite's server
-    #[arg(value_parser = local)]
+    /// URL of the suite's server
+    #[arg(value_parser = parse_local_url)]
     url: Url,
 }
 
-/// What the suite says in the environment: which scenario it is, and what is known beforehand.
-struct Script {
+/// What the suite passes in the environment.
+struct Scenario {
     url: Url,
-    scenario: String,
-    known: Known,
+    name: String,
+    parameters: Parameters,
 }
 
-/// What the suite tells beforehand.
+/// The parameters of a scenario.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Known {
+struct Parameters {
     client_id: Option<String>,
     client_secret: Option<String>,
-    /// The calls to make, where the suite wants others than the plainest ones.
+    /// The calls to make. Without any, each tool is called with sample arguments.
     #[serde(rename = "toolCalls")]
     tool_calls: Vec<ToolCall>,
 }
@@ -77,62 +77,62 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
     process::raise_limits();
     let runtime = context.runtime()?;
     let variable = |name: &str| std::env::var(name).ok();
-    let known = variable("MCP_CONFORMANCE_CONTEXT").map(|text| serde_json::from_str(&text)).transpose();
-    let script = Script {
+    let parameters = variable("MCP_CONFORMANCE_CONTEXT").map(|text| serde_json::from_str(&text)).transpose();
+    let scenario = Scenario {
         url: arguments.url,
-        scenario: variable("MCP_CONFORMANCE_SCENARIO").unwrap_or_default(),
-        known: known.context("MCP_CONFORMANCE_CONTEXT cannot be read")?.unwrap_or_default(),
+        name: variable("MCP_CONFORMANCE_SCENARIO").unwrap_or_default(),
+        parameters: parameters.context("cannot parse MCP_CONFORMANCE_CONTEXT")?.unwrap_or_default(),
     };
-    let outcome = runtime.block_on(play(&script));
+    let outcome = runtime.block_on(run_scenario(&scenario));
     runtime.shutdown_background();
     outcome.map(|()| Status::Ok)
 }
 
-async fn play(script: &Script) -> anyhow::Result<()> {
-    let place = tempfile::Builder::new().prefix("mcp-sidecar-conformance.").tempdir()?;
-    let paths = paths(&place);
+async fn run_scenario(scenario: &Scenario) -> anyhow::Result<()> {
+    let folder = tempfile::Builder::new().prefix("mcp-sidecar-conformance.").tempdir()?;
+    let paths = paths(&folder);
     let mut settings = Settings::default();
     settings.servers.attempts = 1;
-    // Beside the state that ends with the scenario: the user's keyring is none of the suite's business.
+    // In a temporary file: the scenario must not use the user's keyring.
     settings.secrets.file = true;
-    if let Some(secret) = &script.known.client_secret {
+    if let Some(secret) = &scenario.parameters.client_secret {
         let keyring = Keyring::without_system(&paths);
         keyring.allow_file(true);
         keyring.set(&keyring_name(CLIENT_SECRET), &Secret::new(secret)).await?;
     }
-    let scene = Scene { engine: Engine::start_isolated(paths, settings) };
-    let _person = Person::attend(&scene.engine);
-    let played = tokio::time::timeout(PATIENCE, scene.play(script)).await;
-    scene.engine.shutdown().await;
-    played.map_err(|_| anyhow!("`{}` was not over after {} s", script.scenario, PATIENCE.as_secs()))?
+    let runner = Runner { engine: Engine::start_isolated(paths, settings) };
+    let _user = SimulatedUser::attach(&runner.engine);
+    let outcome = tokio::time::timeout(PATIENCE, runner.run_scenario(scenario)).await;
+    runner.engine.shutdown().await;
+    outcome.map_err(|_| anyhow!("`{}` timed out after {} s", scenario.name, PATIENCE.as_secs()))?
 }
 
-struct Scene {
+struct Runner {
     engine: Engine,
 }
 
-impl Scene {
-    async fn play(&self, script: &Script) -> anyhow::Result<()> {
-        let known = &script.known;
-        let mut oauth = json!({ "clientId": known.client_id.as_deref().unwrap_or(CLIENT_DOCUMENT) });
-        if known.client_secret.is_some()
+impl Runner {
+    async fn run_scenario(&self, scenario: &Scenario) -> anyhow::Result<()> {
+        let parameters = &scenario.parameters;
+        let mut oauth = json!({ "clientId": parameters.client_id.as_deref().unwrap_or(CLIENT_DOCUMENT) });
+        if parameters.client_secret.is_some()
             && let Some(fields) = oauth.as_object_mut()
         {
             fields.insert("clientSecret".to_owned(), json!(format!("${{keyring:{CLIENT_SECRET}}}")));
         }
         let definition = json!({
-            "type": "http", "url": script.url, "oauth": oauth, "tools": { "*": "allow-session" },
+            "type": "http", "url": scenario.url, "oauth": oauth, "tools": { "*": "allow-session" },
             "startupTimeout": PATIENCE.as_secs(), "timeout": PATIENCE.as_secs(),
         });
         let set = self.run("mcp.servers.set", json!({ "servers": { SERVER: definition } })).await?;
-        ensure!(set.get("errors") == Some(&json!({})), "the server could not be entered: {set}");
-        self.enter().await?;
-        // These are about the beginning and about the list; their servers know no calls.
-        if ["initialize", "json-schema-ref-no-deref"].contains(&script.scenario.as_str()) {
+        ensure!(set.get("errors") == Some(&json!({})), "cannot add the server: {set}");
+        self.connect().await?;
+        // The servers of these scenarios support no calls.
+        if ["initialize", "json-schema-ref-no-deref"].contains(&scenario.name.as_str()) {
             return Ok(());
         }
-        for ToolCall { name, arguments } in &known.tool_calls {
-            // A null stands for an argument that is not given, which the schema of a tool need not allow otherwise.
+        for ToolCall { name, arguments } in &parameters.tool_calls {
+            // A null means that the argument is missing. The schema of the tool may not allow null.
             let given = arguments.iter().filter(|(_, value)| !value.is_null());
             self.call(name, given.map(|(name, value)| (name.clone(), value.clone())).collect()).await?;
         }
@@ -145,14 +145,14 @@ impl Scene {
             let other = tools.iter().find(|tool| named(tool) != ECHO).map(schema);
             return self.call(ECHO, json!({ "schema": other })).await;
         }
-        for tool in tools.iter().filter(|tool| known.tool_calls.iter().all(|call| call.name != named(tool))) {
+        for tool in tools.iter().filter(|tool| parameters.tool_calls.iter().all(|call| call.name != named(tool))) {
             self.call(&named(tool), sample::of(&schema(tool))).await?;
         }
         Ok(())
     }
 
-    /// Starts the server, and signs in where it asks for that.
-    async fn enter(&self) -> anyhow::Result<()> {
+    /// Starts the server, and signs in if it requires that.
+    async fn connect(&self) -> anyhow::Result<()> {
         let mut answer = self.run("mcp.server.start", json!({ "server": SERVER })).await?;
         let mut server = answer.pointer_mut("/servers/0").map(Value::take).unwrap_or_default();
         loop {
@@ -160,27 +160,27 @@ impl Scene {
                 Some("connected") => return Ok(()),
                 Some("needs-auth") => server = self.sign_in().await?,
                 _ => {
-                    let why = server.get("error").and_then(Value::as_str).unwrap_or("it did not say why");
+                    let why = server.get("error").and_then(Value::as_str).unwrap_or("no reason was given");
                     bail!("the server did not connect: {why}");
                 }
             }
         }
     }
 
-    /// As often as it wants more rights, and the engine thinks that it may.
+    /// Calls a tool, and signs in again if the server asks for more permissions.
     async fn call(&self, tool: &str, arguments: Value) -> anyhow::Result<()> {
         let params = json!({ "tool": format!("mcp__{SERVER}__{tool}"), "arguments": arguments });
         loop {
             match self.run("mcp.tool.call", params.clone()).await {
                 Ok(answer) if answer.get("isError") == Some(&json!(true)) => {
-                    bail!("{tool} says that it failed: {answer}")
+                    bail!("`{tool}` reported an error: {answer}")
                 }
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == "needs-auth" => {
                     self.sign_in().await?;
-                    self.enter().await?;
+                    self.connect().await?;
                 }
-                Err(error) => return Err(anyhow!(error).context(format!("{tool} could not be called"))),
+                Err(error) => return Err(anyhow!(error).context(format!("cannot call `{tool}`"))),
             }
         }
     }
@@ -190,7 +190,7 @@ impl Scene {
         Ok(answer.get_mut("server").map(Value::take).unwrap_or_default())
     }
 
-    /// A command of the protocol, as every front says it.
+    /// Runs a command of the protocol.
     async fn run(&self, name: &str, params: Value) -> Result<Value> {
         let command = AnyCommand::parse(name, vec![params])?;
         let answer = protocol::run::run(&self.engine, &NoBuffers, command, None, Turn::default()).await?;
@@ -198,8 +198,8 @@ impl Scene {
     }
 }
 
-fn paths(place: &TempDir) -> Paths {
-    let at = |name: &str| place.path().join(name);
+fn paths(folder: &TempDir) -> Paths {
+    let at = |name: &str| folder.path().join(name);
     Paths {
         config_dir: at("config"),
         state_dir: at("state"),
@@ -208,9 +208,9 @@ fn paths(place: &TempDir) -> Paths {
     }
 }
 
-/// Everything is allowed here, so only this machine's own servers may come.
-fn local(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| error.to_string())?;
+/// All tools are allowed here, so only servers on this machine are accepted.
+fn parse_local_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).map_err(|_| "expected a URL such as http://localhost:7000/mcp".to_owned())?;
     match url.host_str().is_some_and(is_loopback) {
         true => Ok(url),
         false => Err("only a server on this machine can be tested".to_owned()),
@@ -222,11 +222,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_servers_on_this_machine_are_taken() {
-        assert!(local("http://localhost:7000/mcp").is_ok());
-        assert!(local("http://127.0.0.1:7000/mcp").is_ok());
+    fn only_servers_on_this_machine_are_accepted() {
+        assert!(parse_local_url("http://localhost:7000/mcp").is_ok());
+        assert!(parse_local_url("http://127.0.0.1:7000/mcp").is_ok());
         for other in ["https://example.test/mcp", "http://localhost.example.test/mcp", "http://10.0.0.1/", "x"] {
-            assert!(local(other).is_err(), "{other}");
+            assert!(parse_local_url(other).is_err(), "{other}");
         }
     }
 }

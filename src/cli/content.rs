@@ -1,13 +1,13 @@
-//! What a tool answered, for the eye: text as it is, everything else described.
+//! The result of a tool as text. Images and other data are described.
 
 use serde_json::Value;
 
 use crate::text::{one_line, visible};
 
-/// The content of a `ToolResult`. Foreign text is made visible; `--json` gives it as it was sent.
-pub(super) fn shown(result: &Value) -> String {
+/// The content of a `ToolResult`. Control characters are removed; `--json` prints the original.
+pub(super) fn to_text(result: &Value) -> String {
     let list = result.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let mut shown: String = list.iter().map(|block| with_newline(one(block))).collect();
+    let mut shown: String = list.iter().map(|block| with_newline(block_to_text(block))).collect();
     let has_text = list.iter().any(|block| block.get("type").is_some_and(|kind| kind == "text"));
     if let (false, Some(structured)) = (has_text, result.get("structuredContent")) {
         shown.push_str(&with_newline(visible(&format!("{structured:#}"), usize::MAX)));
@@ -15,14 +15,14 @@ pub(super) fn shown(result: &Value) -> String {
     shown
 }
 
-fn one(block: &Value) -> String {
+fn block_to_text(block: &Value) -> String {
     let text = |path: &str| block.pointer(path).and_then(Value::as_str);
     let word = |path: &str| one_line(text(path).unwrap_or_default(), 400);
     match text("/type") {
         Some("text") => visible(text("/text").unwrap_or_default(), usize::MAX),
         Some(kind @ ("image" | "audio")) => {
             format!(
-                "[{kind}: {}, {}; --json gives its data]",
+                "[{kind}: {}, {}; use --json to get the data]",
                 word("/mimeType"),
                 size(text("/data").unwrap_or_default())
             )
@@ -31,7 +31,7 @@ fn one(block: &Value) -> String {
         Some("resource") => match (text("/resource/text"), text("/resource/blob")) {
             (Some(content), _) => format!("[resource: {}]\n{}", word("/resource/uri"), visible(content, usize::MAX)),
             (None, blob) => format!(
-                "[resource: {} {}, {}; --json gives its data]",
+                "[resource: {} {}, {}; use --json to get the data]",
                 word("/resource/uri"),
                 word("/resource/mimeType"),
                 size(blob.unwrap_or_default())
@@ -41,7 +41,7 @@ fn one(block: &Value) -> String {
     }
 }
 
-/// How much data a base64 text stands for.
+/// The size of base64 data, decoded.
 fn size(base64: &str) -> String {
     let padding = base64.bytes().rev().take_while(|byte| *byte == b'=').count();
     let bytes = (base64.len() / 4 * 3).saturating_sub(padding);
@@ -62,7 +62,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn text_is_plain_and_everything_else_is_described() {
+    fn text_is_shown_and_other_content_is_described() {
         let result = json!({ "content": [
             { "type": "text", "text": "hello\u{1b}[31m red" },
             { "type": "image", "mimeType": "image/png", "data": "aGVsbG8=" },
@@ -71,20 +71,20 @@ mod tests {
             { "type": "resource", "resource": { "uri": "file:///b.bin", "mimeType": "application/x", "blob": "AAAA" } },
             { "type": "later", "thing": 1 },
         ], "structuredContent": { "not": "shown beside text" } });
-        insta::assert_snapshot!(shown(&result), @r#"
+        insta::assert_snapshot!(to_text(&result), @r#"
         hello red
-        [image: image/png, 5 bytes; --json gives its data]
+        [image: image/png, 5 bytes; use --json to get the data]
         [link: notes file:///notes.md]
         [resource: file:///a.txt]
         inside
-        [resource: file:///b.bin application/x, 3 bytes; --json gives its data]
+        [resource: file:///b.bin application/x, 3 bytes; use --json to get the data]
         {"type":"later","thing":1}
         "#);
     }
 
     #[test]
-    fn structured_content_stands_in_for_missing_text() {
-        insta::assert_snapshot!(shown(&json!({ "content": [], "structuredContent": { "sky": "cloudy" } })), @r#"
+    fn structured_content_is_shown_if_there_is_no_text() {
+        insta::assert_snapshot!(to_text(&json!({ "content": [], "structuredContent": { "sky": "cloudy" } })), @r#"
         {
           "sky": "cloudy"
         }

@@ -1,16 +1,20 @@
-//! What most subcommands need to know: which workspace, which places, which settings.
+//! What most subcommands need: the workspace, the paths, the settings, and parsers for argument values.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use serde_json::{Map, Value};
 
 use crate::config::interop::Dialect;
 use crate::config::{self, Content, Source, watch};
+use crate::model::Scope;
 use crate::paths::Paths;
 use crate::session;
 use crate::settings::{Settings, SettingsFile};
+use crate::text::one_line;
 
 pub(super) struct Context {
     pub workspace: Option<PathBuf>,
@@ -21,7 +25,7 @@ impl Context {
         Ok(Paths::discover()?)
     }
 
-    /// The settings of `config.toml`. What is wrong with them is said once on stderr, and the others count.
+    /// The settings of `config.toml`. Invalid settings are reported on stderr and ignored.
     pub fn settings(&self, paths: &Paths) -> Settings {
         let SettingsFile { settings, problems, .. } = Settings::from_file(paths);
         for problem in problems {
@@ -31,25 +35,25 @@ impl Context {
         settings
     }
 
-    /// The workspace folder: the one that was named, or the nearest from here upwards that holds a config file or is
-    /// the root of a repository, or this very folder.
+    /// The workspace folder: the one given with `--workspace`, or the nearest parent folder with a config file or a
+    /// repository, or the current folder.
     pub fn folder(&self, settings: &Settings) -> anyhow::Result<Arc<Path>> {
         if let Some(folder) = &self.workspace {
             let folder = std::path::absolute(folder)?;
-            anyhow::ensure!(folder.is_dir(), "no folder {}", folder.display());
+            anyhow::ensure!(folder.is_dir(), "workspace folder {} does not exist", folder.display());
             return Ok(folder.into());
         }
-        let here = std::env::current_dir().context("the current folder is gone")?;
+        let here = std::env::current_dir().context("cannot read the current folder")?;
         Ok(session::root_of(&here, &settings.files).into())
     }
 
-    /// A runtime for the subcommands that wait for something.
+    /// A runtime for the subcommands that need async.
     pub fn runtime(&self) -> io::Result<tokio::runtime::Runtime> {
         tokio::runtime::Builder::new_multi_thread().enable_all().build()
     }
 }
 
-/// Every config file of a workspace folder with what it holds now.
+/// Every config file of a workspace folder, with its current content.
 pub(super) fn contents(folder: Arc<Path>, settings: &Settings, paths: &Paths) -> Vec<(Source, Content)> {
     config::sources(&[folder], &settings.files, paths)
         .into_iter()
@@ -60,13 +64,40 @@ pub(super) fn contents(folder: Arc<Path>, settings: &Settings, paths: &Paths) ->
         .collect()
 }
 
-/// Another program, by its name on the command line.
-pub(super) fn read_dialect(text: &str) -> Result<Dialect, String> {
-    Dialect::parse(text).ok_or_else(dialect_names)
+pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-/// The names that there are.
+/// Parses the name of another program.
+pub(super) fn parse_dialect(text: &str) -> Result<Dialect, String> {
+    Dialect::parse(text).ok_or_else(|| format!("expected one of {}", dialect_names()))
+}
+
 pub(super) fn dialect_names() -> String {
-    let names: Vec<&str> = Dialect::ALL.iter().map(|dialect| dialect.name()).collect();
-    format!("One of {}", names.join(", "))
+    Dialect::ALL.iter().map(|dialect| dialect.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// Parses the scope of a config file that we may write.
+pub(super) fn parse_scope(text: &str) -> Result<Scope, String> {
+    Scope::parse(text)
+        .filter(|scope| matches!(scope, Scope::Project | Scope::Local | Scope::User))
+        .ok_or_else(|| "expected project, local or user".to_owned())
+}
+
+/// Parses a whole number. The errors of the standard library do not say what is expected.
+pub(super) fn parse_number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|_| "expected a whole number".to_owned())
+}
+
+/// Parses a JSON object that was given as text.
+pub(super) fn parse_object(text: &str) -> Result<Map<String, Value>, String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(other) => Err(format!("expected a JSON object, found `{}`", one_line(&other.to_string(), 40))),
+        Err(error) if error.is_eof() && text.trim().is_empty() => {
+            Err("expected a JSON object, found nothing".to_owned())
+        }
+        Err(error) if error.is_eof() => Err("expected a JSON object, found only its beginning".to_owned()),
+        Err(error) => Err(format!("invalid JSON at line {}, column {}", error.line(), error.column())),
+    }
 }

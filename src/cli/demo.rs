@@ -1,9 +1,9 @@
-//! `mcp-sidecar demo`: the main journeys, live, in a terminal. A tiny editor opens a copy of the example workspace
-//! through the real front and engine; the servers are real processes. What is printed is what came over the wire.
+//! `mcp-sidecar demo`: shows the main features in a terminal. A minimal editor opens a copy of the example workspace. The
+//! front, the engine and the server processes are real, and the output is what they send.
 
 mod editor;
 mod out;
-mod stage;
+mod workspace;
 
 use std::path::Path;
 use std::time::Instant;
@@ -11,43 +11,45 @@ use std::time::Instant;
 use anyhow::Context;
 use serde_json::{Value, json};
 
+use super::counted;
+use super::style::Color;
 use crate::engine::Engine;
 use crate::server::guardian;
 use crate::settings::Settings;
 use crate::text;
 use editor::Editor;
-use out::{Color, Out};
-use stage::Stage;
+use out::Out;
+use workspace::DemoWorkspace;
 
-/// Plays the whole demo and leaves nothing behind.
+/// Runs the demo and removes all its files afterwards.
 pub async fn run() -> anyhow::Result<()> {
-    let stage = Stage::build().context("could not copy the example workspace")?;
+    let workspace = DemoWorkspace::create().context("cannot copy the example workspace")?;
     guardian::install();
-    let engine = Engine::start(stage.paths(), Settings::default());
+    let engine = Engine::start(workspace.paths(), Settings::default());
     let (ours, theirs) = tokio::io::duplex(1 << 20);
     let (their_input, their_output) = tokio::io::split(theirs);
     let front = tokio::spawn(crate::lsp::serve(their_input, their_output, engine.clone()));
     let (our_input, our_output) = tokio::io::split(ours);
-    let editor = Editor::over(our_input, our_output);
-    let play = Play { stage: &stage, editor, out: Out::to_stdout() };
-    // Whoever has seen enough presses Ctrl-C, and finds everything put away as well.
-    let played = tokio::select! {
-        played = play.all() => played,
+    let editor = Editor::new(our_input, our_output);
+    let demo = Demo { workspace: &workspace, editor, out: Out::to_stdout() };
+    // Also cleans up after Ctrl-C.
+    let result = tokio::select! {
+        result = demo.run() => result,
         _ = tokio::signal::ctrl_c() => Ok(()),
     };
     front.abort();
     engine.shutdown().await;
-    played
+    result
 }
 
-struct Play<'stage> {
-    stage: &'stage Stage,
+struct Demo<'a> {
+    workspace: &'a DemoWorkspace,
     editor: Editor,
     out: Out,
 }
 
-impl Play<'_> {
-    async fn all(mut self) -> anyhow::Result<()> {
+impl Demo<'_> {
+    async fn run(mut self) -> anyhow::Result<()> {
         self.open().await?;
         self.diagnose().await?;
         self.edit().await?;
@@ -57,12 +59,12 @@ impl Play<'_> {
         self.reload().await?;
         self.editor.request("shutdown", Value::Null).await?;
         self.editor.notify("exit", Value::Null);
-        self.out.end("That was the language server that an editor talks to: `mcp-sidecar lsp`.")
+        self.out.end("This was `mcp-sidecar lsp`, the language server that editors use.")
     }
 
     async fn open(&mut self) -> anyhow::Result<()> {
         let started = Instant::now();
-        let root = stage::uri(&self.stage.workspace())?;
+        let root = workspace::uri(&self.workspace.root())?;
         let params = json!({
             "processId": null,
             "rootUri": root,
@@ -73,9 +75,9 @@ impl Play<'_> {
         let took = started.elapsed();
         self.editor.notify("initialized", json!({}));
         let server = at(&answer, "/serverInfo");
-        self.out.heading("An editor opens a project that has an mcp.json")?;
+        self.out.heading("An editor opens a project with an mcp.json")?;
         self.out.line(&format!(
-            "{} {} answered initialize in {:.1} ms",
+            "{} {} started in {:.1} ms",
             shown(at(server, "/name")),
             shown(at(server, "/version")),
             took.as_secs_f64() * 1e3
@@ -83,10 +85,10 @@ impl Play<'_> {
     }
 
     async fn diagnose(&mut self) -> anyhow::Result<()> {
-        self.out.heading("It checks the files as you type")?;
+        self.out.heading("Config files are checked as you type")?;
         for name in ["mcp.json", ".cursor/mcp.json"] {
-            let path = self.stage.file(name);
-            let uri = stage::uri(&path)?;
+            let path = self.workspace.file(name);
+            let uri = workspace::uri(&path)?;
             let text = std::fs::read_to_string(&path)?;
             let document = json!({ "uri": uri, "languageId": "jsonc", "version": 1, "text": text });
             self.editor.notify("textDocument/didOpen", json!({ "textDocument": document }));
@@ -105,12 +107,12 @@ impl Play<'_> {
             let start = at(diagnostic, "/range/start");
             let place = |key: &str| start.get(key).and_then(Value::as_u64).unwrap_or_default() + 1;
             let (severity, color) = match at(diagnostic, "/severity").as_u64() {
-                Some(1) => ("error", Color::Red),
-                Some(2) => ("warning", Color::Yellow),
-                _ => ("note", Color::Grey),
+                Some(1) => ("error", Color::Bad),
+                Some(2) => ("warning", Color::Waiting),
+                _ => ("note", Color::Dim),
             };
             let severity = self.out.paint(color, severity);
-            // The lines after the first are advice, for which an editor has more room.
+            // The lines after the first are help, which an editor shows.
             let message =
                 at(diagnostic, "/message").as_str().and_then(|message| message.lines().next()).unwrap_or_default();
             let message = text::one_line(message, 400);
@@ -124,13 +126,13 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// Mends one mistake in the open buffer; the file on disk stays as it is.
+    /// Fixes one error in the open buffer, without saving the file.
     async fn edit(&mut self) -> anyhow::Result<()> {
         let name = ".cursor/mcp.json";
-        let path = self.stage.file(name);
-        let uri = stage::uri(&path)?;
+        let path = self.workspace.file(name);
+        let uri = workspace::uri(&path)?;
         let text = std::fs::read_to_string(&path)?.replacen("123456", "3001", 1);
-        self.out.act("you mend the port, without saving")?;
+        self.out.act("you fix the port, without saving")?;
         let document = json!({ "uri": uri, "version": 2 });
         self.editor.notify(
             "textDocument/didChange",
@@ -138,22 +140,23 @@ impl Play<'_> {
         );
         let published = self.published(&uri, 2).await?;
         let left = at(&published, "/diagnostics").as_array().map_or(0, Vec::len);
-        self.out.line(&format!("{name}: {left} problems are left"))
+        self.out.line(&format!("{name}: {} left", counted(left, "problem")))
     }
 
     async fn trust(&mut self) -> anyhow::Result<()> {
-        self.out.heading("Nothing of a project starts before you have seen it and said yes")?;
-        let demo = self.server_is("demo waiting for trust", |server| at(server, "/reason") == "awaiting-trust").await?;
+        self.out.heading("Servers of a project start only after you trust them")?;
+        let demo =
+            self.server_is("`demo` to wait for trust", |server| at(server, "/reason") == "awaiting-trust").await?;
         self.show_server(&demo)?;
         let question = self.question("trust").await?;
         self.show_question(&question)?;
         self.out.act("you trust it")?;
         self.editor.command("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await?;
-        let demo = self.server_is("demo being connected", |server| at(server, "/status") == "connected").await?;
+        let demo = self.server_is("`demo` to connect", |server| at(server, "/status") == "connected").await?;
         self.show_server(&demo)
     }
 
-    /// The state of the server `demo`, when it is as wanted.
+    /// Waits until the server `demo` is in the wanted state, and returns it.
     async fn server_is(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> anyhow::Result<Value> {
         let is_demo = |server: &Value| at(server, "/name") == "demo" && wanted(server);
         let now = self.editor.command("mcp.servers", json!({ "server": "demo" })).await.unwrap_or_default();
@@ -167,22 +170,22 @@ impl Play<'_> {
         Ok(at(&changed, "/server").clone())
     }
 
-    /// The question of this kind about `demo`, as soon as it waits.
+    /// Waits for a question of this kind about `demo`.
     async fn question(&mut self, kind: &str) -> anyhow::Result<Value> {
         let mut waiting = self.editor.command("mcp.approvals", json!({})).await?;
         if about_demo(&waiting, kind).is_none() {
             waiting = self
                 .editor
-                .wait_for("the question", |method, params| {
+                .wait_for("a question", |method, params| {
                     method == "mcp/approvalsChanged" && about_demo(params, kind).is_some()
                 })
                 .await?;
         }
-        about_demo(&waiting, kind).cloned().context("the question is gone")
+        about_demo(&waiting, kind).cloned().context("the question was withdrawn")
     }
 
     fn show_question(&mut self, question: &Value) -> anyhow::Result<()> {
-        let title = self.out.paint(Color::Yellow, &shown(at(question, "/title")));
+        let title = self.out.paint(Color::Waiting, &shown(at(question, "/title")));
         self.out.line(&title)?;
         for line in at(question, "/detail").as_str().unwrap_or_default().lines() {
             self.out.line(&format!("  {}", text::one_line(line, 400)))?;
@@ -192,24 +195,20 @@ impl Play<'_> {
 
     fn show_server(&mut self, server: &Value) -> anyhow::Result<()> {
         let status = shown(at(server, "/status"));
-        let color = match status.as_str() {
-            "connected" => Color::Green,
-            "pending" => Color::Yellow,
-            _ => Color::Red,
-        };
-        let status = self.out.paint(color, &status);
+        let status = self.out.paint(Color::of_status(&status), &status);
         let mut line = format!("{}: {status}", shown(at(server, "/name")));
         if let Some(reason) = at(server, "/reason").as_str() {
             line += &format!(" ({})", text::one_line(reason, 200));
         }
         if at(server, "/status") == "connected" {
-            line += &format!(", {} tools", at(server, "/toolCount"));
+            let tools = at(server, "/toolCount").as_u64().and_then(|count| count.try_into().ok());
+            line += &format!(", {}", counted(tools.unwrap_or_default(), "tool"));
         }
         self.out.line(&line)
     }
 
     async fn call(&mut self) -> anyhow::Result<()> {
-        self.out.heading("Its tools are commands of the editor")?;
+        self.out.heading("You can call tools from the editor")?;
         let arguments = json!({ "a": 19, "b": 23 });
         self.out.act(&format!("you call mcp__demo__add {arguments}"))?;
         let result =
@@ -225,7 +224,7 @@ impl Play<'_> {
     }
 
     async fn approve(&mut self) -> anyhow::Result<()> {
-        self.out.heading("A tool that changes something asks first")?;
+        self.out.heading("Tools that change something ask for approval")?;
         let arguments = json!({ "text": "try mcp-sidecar" });
         self.out.act(&format!("your-agent calls mcp__demo__take_note {arguments}"))?;
         let call = json!({
@@ -236,24 +235,24 @@ impl Play<'_> {
                 "requester": { "kind": "agent", "name": "your-agent" },
             }],
         });
-        let answer = self.editor.ask("workspace/executeCommand", call);
+        let response = self.editor.send_request("workspace/executeCommand", call);
         let question = self.question("tool").await?;
         self.show_question(&question)?;
         self.out.act("you answer: allow once")?;
         let decision = json!({ "id": at(&question, "/id"), "decision": "allow-once" });
         self.editor.command("mcp.approval.resolve", decision).await?;
-        let result = editor::settled("mcp.tool.call", answer).await?;
+        let result = editor::result("mcp.tool.call", response).await?;
         self.show_result(&result)
     }
 
     async fn reload(&mut self) -> anyhow::Result<()> {
-        self.out.heading("A save counts at once, and restarts only what it must")?;
+        self.out.heading("Changes apply when you save, and only changed servers restart")?;
         self.out.act(r#"you add "forget_notes": "deny" to mcp.json and save"#)?;
-        self.stage.edit("mcp.json", r#""tools": {"#, r#""tools": { "forget_notes": "deny","#)?;
+        self.workspace.edit("mcp.json", r#""tools": {"#, r#""tools": { "forget_notes": "deny","#)?;
         let reload = self
             .editor
             .wait_for("the reload", |method, params| {
-                // The one of the first load may still be on its way; that one added servers.
+                // Skip the notification of the first load, which added servers.
                 method == "mcp/configReloaded" && at(params, "/added").as_array().is_none_or(Vec::is_empty)
             })
             .await?;
@@ -262,13 +261,17 @@ impl Play<'_> {
                 reload.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
             if names.is_empty() { "none".to_owned() } else { names.join(", ") }
         };
-        self.out.line(&format!("restarted: {}; only rules changed: {}", names("changed"), names("policyOnly")))?;
+        self.out.line(&format!(
+            "restarted: {}; only permissions changed: {}",
+            names("changed"),
+            names("policyOnly")
+        ))?;
         self.out.act("you call mcp__demo__forget_notes {}")?;
         match self.editor.command("mcp.tool.call", json!({ "tool": "mcp__demo__forget_notes" })).await {
             Ok(result) => self.show_result(&result),
-            Err(refusal) => {
-                let refused = self.out.paint(Color::Red, "refused");
-                self.out.line(&format!("{refused}: {}", text::one_line(&refusal.to_string(), 300)))
+            Err(error) => {
+                let denied = self.out.paint(Color::Bad, "denied");
+                self.out.line(&format!("{denied}: {}", text::one_line(&error.to_string(), 300)))
             }
         }
     }
@@ -277,7 +280,7 @@ impl Play<'_> {
     async fn published(&mut self, uri: &str, version: u64) -> anyhow::Result<Value> {
         let published = self
             .editor
-            .wait_for("the diagnostics", |method, params| {
+            .wait_for("diagnostics", |method, params| {
                 method == "textDocument/publishDiagnostics"
                     && at(params, "/uri") == uri
                     && at(params, "/version") == version
@@ -287,7 +290,7 @@ impl Play<'_> {
     }
 }
 
-/// The question of this kind about `demo`, among all that wait.
+/// The pending question of this kind about `demo`.
 fn about_demo<'a>(waiting: &'a Value, kind: &str) -> Option<&'a Value> {
     at(waiting, "/approvals")
         .as_array()?
@@ -295,12 +298,12 @@ fn about_demo<'a>(waiting: &'a Value, kind: &str) -> Option<&'a Value> {
         .find(|approval| at(approval, "/kind") == kind && at(approval, "/server") == "demo")
 }
 
-/// What stands at a JSON pointer; nothing is `null`.
+/// The value at a JSON pointer, or `null`.
 fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
     value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
-/// A text from the wire, safe for a terminal.
+/// Text from the protocol, made safe for a terminal.
 fn shown(value: &Value) -> String {
     text::one_line(value.as_str().unwrap_or_default(), 400)
 }

@@ -1,4 +1,4 @@
-//! `mcp-sidecar engine`: the engine of one workspace, for every window and agent. Fronts start it by themselves.
+//! `mcp-sidecar engine`: the engine that all editors and agents of a workspace share. The fronts start it.
 
 use std::sync::Arc;
 
@@ -20,12 +20,16 @@ use crate::settings::Settings;
 #[cfg(unix)]
 use crate::text;
 
+#[cfg(unix)]
+pub(super) const ENGINE_ENDED: &str =
+    "the engine of this workspace ended unexpectedly; run `mcp-sidecar log` to see its log";
+
 #[cfg(not(unix))]
 pub(super) fn run(_context: &Context) -> anyhow::Result<Status> {
-    anyhow::bail!("engines are not shared on this platform; `mcp-sidecar lsp` runs its own")
+    anyhow::bail!("engines cannot be shared on this platform; `mcp-sidecar lsp` runs its own engine")
 }
 
-/// Says `ready` or what went wrong in one line on stdout, to whoever started it; then it serves.
+/// Prints one line to the front that started it, `ready` or an error, and then serves.
 #[cfg(unix)]
 pub(super) fn run(context: &Context) -> anyhow::Result<Status> {
     let outcome = serve(context);
@@ -38,8 +42,8 @@ pub(super) fn run(context: &Context) -> anyhow::Result<Status> {
 
 #[cfg(unix)]
 fn serve(context: &Context) -> anyhow::Result<Status> {
-    // A terminal, or whoever ends the group of the front that came first, is not to end everybody's engine. It fails
-    // only for the leader of a group, which is out of their reach already.
+    // A terminal or a killed process group of the first front must not end the engine that others use. This fails only
+    // for a group leader, which is not affected anyway.
     rustix::process::setsid().ok();
     let paths = context.paths()?;
     let settings = context.settings(&paths);
@@ -58,15 +62,15 @@ fn serve(context: &Context) -> anyhow::Result<Status> {
     Ok(Status::Ok)
 }
 
-/// The rest of a front's life: bytes both ways, then the exit code that its session came to.
+/// Forwards bytes both ways until the session ends, then returns the session's exit code.
 #[cfg(unix)]
-pub(super) fn pass(joined: Joined, stdio: Stdio, opening: Opening) -> anyhow::Result<Status> {
+pub(super) fn forward(joined: Joined, stdio: Stdio, opening: Opening) -> anyhow::Result<Status> {
     let code = session::forward(joined, stdio, opening)?;
-    let code = code.context("the engine of this workspace has ended unexpectedly; `mcp-sidecar log` may tell why")?;
+    let code = code.context(ENGINE_ENDED)?;
     Ok(Status::from_code(code))
 }
 
-/// Runs an engine in this process for as long as `work` takes.
+/// Runs an engine in this process until `work` is done.
 pub(super) fn with_engine<T>(
     context: &Context,
     paths: Paths,
@@ -78,16 +82,16 @@ pub(super) fn with_engine<T>(
     let runtime = context.runtime()?;
     let outcome = runtime.block_on(async {
         let engine = Engine::start(paths, settings);
-        tokio::spawn(follow_level(engine.settings()));
+        tokio::spawn(follow_log_level(engine.settings()));
         work(engine).await
     });
-    // A read of stdin may still be waiting in its thread, and nobody will answer it.
+    // A blocking read of stdin may still be running in its thread and would never return.
     runtime.shutdown_background();
     Ok(outcome)
 }
 
-/// The level of the log follows the settings, which an editor may change at any time.
-async fn follow_level(mut settings: watch::Receiver<Arc<Settings>>) {
+/// Applies changes of the log level, which an editor may make at any time.
+async fn follow_log_level(mut settings: watch::Receiver<Arc<Settings>>) {
     while settings.changed().await.is_ok() {
         let level = settings.borrow_and_update().log.level.clone();
         logging::set_level(&level);

@@ -1,9 +1,9 @@
-//! `mcp-sidecar export`: servers of ours, written the way another program wants them.
+//! `mcp-sidecar export`: writes our servers in the config format of another program.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::context::{Context, contents, dialect_names, read_dialect};
+use super::context::{Context, contents, dialect_names, parse_dialect};
 use super::{Status, print};
 use crate::config;
 use crate::config::interop::{Dialect, Homes, export_to};
@@ -11,16 +11,15 @@ use crate::model::ServerName;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// For whom
-    #[arg(value_name = "PROGRAM", value_parser = read_dialect, help = dialect_names())]
+    #[arg(value_name = "PROGRAM", value_parser = parse_dialect, help = format!("Program to export to: {}", dialect_names()))]
     to: Dialect,
-    /// Servers to export; all when none is named
+    /// Servers to export [default: all servers]
     #[arg(value_name = "SERVER")]
     servers: Vec<ServerName>,
-    /// Put them into this file, whose other contents stay, in place of printing them
+    /// Add the servers to this file instead of printing them; its other contents are kept
     #[arg(long, value_name = "FILE")]
     path: Option<PathBuf>,
-    /// For programs
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
@@ -38,12 +37,12 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
         print(&format!("{:#}\n", serde_json::to_value(&exported)?))?;
         return Ok(Status::Ok);
     }
-    // Not on stdout, which may lead into a file.
+    // Not on stdout, which may be redirected to a file.
     for (name, note) in exported.notes.iter().flat_map(|(name, notes)| notes.iter().map(move |note| (name, note))) {
         writeln!(io::stderr(), "note: {name}: {note}").ok();
     }
     match &exported.path {
-        Some(path) => print(&format!("written to {}\n", path.display()))?,
+        Some(path) => print(&format!("wrote {}\n", path.display()))?,
         None => print(&exported.text)?,
     }
     Ok(Status::Ok)

@@ -1,27 +1,27 @@
-//! A server's question to the user as a form in the terminal: one line for each field that it wants.
+//! A server's question to the user, as a form in the terminal with one line for each field.
 
 use serde_json::{Map, Value, json};
 
-use super::live::Question;
-use super::look::{Look, Tone};
+use super::engine_client::Question;
+use super::style::{Color, Style};
 use super::terminal::{self, Echo};
 use crate::text::{one_line, visible};
 
-/// The answer in the words of `mcp.approval.resolve`. The end of input declines.
+/// The answer as parameters for `mcp.approval.resolve`. The end of the input declines.
 pub(super) async fn fill(question: &Question) -> anyhow::Result<Value> {
-    let look = Look::of_stderr();
-    terminal::say(&format!("\n{}\n", look.tone(Tone::Heading, &visible(&question.title, 400))))?;
+    let style = Style::of_stderr();
+    terminal::eprint(&format!("\n{}\n", style.paint(Color::Heading, &visible(&question.title, 400))))?;
     for line in visible(&question.detail, usize::MAX).lines() {
-        terminal::say(&format!("  {line}\n"))?;
+        terminal::eprint(&format!("  {line}\n"))?;
     }
     if let Some(url) = &question.url {
-        let prompt = format!("  it wants to open {}\n  [y] yes  [n] no: ", visible(url, usize::MAX));
+        let prompt = format!("  open {} in your browser?\n  [y] yes  [n] no: ", visible(url, usize::MAX));
         return Ok(accepted(yes(&prompt).await?, json!({})));
     }
     let properties = question.schema.as_ref().and_then(|schema| schema.get("properties")).and_then(Value::as_object);
     let Some(properties) = properties else {
         if let Some(arguments) = &question.arguments {
-            terminal::say(&format!("{}\n", visible(&format!("{arguments:#}"), usize::MAX)))?;
+            terminal::eprint(&format!("{}\n", visible(&format!("{arguments:#}"), usize::MAX)))?;
         }
         return Ok(accepted(yes("  [y] yes  [n] no: ").await?, json!({})));
     };
@@ -49,7 +49,7 @@ enum Field {
     Declined,
 }
 
-/// Asks for one field until what is typed fits it.
+/// Asks for one field until the input is valid.
 async fn field(name: &str, property: &Value, required: bool, echo: Echo) -> anyhow::Result<Field> {
     let text = |key: &str| property.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let label = one_line(text("title").or(text("description")).unwrap_or(name), 200);
@@ -63,24 +63,24 @@ async fn field(name: &str, property: &Value, required: bool, echo: Echo) -> anyh
         _ => String::new(),
     };
     let default = property.get("default").filter(|default| !default.is_null());
-    let shown = default.map(|default| one_line(&format!(" [{default}]"), 100)).unwrap_or_default();
+    let default_hint = default.map(|default| one_line(&format!(" [{default}]"), 100)).unwrap_or_default();
     loop {
-        let Some(typed) = terminal::ask(&format!("  {label}{hint}{shown}: "), echo).await? else {
+        let Some(typed) = terminal::ask(&format!("  {label}{hint}{default_hint}: "), echo).await? else {
             return Ok(Field::Declined);
         };
         match (typed.trim(), default) {
             ("", Some(default)) => return Ok(Field::Value(default.clone())),
             ("", None) if !required => return Ok(Field::Empty),
-            ("", None) => terminal::say("  it wants an answer here; Ctrl-D declines\n")?,
-            (typed, _) => match read(typed, kind, &choices) {
+            ("", None) => terminal::eprint("  this field is required; press Ctrl-D to decline\n")?,
+            (typed, _) => match parse(typed, kind, &choices) {
                 Some(value) => return Ok(Field::Value(value)),
-                None => terminal::say(&format!("  that does not fit{hint}\n"))?,
+                None => terminal::eprint(&format!("  this value is not valid{hint}\n"))?,
             },
         }
     }
 }
 
-fn read(typed: &str, kind: &str, choices: &[&str]) -> Option<Value> {
+fn parse(typed: &str, kind: &str, choices: &[&str]) -> Option<Value> {
     if !choices.is_empty() {
         return choices.contains(&typed).then(|| json!(typed));
     }
@@ -96,8 +96,8 @@ fn read(typed: &str, kind: &str, choices: &[&str]) -> Option<Value> {
     }
 }
 
-/// Yes only when it was said.
-pub(super) async fn yes(prompt: &str) -> anyhow::Result<bool> {
+/// Whether the user answers yes. Everything else is no.
+async fn yes(prompt: &str) -> anyhow::Result<bool> {
     let typed = terminal::ask(prompt, Echo::On).await?.unwrap_or_default();
     Ok(matches!(typed.trim().to_lowercase().as_str(), "y" | "yes"))
 }
@@ -111,13 +111,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_typed_becomes_what_the_field_wants() {
-        assert_eq!(read("7", "integer", &[]), Some(json!(7)));
-        assert_eq!(read("7.5", "integer", &[]), None);
-        assert_eq!(read("inf", "number", &[]), None);
-        assert_eq!(read("Yes", "boolean", &[]), Some(json!(true)));
-        assert_eq!(read("7", "string", &[]), Some(json!("7")));
-        assert_eq!(read("red", "string", &["red", "blue"]), Some(json!("red")));
-        assert_eq!(read("green", "string", &["red", "blue"]), None);
+    fn input_is_converted_to_the_type_of_the_field() {
+        assert_eq!(parse("7", "integer", &[]), Some(json!(7)));
+        assert_eq!(parse("7.5", "integer", &[]), None);
+        assert_eq!(parse("inf", "number", &[]), None);
+        assert_eq!(parse("Yes", "boolean", &[]), Some(json!(true)));
+        assert_eq!(parse("7", "string", &[]), Some(json!("7")));
+        assert_eq!(parse("red", "string", &["red", "blue"]), Some(json!("red")));
+        assert_eq!(parse("green", "string", &["red", "blue"]), None);
     }
 }

@@ -1,52 +1,52 @@
-//! `mcp-sidecar grants`: what the user has allowed for longer than once, and how to take it back.
+//! `mcp-sidecar grants`: lists and revokes the permissions that the user gave to tools.
 
 use serde_json::{Value, json};
 
 use super::context::Context;
-use super::live::{self, Wake};
-use super::look::{Look, Tone, size};
+use super::engine_client::{self, Autostart};
+use super::style::{Color, Style, size};
 use super::table::{Cell, Table};
-use super::{Status, print};
+use super::{Status, counted, print};
 use crate::text::one_line;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// For programs: what `mcp.grants` answers
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Take a grant back; the next call asks again
+    /// Revoke a grant: the next call asks again
     #[command(group = clap::ArgGroup::new("which").required(true).args(["id", "all"]))]
     Revoke {
-        /// As `mcp-sidecar grants` shows it
+        /// ID of the grant, as listed by `mcp-sidecar grants`
         id: Option<String>,
-        /// Every grant
+        /// Revoke all grants
         #[arg(long)]
         all: bool,
     },
 }
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
-    live::run(context, Wake::OnDemand, async |live| {
+    engine_client::run(context, Autostart::OnDemand, async |engine| {
         if let Some(Command::Revoke { id, all }) = &arguments.command {
-            let answer = live.run("mcp.grant.revoke", json!({ "id": id, "all": all })).await?;
-            let revoked = answer.get("revoked").and_then(Value::as_u64).unwrap_or_default();
-            print(&format!("revoked {revoked} grant{}\n", if revoked == 1 { "" } else { "s" }))?;
+            let answer = engine.run("mcp.grant.revoke", json!({ "id": id, "all": all })).await?;
+            let revoked = answer.get("revoked").and_then(Value::as_u64).and_then(|count| count.try_into().ok());
+            print(&format!("revoked {}\n", counted(revoked.unwrap_or_default(), "grant")))?;
             return Ok(Status::Ok);
         }
-        let answer = live.run("mcp.grants", json!({})).await?;
+        let answer = engine.run("mcp.grants", json!({})).await?;
         if arguments.json {
             print(&format!("{answer:#}\n"))?;
             return Ok(Status::Ok);
         }
         let grants = answer.get("grants").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         if grants.is_empty() {
-            print("no grants: every tool that needs approval asks each time\n")?;
+            print("no grants: tools that require approval ask each time\n")?;
             return Ok(Status::Ok);
         }
         let mut table = Table::new(&["TOOL", "LEVEL", "SINCE", "ID"]);
@@ -54,12 +54,12 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
             let text = |key: &str| one_line(grant.get(key).and_then(Value::as_str).unwrap_or_default(), 200);
             table.row(vec![
                 Cell::plain(format!("{}/{}", text("server"), text("tool"))),
-                Cell::new(Tone::Good, text("level")),
-                Cell::plain(super::moment(&text("since"))),
-                Cell::new(Tone::Dim, text("id")),
+                Cell::new(Color::Good, text("level")),
+                Cell::plain(super::format_time(&text("since"))),
+                Cell::new(Color::Dim, text("id")),
             ]);
         }
-        print(&table.text(Look::of_stdout(), size().map(|size| size.columns)))?;
+        print(&table.text(Style::of_stdout(), size().map(|size| size.columns)))?;
         Ok(Status::Ok)
     })
 }

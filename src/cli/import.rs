@@ -1,8 +1,8 @@
-//! `mcp-sidecar import`: servers of other programs, written to a file of ours.
+//! `mcp-sidecar import`: copies the servers of another program into one of our config files.
 
 use std::path::PathBuf;
 
-use super::context::{Context, contents, dialect_names, read_dialect};
+use super::context::{Context, contents, dialect_names, parse_dialect, parse_scope};
 use super::{Status, print};
 use crate::config;
 use crate::config::interop::{Dialect, Homes, ImportRequest, Imported, import_from};
@@ -10,26 +10,20 @@ use crate::model::Scope;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Whose servers
-    #[arg(value_name = "PROGRAM", value_parser = read_dialect, help = dialect_names())]
+    #[arg(value_name = "PROGRAM", value_parser = parse_dialect, help = format!("Program to import from: {}", dialect_names()))]
     from: Dialect,
-    /// This file in place of the usual ones
+    /// Read this file instead of the program's usual config files
     #[arg(long, value_name = "FILE")]
     path: Option<PathBuf>,
-    /// Which of our files they are written to: user, project or local
-    #[arg(long, default_value = "user", value_parser = read_scope)]
+    /// Config file to write to: user, project or local
+    #[arg(long, default_value = "user", value_parser = parse_scope)]
     scope: Scope,
-    /// Show what would be imported, and write nothing
+    /// Show what would be imported without writing anything
     #[arg(long)]
     dry_run: bool,
-    /// For programs
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
-}
-
-fn read_scope(text: &str) -> Result<Scope, String> {
-    let scope = Scope::parse(text).filter(|scope| !matches!(scope, Scope::Managed | Scope::Session));
-    scope.ok_or_else(|| "it is user, project or local".to_owned())
 }
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
@@ -50,9 +44,9 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
 }
 
 fn to_text(imported: &Imported, dry_run: bool) -> String {
-    let verb = if dry_run { "would be imported" } else { "imported" };
+    let verb = if dry_run { "would import" } else { "imported" };
     let mut text = match imported.imported.as_slice() {
-        [] => format!("nothing {verb}\n"),
+        [] => format!("{verb} nothing\n"),
         _ => format!("{verb} into {}:\n", imported.path.display()),
     };
     for name in &imported.imported {

@@ -1,4 +1,4 @@
-//! `mcp-sidecar inspect`: everything about one server, or about all.
+//! `mcp-sidecar inspect`: details of one server or all servers.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -7,71 +7,70 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::context::Context;
-use super::live::{self, Live, Wake, shell_words};
-use super::look::{Look, Tone, size};
-use super::server::{Server, near};
-use super::table::{Cell, Table, cut};
+use super::context::{Context, parse_number};
+use super::engine_client::{self, Autostart, EngineClient, in_shell_terms};
+use super::server::{Server, relative};
+use super::style::{Color, Style, size};
+use super::table::{Cell, Table, truncate};
 use super::{Status, print};
 use crate::text::{mask, one_line, visible};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// The server; without one, all of them
+    /// Server to show [default: all servers]
     server: Option<String>,
-    /// How long to wait for servers that are starting
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    /// Wait this long for servers that are starting
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = parse_number::<u64>)]
     wait: u64,
-    /// For programs
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
 
-/// A server's words about itself are shown up to this length.
-const WORDS: usize = 2_000;
+/// The longest text of a server that is shown.
+const LONGEST_TEXT: usize = 2_000;
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
-    let wake = if arguments.server.is_some() { Wake::OnDemand } else { Wake::All };
-    live::run(context, wake, async |live| {
+    let autostart = if arguments.server.is_some() { Autostart::OnDemand } else { Autostart::All };
+    engine_client::run(context, autostart, async |engine| {
         let name = arguments.server.as_deref();
         let wait = Duration::from_secs(arguments.wait);
         match name {
-            // Whoever asks for one by name wants to see what it has, even when it is lazy. What others share is left as
-            // it is.
-            Some(name) if !live.is_shared() => {
-                let start = live.run("mcp.server.start", json!({ "server": name }));
+            // A server that is named is started, even if it normally starts on first use. A shared engine is left as it is.
+            Some(name) if !engine.is_shared() => {
+                let start = engine.run("mcp.server.start", json!({ "server": name }));
                 if let Ok(Err(failure)) = tokio::time::timeout(wait, start).await
                     && failure.kind == "not-found"
                 {
                     return Err(failure.into());
                 }
             }
-            _ => live.settled(wait).await,
+            _ => engine.settle(wait).await,
         }
-        let inspected = look_at(live, name).await?;
+        let inspected = inspect(engine, name).await?;
         if arguments.json {
             print(&format!("{:#}\n", json!({ "servers": inspected })))?;
             return Ok(Status::Ok);
         }
-        let page = Page { look: Look::of_stdout(), width: size().map(|size| size.columns), folder: &live.folder };
-        let pages = inspected.iter().map(|server| page.of(server)).collect::<anyhow::Result<Vec<_>>>()?;
-        print(&if pages.is_empty() { "no servers yet\n".to_owned() } else { pages.join("\n") })?;
+        let page = Page { style: Style::of_stdout(), width: size().map(|size| size.columns), folder: &engine.folder };
+        let pages = inspected.iter().map(|server| page.render(server)).collect::<anyhow::Result<Vec<_>>>()?;
+        print(&if pages.is_empty() { "no servers\n".to_owned() } else { pages.join("\n") })?;
         Ok(Status::Ok)
     })
 }
 
-/// One object for each server, with all that the protocol tells about it.
-async fn look_at(live: &Live, name: Option<&str>) -> anyhow::Result<Vec<Value>> {
+/// One JSON object for each server, with everything that the protocol returns about it.
+async fn inspect(engine: &EngineClient, name: Option<&str>) -> anyhow::Result<Vec<Value>> {
     let params = json!({ "server": name });
-    let servers = live.run("mcp.servers", params.clone()).await?;
-    let tools = live.run("mcp.tools", json!({ "server": name, "all": true })).await?;
-    let resources = live.run("mcp.resources", params.clone()).await?;
-    let prompts = live.run("mcp.prompts", params).await?;
+    let servers = engine.run("mcp.servers", params.clone()).await?;
+    let tools = engine.run("mcp.tools", json!({ "server": name, "all": true })).await?;
+    let resources = engine.run("mcp.resources", params.clone()).await?;
+    let prompts = engine.run("mcp.prompts", params).await?;
     let of = |answer: &Value, key: &str, server: &Value| -> Vec<Value> {
         let all = answer.get(key).and_then(Value::as_array).into_iter().flatten();
         all.filter(|each| each.get("server") == Some(server)).cloned().collect()
     };
-    let inspect = |status: &Value| {
+    let details = |status: &Value| {
         let server = status.get("name").cloned().unwrap_or_default();
         json!({
             "server": status,
@@ -81,17 +80,17 @@ async fn look_at(live: &Live, name: Option<&str>) -> anyhow::Result<Vec<Value>> 
             "prompts": of(&prompts, "prompts", &server),
         })
     };
-    Ok(servers.get("servers").and_then(Value::as_array).into_iter().flatten().map(inspect).collect())
+    Ok(servers.get("servers").and_then(Value::as_array).into_iter().flatten().map(details).collect())
 }
 
 struct Page<'a> {
-    look: Look,
+    style: Style,
     width: Option<usize>,
     folder: &'a Path,
 }
 
 impl Page<'_> {
-    fn of(&self, inspected: &Value) -> anyhow::Result<String> {
+    fn render(&self, inspected: &Value) -> anyhow::Result<String> {
         let list = |key: &str| inspected.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let server = Server::deserialize(inspected.get("server").unwrap_or(&Value::Null))?;
         let mut page = self.head(&server);
@@ -104,43 +103,44 @@ impl Page<'_> {
 
     fn head(&self, server: &Server) -> String {
         let reason = server.reason.as_ref().map(|reason| format!(" {reason}")).unwrap_or_default();
-        let status = self.look.tone(server.tone(), &format!("● {}{reason}", server.status));
-        let mut page = format!("{}  {status}\n", self.look.tone(Tone::Heading, &server.name));
-        let mut say = |what: &str, text: Option<String>| {
+        let status = self.style.paint(server.color(), &format!("● {}{reason}", server.status));
+        let mut page = format!("{}  {status}\n", self.style.paint(Color::Heading, &server.name));
+        let mut field = |label: &str, text: Option<String>| {
             for (number, line) in text.iter().flat_map(|text| text.lines()).enumerate() {
-                let label = self.look.tone(Tone::Dim, &format!("{:<13}", if number == 0 { what } else { "" }));
+                let label = self.style.paint(Color::Dim, &format!("{:<13}", if number == 0 { label } else { "" }));
                 writeln!(page, "  {label}  {line}").ok();
             }
         };
-        let shown = |text: &str| shell_words(&visible(&mask(text), WORDS));
-        say("error", server.error.as_deref().map(shown));
-        say("trust", server.needs_trust.then(|| format!("not given; `mcp-sidecar trust {}` asks you", server.name)));
-        say("changed", server.trust_diff.as_deref().map(shown));
-        say("from", server.place(self.folder).map(|place| format!("{place} ({})", server.scope)));
+        let shown = |text: &str| in_shell_terms(&visible(&mask(text), LONGEST_TEXT));
+        field("error", server.error.as_deref().map(shown));
+        field("trust", server.needs_trust.then(|| format!("not trusted; run `mcp-sidecar trust {}`", server.name)));
+        field("changed", server.trust_diff.as_deref().map(shown));
+        field("from", server.location(self.folder).map(|location| format!("{location} ({})", server.scope)));
         for hidden in &server.hides {
-            let file = hidden.file.as_deref().map_or_else(String::new, |file| format!("{} ", near(file, self.folder)));
-            say("hides", Some(format!("{file}({})", hidden.scope)));
+            let file =
+                hidden.file.as_deref().map_or_else(String::new, |file| format!("{} ", relative(file, self.folder)));
+            field("hides", Some(format!("{file}({})", hidden.scope)));
         }
-        say(&server.transport, Some(server.launch()).filter(|launch| !launch.is_empty()));
+        field(&server.transport, Some(server.launch()).filter(|launch| !launch.is_empty()));
         let description = server.config.get("description").and_then(Value::as_str);
-        say("description", description.map(|text| one_line(text, WORDS)));
-        say(
+        field("description", description.map(|text| one_line(text, LONGEST_TEXT)));
+        field(
             "server",
             server.server_info.as_ref().map(|info| one_line(&format!("{} {}", info.name, info.version), 200)),
         );
-        say("protocol", server.protocol_version.as_deref().map(|version| one_line(version, 40)));
-        say(
+        field("protocol", server.protocol_version.as_deref().map(|version| one_line(version, 40)));
+        field(
             "capabilities",
-            Some(server.capabilities.join(", ")).filter(|all| !all.is_empty()).map(|all| one_line(&all, WORDS)),
+            Some(server.capabilities.join(", ")).filter(|all| !all.is_empty()).map(|all| one_line(&all, LONGEST_TEXT)),
         );
-        say("process", server.pid.map(|pid| pid.to_string()));
-        say("started", server.started_at.clone());
-        say("latency", server.latency_ms.map(|latency| format!("{latency:.1} ms")));
-        say("restarts", (server.restarts > 0).then(|| server.restarts.to_string()));
+        field("process", server.pid.map(|pid| pid.to_string()));
+        field("started", server.started_at.clone());
+        field("latency", server.latency_ms.map(|latency| format!("{latency:.1} ms")));
+        field("restarts", (server.restarts > 0).then(|| server.restarts.to_string()));
         for warning in &server.warnings {
-            say("warning", Some(shown(warning)));
+            field("warning", Some(shown(warning)));
         }
-        say("instructions", server.instructions.as_deref().map(shown));
+        field("instructions", server.instructions.as_deref().map(shown));
         page
     }
 
@@ -152,23 +152,23 @@ impl Page<'_> {
         for tool in tools {
             let text = |key: &str| tool.get(key).and_then(Value::as_str).unwrap_or_default();
             let level = text("level");
-            let tone = match level {
-                "disable" | "deny" => Tone::Bad,
-                "require-approval" => Tone::Waiting,
-                _ => Tone::Good,
+            let color = match level {
+                "disable" | "deny" => Color::Bad,
+                "require-approval" => Color::Waiting,
+                _ => Color::Good,
             };
-            let name = self.look.tone(Tone::Heading, &one_line(text("tool"), 200));
-            let level = self.look.tone(tone, level);
-            let source = self.look.tone(Tone::Dim, &format!("({})", one_line(text("source"), 200)));
+            let name = self.style.paint(Color::Heading, &one_line(text("tool"), 200));
+            let level = self.style.paint(color, level);
+            let source = self.style.paint(Color::Dim, &format!("({})", one_line(text("source"), 200)));
             let claims = claims(tool.get("annotations").unwrap_or(&Value::Null));
             let changed = if tool.get("changed") == Some(&json!(true)) { ", changed since you allowed it" } else { "" };
-            writeln!(page, "  {name}  {level} {source}{}{changed}", self.look.tone(Tone::Dim, &claims)).ok();
-            let description = one_line(text("description"), WORDS);
+            writeln!(page, "  {name}  {level} {source}{}{changed}", self.style.paint(Color::Dim, &claims)).ok();
+            let description = one_line(text("description"), LONGEST_TEXT);
             if !description.is_empty() {
-                writeln!(page, "    {}", self.fitting(&description, 4)).ok();
+                writeln!(page, "    {}", self.fit(&description, 4)).ok();
             }
             let parameters = parameters(tool.get("inputSchema").unwrap_or(&Value::Null));
-            for line in parameters.lines(self.look, self.width.map(|width| width.saturating_sub(6))).iter().skip(1) {
+            for line in parameters.lines(self.style, self.width.map(|width| width.saturating_sub(6))).iter().skip(1) {
                 writeln!(page, "      {line}").ok();
             }
         }
@@ -186,27 +186,27 @@ impl Page<'_> {
                 none if none.is_empty() && key != "name" => text(each, "name"),
                 about => about,
             };
-            table.row(vec![Cell::plain(text(each, key)), Cell::new(Tone::Dim, about)]);
+            table.row(vec![Cell::plain(text(each, key)), Cell::new(Color::Dim, about)]);
         }
-        for line in table.lines(self.look, self.width.map(|width| width.saturating_sub(2))).iter().skip(1) {
+        for line in table.lines(self.style, self.width.map(|width| width.saturating_sub(2))).iter().skip(1) {
             writeln!(page, "  {line}").ok();
         }
     }
 
     fn heading(&self, page: &mut String, title: &str, count: usize) {
-        writeln!(page, "\n{}", self.look.tone(Tone::Heading, &format!("{title} ({count})"))).ok();
+        writeln!(page, "\n{}", self.style.paint(Color::Heading, &format!("{title} ({count})"))).ok();
     }
 
-    fn fitting(&self, line: &str, indent: usize) -> String {
+    fn fit(&self, line: &str, indent: usize) -> String {
         use unicode_width::UnicodeWidthStr;
         match self.width.map(|width| width.saturating_sub(indent)) {
-            Some(room) if line.width() > room => cut(line, room),
+            Some(room) if line.width() > room => truncate(line, room),
             _ => line.to_owned(),
         }
     }
 }
 
-/// What a server claims about its tool.
+/// What the server says about its tool.
 fn claims(annotations: &Value) -> String {
     let claimed = |key: &str| annotations.get(key) == Some(&json!(true));
     let words = [
@@ -219,7 +219,7 @@ fn claims(annotations: &Value) -> String {
     if held.is_empty() { String::new() } else { format!(" {}", held.join(", ")) }
 }
 
-/// The arguments of a tool: which, of what kind, what for.
+/// The arguments of a tool: name, type and description.
 fn parameters(schema: &Value) -> Table {
     let required: Vec<&str> =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
@@ -231,9 +231,9 @@ fn parameters(schema: &Value) -> Table {
             about = format!("{about} {}", one_line(&format!("[{default}]"), 100)).trim_start().to_owned();
         }
         table.row(vec![
-            Cell::plain(one_line(name, 100)).and(Tone::Waiting, mark),
-            Cell::new(Tone::Dim, kind(property)),
-            Cell::new(Tone::Dim, about),
+            Cell::plain(one_line(name, 100)).and(Color::Waiting, mark),
+            Cell::new(Color::Dim, kind(property)),
+            Cell::new(Color::Dim, about),
         ]);
     }
     table

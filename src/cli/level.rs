@@ -1,12 +1,11 @@
-//! `mcp-sidecar level`: how freely a tool may run, and why; or another level for it, written into a config file.
+//! `mcp-sidecar level`: shows the permission level of a tool and where it comes from, or sets it in a config file.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::context::Context;
-use super::live::{self, Live, Wake};
-use super::look::{Look, size};
-use super::manage::scope;
+use super::context::{Context, parse_scope};
+use super::engine_client::{self, Autostart, EngineClient};
+use super::style::{Style, size};
 use super::table::{Cell, Table};
 use super::{Status, print, usage};
 use crate::model::{Level, Scope, ToolId};
@@ -14,28 +13,28 @@ use crate::text::one_line;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// The tool: SERVER/TOOL or mcp__SERVER__TOOL; `*` in its name stands for several. SERVER alone for all it has
+    /// SERVER/TOOL or mcp__SERVER__TOOL, with `*` as a wildcard; SERVER for all its tools
     tool: String,
-    /// The new level: disable, deny, require-approval, allow-once, allow-session, allow-project or allow-always. Without
-    /// one, the level that holds now is shown, and which words gave it
-    #[arg(value_parser = level)]
+    /// New level: disable, deny, require-approval, allow-once, allow-session, allow-project or allow-always. Without it,
+    /// show the current level and where it comes from
+    #[arg(value_parser = parse_level)]
     level: Option<Level>,
-    /// Take the entry out of the file, so that whatever else is said holds
+    /// Remove the level of this tool from the config file
     #[arg(long, conflicts_with = "level")]
     unset: bool,
-    /// Whose file it is written to: project, local or user
-    #[arg(long, default_value = "local", value_parser = scope)]
+    /// Config file to write to: project, local or user
+    #[arg(long, default_value = "local", value_parser = parse_scope)]
     scope: Scope,
-    /// For programs: what `mcp.policies` or `mcp.tool.policy` answers
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
 
-fn level(text: &str) -> Result<Level, String> {
-    Level::parse(text).ok_or_else(|| format!("the levels are {}", Level::ALL.map(Level::as_str).join(", ")))
+fn parse_level(text: &str) -> Result<Level, String> {
+    Level::parse(text).ok_or_else(|| format!("expected one of {}", Level::ALL.map(Level::as_str).join(", ")))
 }
 
-/// What is said about one tool; of `mcp.policies`.
+/// The policy for one tool, as returned by `mcp.policies`.
 #[derive(Deserialize)]
 struct Policy {
     tool: String,
@@ -62,61 +61,64 @@ struct ForAgent {
 }
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
-    let Some((server, tool)) = named(&arguments.tool) else {
-        return Err(usage(format!("`{}` names no tool; say SERVER/TOOL", one_line(&arguments.tool, 200))));
+    let Some((server, tool)) = parse_tool(&arguments.tool) else {
+        return Err(usage(format!("`{}` is not a tool; expected SERVER/TOOL", one_line(&arguments.tool, 200))));
     };
-    live::run(context, Wake::OnDemand, async |live| match (arguments.level, arguments.unset) {
-        (None, false) => show(live, &server, tool.as_deref(), arguments.json).await,
+    engine_client::run(context, Autostart::OnDemand, async |engine| match (arguments.level, arguments.unset) {
+        (None, false) => show(engine, &server, tool.as_deref(), arguments.json).await,
         (level, _) => {
             let tool = tool.unwrap_or_else(|| "*".to_owned());
             let params = json!({ "server": server, "tool": tool, "level": level, "scope": arguments.scope });
-            let answer = live.run("mcp.tool.policy", params).await?;
+            let answer = engine.run("mcp.tool.policy", params).await?;
             if arguments.json {
                 print(&format!("{answer:#}\n"))?;
                 return Ok(Status::Ok);
             }
-            let what = level.map_or("is no longer set".to_owned(), |level| format!("is {level}"));
-            print(&format!("{server}/{tool} {what} in the {} config\n", arguments.scope))?;
+            let scope = arguments.scope;
+            print(&match level {
+                Some(level) => format!("set `{server}/{tool}` to {level} in the {scope} config\n"),
+                None => format!("removed the level of `{server}/{tool}` from the {scope} config\n"),
+            })?;
             Ok(Status::Ok)
         }
     })
 }
 
-async fn show(live: &Live, server: &str, tool: Option<&str>, json: bool) -> anyhow::Result<Status> {
-    // Its tools are known once it runs; of one that does not, the files alone can be told.
-    live.run("mcp.server.start", json!({ "server": server })).await?;
-    let answer = live.run("mcp.policies", json!({ "server": server, "tool": tool })).await?;
+async fn show(engine: &EngineClient, server: &str, tool: Option<&str>, json: bool) -> anyhow::Result<Status> {
+    // The tools are known only while the server runs.
+    engine.run("mcp.server.start", json!({ "server": server })).await?;
+    let answer = engine.run("mcp.policies", json!({ "server": server, "tool": tool })).await?;
     if json {
         print(&format!("{answer:#}\n"))?;
         return Ok(Status::Ok);
     }
     let policies = Vec::<Policy>::deserialize(answer.get("policies").unwrap_or(&Value::Null))?;
-    let text = table(&policies, tool.is_some()).text(Look::of_stdout(), size().map(|size| size.columns));
+    let text = table(&policies, tool.is_some()).text(Style::of_stdout(), size().map(|size| size.columns));
     print(&text)?;
     Ok(Status::Ok)
 }
 
-/// One line for each tool; of a single one also what did not count, and agents for which it is another.
-fn table(policies: &[Policy], whole: bool) -> Table {
+/// One row for each tool, with the agents that have another level. For a single tool, also the levels that are overridden.
+fn table(policies: &[Policy], with_overridden: bool) -> Table {
     let mut table = Table::new(&["TOOL", "LEVEL", "FROM"]);
     let mut row = |tool: &str, level: &str, source: &str| {
         table.row(vec![Cell::plain(tool), Cell::plain(level), Cell::plain(one_line(source, 200))]);
     };
     for policy in policies {
         row(&one_line(&policy.tool, 200), &policy.level, &policy.source);
-        for hidden in policy.hides.iter().filter(|_| whole) {
-            let reason = hidden.reason.as_deref().unwrap_or("another came first");
-            row("  does not count", &hidden.level, &format!("{} ({reason})", hidden.source));
+        for hidden in policy.hides.iter().filter(|_| with_overridden) {
+            let reason = hidden.reason.as_deref().unwrap_or("has lower priority");
+            row("  overridden", &hidden.level, &format!("{} ({reason})", hidden.source));
         }
         for agent in &policy.agents {
-            row(&format!("  for the agent {}", one_line(&agent.agent, 80)), &agent.level, &agent.source);
+            row(&format!("  agent {}", one_line(&agent.agent, 80)), &agent.level, &agent.source);
         }
     }
     table
 }
 
-/// The server and the tool, or the server alone.
-fn named(text: &str) -> Option<(String, Option<String>)> {
+/// Parses a server and a tool, or only a server.
+fn parse_tool(text: &str) -> Option<(String, Option<String>)> {
     if let Some(id) = ToolId::parse(text) {
         return Some((id.server.to_string(), Some(id.tool.to_string())));
     }
@@ -128,11 +130,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_is_named_as_elsewhere_and_a_server_stands_for_all_of_its_tools() {
+    fn a_tool_or_a_server_is_parsed() {
         let both = |server: &str, tool: &str| Some((server.to_owned(), Some(tool.to_owned())));
-        assert_eq!(named("fs/read_file"), both("fs", "read_file"));
-        assert_eq!(named("mcp__fs__read_*"), both("fs", "read_*"));
-        assert_eq!(named("fs"), Some(("fs".to_owned(), None)));
-        assert_eq!(named("fs/"), None);
+        assert_eq!(parse_tool("fs/read_file"), both("fs", "read_file"));
+        assert_eq!(parse_tool("mcp__fs__read_*"), both("fs", "read_*"));
+        assert_eq!(parse_tool("fs"), Some(("fs".to_owned(), None)));
+        assert_eq!(parse_tool("fs/"), None);
     }
 }

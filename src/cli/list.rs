@@ -1,4 +1,4 @@
-//! `mcp-sidecar list`: every server and how it is doing.
+//! `mcp-sidecar list`: all servers and their status.
 
 use std::io::Write;
 use std::path::Path;
@@ -7,68 +7,68 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::context::Context;
-use super::live::{self, Live, Wake};
-use super::look::{Look, Size, Tone, size};
-use super::server::{self, Server, near};
+use super::context::{Context, parse_number};
+use super::engine_client::{self, Autostart, EngineClient};
+use super::server::{self, Server, relative};
+use super::style::{Color, Size, Style, size};
 use super::table::{Cell, Table};
 use super::{Status, print, terminal};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// How long to wait for servers that are starting
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    /// Wait this long for servers that are starting
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = parse_number::<u64>)]
     wait: u64,
-    /// For programs: what `mcp.servers` answers
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
 
-/// How often a line that waits shows that time goes by.
+/// How often the spinner moves.
 const TICK: Duration = Duration::from_millis(120);
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
-    live::run(context, Wake::All, async |live| {
+    engine_client::run(context, Autostart::All, async |engine| {
         let mut screen = Screen::new(if arguments.json { None } else { size() });
-        let answer = watch(live, &mut screen, Duration::from_secs(arguments.wait)).await?;
+        let answer = watch(engine, &mut screen, Duration::from_secs(arguments.wait)).await?;
         if arguments.json {
             print(&format!("{answer:#}\n"))?;
             return Ok(Status::Ok);
         }
         let servers = server::read(&answer)?;
-        let files = live.run("mcp.config", json!({})).await?;
+        let files = engine.run("mcp.config", json!({})).await?;
         if servers.is_empty() {
-            print(&none(&files, &live.folder))?;
+            print(&no_servers(&files, &engine.folder))?;
         } else {
             let width = size().map(|size| size.columns);
-            let look = Look::of_stdout();
-            print(&(table(&servers, "●").text(look, width) + &hints(&servers, look)))?;
+            let style = Style::of_stdout();
+            print(&(table(&servers, "●").text(style, width) + &hints(&servers, style)))?;
         }
-        terminal::say(&complaints(&files, &live.folder))?;
+        terminal::eprint(&invalid_files(&files, &engine.folder))?;
         Ok(Status::Ok)
     })
 }
 
-/// Waits until all servers have settled, with the table on the screen meanwhile.
-async fn watch(live: &Live, screen: &mut Screen, wait: Duration) -> anyhow::Result<Value> {
-    let mut changes = live.changes();
-    let begun = Instant::now();
+/// Waits until no server is starting, and shows the table meanwhile.
+async fn watch(engine: &EngineClient, screen: &mut Screen, wait: Duration) -> anyhow::Result<Value> {
+    let mut changes = engine.changes();
+    let started = Instant::now();
     loop {
-        let answer = live.run("mcp.servers", json!({})).await?;
+        let answer = engine.run("mcp.servers", json!({})).await?;
         let servers = server::read(&answer)?;
-        if begun.elapsed() >= wait || !servers.iter().any(Server::is_starting) {
+        if started.elapsed() >= wait || !servers.iter().any(Server::is_starting) {
             screen.clear()?;
             return Ok(answer);
         }
-        let frame = (begun.elapsed().as_millis() / TICK.as_millis()) as usize % SPINNER.len();
-        screen.draw(|look, width| table(&servers, SPINNER.get(frame).unwrap_or(&"●")).lines(look, Some(width)))?;
-        let pause = if screen.is_on() { TICK } else { wait.saturating_sub(begun.elapsed()) };
+        let frame = (started.elapsed().as_millis() / TICK.as_millis()) as usize % SPINNER.len();
+        screen.draw(|style, width| table(&servers, SPINNER.get(frame).unwrap_or(&"●")).lines(style, Some(width)))?;
+        let pause = if screen.is_active() { TICK } else { wait.saturating_sub(started.elapsed()) };
         tokio::time::timeout(pause, changes.next()).await.ok();
     }
 }
 
-/// The table; servers that are starting have the busy sign in place of the dot.
+/// The table of servers. Servers that are starting show `busy` instead of a dot.
 fn table(servers: &[Server], busy: &str) -> Table {
     let mut table = Table::new(&["  SERVER", "TRANSPORT", "SCOPE", "TOOLS", "STATUS"]);
     for server in servers {
@@ -77,15 +77,15 @@ fn table(servers: &[Server], busy: &str) -> Table {
             0 if server.status != "connected" => String::new(),
             count => count.to_string(),
         };
-        let mut status = Cell::new(server.tone(), &server.status);
+        let mut status = Cell::new(server.color(), &server.status);
         if let Some(reason) = &server.reason {
-            status = status.and(server.tone(), format!(" {reason}"));
+            status = status.and(server.color(), format!(" {reason}"));
         }
         if let Some(note) = server.note() {
-            status = status.and(Tone::Dim, format!("  {note}"));
+            status = status.and(Color::Dim, format!("  {note}"));
         }
         table.row(vec![
-            Cell::new(server.tone(), format!("{dot} ")).and(Tone::Plain, &server.name),
+            Cell::new(server.color(), format!("{dot} ")).and(Color::Plain, &server.name),
             Cell::plain(&server.transport),
             Cell::plain(&server.scope),
             Cell::plain(tools).right(),
@@ -95,50 +95,50 @@ fn table(servers: &[Server], busy: &str) -> Table {
     table
 }
 
-/// What to do next about servers that need somebody.
-fn hints(servers: &[Server], look: Look) -> String {
+/// What the user can do about servers that need attention.
+fn hints(servers: &[Server], style: Style) -> String {
     let named = |wanted: &dyn Fn(&Server) -> bool| -> Vec<&str> {
         servers.iter().filter(|server| wanted(server)).map(|server| server.name.as_str()).collect()
     };
     let mut hints = Vec::new();
-    // One that was refused waits for nothing; its own line says so.
+    // A server that the user refused to trust does not wait for an answer; its own line says so.
     match named(&|server| server.needs_trust && server.status == "pending" && server.error.is_none()).as_slice() {
         [] => {}
-        [only] => hints.push(format!("`mcp-sidecar trust {only}` shows what {only} would run, and asks you")),
+        [only] => hints.push(format!("run `mcp-sidecar trust {only}` to review and trust `{only}`")),
         several => hints.push(format!(
-            "{} servers wait for your trust; `mcp-sidecar trust --all` shows each and asks you",
+            "{} servers are not trusted yet; run `mcp-sidecar trust --all` to review and trust them",
             several.len()
         )),
     }
     if let Some(failed) = named(&|server| server.status == "failed").first() {
-        hints.push(format!("`mcp-sidecar inspect {failed}` tells more about the failure"));
+        hints.push(format!("run `mcp-sidecar inspect {failed}` for details about the failure"));
     }
-    if let Some(locked) = named(&|server| server.status == "needs-auth").first() {
-        hints.push(format!("{locked} wants you to sign in; its lens in the editor does that"));
+    if let Some(server) = named(&|server| server.status == "needs-auth").first() {
+        hints.push(format!("run `mcp-sidecar auth {server}` to sign in to `{server}`"));
     }
-    let lines: String = hints.iter().map(|hint| look.tone(Tone::Dim, hint) + "\n").collect();
+    let lines: String = hints.iter().map(|hint| style.paint(Color::Dim, hint) + "\n").collect();
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
-fn none(files: &Value, folder: &Path) -> String {
+fn no_servers(files: &Value, folder: &Path) -> String {
     let files = files.get("files").and_then(Value::as_array).into_iter().flatten();
     let paths = files.filter_map(|file| file.get("path").and_then(Value::as_str));
-    let places: String = paths.map(|path| format!("  {}\n", near(path, folder))).collect();
-    format!("no servers yet; they are defined in any of these files:\n{places}")
+    let paths: String = paths.map(|path| format!("  {}\n", relative(path, folder))).collect();
+    format!("no servers; define one in any of these files:\n{paths}")
 }
 
-/// Files that could not be read: without a word about them, their servers would just be missing.
-fn complaints(files: &Value, folder: &Path) -> String {
+/// Warnings about files that cannot be loaded: without them, servers would be missing for no visible reason.
+fn invalid_files(files: &Value, folder: &Path) -> String {
     let files = files.get("files").and_then(Value::as_array).into_iter().flatten();
-    let broken =
+    let invalid =
         files.filter(|file| file.get("exists") == Some(&json!(true)) && file.get("valid") != Some(&json!(true)));
-    let paths = broken.filter_map(|file| file.get("path").and_then(Value::as_str));
+    let paths = invalid.filter_map(|file| file.get("path").and_then(Value::as_str));
     paths
-        .map(|path| format!("warning: {} cannot be read; `mcp-sidecar check` shows why\n", near(path, folder)))
+        .map(|path| format!("warning: cannot load {}; run `mcp-sidecar check` to see why\n", relative(path, folder)))
         .collect()
 }
 
-/// Lines that are drawn again and again in the same place; nothing without a terminal.
+/// Lines that are redrawn in the same position; nothing if stdout is not a terminal.
 struct Screen {
     size: Option<Size>,
     drawn: usize,
@@ -149,14 +149,14 @@ impl Screen {
         Self { size, drawn: 0 }
     }
 
-    fn is_on(&self) -> bool {
+    fn is_active(&self) -> bool {
         self.size.is_some()
     }
 
-    fn draw(&mut self, lines: impl FnOnce(Look, usize) -> Vec<String>) -> std::io::Result<()> {
+    fn draw(&mut self, lines: impl FnOnce(Style, usize) -> Vec<String>) -> std::io::Result<()> {
         let Some(size) = self.size else { return Ok(()) };
-        let mut lines = lines(Look::of_stdout(), size.columns);
-        // What scrolls out of sight cannot be drawn over.
+        let mut lines = lines(Style::of_stdout(), size.columns);
+        // Lines that have scrolled out of the window cannot be redrawn.
         lines.truncate(size.rows.saturating_sub(1));
         self.clear()?;
         print(&lines.iter().map(|line| format!("{line}\n")).collect::<String>())?;

@@ -1,33 +1,34 @@
-//! `mcp-sidecar log`: the end of the newest log file.
+//! `mcp-sidecar log`: prints the end of the newest log file.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use anyhow::Context as _;
 
-use super::context::Context;
+use super::context::{Context, parse_number};
 use super::{Status, print};
 use crate::logging;
 use crate::text::{mask, visible};
 
-/// Enough for any number of lines that a person reads.
+/// How much of the end of the file is read.
 const MOST_BYTES: u64 = 4 << 20;
 const LONGEST_LINE: usize = 10_000;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// How many lines
-    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50)]
+    /// Show this many lines
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 50, value_parser = parse_number::<usize>)]
     lines: usize,
-    /// Only tell where the file is
+    /// Print only the path of the file
     #[arg(long)]
     path: bool,
 }
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
     let folder = context.paths()?.logs_dir();
-    let file = logging::newest_file(&folder)
-        .with_context(|| format!("no log yet in {}; it begins when an editor or agent connects", folder.display()))?;
+    let file = logging::newest_file(&folder).with_context(|| {
+        format!("no log file in {}; it is created when an editor or agent connects", folder.display())
+    })?;
     if arguments.path {
         print(&format!("{}\n", file.display()))?;
         return Ok(Status::Ok);

@@ -1,4 +1,4 @@
-//! `mcp-sidecar lsp`: serves an editor, through the engine that all windows and agents of its workspace share.
+//! `mcp-sidecar lsp`: serves an editor. All editors and agents of a workspace share one engine.
 
 use super::Status;
 use super::context::Context;
@@ -11,13 +11,13 @@ use crate::{logging, lsp};
 #[derive(Debug, clap::Args)]
 #[group(id = "editor")]
 pub(super) struct Arguments {
-    /// Run an engine of its own in this process, in place of the one that others share
+    /// Run a separate engine in this process instead of sharing one with other editors and agents
     #[arg(long)]
     pub(super) standalone: bool,
-    /// Accepted because editors pass it: stdin and stdout are the only way there is
+    /// Accepted because editors pass it; stdin and stdout are always used
     #[arg(long, hide = true)]
     stdio: bool,
-    /// Accepted because editors pass it: the same number comes with `initialize`
+    /// Accepted because editors pass it; `initialize` contains the same number
     #[arg(long = "clientProcessId", value_name = "PID", hide = true)]
     client_process_id: Option<u32>,
 }
@@ -32,7 +32,7 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
     standalone(context, paths, settings, Vec::new())
 }
 
-/// Serves the editor in this very process. `opening` is what has been read of its words already.
+/// Serves the editor in this process. `opening` is the part of its input that has already been read.
 fn standalone(context: &Context, paths: Paths, settings: Settings, opening: Vec<u8>) -> anyhow::Result<Status> {
     let _logging = logging::start(&paths.logs_dir(), &settings.log);
     let end = with_engine(context, paths, settings, async |engine: Engine| {
@@ -48,13 +48,13 @@ mod shared {
     use std::io::{self, Write};
     use std::path::PathBuf;
 
-    use super::super::engine::pass;
+    use super::super::engine::forward;
     use super::{Context, Paths, Settings, Status, standalone};
     use crate::lsp::{First, first};
     use crate::session::{self, Front, Hello, JoinError, Opening, Stdio};
     use crate::text::mask;
 
-    /// Finds out from the editor's first message which workspace it is about, and joins the engine of that.
+    /// Reads the workspace from the editor's first message and joins the engine of that workspace.
     pub fn run(context: &Context, paths: Paths, settings: Settings) -> anyhow::Result<Status> {
         let leaving = session::leave_on_signal()?;
         let mut stdio = Stdio::take()?;
@@ -71,17 +71,18 @@ mod shared {
             _ => PathBuf::from(&*context.folder(&settings)?),
         };
         match session::join(&root, &paths, &Hello::new(Front::Editor)) {
-            Ok(joined) => pass(joined, stdio, opening),
+            Ok(joined) => forward(joined, stdio, opening),
             Err(error) => {
-                // From here on there are servers to end first.
+                // From here on, a signal has to stop servers first.
                 drop(leaving);
-                alone(context, paths, settings, opening, &error)
+                fall_back(context, paths, settings, opening, &error)
             }
         }
     }
 
-    /// An editor is not left without service because a folder has the wrong mode: it gets an engine of its own.
-    fn alone(
+    /// If the shared engine is not available, for example because a folder has the wrong mode, the editor gets a separate
+    /// one.
+    fn fall_back(
         context: &Context,
         paths: Paths,
         settings: Settings,
@@ -89,7 +90,7 @@ mod shared {
         reason: &JoinError,
     ) -> anyhow::Result<Status> {
         let reason = mask(&reason.to_string()).into_owned();
-        writeln!(io::stderr(), "warning: {reason}; this editor gets an engine of its own").ok();
+        writeln!(io::stderr(), "warning: {reason}; starting a separate engine for this editor").ok();
         standalone(context, paths, settings, opening.0)
     }
 }

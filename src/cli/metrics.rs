@@ -1,26 +1,26 @@
-//! `mcp-sidecar metrics`: how long tools took, and how often they failed.
+//! `mcp-sidecar metrics`: how long tool calls took, and how many failed.
 
 use serde_json::{Value, json};
 
 use super::context::Context;
-use super::live::{self, Wake};
-use super::look::{Look, Tone, size};
+use super::engine_client::{self, Autostart};
+use super::style::{Color, Style, size};
 use super::table::{Cell, Table};
 use super::{Status, print};
 use crate::text::one_line;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// Only tools of this server
+    /// Show only tools of this server
     server: Option<String>,
-    /// For programs: what `mcp.metrics` answers
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
-    live::run(context, Wake::OnDemand, async |live| {
-        let answer = live.run("mcp.metrics", json!({ "server": arguments.server })).await?;
+    engine_client::run(context, Autostart::OnDemand, async |engine| {
+        let answer = engine.run("mcp.metrics", json!({ "server": arguments.server })).await?;
         if arguments.json {
             print(&format!("{answer:#}\n"))?;
             return Ok(Status::Ok);
@@ -38,11 +38,11 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
                     let millis = tool.get(key).and_then(Value::as_f64).unwrap_or_default();
                     Cell::plain(format!("{millis:.1} ms")).right()
                 };
-                let tone = if count("errors") > 0 { Tone::Bad } else { Tone::Plain };
+                let color = if count("errors") > 0 { Color::Bad } else { Color::Plain };
                 table.row(vec![
                     Cell::plain(format!("{}/{}", name(&server, "server"), name(&tool, "tool"))),
                     Cell::plain(count("calls").to_string()).right(),
-                    Cell::new(tone, count("errors").to_string()).right(),
+                    Cell::new(color, count("errors").to_string()).right(),
                     millis("p50Ms"),
                     millis("p95Ms"),
                     millis("p99Ms"),
@@ -50,8 +50,8 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
             }
         }
         print(&match any {
-            true => table.text(Look::of_stdout(), size().map(|size| size.columns)),
-            false => "no calls were made yet\n".to_owned(),
+            true => table.text(Style::of_stdout(), size().map(|size| size.columns)),
+            false => "no calls yet\n".to_owned(),
         })?;
         Ok(Status::Ok)
     })

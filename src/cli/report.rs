@@ -1,19 +1,18 @@
-//! Problems as a compiler shows them: the line, a caret under the exact place, what to do.
+//! Shows problems like a compiler does: the line, carets under the exact range, and help.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use super::look::Look;
+use super::style::Style;
 use crate::config::{Problem, Severity, Span};
 use crate::text::{looks_secret, mask, one_line, visible};
 
-/// What stands before and after the place is cut to this many characters, and so is the place itself: a file may be
-/// one line of a megabyte.
+/// How many characters are shown before, inside and after the range: a file may be a single line of a megabyte.
 const CONTEXT: usize = 100;
-/// How far around a place secrets are looked for, in bytes. Far more than is shown, so that none begins unseen.
-const LOOKED_THROUGH: usize = 16 << 10;
+/// How many bytes around the range are searched for secrets. Far more than is shown, so that no secret is shown in part.
+const SEARCHED: usize = 16 << 10;
 const LONGEST_MESSAGE: usize = 1_000;
 const TAB: &str = "    ";
 
@@ -21,14 +20,14 @@ const TAB: &str = "    ";
 pub(super) struct Report<'a> {
     name: String,
     text: &'a str,
-    /// Raw secrets: never shown, not even in the line of another problem.
+    /// Plain-text secrets. They are never shown, not even in the line of another problem.
     secrets: Vec<Span>,
-    look: Look,
+    style: Style,
 }
 
-/// A place as a person counts: from one, in characters.
+/// A position, counted from one and in characters.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct Position {
     line: usize,
     column: usize,
     start_of_line: usize,
@@ -36,7 +35,7 @@ struct Place {
 }
 
 impl<'a> Report<'a> {
-    pub fn new(path: &Path, text: &'a str, problems: &[Problem], look: Look) -> Self {
+    pub fn new(path: &Path, text: &'a str, problems: &[Problem], style: Style) -> Self {
         let here = std::env::current_dir().ok();
         let near = here.as_deref().and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path);
         let secrets = problems.iter().filter(|problem| problem.code.contains("secret"));
@@ -44,7 +43,7 @@ impl<'a> Report<'a> {
             name: one_line(&near.display().to_string(), LONGEST_MESSAGE),
             text,
             secrets: secrets.map(|problem| problem.span.clone()).collect(),
-            look,
+            style,
         }
     }
 
@@ -52,25 +51,25 @@ impl<'a> Report<'a> {
         &self.name
     }
 
-    pub fn of(&self, problem: &Problem) -> String {
-        let (word, colour) = match problem.severity {
+    pub fn render(&self, problem: &Problem) -> String {
+        let (word, color) = match problem.severity {
             Severity::Error => ("error", "1;31"),
             Severity::Warning => ("warning", "1;33"),
             Severity::Information => ("note", "1;36"),
             Severity::Hint => ("hint", "1;36"),
         };
-        let blue = |text: &str| self.look.paint("1;34", text);
-        let head = self.look.paint(colour, &format!("{word}[{}]", problem.code));
+        let blue = |text: &str| self.style.ansi("1;34", text);
+        let head = self.style.ansi(color, &format!("{word}[{}]", problem.code));
         let mut shown = format!("{head}: {}\n", self.message(&problem.message));
-        let place = place(self.text, problem.span.start);
-        let number = place.line.to_string();
+        let position = position(self.text, problem.span.start);
+        let number = position.line.to_string();
         let margin = " ".repeat(number.len());
         if self.text.is_empty() {
             shown.push_str(&format!("{margin}{} {}\n", blue("-->"), self.name));
         } else {
-            let (line, before, width) = self.line(&place, &problem.span);
-            let carets = self.look.paint(colour, &"^".repeat(width));
-            shown.push_str(&format!("{margin}{} {}:{}:{}\n", blue("-->"), self.name, place.line, place.column));
+            let (line, before, width) = self.line(&position, &problem.span);
+            let carets = self.style.ansi(color, &"^".repeat(width));
+            shown.push_str(&format!("{margin}{} {}:{}:{}\n", blue("-->"), self.name, position.line, position.column));
             shown.push_str(&format!("{margin} {}\n", blue("|")));
             shown.push_str(&format!("{} {line}\n", blue(&format!("{number} |"))));
             shown.push_str(&format!("{margin} {} {}{carets}\n", blue("|"), " ".repeat(before)));
@@ -92,7 +91,7 @@ impl<'a> Report<'a> {
             Severity::Information => "information",
             Severity::Hint => "hint",
         };
-        let (start, end) = (place(self.text, problem.span.start), place(self.text, problem.span.end));
+        let (start, end) = (position(self.text, problem.span.start), position(self.text, problem.span.end));
         let mut value = json!({
             "severity": severity,
             "code": problem.code,
@@ -112,21 +111,21 @@ impl<'a> Report<'a> {
         visible(&mask(text), LONGEST_MESSAGE)
     }
 
-    /// The line as shown, the width of what stands before the place, and the width of the place itself.
-    fn line(&self, place: &Place, span: &Span) -> (String, usize, usize) {
-        let start = clamp(self.text, span.start).clamp(place.start_of_line, place.end_of_line);
-        // A place of several lines is pointed at in its first.
-        let end = clamp(self.text, span.end).clamp(start, place.end_of_line);
-        let far = |from: usize| clamp(self.text, from + LOOKED_THROUGH);
-        let begin = clamp(self.text, start.saturating_sub(LOOKED_THROUGH)).max(place.start_of_line);
+    /// The line as shown, the width of the text before the range, and the width of the range.
+    fn line(&self, position: &Position, span: &Span) -> (String, usize, usize) {
+        let start = clamp(self.text, span.start).clamp(position.start_of_line, position.end_of_line);
+        // Only the first line of a longer range is shown.
+        let end = clamp(self.text, span.end).clamp(start, position.end_of_line);
+        let far = |from: usize| clamp(self.text, from + SEARCHED);
+        let begin = clamp(self.text, start.saturating_sub(SEARCHED)).max(position.start_of_line);
         let before = keep_end(self.shown(begin..start), CONTEXT);
         let within = keep_start(self.shown(start..end.min(far(start))), CONTEXT);
-        let after = keep_start(self.shown(end..place.end_of_line.min(far(end))), CONTEXT);
+        let after = keep_start(self.shown(end..position.end_of_line.min(far(end))), CONTEXT);
         let (width_before, width) = (before.width(), within.width().max(1));
         (format!("{before}{within}{after}"), width_before, width)
     }
 
-    /// A piece of the text, safe for a terminal and without secrets.
+    /// A part of the text, safe for a terminal and without secrets.
     fn shown(&self, piece: Span) -> String {
         let mut shown = String::new();
         let mut from = piece.start;
@@ -143,7 +142,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// A file that does not parse has no problem at its secrets, so those with a known shape are found by it.
+/// Hides secrets in well-known formats: a file that cannot be parsed has no problems that locate its secrets.
 fn without_tokens(text: &str) -> String {
     let part_of_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let piece = |piece: &str| {
@@ -153,10 +152,10 @@ fn without_tokens(text: &str) -> String {
     text.split_inclusive(|c| !part_of_token(c)).map(piece).collect()
 }
 
-fn place(text: &str, offset: usize) -> Place {
+fn position(text: &str, offset: usize) -> Position {
     let offset = clamp(text, offset);
     let (before, after) = text.split_at(offset);
-    // A line ends with LF, CR LF or a lone CR; in the middle of CR LF is the end of that line, not the next one.
+    // A line ends with LF, CR LF or CR. A position between CR and LF is the end of that line.
     let breaks = |text: &str| text.matches(['\n', '\r']).count() - text.matches("\r\n").count();
     let split = before.ends_with('\r') && after.starts_with('\n');
     let complete = if split { before.trim_end_matches('\r') } else { before };
@@ -166,10 +165,10 @@ fn place(text: &str, offset: usize) -> Place {
         .and_then(|rest| rest.find(['\n', '\r']))
         .map_or(text.len(), |found| complete.len() + found);
     let column = text.get(start_of_line..complete.len()).unwrap_or_default().chars().count() + 1;
-    Place { line: breaks(complete) + 1, column, start_of_line, end_of_line }
+    Position { line: breaks(complete) + 1, column, start_of_line, end_of_line }
 }
 
-/// The nearest place in the text that is not inside of a character.
+/// The nearest character boundary.
 fn clamp(text: &str, offset: usize) -> usize {
     text.floor_char_boundary(offset)
 }
@@ -189,7 +188,7 @@ fn keep_start(text: String, most: usize) -> String {
 mod tests {
     use super::*;
 
-    /// Shows a problem at what stands between two `$0`.
+    /// Shows a problem at the range between two `$0`.
     fn shown(marked: &str) -> String {
         let start = marked.find("$0").unwrap();
         let end = marked.rfind("$0").unwrap();
@@ -198,11 +197,11 @@ mod tests {
         let problem = Problem::error("odd", span, "this is odd").help("make it even");
         let secret = text.find("sk-").map(|at| Problem::warning("raw-secret", at..at + 9, "raw"));
         let problems: Vec<_> = secret.into_iter().collect();
-        Report::new(Path::new("/mcp.json"), &text, &problems, Look::plain()).of(&problem)
+        Report::new(Path::new("/mcp.json"), &text, &problems, Style::plain()).render(&problem)
     }
 
     #[test]
-    fn a_caret_stands_under_the_exact_place() {
+    fn carets_are_under_the_exact_range() {
         insta::assert_snapshot!(shown("{\n  $0\"comand\"$0: 1\n}"), @r#"
         error[odd]: this is odd
          --> /mcp.json:2:3
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_of_several_lines_is_pointed_at_in_its_first() {
+    fn a_range_of_several_lines_is_shown_in_its_first_line() {
         insta::assert_snapshot!(shown("{ \"a\": $0{\r\n \"b\": 1\r\n}$0 }"), @r#"
         error[odd]: this is odd
          --> /mcp.json:1:8
@@ -250,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_a_megabyte_is_cut_around_the_place() {
+    fn a_line_of_a_megabyte_is_truncated_around_the_range() {
         let long = "x".repeat(1 << 20);
         insta::assert_snapshot!(shown(&format!("{long} $0here$0 {long}")), @r"
         error[odd]: this is odd
@@ -275,16 +274,16 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_nobody_could_point_at_is_not_shown_either() {
+    fn a_token_in_a_file_that_cannot_be_parsed_is_not_shown() {
         let line = format!("\"KEY\": \"ghp_{}\" $0}}$0", "0123456789".repeat(4));
         assert!(shown(&line).contains("\"KEY\": \"•••\" }"));
     }
 
     #[test]
-    fn lines_are_counted_whatever_ends_them() {
+    fn lines_are_counted_with_all_line_endings() {
         let at = |text: &str, offset| {
-            let place = place(text, offset);
-            (place.line, place.column)
+            let position = position(text, offset);
+            (position.line, position.column)
         };
         assert_eq!(at("a\rb\r\nc\nd", 0), (1, 1));
         assert_eq!(at("a\rb\r\nc\nd", 2), (2, 1));
@@ -296,11 +295,11 @@ mod tests {
     }
 
     #[test]
-    fn colours_change_nothing_but_the_colour() {
+    fn colors_do_not_change_the_text() {
         let problem = Problem::error("odd", 0..1, "this is odd");
-        let of = |look| Report::new(Path::new("/mcp.json"), "{}", &[], look).of(&problem);
-        let coloured = of(Look::coloured());
-        assert!(coloured.contains("\u{1b}[1;31m"));
-        assert_eq!(visible(&coloured, usize::MAX), of(Look::plain()));
+        let of = |style| Report::new(Path::new("/mcp.json"), "{}", &[], style).render(&problem);
+        let colored = of(Style::colored());
+        assert!(colored.contains("\u{1b}[1;31m"));
+        assert_eq!(visible(&colored, usize::MAX), of(Style::plain()));
     }
 }

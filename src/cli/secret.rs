@@ -1,4 +1,4 @@
-//! `mcp-sidecar secret`: values for `${keyring:NAME}`, in and out of the keyring. No value is ever printed.
+//! `mcp-sidecar secret`: manages the secrets for `${keyring:NAME}`. Their values are never printed.
 
 use std::io::{IsTerminal, Read};
 
@@ -18,21 +18,27 @@ pub(super) struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Keep a value that mcp.json refers to as ${keyring:NAME}
+    /// Store a secret that mcp.json refers to as ${keyring:NAME}
     ///
-    /// The value is typed without being shown, or read from stdin when that is no terminal.
-    Set { name: String },
-    /// Show which values are kept, without the values
+    /// Asks for the value without showing it. If stdin is not a terminal, reads the value from stdin.
+    Set {
+        /// Name of the secret
+        name: String,
+    },
+    /// List the names of the stored secrets
     List {
-        /// For programs
+        /// Print JSON instead of text
         #[arg(long)]
         json: bool,
     },
-    /// Forget a value
-    Remove { name: String },
+    /// Delete a secret
+    Remove {
+        /// Name of the secret
+        name: String,
+    },
 }
 
-/// No credential is longer.
+/// The longest secret that is read from stdin.
 const LONGEST: u64 = 64 << 10;
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
@@ -43,7 +49,7 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
         let keyring = Keyring::open(&paths);
         keyring.allow_file(settings.secrets.file);
         tokio::select! {
-            result = carry_out(&keyring, arguments.command) => result,
+            result = execute(&keyring, arguments.command) => result,
             _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("cancelled")),
         }
     });
@@ -51,32 +57,32 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
     result
 }
 
-async fn carry_out(keyring: &Keyring, command: Command) -> anyhow::Result<Status> {
+async fn execute(keyring: &Keyring, command: Command) -> anyhow::Result<Status> {
     match command {
         Command::Set { name } => {
-            let secret = typed(&name).await?;
-            keyring.set(&whole(&name), &secret).await?;
+            let secret = read_value(&name).await?;
+            keyring.set(&full_name(&name), &secret).await?;
             let place = keyring.location().await?;
-            terminal::say(&format!(
-                "kept in {place}; mcp.json refers to it as ${{keyring:{}}}\n",
-                one_line(&name, 200)
-            ))?;
+            terminal::eprint(&format!("stored in {place}; use ${{keyring:{}}} in mcp.json\n", one_line(&name, 200)))?;
         }
         Command::List { json: as_json } => {
             let names: Vec<String> = keyring.names().await?;
             if as_json {
                 print(&format!("{:#}\n", json!({ "names": names })))?;
             } else if names.is_empty() {
-                print("nothing is kept; `mcp-sidecar secret set NAME` keeps a value\n")?;
+                print("no secrets; run `mcp-sidecar secret set NAME` to store one\n")?;
             } else {
-                print(&names.iter().map(|name| format!("{}\n", one_line(short(name), 400))).collect::<String>())?;
+                print(&names.iter().map(|name| format!("{}\n", one_line(short_name(name), 400))).collect::<String>())?;
             }
         }
         Command::Remove { name } => {
             let names = keyring.names().await?;
-            let wanted = [whole(&name), name.clone()].into_iter().find(|wanted| names.contains(wanted));
+            let wanted = [full_name(&name), name.clone()].into_iter().find(|wanted| names.contains(wanted));
             let Some(wanted) = wanted else {
-                anyhow::bail!("nothing is kept as `{}`; `mcp-sidecar secret list` shows what is", one_line(&name, 200));
+                anyhow::bail!(
+                    "no secret named `{}`; run `mcp-sidecar secret list` to list the secrets",
+                    one_line(&name, 200)
+                );
             };
             keyring.remove(&wanted).await?;
         }
@@ -84,16 +90,16 @@ async fn carry_out(keyring: &Keyring, command: Command) -> anyhow::Result<Status
     Ok(Status::Ok)
 }
 
-/// Inputs and sign-ins are kept under names of their own kind; a plain name is one of `${keyring:…}`.
-fn whole(name: &str) -> String {
+/// The name in the keyring. Inputs have their own prefix; any other name is one of `${keyring:…}`.
+fn full_name(name: &str) -> String {
     if name.starts_with("input:") { name.to_owned() } else { keyring_name(name) }
 }
 
-fn short(name: &str) -> &str {
+fn short_name(name: &str) -> &str {
     name.strip_prefix("keyring:").unwrap_or(name)
 }
 
-async fn typed(name: &str) -> anyhow::Result<Secret> {
+async fn read_value(name: &str) -> anyhow::Result<Secret> {
     let value = if std::io::stdin().is_terminal() {
         terminal::ask(&format!("value of {}: ", one_line(name, 200)), Echo::Off).await?.unwrap_or_default()
     } else {
@@ -101,6 +107,6 @@ async fn typed(name: &str) -> anyhow::Result<Secret> {
         std::io::stdin().lock().take(LONGEST).read_to_string(&mut value)?;
         value.trim_end_matches(['\n', '\r']).to_owned()
     };
-    anyhow::ensure!(!value.is_empty(), "the value is empty; nothing was kept");
+    anyhow::ensure!(!value.is_empty(), "the value is empty; nothing was stored");
     Ok(Secret::new(value))
 }

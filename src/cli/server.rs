@@ -1,4 +1,4 @@
-//! A server as `mcp.servers` tells about it, read for showing.
+//! A server as returned by `mcp.servers`, and how to show it.
 
 use std::path::Path;
 
@@ -6,11 +6,11 @@ use anyhow::Context as _;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::live::shell_words;
-use super::look::Tone;
+use super::engine_client::in_shell_terms;
+use super::style::Color;
 use crate::text::{mask, one_line, shell_quote};
 
-/// More of an error than any line shows.
+/// The longest error text that is shown in one line.
 const LONGEST_LINE: usize = 400;
 
 #[derive(Debug, Clone, Deserialize)]
@@ -57,8 +57,8 @@ pub(super) struct Info {
 }
 
 pub(super) fn read(answer: &Value) -> anyhow::Result<Vec<Server>> {
-    let list = answer.get("servers").context("the answer of `mcp.servers` names no servers")?;
-    Vec::deserialize(list).context("the answer of `mcp.servers` cannot be read")
+    let list = answer.get("servers").context("the engine returned no list of servers")?;
+    Vec::deserialize(list).context("cannot parse the list of servers that the engine returned")
 }
 
 impl Server {
@@ -66,28 +66,30 @@ impl Server {
         self.reason.as_deref() == Some("starting")
     }
 
-    pub fn tone(&self) -> Tone {
-        Tone::of_status(&self.status)
+    pub fn color(&self) -> Color {
+        Color::of_status(&self.status)
     }
 
-    /// What stands behind the status, in one line: why it waits or failed, or what is worth knowing.
+    /// Explains the status in one line: why the server waits or failed, or a warning.
     pub fn note(&self) -> Option<String> {
         let error = self.error.as_deref().map(|error| error.lines().next().unwrap_or_default());
-        let lazy = || (self.status == "stopped").then_some("starts when it is first used");
-        let off = || (self.status == "connected" && !self.enabled).then_some("switched off");
+        let lazy = || (self.status == "stopped").then_some("starts on first use");
+        let off = || (self.status == "connected" && !self.enabled).then_some("disabled");
         let warning = || self.warnings.first().map(String::as_str);
         let note = error.or_else(off).or_else(warning).or_else(lazy)?;
-        Some(shell_words(&one_line(&mask(note.trim_end_matches("; last lines of its stderr:")), LONGEST_LINE)))
+        // A line that ends in a colon introduces what the server wrote to stderr, which is not shown here.
+        let note = note.strip_suffix(':').and_then(|note| note.rsplit_once("; ")).map_or(note, |(note, _)| note);
+        Some(in_shell_terms(&one_line(&mask(note), LONGEST_LINE)))
     }
 
-    /// Where it is defined, as short as can be.
-    pub fn place(&self, folder: &Path) -> Option<String> {
+    /// The file and line that define it, relative to the workspace.
+    pub fn location(&self, folder: &Path) -> Option<String> {
         let file = self.file.as_deref()?;
         let line = self.line.map(|line| format!(":{}", line + 1)).unwrap_or_default();
-        Some(format!("{}{line}", near(file, folder)))
+        Some(format!("{}{line}", relative(file, folder)))
     }
 
-    /// What it runs or connects to, as written.
+    /// The command that it runs or the address it connects to, as written in the config file.
     pub fn launch(&self) -> String {
         let text = |key: &str| self.config.get(key).and_then(Value::as_str).map(str::to_owned);
         let words = |key: &str| -> Vec<String> {
@@ -96,21 +98,21 @@ impl Server {
         };
         let mut command: Vec<String> = text("command").into_iter().chain(words("command")).collect();
         command.extend(words("args"));
-        let place = || {
+        let address = || {
             let port = self.config.get("port").map(|port| format!(":{port}")).unwrap_or_default();
             let host = text("host").unwrap_or_else(|| "127.0.0.1".to_owned());
             (!port.is_empty()).then(|| format!("{host}{port}"))
         };
         let launch = match command.is_empty() {
             false => command.iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" "),
-            true => text("url").or_else(place).or_else(|| text("name")).unwrap_or_default(),
+            true => text("url").or_else(address).or_else(|| text("name")).unwrap_or_default(),
         };
         one_line(&mask(&launch), usize::MAX)
     }
 }
 
-/// A path from the workspace's point of view.
-pub(super) fn near(path: &str, folder: &Path) -> String {
-    let shown = Path::new(path).strip_prefix(folder).map_or(path.to_owned(), |near| near.display().to_string());
+/// A path relative to the workspace folder, if it is inside.
+pub(super) fn relative(path: &str, folder: &Path) -> String {
+    let shown = Path::new(path).strip_prefix(folder).map_or(path.to_owned(), |relative| relative.display().to_string());
     one_line(&shown, LONGEST_LINE)
 }

@@ -1,107 +1,111 @@
-//! Tables for people: columns that line up whatever the characters, cut to the width of the terminal.
+//! Tables: aligned columns, truncated to the width of the terminal.
 
 use unicode_width::UnicodeWidthStr;
 
-use super::look::{Look, Tone};
+use super::style::{Color, Style};
 
-/// Between two columns.
+/// The space between two columns.
 const GAP: &str = "  ";
-/// What the last column, which holds the longest words, keeps before others give way; and what those keep.
-const LAST_KEEPS: usize = 24;
-const OTHERS_KEEP: usize = 6;
+/// The last column has the longest texts and shrinks first. These are the minimum widths of the last column and the others.
+const LAST_MINIMUM: usize = 24;
+const OTHER_MINIMUM: usize = 6;
 
 pub(super) struct Table {
-    heads: &'static [&'static str],
+    headers: &'static [&'static str],
     rows: Vec<Vec<Cell>>,
 }
 
-/// Pieces of text, each in its tone.
+/// Pieces of text, each with its color.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cell {
-    pieces: Vec<(Tone, String)>,
-    side: Side,
+    pieces: Vec<(Color, String)>,
+    align: Align,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Side {
+enum Align {
     #[default]
     Left,
     Right,
 }
 
 impl Table {
-    pub fn new(heads: &'static [&'static str]) -> Self {
-        Self { heads, rows: Vec::new() }
+    pub fn new(headers: &'static [&'static str]) -> Self {
+        Self { headers, rows: Vec::new() }
     }
 
     pub fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
     }
 
-    /// One line for the heads and one for each row, none of them wider than `width`.
-    pub fn lines(&self, look: Look, width: Option<usize>) -> Vec<String> {
+    /// One line for the headers and one for each row, none of them wider than `width`.
+    pub fn lines(&self, style: Style, width: Option<usize>) -> Vec<String> {
         let widths = self.widths(width);
         let right =
-            |column: usize| self.rows.iter().any(|row| row.get(column).is_some_and(|cell| cell.side == Side::Right));
-        let heads: Vec<Cell> = self
-            .heads
+            |column: usize| self.rows.iter().any(|row| row.get(column).is_some_and(|cell| cell.align == Align::Right));
+        let headers: Vec<Cell> = self
+            .headers
             .iter()
             .enumerate()
-            .map(|(column, head)| match right(column) {
-                true => Cell::new(Tone::Dim, *head).right(),
-                false => Cell::new(Tone::Dim, *head),
+            .map(|(column, header)| match right(column) {
+                true => Cell::new(Color::Dim, *header).right(),
+                false => Cell::new(Color::Dim, *header),
             })
             .collect();
-        std::iter::once(&heads).chain(&self.rows).map(|row| line(row, &widths, look)).collect()
+        std::iter::once(&headers).chain(&self.rows).map(|row| line(row, &widths, style)).collect()
     }
 
-    pub fn text(&self, look: Look, width: Option<usize>) -> String {
-        self.lines(look, width).into_iter().map(|line| line + "\n").collect()
+    pub fn text(&self, style: Style, width: Option<usize>) -> String {
+        self.lines(style, width).into_iter().map(|line| line + "\n").collect()
     }
 
     fn widths(&self, most: Option<usize>) -> Vec<usize> {
         let cell = |column: usize| self.rows.iter().filter_map(move |row| row.get(column)).map(Cell::width).max();
-        let mut widths: Vec<usize> =
-            self.heads.iter().enumerate().map(|(column, head)| head.width().max(cell(column).unwrap_or(0))).collect();
+        let mut widths: Vec<usize> = self
+            .headers
+            .iter()
+            .enumerate()
+            .map(|(column, header)| header.width().max(cell(column).unwrap_or(0)))
+            .collect();
         let Some(most) = most else { return widths };
         let gaps = GAP.len() * widths.len().saturating_sub(1);
         let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(most);
         if let Some(last) = widths.last_mut() {
-            excess -= give_way(last, LAST_KEEPS, excess);
+            excess -= shrink(last, LAST_MINIMUM, excess);
         }
-        // Then the widest of the others, one character at a time: rare, and there are few columns.
+        // Then shrink the widest of the others, one character at a time. This is rare, and there are few columns.
         while excess > 0 {
             let others = widths.len().saturating_sub(1);
-            let widest = widths.iter_mut().take(others).max().filter(|width| **width > OTHERS_KEEP);
+            let widest = widths.iter_mut().take(others).max().filter(|width| **width > OTHER_MINIMUM);
             let Some(widest) = widest else { break };
-            excess -= give_way(widest, OTHERS_KEEP, 1);
+            excess -= shrink(widest, OTHER_MINIMUM, 1);
         }
         if let Some(last) = widths.last_mut() {
-            give_way(last, 1, excess);
+            shrink(last, 1, excess);
         }
         widths
     }
 }
 
-/// Takes what is too much from a width that keeps this much; how much that was.
-fn give_way(width: &mut usize, keep: usize, excess: usize) -> usize {
-    let given = width.saturating_sub(keep).min(excess);
-    *width -= given;
-    given
+/// Shrinks a width by `excess`, but not below `minimum`. Returns by how much it shrank.
+fn shrink(width: &mut usize, minimum: usize, excess: usize) -> usize {
+    let removed = width.saturating_sub(minimum).min(excess);
+    *width -= removed;
+    removed
 }
 
-fn line(cells: &[Cell], widths: &[usize], look: Look) -> String {
+fn line(cells: &[Cell], widths: &[usize], style: Style) -> String {
     let mut line = String::new();
     let last = cells.len().saturating_sub(1);
     for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
-        let cell = cell.cut(*width);
+        let cell = cell.truncate(*width);
         let padding = " ".repeat(width.saturating_sub(cell.width()));
-        let text: String = cell.pieces.iter().map(|(tone, text)| look.tone(*tone, text)).collect();
-        match cell.side {
-            Side::Right => line.extend([padding, text]),
-            // Nothing stands behind the last one: blanks at the end of lines only make copies of them ugly.
-            Side::Left if column == last => line.push_str(&text),
-            Side::Left => line.extend([text, padding]),
+        let text: String = cell.pieces.iter().map(|(color, text)| style.paint(*color, text)).collect();
+        match cell.align {
+            Align::Right => line.extend([padding, text]),
+            // No trailing spaces after the last column.
+            Align::Left if column == last => line.push_str(&text),
+            Align::Left => line.extend([text, padding]),
         }
         if column != last {
             line.push_str(GAP);
@@ -111,22 +115,22 @@ fn line(cells: &[Cell], widths: &[usize], look: Look) -> String {
 }
 
 impl Cell {
-    pub fn new(tone: Tone, text: impl Into<String>) -> Self {
-        Self::default().and(tone, text)
+    pub fn new(color: Color, text: impl Into<String>) -> Self {
+        Self::default().and(color, text)
     }
 
     pub fn plain(text: impl Into<String>) -> Self {
-        Self::new(Tone::Plain, text)
+        Self::new(Color::Plain, text)
     }
 
-    pub fn and(mut self, tone: Tone, text: impl Into<String>) -> Self {
-        self.pieces.push((tone, text.into()));
+    pub fn and(mut self, color: Color, text: impl Into<String>) -> Self {
+        self.pieces.push((color, text.into()));
         self
     }
 
-    /// For numbers.
+    /// Aligns the text to the right, for numbers.
     pub fn right(mut self) -> Self {
-        self.side = Side::Right;
+        self.align = Align::Right;
         self
     }
 
@@ -134,29 +138,29 @@ impl Cell {
         self.pieces.iter().map(|(_, text)| text.width()).sum()
     }
 
-    fn cut(&self, width: usize) -> Self {
+    fn truncate(&self, width: usize) -> Self {
         if self.width() <= width {
             return self.clone();
         }
         let mut room = width;
         let mut pieces = Vec::new();
-        for (tone, text) in &self.pieces {
+        for (color, text) in &self.pieces {
             let wide = text.width();
-            // The piece that does not fit ends in a mark, and so does one that leaves no room for the mark of the next.
+            // A piece that leaves no room for the `…` of the next piece is truncated, too.
             if wide < room {
                 room -= wide;
-                pieces.push((*tone, text.clone()));
+                pieces.push((*color, text.clone()));
             } else {
-                pieces.push((*tone, cut(text, room)));
+                pieces.push((*color, truncate(text, room)));
                 break;
             }
         }
-        Self { pieces, side: self.side }
+        Self { pieces, align: self.align }
     }
 }
 
-/// The beginning of a text, with `…` for what is left out, in at most `width` columns.
-pub(super) fn cut(text: &str, width: usize) -> String {
+/// Truncates a text to `width` columns, with `…` at the end.
+pub(super) fn truncate(text: &str, width: usize) -> String {
     let Some(room) = width.checked_sub(1) else { return String::new() };
     let mut kept = String::new();
     for c in text.chars() {
@@ -179,13 +183,13 @@ mod tests {
     fn shown(width: Option<usize>, rows: &[[&str; 3]]) -> String {
         let mut table = Table::new(&["NAME", "TOOLS", "STATUS"]);
         for [name, tools, status] in rows {
-            table.row(vec![Cell::plain(*name), Cell::plain(*tools).right(), Cell::new(Tone::Bad, *status)]);
+            table.row(vec![Cell::plain(*name), Cell::plain(*tools).right(), Cell::new(Color::Bad, *status)]);
         }
-        table.text(Look::plain(), width)
+        table.text(Style::plain(), width)
     }
 
     #[test]
-    fn columns_line_up_whatever_the_characters() {
+    fn columns_are_aligned_with_wide_characters() {
         insta::assert_snapshot!(shown(None, &[["demo", "9", "connected"], ["名前🦀", "120", "failed"]]), @r"
         NAME    TOOLS  STATUS
         demo        9  connected
@@ -194,16 +198,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_wide_is_cut_at_its_end_and_the_last_column_first() {
-        let rows = [["demo", "9", "failed: the program ended before it said a word"]];
+    fn the_last_column_is_truncated_first() {
+        let rows = [["demo", "9", "failed: the program exited before initialize"]];
         insta::assert_snapshot!(shown(Some(40), &rows), @r"
         NAME  TOOLS  STATUS
-        demo      9  failed: the program ended…
+        demo      9  failed: the program exited…
         ");
-        let rows = [["a-name-that-is-far-too-long-for-this", "9", "failed: the program ended before it said a word"]];
+        let rows = [["a-name-that-is-far-too-long-for-this", "9", "failed: the program exited before initialize"]];
         insta::assert_snapshot!(shown(Some(50), &rows), @r"
         NAME               TOOLS  STATUS
-        a-name-that-is-f…      9  failed: the program end…
+        a-name-that-is-f…      9  failed: the program exi…
         ");
     }
 
@@ -217,9 +221,9 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_in_the_middle_of_two_tones_says_so_once() {
-        let cell = Cell::new(Tone::Bad, "failed").and(Tone::Dim, ": because");
-        let texts = |width| cell.cut(width).pieces.iter().map(|(_, text)| text.as_str()).collect::<String>();
+    fn a_cell_of_two_colors_is_truncated_once() {
+        let cell = Cell::new(Color::Bad, "failed").and(Color::Dim, ": because");
+        let texts = |width| cell.truncate(width).pieces.iter().map(|(_, text)| text.as_str()).collect::<String>();
         assert_eq!((texts(99), texts(15)), ("failed: because".to_owned(), "failed: because".to_owned()));
         assert_eq!((texts(9), texts(6), texts(4)), ("failed:…".to_owned(), "faile…".to_owned(), "fai…".to_owned()));
     }

@@ -1,17 +1,17 @@
-//! `mcp-sidecar templates`: ready-made definitions of servers that many people use.
+//! `mcp-sidecar templates`: ready-made definitions of popular servers.
 
 use serde_json::{Map, Value, json};
 
-use super::look::{Look, Tone, size};
+use super::style::{Color, Style, size};
 use super::table::{Cell, Table};
 use super::{Status, print};
 use crate::config::templates::{Template, templates};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    /// One of them, as it would stand in mcp.json
+    /// Print the definition with this ID, in the format of mcp.json
     id: Option<String>,
-    /// For programs: what `mcp.templates` answers
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
@@ -22,15 +22,15 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<Status> {
         None => templates().iter().collect(),
     };
     match (arguments.id, chosen.as_slice()) {
-        (Some(id), []) => anyhow::bail!("no template `{id}`; `mcp-sidecar templates` shows those there are"),
+        (Some(id), []) => anyhow::bail!("no template named `{id}`; run `mcp-sidecar templates` to list the templates"),
         _ if arguments.json => print(&format!("{:#}\n", json!({ "templates": chosen })))?,
         (Some(_), [template, ..]) => print(&format!("{:#}\n", entry(template)))?,
-        _ => print(&table(&chosen).text(Look::of_stdout(), size().map(|size| size.columns)))?,
+        _ => print(&table(&chosen).text(Style::of_stdout(), size().map(|size| size.columns)))?,
     }
     Ok(Status::Ok)
 }
 
-/// A whole file that holds nothing but this server.
+/// The content of an `mcp.json` with only this server.
 fn entry(template: &Template) -> Value {
     let mut servers = Map::new();
     servers.insert(template.id.clone(), template.config.clone());
@@ -46,7 +46,7 @@ fn table(templates: &[&Template]) -> Table {
     for template in templates {
         table.row(vec![
             Cell::plain(&template.id),
-            Cell::plain(&template.title).and(Tone::Dim, format!("  {}", template.description)),
+            Cell::plain(&template.title).and(Color::Dim, format!("  {}", template.description)),
         ]);
     }
     table

@@ -1,37 +1,37 @@
-//! The person at the terminal: told things on stderr, asked on stdin. Answers of programs stay alone on stdout.
+//! Messages and questions for the user: printed on stderr, answered on stdin. Results go to stdout.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
-/// Longer than anybody types in one line.
+/// The longest line that is read.
 const LONGEST_ANSWER: u64 = 1 << 20;
 
-/// Whether what is typed can be seen.
+/// Whether the terminal shows what the user types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Echo {
     On,
     Off,
 }
 
-/// Whether there is somebody to ask.
-pub(super) fn is_attended() -> bool {
+/// Whether there is a user to ask.
+pub(super) fn is_interactive() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-pub(super) fn say(text: &str) -> io::Result<()> {
+pub(super) fn eprint(text: &str) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
     stderr.write_all(text.as_bytes())?;
     stderr.flush()
 }
 
-/// Asks and waits for a line; `None` at the end of input. Dropping the future leaves the terminal as it was.
+/// Asks and waits for a line; `None` at the end of the input. Dropping the future restores the terminal.
 pub(super) async fn ask(prompt: &str, echo: Echo) -> io::Result<Option<String>> {
-    // Before the prompt: whoever types at once is not seen either.
-    let silence = (echo == Echo::Off).then(Silence::begin).flatten();
-    say(prompt)?;
+    // Before the prompt, in case the user types immediately.
+    let echo_off = (echo == Echo::Off).then(EchoOff::new).flatten();
+    eprint(prompt)?;
     let answer = tokio::task::spawn_blocking(read_line).await.map_err(io::Error::other)?;
-    if silence.is_some() {
-        // The Enter was not shown either.
-        say("\n")?;
+    if echo_off.is_some() {
+        // The terminal did not show the Enter key either.
+        eprint("\n")?;
     }
     answer
 }
@@ -43,15 +43,15 @@ fn read_line() -> io::Result<Option<String>> {
     Ok((read > 0).then(|| line.trim_end_matches(['\n', '\r']).to_owned()))
 }
 
-/// While it lives, the terminal does not show what is typed.
-struct Silence {
+/// The terminal does not show what the user types until this is dropped.
+struct EchoOff {
     #[cfg(unix)]
     before: rustix::termios::Termios,
 }
 
 #[cfg(unix)]
-impl Silence {
-    fn begin() -> Option<Self> {
+impl EchoOff {
+    fn new() -> Option<Self> {
         use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
         let before = tcgetattr(io::stdin()).ok()?;
         let mut silent = before.clone();
@@ -62,7 +62,7 @@ impl Silence {
 }
 
 #[cfg(unix)]
-impl Drop for Silence {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         use rustix::termios::{OptionalActions, tcsetattr};
         tcsetattr(io::stdin(), OptionalActions::Now, &self.before).ok();
@@ -70,8 +70,8 @@ impl Drop for Silence {
 }
 
 #[cfg(not(unix))]
-impl Silence {
-    fn begin() -> Option<Self> {
+impl EchoOff {
+    fn new() -> Option<Self> {
         None
     }
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::agent::AgentOptions;
+
 /// The longest line that either side reads; names of servers may make one long.
 pub const LONGEST: usize = 64 << 10;
 
@@ -27,24 +29,14 @@ pub struct Hello {
     pub front: Front,
     pub version: String,
     pub pid: u32,
-    /// What an agent's user calls it; its own name comes with MCP.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub label: Option<String>,
-    /// An agent that wants to search tools in place of having them listed.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub search: bool,
+    #[serde(flatten)]
+    pub agent: AgentOptions,
     /// The port of the URL; any that is free where it is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// Whose child it is, where a server's process started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<String>,
-    /// Servers that an agent gets elsewhere, and not again from us.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub without: Vec<String>,
-    /// An editor gave it to an agent whose calls it asks about itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ticket: Option<String>,
     /// The session that is asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<u64>,
@@ -57,12 +49,9 @@ impl Hello {
             front,
             version,
             pid: std::process::id(),
-            label: None,
-            search: false,
+            agent: AgentOptions::default(),
             port: None,
             mark: None,
-            without: Vec::new(),
-            ticket: None,
             session: None,
         }
     }

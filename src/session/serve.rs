@@ -19,7 +19,7 @@ use super::hello::{self, Front, Hello, Opened, Welcome};
 use super::join::{check_peer, peer_process};
 use super::lock::Lock;
 use super::place::Place;
-use crate::agent::{Endpoint, Guest};
+use crate::agent::{AgentOptions, Endpoint};
 use crate::engine::Engine;
 use crate::lsp;
 use crate::server::process::{is_descendant, is_mark_of_this_engine};
@@ -205,7 +205,7 @@ impl Reception {
         match hello.front {
             Front::Editor => lsp::serve(read, write, self.engine.clone()).await.exit_code(),
             Front::Agent => {
-                self.agents.serve(read, write, self.guest(hello)).await;
+                self.agents.serve(read, write, self.agent_options(hello)).await;
                 0
             }
             Front::Url => self.listen(hello, read, write).await,
@@ -213,9 +213,8 @@ impl Reception {
         }
     }
 
-    fn guest(&self, hello: Hello) -> Guest {
-        let Hello { label, search, without, ticket, .. } = hello;
-        Guest { folder: self.place.root.clone(), label, search, without, ticket }
+    fn agent_options(&self, hello: Hello) -> AgentOptions {
+        AgentOptions { folder: self.place.root.clone(), ..hello.agent }
     }
 
     /// Serves agents at a URL for as long as whoever asked for it is there.
@@ -223,7 +222,7 @@ impl Reception {
         let folder = self.place.socket.parent().unwrap_or(Path::new("/"));
         let name = self.place.socket.file_stem().unwrap_or_default().to_string_lossy();
         let port = hello.port.unwrap_or_default();
-        let http = match self.agents.listen(self.guest(hello), port, folder, &name).await {
+        let http = match self.agents.listen(self.agent_options(hello), port, folder, &name).await {
             Ok(http) => http,
             Err(error) => {
                 let why = format!("cannot listen on port {port} of this machine: {error}");

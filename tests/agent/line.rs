@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_sidecar::agent::{Endpoint, Guest};
+use mcp_sidecar::agent::{AgentOptions, Endpoint};
 use mcp_sidecar::engine::Engine;
 use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
@@ -35,14 +35,14 @@ impl Host {
 
     /// The agent's end of a connection.
     pub fn connect(&self, room: usize) -> DuplexStream {
-        self.connect_as(Guest::default(), room)
+        self.connect_as(AgentOptions::default(), room)
     }
 
-    pub fn connect_as(&self, guest: Guest, room: usize) -> DuplexStream {
+    pub fn connect_as(&self, options: AgentOptions, room: usize) -> DuplexStream {
         let (near, far) = tokio::io::duplex(room);
         let (read, write) = tokio::io::split(far);
-        let (endpoint, guest) = (self.endpoint.clone(), Guest { folder: self.home.project(), ..guest });
-        tokio::spawn(async move { endpoint.serve(read, write, guest).await });
+        let (endpoint, options) = (self.endpoint.clone(), AgentOptions { folder: self.home.project(), ..options });
+        tokio::spawn(async move { endpoint.serve(read, write, options).await });
         near
     }
 

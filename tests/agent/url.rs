@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use mcp_sidecar::agent::Guest;
+use mcp_sidecar::agent::AgentOptions;
 use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, ORIGIN};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -28,8 +28,8 @@ impl Site {
     async fn new(levels: Value) -> Self {
         rustls::crypto::ring::default_provider().install_default().ok();
         let host = Host::new(json!({ "demo": demo(levels) }));
-        let guest = Guest { folder: host.home.project(), ..Guest::default() };
-        let http = host.endpoint.listen(guest, 0, &host.home.path("runtime"), "project").await.unwrap();
+        let options = AgentOptions { folder: host.home.project(), ..AgentOptions::default() };
+        let http = host.endpoint.listen(options, 0, &host.home.path("runtime"), "project").await.unwrap();
         let (url, file) = (http.url(), http.token_file().to_owned());
         let token = std::fs::read_to_string(&file).unwrap();
         let serving = AbortOnDropHandle::new(tokio::spawn(http.serve()));

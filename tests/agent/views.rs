@@ -1,6 +1,6 @@
 //! What an agent sees by its name, how freely its calls may run at most, and tools that are searched in place of listed.
 
-use mcp_sidecar::agent::Guest;
+use mcp_sidecar::agent::AgentOptions;
 use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
 
@@ -57,8 +57,8 @@ async fn another_agent_sees_what_its_own_section_says_and_nothing_of_the_others(
     let mut agent = host.agent().await;
     let tools = names(&agent.ask(1, "tools/list", json!({})).await, "tools");
     assert!(tools.contains(&"one__echo".to_owned()) && tools.contains(&"two__take_note".to_owned()), "{tools:?}");
-    let guest = Guest { label: Some("somebody".to_owned()), ..Guest::default() };
-    let mut other = Line::new(host.connect_as(guest, 1 << 20));
+    let options = AgentOptions { label: Some("somebody".to_owned()), ..AgentOptions::default() };
+    let mut other = Line::new(host.connect_as(options, 1 << 20));
     other.initialize(json!({})).await;
     let tools = names(&other.ask(1, "tools/list", json!({})).await, "tools");
     assert!(tools.iter().all(|name| name.starts_with("two__")), "{tools:?}");
@@ -140,8 +140,8 @@ async fn one_who_searches_finds_tools_by_words_and_calls_them_by_name() {
 #[tokio::test]
 async fn a_list_of_two_tools_is_told_anew_only_when_a_server_comes_or_goes() {
     let host = Host::new(json!({ "one": demo(json!({})) }));
-    let guest = Guest { search: true, ..Guest::default() };
-    let mut agent = Line::new(host.connect_as(guest, 1 << 20));
+    let options = AgentOptions { search: true, ..AgentOptions::default() };
+    let mut agent = Line::new(host.connect_as(options, 1 << 20));
     agent.initialize(json!({})).await;
     let listed = agent.ask(1, "tools/list", json!({})).await;
     let described = listed["result"]["tools"][0]["description"].as_str().unwrap().to_owned();
@@ -166,8 +166,8 @@ async fn a_list_of_two_tools_is_told_anew_only_when_a_server_comes_or_goes() {
 #[tokio::test]
 async fn a_server_that_an_agent_has_from_elsewhere_does_not_come_again() {
     let host = host("");
-    let guest = Guest { without: vec!["two".to_owned()], ..Guest::default() };
-    let mut agent = Line::new(host.connect_as(guest, 1 << 20));
+    let options = AgentOptions { without: vec!["two".to_owned()], ..AgentOptions::default() };
+    let mut agent = Line::new(host.connect_as(options, 1 << 20));
     agent.initialize(json!({})).await;
     let tools = names(&agent.ask(1, "tools/list", json!({})).await, "tools");
     assert!(tools.contains(&"one__echo".to_owned()) && !tools.iter().any(|name| name.starts_with("two")), "{tools:?}");
@@ -184,13 +184,14 @@ async fn where_an_editor_asks_itself_nobody_is_asked_again_but_for_looks_and_wha
     let host = Host::with(json!({ "one": demo(levels) }), Settings::default());
     let mut editor = seat(&host.home, &host.engine).await;
     let ticket = editor.greeting["capabilities"]["experimental"]["mcpSidecar"]["ticket"].as_str().map(str::to_owned);
-    let mut agent = Line::new(host.connect_as(Guest { ticket, ..Guest::default() }, 1 << 20));
+    let mut agent = Line::new(host.connect_as(AgentOptions { ticket, ..AgentOptions::default() }, 1 << 20));
     agent.initialize(json!({})).await;
     let kept = agent.call(1, "one__take_note", json!({ "text": "x" })).await;
     assert!(text(&kept).starts_with("kept"), "{kept:#}");
     // It asks nothing before a mere look, so that is asked about here; and so is whoever only guesses.
-    let mut stranger =
-        Line::new(host.connect_as(Guest { ticket: Some("ticket".to_owned()), ..Guest::default() }, 1 << 20));
+    let mut stranger = Line::new(
+        host.connect_as(AgentOptions { ticket: Some("ticket".to_owned()), ..AgentOptions::default() }, 1 << 20),
+    );
     stranger.initialize(json!({})).await;
     agent.begin(2, "tools/call", json!({ "name": "one__echo", "arguments": { "text": "x" } })).await;
     stranger.begin(2, "tools/call", json!({ "name": "one__take_note", "arguments": { "text": "x" } })).await;

@@ -1,4 +1,4 @@
-//! `call`, `calls`, `grants` and `metrics`: tools from a shell, under the same rules as everywhere.
+//! `call`, `calls`, `grants` and `metrics`: tool calls from a shell, with the same permissions as in an editor.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -15,7 +15,7 @@ fn place() -> Place {
 }
 
 #[test]
-fn a_tool_that_is_allowed_answers_plainly() {
+fn the_result_of_an_allowed_tool_is_printed() {
     let place = place();
     for tool in ["demo/echo", "mcp__demo__echo"] {
         let run = place.run(&["call", tool, r#"{"text": "hello\u001b[31m"}"#]);
@@ -28,23 +28,32 @@ fn a_tool_that_is_allowed_answers_plainly() {
 }
 
 #[test]
-fn without_somebody_to_ask_a_call_is_refused_with_the_ways_to_allow_it() {
+fn a_call_that_needs_approval_is_denied_without_a_user_to_ask() {
     let place = place();
     let run = place.run(&["call", "demo/add", r#"{"a": 1, "b": 2}"#]);
     assert_eq!((run.code, run.out.as_str()), (1, ""));
-    insta::assert_snapshot!(run.err, @r#"error: `mcp__demo__add` was denied: it requires the user's approval, and there is no editor to ask. To allow it, open this workspace in an editor with mcp-sidecar and call again, or add "tools": { "add": "allow-session" } to the definition of `demo` in ~/config/mcp.json; or run it in a terminal to be asked, or pass --yes to allow it this once"#);
+    insta::assert_snapshot!(run.err, @r#"error: `mcp__demo__add` was denied: it requires the user's approval, and there is no editor to ask. To allow it, open this workspace in an editor with mcp-sidecar and call again, or add "tools": { "add": "allow-session" } to the definition of `demo` in ~/config/mcp.json. Or run it in a terminal to be asked, or pass --yes to allow this call"#);
     let run = place.run(&["call", "--yes", "demo/add", r#"{"a": 1, "b": 2}"#]);
     assert_eq!((run.code, run.out.as_str()), (0, "3\n"));
 }
 
 #[test]
-fn what_does_not_fit_is_told_before_anything_is_sent() {
+fn invalid_arguments_are_reported_before_the_call() {
     let place = place();
     let run = place.run(&["call", "demo/echo", r#"{"txt": 1}"#]);
     assert_eq!(run.code, 1);
-    assert!(run.err.starts_with("error: the arguments of `echo` do not fit its schema:\n  "), "{}", run.err);
+    assert!(run.err.starts_with("error: the arguments of `echo` do not match its schema:\n  "), "{}", run.err);
     for wrong in [&["call", "echo"][..], &["call", "demo/echo", "[]"], &["call", "demo/echo", "{"], &["call"]] {
         assert_eq!(place.run(wrong).code, 2, "{wrong:?}");
+    }
+    for (arguments, expected) in [
+        ("[1]", "expected a JSON object, found `[1]`"),
+        ("{x: 1}", "invalid JSON at line 1, column 2"),
+        ("{\"x\": 1", "expected a JSON object, found only its beginning"),
+        (" ", "expected a JSON object, found nothing"),
+    ] {
+        let error = format!("error: cannot parse the arguments: {expected}\n");
+        assert_eq!(place.run(&["call", "demo/echo", arguments]).err, error);
     }
     assert_eq!(place.run(&["call", "demo/none"]).code, 1);
     assert_eq!(place.run(&["call", "nobody/none"]).code, 1);
@@ -56,13 +65,13 @@ fn arguments_come_from_stdin_and_progress_goes_to_stderr() {
     let mut command = place.command(&["call", "-y", "demo/countdown", "-"]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(br#"{"from": 2, "interval": 1}"#).unwrap();
-    let run = place.tell(child.wait_with_output().unwrap());
+    let run = place.result(child.wait_with_output().unwrap());
     assert_eq!((run.code, run.out.as_str()), (0, "lift-off\n"));
     assert_eq!(run.err, "1 of 2  1\n2 of 2  lift-off\n");
 }
 
 #[test]
-fn every_call_is_in_the_log_and_can_be_found_there() {
+fn every_call_is_logged_and_can_be_filtered() {
     let place = place();
     place.run(&["call", "demo/echo", r#"{"text": "one"}"#, "--workflow", "w1"]);
     place.run(&["call", "demo/add", r#"{"a": 1, "b": 2}"#]);
@@ -88,7 +97,7 @@ fn every_call_is_in_the_log_and_can_be_found_there() {
 
 #[cfg(unix)]
 #[test]
-fn an_answer_for_the_project_is_a_grant_that_can_be_taken_back() {
+fn an_answer_for_the_project_is_a_grant_that_can_be_revoked() {
     let place = place();
     let screen = place.at_terminal(&[("no: ", "p")], &["call", "demo/add", r#"{"a": 1, "b": 2}"#]);
     assert_eq!(screen.code, 0, "{}", screen.out);
@@ -109,7 +118,7 @@ fn an_answer_for_the_project_is_a_grant_that_can_be_taken_back() {
 
 #[cfg(unix)]
 #[test]
-fn a_no_at_the_terminal_is_a_no_and_a_form_is_filled_in_there() {
+fn the_user_denies_a_call_and_fills_in_a_form_in_the_terminal() {
     let place = place();
     let screen = place.at_terminal(&[("no: ", "maybe"), ("no: ", "n")], &["call", "demo/add", r#"{"a": 1, "b": 2}"#]);
     assert_eq!(screen.code, 1);
@@ -121,7 +130,7 @@ fn a_no_at_the_terminal_is_a_no_and_a_form_is_filled_in_there() {
 
 #[cfg(unix)]
 #[test]
-fn control_c_cancels_the_call_and_the_log_says_so() {
+fn control_c_cancels_the_call_and_is_logged() {
     let place = place();
     let mut command = place.command(&["call", "-y", "demo/countdown", r#"{"from": 100, "interval": 500}"#]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -12,7 +12,7 @@ const BROKEN: &str = r#"{
 "#;
 
 #[test]
-fn problems_are_shown_at_their_place_and_errors_fail() {
+fn problems_are_shown_at_their_position_and_errors_fail() {
     let place = Place::with_workspace();
     place.write("work/mcp.json", BROKEN);
     let run = place.run(&["check"]);
@@ -61,7 +61,7 @@ fn problems_are_shown_at_their_place_and_errors_fail() {
 }
 
 #[test]
-fn programs_get_the_same_as_json() {
+fn problems_are_printed_as_json() {
     let place = Place::with_workspace();
     place.write("work/mcp.json", "{ \"servers\": { \"web\": { \"type\": \"http\", \"url\": 7 } } }");
     let run = place.run(&["check", "--json"]);
@@ -115,7 +115,7 @@ fn a_workspace_without_config_has_nothing_to_check() {
     let run = place.run(&["check"]);
     assert_eq!(run.code, 0);
     insta::assert_snapshot!(run.out, @r"
-    nothing to check; these files would count:
+    no config files found; these paths were checked:
       ~/managed.json
       ~/work/mcp.local.json
       ~/work/mcp.json
@@ -134,12 +134,12 @@ fn the_workspace_is_found_from_a_folder_below_it() {
     let output = place.command(&["check"]).current_dir(place.path("work/src/deep")).output().unwrap();
     assert!(String::from_utf8(output.stdout).unwrap().ends_with("work/mcp.json: ok, 1 server\n"));
     let named = place.run(&["check", "--workspace", "src"]);
-    assert!(named.out.starts_with("nothing to check"), "{}", named.out);
+    assert!(named.out.starts_with("no config files found"), "{}", named.out);
     assert_eq!(place.run(&["check", "--workspace", "nowhere"]).code, 1);
 }
 
 #[test]
-fn a_file_may_be_named_and_then_only_it_is_checked() {
+fn a_named_file_is_checked_alone() {
     let place = Place::with_workspace();
     place.write("work/mcp.json", "{ nonsense");
     place.write("elsewhere/some.json", r#"{ "servers": { "a": { "command": "sh" } } }"#);
@@ -149,7 +149,7 @@ fn a_file_may_be_named_and_then_only_it_is_checked() {
     let missing = place.run(&["check", "nothing.json"]);
     assert_eq!(missing.code, 1);
     insta::assert_snapshot!(missing.out, @r"
-    error[no-file]: no such file
+    error[no-file]: file not found
      --> nothing.json
 
     1 error and 0 warnings

@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::{Place, Run};
 
-/// A run of somebody whose home is the place itself.
+/// Runs a command with a home folder inside the temporary folder.
 fn run(place: &Place, arguments: &[&str]) -> Run {
     let mut command = place.command(arguments);
     command.env("HOME", place.path("home")).env_remove("XDG_CONFIG_HOME").env_remove("CODEX_HOME");
-    place.tell(command.output().unwrap())
+    place.result(command.output().unwrap())
 }
 
 fn read(place: &Place, name: &str) -> String {
@@ -18,7 +18,7 @@ fn read(place: &Place, name: &str) -> String {
 }
 
 #[test]
-fn servers_of_the_user_are_imported_from_their_usual_place_once() {
+fn servers_of_the_user_are_imported_once() {
     let place = Place::with_workspace();
     place.write(
         "home/.cursor/mcp.json",
@@ -28,7 +28,7 @@ fn servers_of_the_user_are_imported_from_their_usual_place_once() {
     let dry = run(&place, &["import", "cursor", "--dry-run"]);
     assert_eq!((dry.code, dry.err.as_str()), (0, ""));
     insta::assert_snapshot!(dry.out, @r"
-    would be imported into ~/config/mcp.json:
+    would import into ~/config/mcp.json:
       git
           the secret in `env.TOKEN` is not copied: set the environment variable `TOKEN` to its value
     ");
@@ -54,12 +54,12 @@ fn servers_of_the_user_are_imported_from_their_usual_place_once() {
 }
 
 #[test]
-fn what_came_with_a_project_does_not_become_the_users_own_unless_it_is_named() {
+fn servers_of_a_project_are_imported_for_the_user_only_if_the_file_is_named() {
     let place = Place::with_workspace();
     place.write("work/.codex/config.toml", "[mcp_servers.a]\ncommand = \"a-mcp\"\n");
     let user = run(&place, &["import", "codex"]);
     assert_eq!(user.code, 0);
-    assert!(user.out.starts_with("nothing imported\nskipped:\n  a: it is part of the project"), "{}", user.out);
+    assert!(user.out.starts_with("imported nothing\nskipped:\n  a: it is part of the project"), "{}", user.out);
     assert!(!place.path("config/mcp.json").exists());
     assert_eq!(run(&place, &["import", "codex", "--path", ".codex/config.toml"]).code, 0);
     assert!(read(&place, "config/mcp.json").contains("a-mcp"));
@@ -68,7 +68,7 @@ fn what_came_with_a_project_does_not_become_the_users_own_unless_it_is_named() {
 }
 
 #[test]
-fn without_any_file_the_places_that_were_looked_at_are_told() {
+fn an_import_without_any_file_reports_the_paths_it_checked() {
     let place = Place::with_workspace();
     let run_ = run(&place, &["import", "zed"]);
     assert_eq!(run_.code, 1);
@@ -80,7 +80,7 @@ fn without_any_file_the_places_that_were_looked_at_are_told() {
 }
 
 #[test]
-fn an_export_is_printed_or_put_into_a_file_but_never_into_one_of_ours() {
+fn an_export_is_printed_or_added_to_a_file_but_never_to_one_of_ours() {
     let place = Place::with_workspace();
     place.write(
         "work/mcp.json",
@@ -101,7 +101,7 @@ fn an_export_is_printed_or_put_into_a_file_but_never_into_one_of_ours() {
 }
 
 #[test]
-fn setup_writes_our_lines_keeps_a_backup_and_takes_them_out_again() {
+fn setup_adds_an_entry_with_a_backup_and_can_be_undone() {
     let place = Place::with_workspace();
     let before = "# mine\nmodel = \"o3\"\n";
     place.write("work/.codex/config.toml", before);
@@ -120,22 +120,22 @@ fn setup_writes_our_lines_keeps_a_backup_and_takes_them_out_again() {
     assert_eq!((done.code, done.err.as_str()), (0, ""));
     assert!(read(&place, "work/.codex/config.toml").contains("mcp-sidecar"));
     assert_eq!(read(&place, "work/.codex/config.toml.bak"), before);
-    assert!(run(&place, &["setup", "codex"]).out.contains("set up already"));
+    assert!(run(&place, &["setup", "codex"]).out.contains("already uses mcp-sidecar"));
     assert_eq!(run(&place, &["setup", "codex", "--undo"]).code, 0);
     assert_eq!(read(&place, "work/.codex/config.toml"), before);
     assert!(run(&place, &["setup", "codex", "--undo"]).out.contains("nothing to undo"));
 }
 
 #[test]
-fn we_never_become_a_server_of_our_own() {
+fn setup_never_makes_the_sidecar_start_itself() {
     let place = Place::with_workspace();
     for program in ["claude", "cursor", "vscode"] {
         let refused = run(&place, &["setup", program, "--project"]);
         assert_eq!(refused.code, 1, "{program}");
-        assert!(refused.err.contains("would become a server of its own"), "{}", refused.err);
+        assert!(refused.err.contains("would start itself as a server"), "{}", refused.err);
         let user = run(&place, &["setup", program]);
         assert_eq!(user.code, 0, "{program}: {}", user.err);
-        assert!(user.err.contains("the file of the user is taken"), "{}", user.err);
+        assert!(user.err.contains("using your user config instead"), "{}", user.err);
     }
     assert_eq!(fs::read_dir(place.path("work")).unwrap().count(), 0, "nothing was written to the project");
     let claude: Value = serde_json::from_str(&read(&place, "home/.claude.json")).unwrap();

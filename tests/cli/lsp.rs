@@ -12,7 +12,7 @@ const INITIALIZE: &str =
 const SHUTDOWN: &str = r#"{"jsonrpc":"2.0","id":2,"method":"shutdown"}"#;
 const EXIT: &str = r#"{"jsonrpc":"2.0","method":"exit"}"#;
 
-/// Says these messages, then closes the input.
+/// Sends these messages, then closes the input.
 fn converse(place: &Place, arguments: &[&str], messages: &[&str]) -> Run {
     let mut command = place.command(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -22,7 +22,7 @@ fn converse(place: &Place, arguments: &[&str], messages: &[&str]) -> Run {
         stdin.write_all(frame(message).as_bytes()).unwrap();
     }
     drop(stdin);
-    place.tell(child.wait_with_output().unwrap())
+    place.result(child.wait_with_output().unwrap())
 }
 
 #[test]
@@ -38,14 +38,14 @@ fn without_a_subcommand_an_editor_on_stdin_is_served() {
 }
 
 #[test]
-fn an_editor_that_goes_without_a_word_is_a_failure() {
+fn an_editor_that_leaves_without_shutdown_is_a_failure() {
     let place = Place::with_workspace();
     let run = converse(&place, &[], &[INITIALIZE]);
     assert_eq!((run.code, run.err.as_str()), (1, ""));
 }
 
 #[test]
-fn the_session_is_logged_where_only_its_user_reads() {
+fn the_log_is_readable_only_for_its_user() {
     let place = Place::with_workspace();
     converse(&place, &["lsp", "--standalone"], &[INITIALIZE, SHUTDOWN, EXIT]);
     let log = place.run(&["log"]);
@@ -60,7 +60,7 @@ fn the_session_is_logged_where_only_its_user_reads() {
 }
 
 #[test]
-fn without_a_place_for_the_log_the_session_goes_on_and_says_so() {
+fn a_session_without_a_log_file_continues_with_a_warning() {
     let place = Place::with_workspace();
     place.write("state", "a file in the way");
     let run = converse(&place, &["--standalone"], &[INITIALIZE, SHUTDOWN, EXIT]);

@@ -1,4 +1,4 @@
-//! The command line as a person or a script meets it: the built binary, its output and its exit code.
+//! The command line: output and exit codes of the built binary.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
 
@@ -17,12 +17,12 @@ use std::process::{Command, Output, Stdio};
 pub const DEMO: &str =
     concat!(r#"{ "command": ""#, env!("CARGO_BIN_EXE_mcp-sidecar"), r#"", "args": ["demo-server"] }"#);
 
-/// A machine of its own: a workspace, and our folders beside it.
+/// A temporary folder with a workspace and our own folders.
 pub struct Place {
     folder: tempfile::TempDir,
 }
 
-/// What a run came to. Paths of the temporary folder are written as `~`.
+/// The result of a run. Paths of the temporary folder are written as `~`.
 pub struct Run {
     pub code: i32,
     pub out: String,
@@ -30,7 +30,7 @@ pub struct Run {
 }
 
 impl Place {
-    /// With an empty workspace, which commands run in.
+    /// With an empty workspace, in which commands run.
     pub fn with_workspace() -> Self {
         let place = Self { folder: tempfile::tempdir().unwrap() };
         std::fs::create_dir(place.path("work")).unwrap();
@@ -61,10 +61,10 @@ impl Place {
     }
 
     pub fn run(&self, arguments: &[&str]) -> Run {
-        self.tell(self.command(arguments).output().unwrap())
+        self.result(self.command(arguments).output().unwrap())
     }
 
-    /// Runs it in a terminal, with these answers after these prompts. All that the screen showed is in `out`.
+    /// Runs a command in a terminal, with these answers to these prompts. `out` contains everything the screen showed.
     #[cfg(unix)]
     pub fn at_terminal(&self, answers: &[(&str, &str)], arguments: &[&str]) -> Run {
         let ours = self.command(arguments);
@@ -74,10 +74,10 @@ impl Place {
         command.arg(ours.get_program()).args(ours.get_args()).current_dir(self.path("work"));
         let variables = ours.get_envs().filter_map(|(name, value)| Some((name, value?)));
         command.envs(variables).env("NO_COLOR", "1").stdin(Stdio::null());
-        self.tell(command.output().unwrap())
+        self.result(command.output().unwrap())
     }
 
-    fn tell(&self, output: Output) -> Run {
+    pub fn result(&self, output: Output) -> Run {
         let root = self.path("").display().to_string();
         let text = |bytes: Vec<u8>| {
             String::from_utf8(bytes).unwrap().replace(&root, "~/").replace(root.trim_end_matches('/'), "~")
@@ -101,7 +101,7 @@ fn wrong_usage_exits_with_2_and_help_with_0() {
 }
 
 #[test]
-fn short_commands_leave_nothing_behind() {
+fn short_commands_leave_no_files_behind() {
     let place = Place::with_workspace();
     for command in [&["config"][..], &["check"], &["completions", "bash"], &["--help"]] {
         assert_eq!(place.run(command).code, 0, "{command:?}");
@@ -111,7 +111,7 @@ fn short_commands_leave_nothing_behind() {
 }
 
 #[test]
-fn the_default_settings_can_be_saved_and_are_in_force_then() {
+fn the_printed_default_settings_are_valid() {
     let place = Place::with_workspace();
     let default = place.run(&["config", "--default"]);
     assert_eq!(default.code, 0);
@@ -123,7 +123,7 @@ fn the_default_settings_can_be_saved_and_are_in_force_then() {
 }
 
 #[test]
-fn the_settings_in_force_are_shown_with_the_places_of_all_files() {
+fn the_current_settings_are_shown_with_the_paths_of_all_files() {
     let place = Place::with_workspace();
     place.write("config/config.toml", "audit = \"strict\"\n[servers]\ntimeout = 5\nspeed = 9\n");
     place.write("work/mcp.json", "{}");
@@ -131,20 +131,20 @@ fn the_settings_in_force_are_shown_with_the_places_of_all_files() {
     assert_eq!(shown.code, 0);
     assert_eq!(shown.err, "warning: ~/config/config.toml: unknown setting `servers.speed`\n");
     assert!(shown.out.contains("audit = \"strict\"\n") && shown.out.contains("timeout = \"5s\"\n"));
-    let places = shown.out.split("\n\n").next().unwrap();
-    insta::assert_snapshot!(places, @r"
-    # Where everything is, strongest config first.
-    #   managed config  ~/managed.json (not there)
-    #   local config    ~/work/mcp.local.json (not there)
+    let paths = shown.out.split("\n\n").next().unwrap();
+    insta::assert_snapshot!(paths, @r"
+    # Paths of all files. Config files are listed by priority, highest first.
+    #   managed config  ~/managed.json (not found)
+    #   local config    ~/work/mcp.local.json (not found)
     #   project config  ~/work/mcp.json
-    #   project config  ~/work/.mcp.json (not there)
-    #   project config  ~/work/.vscode/mcp.json (not there)
-    #   project config  ~/work/.cursor/mcp.json (not there)
-    #   user config     ~/config/mcp.json (not there)
+    #   project config  ~/work/.mcp.json (not found)
+    #   project config  ~/work/.vscode/mcp.json (not found)
+    #   project config  ~/work/.cursor/mcp.json (not found)
+    #   user config     ~/config/mcp.json (not found)
     #   settings        ~/config/config.toml
-    #   state           ~/state/state.db (not there)
-    #   logs            ~/state/logs (not there)
-    #   sockets         ~/run (not there)
+    #   state           ~/state/state.db (not found)
+    #   logs            ~/state/logs (not found)
+    #   sockets         ~/run (not found)
     ");
 
     let shown: serde_json::Value = serde_json::from_str(&place.run(&["config", "--json"]).out).unwrap();
@@ -153,11 +153,11 @@ fn the_settings_in_force_are_shown_with_the_places_of_all_files() {
 }
 
 #[test]
-fn the_log_is_shown_from_its_end_and_made_safe() {
+fn the_end_of_the_log_is_shown_without_control_characters() {
     let place = Place::with_workspace();
     let none = place.run(&["log"]);
     assert_eq!(none.code, 1);
-    assert!(none.err.starts_with("error: no log yet in ~/state/logs"), "{}", none.err);
+    assert!(none.err.starts_with("error: no log file in ~/state/logs"), "{}", none.err);
 
     place.write("state/logs/mcp-sidecar.2026-01-01.log", "old\n");
     place.write("state/logs/mcp-sidecar.2026-01-02.log", "one\ntwo\n\u{1b}[31mthree\n");
@@ -175,7 +175,7 @@ fn the_schema_is_a_schema() {
 }
 
 #[test]
-fn a_template_can_be_written_into_a_file_as_it_is() {
+fn a_template_is_a_valid_config_file() {
     let place = Place::with_workspace();
     let list = place.run(&["templates", "--json"]);
     let answer: serde_json::Value = serde_json::from_str(&list.out).unwrap();
@@ -191,7 +191,7 @@ fn a_template_can_be_written_into_a_file_as_it_is() {
 }
 
 #[test]
-fn every_shell_gets_its_completions() {
+fn completions_are_printed_for_every_shell() {
     let place = Place::with_workspace();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let run = place.run(&["completions", shell]);
@@ -203,20 +203,20 @@ fn every_shell_gets_its_completions() {
 
 #[cfg(unix)]
 #[test]
-fn a_reader_that_has_gone_is_no_failure() {
+fn a_closed_stdout_is_not_a_failure() {
     let place = Place::with_workspace();
     let mut child =
         place.command(&["completions", "zsh"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
-    let run = place.tell(child.wait_with_output().unwrap());
+    let run = place.result(child.wait_with_output().unwrap());
     assert_eq!((run.code, run.err.as_str()), (0, ""));
 }
 
 #[test]
-fn a_place_that_makes_no_sense_is_told_by_its_variable() {
+fn an_invalid_path_is_reported_with_its_variable() {
     let place = Place::with_workspace();
     let output = place.command(&["config"]).env("MCP_SIDECAR_STATE_DIR", Path::new("here")).output().unwrap();
-    let run = place.tell(output);
+    let run = place.result(output);
     assert_eq!(run.code, 1);
     assert_eq!(run.err, "error: MCP_SIDECAR_STATE_DIR must be an absolute path, not `here`\n");
 }

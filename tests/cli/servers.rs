@@ -1,10 +1,10 @@
-//! `list`, `inspect` and `test`: servers as a person in a shell sees them.
+//! `list`, `inspect` and `test`: servers in a shell.
 
 use serde_json::Value;
 
 use crate::{DEMO, Place};
 
-/// The demo server in the user's own config, one in the project, and some that have trouble.
+/// The demo server in the user's config and in the project, and some servers that fail.
 fn place() -> Place {
     let place = Place::with_workspace();
     let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/server.py");
@@ -36,8 +36,8 @@ fn the_list_shows_every_server_and_what_to_do_next() {
     ● missing  stdio      user            failed  `no-such-program` was not found on the PATH; install it or use its full path
     ● off      stdio      user            disabled
 
-    `mcp-sidecar trust demo` shows what demo would run, and asks you
-    `mcp-sidecar inspect broken` tells more about the failure
+    run `mcp-sidecar trust demo` to review and trust `demo`
+    run `mcp-sidecar inspect broken` for details about the failure
     ");
 
     let run = place.run(&["list", "--json"]);
@@ -48,20 +48,20 @@ fn the_list_shows_every_server_and_what_to_do_next() {
 }
 
 #[test]
-fn a_list_without_servers_says_where_they_would_be() {
+fn a_list_without_servers_shows_where_to_define_them() {
     let place = Place::with_workspace();
     let run = place.run(&["list"]);
     assert_eq!(run.code, 0);
-    assert!(run.out.starts_with("no servers yet; they are defined in any of these files:\n"), "{}", run.out);
+    assert!(run.out.starts_with("no servers; define one in any of these files:\n"), "{}", run.out);
     assert!(run.out.contains("\n  mcp.json\n"), "{}", run.out);
 
     place.write("work/mcp.json", "{ not json");
     let run = place.run(&["list"]);
-    assert_eq!((run.code, run.err.as_str()), (0, "warning: mcp.json cannot be read; `mcp-sidecar check` shows why\n"));
+    assert_eq!((run.code, run.err.as_str()), (0, "warning: cannot load mcp.json; run `mcp-sidecar check` to see why\n"));
 }
 
 #[test]
-fn a_list_does_not_wait_longer_than_it_is_told() {
+fn the_list_waits_no_longer_than_requested() {
     let place = Place::with_workspace();
     let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/server.py");
     let slow = format!(r#"{{ "command": "python3", "args": ["{fixture}", "--slow", "3600"] }}"#);
@@ -123,23 +123,23 @@ fn all_servers_are_inspected_even_those_that_failed() {
 }
 
 #[test]
-fn a_test_tells_what_a_server_has_or_why_it_fails() {
+fn a_test_shows_what_a_server_offers_or_why_it_fails() {
     let place = place();
     let good = place.run(&["test", "mine"]);
     assert_eq!((good.code, good.err.as_str()), (0, ""));
     let (told, _) = good.out.split_once("; ready after").unwrap();
-    assert_eq!(told, "ok: mine is mcp-sidecar-demo 0.1.0, protocol 2025-11-25; 9 tools, 1 resource, 1 prompt");
+    assert_eq!(told, "ok: `mine` is mcp-sidecar-demo 0.1.0, protocol 2025-11-25; 9 tools, 1 resource, 1 prompt");
 
     let broken = place.run(&["test", "broken"]);
     assert_eq!((broken.code, broken.out.as_str()), (1, ""));
     insta::assert_snapshot!(broken.err, @"
-    failed: broken: the server exited with code 3 before it answered `initialize`; last lines of its stderr:
+    failed: `broken`: the server exited with code 3 before it answered `initialize`; last lines of its stderr:
       cannot go on like this
     ");
 
     let untrusted = place.run(&["test", "demo"]);
     assert_eq!(untrusted.code, 1);
-    insta::assert_snapshot!(untrusted.err, @"error: server `demo` is not trusted yet; `mcp-sidecar trust demo` shows its definition and asks you");
+    insta::assert_snapshot!(untrusted.err, @"error: server `demo` is not trusted; run `mcp-sidecar trust demo` to review and trust it");
 
     let answer: Value = serde_json::from_str(&place.run(&["test", "broken", "--json"]).out).unwrap();
     assert_eq!(answer["success"], false);
@@ -172,9 +172,9 @@ fn beside_an_editor_the_shell_sees_the_same_servers() {
     let call = place.run(&["call", "-y", "mine/countdown", r#"{"from": 2, "interval": 1}"#]);
     assert_eq!((call.code, call.out.as_str()), (0, "lift-off\n"), "{}", call.err);
     let refused = place.run(&["call", "-y", "mine/add", "{}"]);
-    assert!(refused.err.starts_with("error: the arguments of `add` do not fit its schema:\n"), "{}", refused.err);
+    assert!(refused.err.starts_with("error: the arguments of `add` do not match its schema:\n"), "{}", refused.err);
     let trusted = place.run(&["trust", "demo", "--yes"]);
-    assert!(trusted.err.contains("runs") && trusted.err.ends_with("demo is trusted\n"), "{}", trusted.err);
+    assert!(trusted.err.contains("runs") && trusted.err.ends_with("`demo` is trusted\n"), "{}", trusted.err);
     assert_eq!(place.run(&["call", "-y", "demo/add", r#"{"a": 1, "b": 2}"#]).out, "3\n");
 
     drop(stdin);

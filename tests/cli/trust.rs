@@ -1,4 +1,4 @@
-//! `trust`, `secret` and `doctor`: what a person decides and keeps, and what a machine lacks.
+//! `trust`, `secret` and `doctor`.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -19,7 +19,7 @@ fn trust_of(place: &Place) -> Value {
 }
 
 #[test]
-fn trust_is_given_after_a_look_and_can_be_taken_back() {
+fn a_server_is_trusted_after_a_review_and_trust_can_be_revoked() {
     let place = place();
     assert_eq!(trust_of(&place), "waiting");
     let run = place.run(&["trust", "demo"]);
@@ -31,18 +31,18 @@ fn trust_is_given_after_a_look_and_can_be_taken_back() {
       from      ~/work/mcp.json
       runs      mcp-sidecar demo-server
       program   mcp-sidecar
-    error: nobody is there to be asked; pass --yes once you have seen what it runs
+    error: cannot ask without a terminal; pass --yes to trust the server
     ");
     assert_eq!(trust_of(&place), "waiting");
 
     let run = place.run(&["trust", "--all", "--yes"]);
     assert_eq!(run.code, 0);
-    assert!(run.err.ends_with("demo is trusted\n"), "{}", run.err);
+    assert!(run.err.ends_with("`demo` is trusted\n"), "{}", run.err);
     assert_eq!(trust_of(&place), "trusted");
     assert_eq!(place.run(&["call", "-y", "demo/add", r#"{"a": 1, "b": 2}"#]).out, "3\n");
-    assert_eq!(place.run(&["trust", "demo"]).err, "demo is trusted already\n");
+    assert_eq!(place.run(&["trust", "demo"]).err, "`demo` is already trusted\n");
 
-    assert_eq!(place.run(&["trust", "demo", "--revoke"]).err, "demo is no longer trusted\n");
+    assert_eq!(place.run(&["trust", "demo", "--revoke"]).err, "`demo` is no longer trusted\n");
     assert_eq!(trust_of(&place), "refused");
     assert_eq!(place.run(&["call", "-y", "demo/add", r#"{"a": 1, "b": 2}"#]).code, 1);
 
@@ -51,7 +51,7 @@ fn trust_is_given_after_a_look_and_can_be_taken_back() {
 }
 
 #[test]
-fn a_changed_definition_has_to_be_trusted_again() {
+fn a_changed_definition_must_be_trusted_again() {
     let place = place();
     place.run(&["trust", "demo", "--yes"]);
     let changed = DEMO.replace("[\"demo-server\"]", "[\"demo-server\", \"--more\"]");
@@ -63,7 +63,7 @@ fn a_changed_definition_has_to_be_trusted_again() {
 
 #[cfg(unix)]
 #[test]
-fn at_a_terminal_the_answer_is_for_what_was_shown() {
+fn the_answer_in_a_terminal_applies_to_what_was_shown() {
     let place = place();
     let screen = place.at_terminal(&[("[n] no: ", "n")], &["trust", "demo"]);
     assert_eq!(screen.code, 1, "{}", screen.out);
@@ -80,27 +80,27 @@ fn set(place: &Place, name: &str, value: &str) -> Run {
     let mut command = place.command(&["secret", "set", name]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(value.as_bytes()).unwrap();
-    place.tell(child.wait_with_output().unwrap())
+    place.result(child.wait_with_output().unwrap())
 }
 
 #[test]
-fn a_secret_is_kept_listed_by_name_and_removed_and_never_printed() {
+fn a_secret_is_stored_listed_and_removed_but_never_printed() {
     let place = Place::with_workspace();
     place.write("config/config.toml", "secrets = \"file\"\n");
     let kept = set(&place, "github", "value-of-the-secret\n");
     assert_eq!((kept.code, kept.out.as_str()), (0, ""), "{}", kept.err);
-    assert!(kept.err.ends_with("; mcp.json refers to it as ${keyring:github}\n"), "{}", kept.err);
+    assert!(kept.err.ends_with("; use ${keyring:github} in mcp.json\n"), "{}", kept.err);
     assert_eq!(place.run(&["secret", "list"]).out, "github\n");
     assert!(!kept.err.contains("value-of"));
     assert_eq!(place.run(&["secret", "remove", "github"]).code, 0);
     assert_eq!(place.run(&["secret", "remove", "github"]).code, 1);
-    assert!(place.run(&["secret", "list"]).out.starts_with("nothing is kept"));
+    assert!(place.run(&["secret", "list"]).out.starts_with("no secrets"));
     assert_eq!(set(&place, "github", "\n").code, 1);
 }
 
 #[cfg(unix)]
 #[test]
-fn what_is_typed_as_a_secret_is_not_shown() {
+fn a_typed_secret_is_not_shown() {
     let place = Place::with_workspace();
     place.write("config/config.toml", "secrets = \"file\"\n");
     let screen = place.at_terminal(&[("value of github: ", "typed-by-hand")], &["secret", "set", "github"]);
@@ -110,7 +110,7 @@ fn what_is_typed_as_a_secret_is_not_shown() {
 }
 
 #[test]
-fn the_doctor_tells_what_is_missing_and_what_to_do() {
+fn the_doctor_reports_what_is_missing_and_how_to_fix_it() {
     let place = place();
     let find = |name: &str| -> Value {
         let answer: Value = serde_json::from_str(&place.run(&["doctor", "--json"]).out).unwrap();
@@ -128,5 +128,5 @@ fn the_doctor_tells_what_is_missing_and_what_to_do() {
     assert_eq!(find("variables of `gone`")["message"], "not set: NOBODY_SET_THIS");
     let run = place.run(&["doctor"]);
     assert_eq!(run.code, 1);
-    assert!(run.out.contains("✗ program of `gone`") && run.out.ends_with("need your attention\n"), "{}", run.out);
+    assert!(run.out.contains("✗ program of `gone`") && run.out.ends_with("checks failed\n"), "{}", run.out);
 }

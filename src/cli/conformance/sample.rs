@@ -1,16 +1,16 @@
-//! A value that fits a schema: the default where there is one, else the plainest of its type.
+//! Makes a value that matches a schema: the default if there is one, else the simplest value of its type.
 
 use serde_json::{Map, Value, json};
 
-/// A schema that goes deeper than this is not a person's question.
-const DEEPEST: usize = 16;
+/// Deeper schemas are not filled in.
+const MAX_DEPTH: usize = 16;
 
 pub fn of(schema: &Value) -> Value {
-    made(schema, 0)
+    value_for(schema, 0)
 }
 
-fn made(schema: &Value, depth: usize) -> Value {
-    if depth > DEEPEST {
+fn value_for(schema: &Value, depth: usize) -> Value {
+    if depth > MAX_DEPTH {
         return Value::Null;
     }
     if let Some(value) = schema.get("default").or_else(|| schema.get("const")) {
@@ -19,9 +19,9 @@ fn made(schema: &Value, depth: usize) -> Value {
     if let Some(first) = schema.pointer("/enum/0") {
         return first.clone();
     }
-    for several in ["/oneOf/0", "/anyOf/0"] {
-        if let Some(first) = schema.pointer(several) {
-            return made(first, depth + 1);
+    for alternative in ["/oneOf/0", "/anyOf/0"] {
+        if let Some(first) = schema.pointer(alternative) {
+            return value_for(first, depth + 1);
         }
     }
     match schema.get("type").and_then(Value::as_str) {
@@ -34,7 +34,7 @@ fn made(schema: &Value, depth: usize) -> Value {
     }
 }
 
-/// What is required, and whatever has a default: a form that is sent back untouched holds its defaults.
+/// Fills in required properties and those with a default, like a form that is sent without changes.
 fn object(schema: &Value, depth: usize) -> Value {
     let required = schema.get("required").and_then(Value::as_array);
     let wanted = |name: &String, property: &Value| {
@@ -43,7 +43,7 @@ fn object(schema: &Value, depth: usize) -> Value {
     let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     let filled: Map<String, Value> = properties
         .filter(|(name, property)| wanted(name, property))
-        .map(|(name, property)| (name.clone(), made(property, depth + 1)))
+        .map(|(name, property)| (name.clone(), value_for(property, depth + 1)))
         .collect();
     Value::Object(filled)
 }
@@ -53,15 +53,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_form_comes_back_with_its_defaults_and_with_what_it_insists_on() {
-        let schema = json!({ "type": "object", "required": ["age", "colour", "ok"], "properties": {
+    fn defaults_and_required_properties_are_filled_in() {
+        let schema = json!({ "type": "object", "required": ["age", "color", "ok"], "properties": {
             "name": { "type": "string", "default": "Ada" },
             "age": { "type": "integer" },
-            "colour": { "type": "string", "enum": ["red", "blue"] },
+            "color": { "type": "string", "enum": ["red", "blue"] },
             "ok": { "type": "boolean", "default": false },
             "note": { "type": "string" },
         } });
-        assert_eq!(of(&schema), json!({ "name": "Ada", "age": 1, "colour": "red", "ok": false }));
+        assert_eq!(of(&schema), json!({ "name": "Ada", "age": 1, "color": "red", "ok": false }));
         assert_eq!(of(&Value::Null), json!({}));
     }
 }

@@ -1,4 +1,4 @@
-//! The smallest editor there is: it speaks LSP over any pair of streams, so that the demo goes the way of every editor.
+//! A minimal editor that speaks LSP over any pair of streams, so that the demo uses the same front as real editors.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,18 +11,18 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
-/// Nothing in the demo takes longer on a machine that works.
+/// How long one step of the demo may take.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// A frame larger than this is none of ours.
-const LARGEST: usize = 16 << 20;
+/// The largest message that is accepted.
+const MAX_MESSAGE: usize = 16 << 20;
 
-/// Who waits for which answer. A lock, because it is held for one insert or remove.
-type Waiting = Arc<Mutex<HashMap<i64, oneshot::Sender<Value>>>>;
+/// Requests without a response yet. The lock is held for one insert or remove.
+type Pending = Arc<Mutex<HashMap<i64, oneshot::Sender<Value>>>>;
 
 pub struct Editor {
     outgoing: mpsc::UnboundedSender<Value>,
     incoming: mpsc::UnboundedReceiver<(String, Value)>,
-    waiting: Waiting,
+    pending: Pending,
     next_id: i64,
     tasks: [AbortHandle; 2],
 }
@@ -34,34 +34,34 @@ impl Drop for Editor {
 }
 
 impl Editor {
-    pub fn over(
+    pub fn new(
         input: impl AsyncRead + Unpin + Send + 'static,
         output: impl AsyncWrite + Unpin + Send + 'static,
     ) -> Self {
         let (outgoing, to_write) = mpsc::unbounded_channel();
         let (notify, incoming) = mpsc::unbounded_channel();
-        let waiting = Waiting::default();
+        let pending = Pending::default();
         let writer = tokio::spawn(write(output, to_write));
-        let reader = tokio::spawn(read(BufReader::new(input), waiting.clone(), notify, outgoing.clone()));
-        Self { outgoing, incoming, waiting, next_id: 0, tasks: [writer.abort_handle(), reader.abort_handle()] }
+        let reader = tokio::spawn(read(BufReader::new(input), pending.clone(), notify, outgoing.clone()));
+        Self { outgoing, incoming, pending, next_id: 0, tasks: [writer.abort_handle(), reader.abort_handle()] }
     }
 
-    /// Sends a request without waiting, so that something else can be done before its answer.
-    pub fn ask(&mut self, method: &str, params: Value) -> oneshot::Receiver<Value> {
+    /// Sends a request without waiting for the response.
+    pub fn send_request(&mut self, method: &str, params: Value) -> oneshot::Receiver<Value> {
         self.next_id += 1;
-        let (sender, answer) = oneshot::channel();
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(self.next_id, sender);
+        let (sender, response) = oneshot::channel();
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).insert(self.next_id, sender);
         self.send(json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params }));
-        answer
+        response
     }
 
-    /// The result of a request; an error that the server answers becomes an error here, with its own words.
+    /// Sends a request and returns its result, or the error of the server.
     pub async fn request(&mut self, method: &str, params: Value) -> io::Result<Value> {
-        let answer = self.ask(method, params);
-        settled(method, answer).await
+        let response = self.send_request(method, params);
+        result(method, response).await
     }
 
-    /// One of the server's own commands.
+    /// Runs a command of the server.
     pub async fn command(&mut self, command: &str, params: Value) -> io::Result<Value> {
         self.request("workspace/executeCommand", json!({ "command": command, "arguments": [params] })).await
     }
@@ -70,7 +70,7 @@ impl Editor {
         self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
-    /// The params of the next notification that `wanted` likes; others are skipped.
+    /// Waits for a notification that `wanted` accepts and returns its params. Skips all others.
     pub async fn wait_for(&mut self, what: &str, wanted: impl Fn(&str, &Value) -> bool) -> io::Result<Value> {
         let search = async {
             while let Some((method, params)) = self.incoming.recv().await {
@@ -78,26 +78,26 @@ impl Editor {
                     return Ok(params);
                 }
             }
-            Err(io::Error::other(format!("the language server left before {what}")))
+            Err(io::Error::other(format!("the language server ended while waiting for {what}")))
         };
-        timeout(PATIENCE, search).await.map_err(|_| io::Error::other(format!("{what} did not come in time")))?
+        timeout(PATIENCE, search).await.map_err(|_| io::Error::other(format!("timed out while waiting for {what}")))?
     }
 
     fn send(&self, message: Value) {
-        // When the writer has gone, whoever waits for an answer says so.
+        // If the writer has ended, the request fails while it waits for its response.
         self.outgoing.send(message).ok();
     }
 }
 
-/// The answer to a request that [`Editor::ask`] sent.
-pub async fn settled(method: &str, answer: oneshot::Receiver<Value>) -> io::Result<Value> {
-    let mut answer = timeout(PATIENCE, answer)
+/// Waits for the response to a request that [`Editor::send_request`] sent.
+pub async fn result(method: &str, response: oneshot::Receiver<Value>) -> io::Result<Value> {
+    let mut response = timeout(PATIENCE, response)
         .await
-        .map_err(|_| io::Error::other(format!("no answer to {method} in {} s", PATIENCE.as_secs())))?
-        .map_err(|_| io::Error::other(format!("the language server left before it answered {method}")))?;
-    match answer.get("error").and_then(|error| error.get("message")).and_then(Value::as_str) {
+        .map_err(|_| io::Error::other(format!("no response to {method} after {} s", PATIENCE.as_secs())))?
+        .map_err(|_| io::Error::other(format!("the language server ended before it answered {method}")))?;
+    match response.get("error").and_then(|error| error.get("message")).and_then(Value::as_str) {
         Some(message) => Err(io::Error::other(message.to_owned())),
-        None => Ok(answer.get_mut("result").map(Value::take).unwrap_or_default()),
+        None => Ok(response.get_mut("result").map(Value::take).unwrap_or_default()),
     }
 }
 
@@ -112,11 +112,10 @@ async fn write(mut output: impl AsyncWrite + Unpin, mut messages: mpsc::Unbounde
 
 async fn read(
     mut input: impl AsyncBufReadExt + Unpin,
-    waiting: Waiting,
+    pending: Pending,
     notify: mpsc::UnboundedSender<(String, Value)>,
     outgoing: mpsc::UnboundedSender<Value>,
 ) -> io::Result<()> {
-    // Dropping `waiting` with its senders tells everybody who waits that no answer will come.
     while let Some(mut message) = next_message(&mut input).await? {
         let method = message.get("method").and_then(Value::as_str).map(str::to_owned);
         let params = message.get_mut("params").map(Value::take).unwrap_or_default();
@@ -125,7 +124,7 @@ async fn read(
             (Some(_), Some(id)) => drop(outgoing.send(json!({ "jsonrpc": "2.0", "id": id, "result": null }))),
             (None, Some(id)) => {
                 let waiter =
-                    id.as_i64().and_then(|id| waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id));
+                    id.as_i64().and_then(|id| pending.lock().unwrap_or_else(PoisonError::into_inner).remove(&id));
                 if let Some(waiter) = waiter {
                     waiter.send(message).ok();
                 }
@@ -133,7 +132,8 @@ async fn read(
             (None, None) => (),
         }
     }
-    waiting.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    // Fails all pending requests.
+    pending.lock().unwrap_or_else(PoisonError::into_inner).clear();
     Ok(())
 }
 
@@ -148,12 +148,12 @@ async fn next_message(input: &mut (impl AsyncBufReadExt + Unpin)) -> io::Result<
             "" => break,
             header => {
                 if let Some(value) = header.strip_prefix("Content-Length:") {
-                    length = value.trim().parse::<usize>().ok().filter(|length| *length <= LARGEST);
+                    length = value.trim().parse::<usize>().ok().filter(|length| *length <= MAX_MESSAGE);
                 }
             }
         }
     }
-    let length = length.ok_or_else(|| io::Error::other("a message came without a usable length"))?;
+    let length = length.ok_or_else(|| io::Error::other("received a message without a valid length"))?;
     let mut body = vec![0; length];
     input.read_exact(&mut body).await?;
     Ok(Some(serde_json::from_slice(&body)?))

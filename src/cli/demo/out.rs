@@ -1,33 +1,23 @@
-//! How the demo looks in a terminal.
+//! Prints the demo: numbered headings and indented lines.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
-#[derive(Clone, Copy)]
-pub enum Color {
-    Red,
-    Yellow,
-    Green,
-    Grey,
-}
+use super::super::style::{Color, Style};
 
-/// Prints for a person: colours only on a terminal that wants them.
 pub struct Out {
     stdout: io::Stdout,
-    colors: bool,
+    style: Style,
     step: usize,
 }
 
 impl Out {
     pub fn to_stdout() -> Self {
-        let stdout = io::stdout();
-        let colors = stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        Self { stdout, colors, step: 0 }
+        Self { stdout: io::stdout(), style: Style::of_stdout(), step: 0 }
     }
 
     pub fn heading(&mut self, text: &str) -> anyhow::Result<()> {
         self.step += 1;
-        let heading = format!("{}. {text}", self.step);
-        let heading = if self.colors { format!("\x1b[1m{heading}\x1b[0m") } else { heading };
+        let heading = self.paint(Color::Heading, &format!("{}. {text}", self.step));
         Ok(writeln!(self.stdout, "\n{heading}")?)
     }
 
@@ -35,9 +25,9 @@ impl Out {
         Ok(writeln!(self.stdout, "\n{text}")?)
     }
 
-    /// What the person in front of the editor does.
+    /// Something that the user or an agent does.
     pub fn act(&mut self, text: &str) -> anyhow::Result<()> {
-        let arrow = self.paint(Color::Grey, "→");
+        let arrow = self.paint(Color::Dim, "→");
         self.line(&format!("{arrow} {text}"))
     }
 
@@ -46,12 +36,6 @@ impl Out {
     }
 
     pub fn paint(&self, color: Color, text: &str) -> String {
-        let code = match color {
-            Color::Red => 31,
-            Color::Green => 32,
-            Color::Yellow => 33,
-            Color::Grey => 90,
-        };
-        if self.colors { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        self.style.paint(color, text)
     }
 }

@@ -1,6 +1,6 @@
-//! The engine that runs for this workspace already: asked as an editor asks, over its socket.
+//! The engine that already runs for this workspace, reached over its socket like an editor would.
 //!
-//! It claims no folders of its own, so that looking at a workspace does not change it.
+//! The connection claims no folders, so that a subcommand does not change what the engine runs.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,42 +14,43 @@ use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::{Failure, News, Question, shell_words};
+use super::{CommandError, Question, Questions, in_shell_terms};
 use crate::paths::Paths;
 use crate::server::connection::Progress;
 use crate::session::{self, Front, Hello};
 use crate::text::visible;
 
-/// Messages on their way out; there are never many.
+/// The capacity of the queue of outgoing messages.
 const QUEUE: usize = 64;
-/// The largest answer that is read.
-const LONGEST: usize = 64 << 20;
+/// The largest message that is read.
+const MAX_MESSAGE: usize = 64 << 20;
 
-/// The connection. What waits for an answer is behind a `std` lock, private to this file, held for a look-up.
+/// A connection to the engine.
 pub struct Connection {
     outbox: mpsc::Sender<Value>,
-    waiting: Arc<Waiting>,
+    pending: Arc<Pending>,
     next: AtomicI64,
 }
 
+/// Requests without a response yet. The `std` locks are private to this file and held for a lookup.
 #[derive(Default)]
-struct Waiting {
-    answers: Mutex<HashMap<i64, oneshot::Sender<Result<Value, Failure>>>>,
+struct Pending {
+    responses: Mutex<HashMap<i64, oneshot::Sender<Result<Value, CommandError>>>>,
     progress: Mutex<HashMap<i64, mpsc::Sender<Progress>>>,
 }
 
-/// Joins the engine of exactly this workspace; `None` when there is none, or none that can be talked to.
+/// Joins the engine of exactly this workspace; `None` if there is none or it does not respond.
 pub async fn join(
     folder: &Path,
     paths: &Paths,
-    attended: bool,
+    interactive: bool,
     changes: watch::Sender<u64>,
-    questions: watch::Sender<News>,
+    questions: watch::Sender<Questions>,
 ) -> Option<Connection> {
     let (folder, paths) = (folder.canonicalize().ok()?, paths.clone());
     let joined = tokio::task::spawn_blocking(move || {
         let joined = session::join_running(&folder, &paths, &Hello::new(Front::Editor)).ok().flatten();
-        // One of a folder above has other servers.
+        // The engine of a parent folder has other servers.
         joined.filter(|joined| joined.place.root == folder)
     });
     let stream = joined.await.ok().flatten()?.stream;
@@ -65,21 +66,21 @@ pub async fn join(
             }
         }
     });
-    let waiting = Arc::new(Waiting::default());
-    let reader = Reader { waiting: waiting.clone(), outbox: outbox.downgrade(), changes, questions: questions.clone() };
+    let pending = Arc::new(Pending::default());
+    let reader = Reader { pending: pending.clone(), outbox: outbox.downgrade(), changes, questions: questions.clone() };
     tokio::spawn(reader.run(BufReader::new(read)));
-    let connection = Connection { outbox, waiting, next: AtomicI64::new(1) };
-    connection.greet(attended).await.ok()?;
-    let waits = connection.run("mcp.approvals", json!({}), None).await.ok()?;
-    questions.send_replace(Question::read(waits.get("approvals").cloned().unwrap_or_default()));
+    let connection = Connection { outbox, pending, next: AtomicI64::new(1) };
+    connection.initialize(interactive).await.ok()?;
+    let approvals = connection.run("mcp.approvals", json!({}), None).await.ok()?;
+    questions.send_replace(Question::parse_list(approvals.get("approvals").cloned().unwrap_or_default()));
     Some(connection)
 }
 
 impl Connection {
-    async fn greet(&self, attended: bool) -> Result<(), Failure> {
-        // `approvals` even when nobody is at the terminal: then an editor answers them.
-        let ours = json!({ "version": env!("CARGO_PKG_VERSION"), "approvals": true, "elicitation": attended });
-        let capabilities = json!({ "experimental": { "mcpSidecar": ours } });
+    async fn initialize(&self, interactive: bool) -> Result<(), CommandError> {
+        // `approvals` even if there is no user at the terminal: then an editor answers them.
+        let sidecar = json!({ "version": env!("CARGO_PKG_VERSION"), "approvals": true, "elicitation": interactive });
+        let capabilities = json!({ "experimental": { "mcpSidecar": sidecar } });
         let params = json!({ "processId": null, "rootUri": null, "capabilities": capabilities });
         self.request("initialize", params, None).await?;
         self.send(json!({ "jsonrpc": "2.0", "method": "initialized", "params": {} })).await
@@ -90,7 +91,7 @@ impl Connection {
         name: &str,
         params: Value,
         progress: Option<mpsc::Sender<Progress>>,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, CommandError> {
         self.request("workspace/executeCommand", json!({ "command": name, "arguments": [params] }), progress).await
     }
 
@@ -99,36 +100,36 @@ impl Connection {
         method: &str,
         mut params: Value,
         progress: Option<mpsc::Sender<Progress>>,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Value, CommandError> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let (answer, answered) = oneshot::channel();
-        self.waiting.answers().insert(id, answer);
+        let (respond, response) = oneshot::channel();
+        self.pending.responses().insert(id, respond);
         if let Some(progress) = progress {
-            self.waiting.progress().insert(id, progress);
+            self.pending.progress().insert(id, progress);
             if let Some(fields) = params.as_object_mut() {
                 fields.insert("workDoneToken".to_owned(), json!(id));
             }
         }
         self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await?;
-        let answer = answered.await.unwrap_or_else(|_| Err(gone()));
-        self.waiting.progress().remove(&id);
-        answer
+        let response = response.await.unwrap_or_else(|_| Err(engine_ended()));
+        self.pending.progress().remove(&id);
+        response
     }
 
-    async fn send(&self, message: Value) -> Result<(), Failure> {
-        self.outbox.send(message).await.map_err(|_| gone())
+    async fn send(&self, message: Value) -> Result<(), CommandError> {
+        self.outbox.send(message).await.map_err(|_| engine_ended())
     }
 
-    /// Says good-bye, so that the engine does not take us for an editor that died.
+    /// Shuts the session down, so that the engine does not mistake us for an editor that crashed.
     pub async fn leave(self) {
         self.request("shutdown", Value::Null, None).await.ok();
         self.send(json!({ "jsonrpc": "2.0", "method": "exit" })).await.ok();
     }
 }
 
-impl Waiting {
-    fn answers(&self) -> MutexGuard<'_, HashMap<i64, oneshot::Sender<Result<Value, Failure>>>> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+impl Pending {
+    fn responses(&self) -> MutexGuard<'_, HashMap<i64, oneshot::Sender<Result<Value, CommandError>>>> {
+        self.responses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn progress(&self) -> MutexGuard<'_, HashMap<i64, mpsc::Sender<Progress>>> {
@@ -136,36 +137,36 @@ impl Waiting {
     }
 }
 
-fn gone() -> Failure {
-    Failure { kind: "io".to_owned(), message: "the engine of this workspace has gone; try again".to_owned() }
+fn engine_ended() -> CommandError {
+    CommandError { kind: "io".to_owned(), message: "the engine of this workspace has ended; try again".to_owned() }
 }
 
-/// Hears everything that the engine says.
+/// Handles the messages of the engine.
 struct Reader {
-    waiting: Arc<Waiting>,
+    pending: Arc<Pending>,
     outbox: mpsc::WeakSender<Value>,
     changes: watch::Sender<u64>,
-    questions: watch::Sender<News>,
+    questions: watch::Sender<Questions>,
 }
 
 impl Reader {
     async fn run(self, mut input: BufReader<OwnedReadHalf>) {
         while let Ok(message) = read(&mut input).await {
-            self.hear(message).await;
+            self.handle(message).await;
         }
-        // Whoever waits learns it now.
-        self.waiting.answers().clear();
+        // Fails all pending requests.
+        self.pending.responses().clear();
     }
 
-    async fn hear(&self, mut message: Value) {
+    async fn handle(&self, mut message: Value) {
         let id = message.get("id").cloned().filter(|id| !id.is_null());
         let method = message.get("method").and_then(Value::as_str).map(str::to_owned);
         let params = message.get("params").cloned().unwrap_or_default();
         match (method.as_deref(), id) {
             (None, Some(id)) => {
-                let waiter = id.as_i64().and_then(|id| self.waiting.answers().remove(&id));
+                let waiter = id.as_i64().and_then(|id| self.pending.responses().remove(&id));
                 let answer = match message.get("error") {
-                    Some(error) => Err(failure(error)),
+                    Some(error) => Err(command_error(error)),
                     None => Ok(message.get_mut("result").map(Value::take).unwrap_or_default()),
                 };
                 if let Some(waiter) = waiter {
@@ -175,8 +176,8 @@ impl Reader {
             (Some(method), Some(id)) => {
                 let result = if method == "window/showDocument" {
                     let page = params.get("uri").and_then(Value::as_str).unwrap_or_default();
-                    let told = super::super::terminal::say(&format!("open this page: {}\n", visible(page, 8_000)));
-                    json!({ "success": told.is_ok() })
+                    let message = format!("open this page in your browser: {}\n", visible(page, 8_000));
+                    json!({ "success": super::super::terminal::eprint(&message).is_ok() })
                 } else {
                     Value::Null
                 };
@@ -185,7 +186,7 @@ impl Reader {
                 }
             }
             (Some("mcp/approvalsChanged"), None) => {
-                self.questions.send_replace(Question::read(params.get("approvals").cloned().unwrap_or_default()));
+                self.questions.send_replace(Question::parse_list(params.get("approvals").cloned().unwrap_or_default()));
             }
             (Some("$/progress"), None) => self.report(&params),
             (Some(method), None) if method.starts_with("mcp/") => self.changes.send_modify(|count| *count += 1),
@@ -199,19 +200,19 @@ impl Reader {
         let Some(percentage) = number("percentage") else { return };
         let message = value.get("message").and_then(Value::as_str).map(str::to_owned);
         let token = params.get("token").and_then(Value::as_i64).unwrap_or_default();
-        let progress = self.waiting.progress().get(&token).cloned();
+        let progress = self.pending.progress().get(&token).cloned();
         if let Some(progress) = progress {
             progress.try_send(Progress { progress: percentage, total: Some(100.0), message }).ok();
         }
     }
 }
 
-fn failure(error: &Value) -> Failure {
-    let message = error.get("message").and_then(Value::as_str).unwrap_or("no reason was given");
-    Failure::told(&shell_words(message), error.get("data").unwrap_or(&Value::Null))
+fn command_error(error: &Value) -> CommandError {
+    let message = error.get("message").and_then(Value::as_str).unwrap_or("the engine gave no reason");
+    CommandError::from_wire(&in_shell_terms(message), error.get("data").unwrap_or(&Value::Null))
 }
 
-/// One message: header lines, an empty one, and as many bytes as they say.
+/// Reads one message: header lines, an empty line, and the body.
 async fn read(input: &mut BufReader<OwnedReadHalf>) -> io::Result<Value> {
     let broken = || io::Error::from(io::ErrorKind::InvalidData);
     let mut length = None;
@@ -229,7 +230,7 @@ async fn read(input: &mut BufReader<OwnedReadHalf>) -> io::Result<Value> {
             }
         }
     }
-    let mut body = vec![0; length.filter(|length| *length <= LONGEST).ok_or_else(broken)?];
+    let mut body = vec![0; length.filter(|length| *length <= MAX_MESSAGE).ok_or_else(broken)?];
     input.read_exact(&mut body).await?;
     serde_json::from_slice(&body).map_err(|_| broken())
 }

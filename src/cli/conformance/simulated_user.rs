@@ -1,4 +1,4 @@
-//! The person who is not there: follows a sign-in page by itself, and sends every form back as it was filled in.
+//! A simulated user, who follows sign-in pages and sends every form with sample values.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,19 +16,19 @@ use crate::engine::editors::{Abilities, Attachment, Editor};
 use crate::model::{Error, Result, ServerName};
 use crate::server::transport::net::{is_loopback, ready_tls};
 
-/// No page on this machine takes longer.
+/// How long a page may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// From the issuer to our own page is one step; a few more do no harm.
-const STEPS: usize = 5;
+/// One redirect is needed, from the issuer to our own page.
+const MAX_REDIRECTS: usize = 5;
 
-pub struct Person {
+pub struct SimulatedUser {
     _attachment: Attachment,
     _answering: AbortOnDropHandle<()>,
 }
 
-impl Person {
-    /// Answers from now on, until this is dropped.
-    pub fn attend(engine: &Engine) -> Self {
+impl SimulatedUser {
+    /// Answers questions until this is dropped.
+    pub fn attach(engine: &Engine) -> Self {
         let abilities = Abilities { plugin: true, approvals: true, elicitation: true, ..Abilities::default() };
         let answering = tokio::spawn(answer_all(engine.clone()));
         Self {
@@ -44,7 +44,7 @@ async fn answer_all(engine: Engine) {
         let asked = questions.borrow_and_update().clone();
         for question in asked.iter().filter(|question| question.kind == Kind::Elicitation) {
             let content = question.schema.as_ref().map(sample::of);
-            // One that is gone by now was taken back.
+            // Fails if the question was withdrawn meanwhile.
             engine.resolve(&question.id, "accept", None, content).ok();
         }
         if questions.changed().await.is_err() {
@@ -63,7 +63,7 @@ impl Editor for Browser {
     }
 
     fn sample(&self, _server: ServerName, _params: Value) -> BoxFuture<'static, Result<Value>> {
-        let none = Error::NotFound("there is no model here".to_owned());
+        let none = Error::NotFound("the simulated user has no language model".to_owned());
         std::future::ready(Err(none)).boxed()
     }
 
@@ -76,13 +76,13 @@ impl Editor for Browser {
     }
 }
 
-/// Goes where the page sends it, as long as that is on this machine.
+/// Follows redirects on this machine.
 async fn visit(url: &str) -> reqwest::Result<reqwest::Response> {
     ready_tls();
-    let stay = Policy::custom(|attempt| {
-        let near = attempt.url().host_str().is_some_and(is_loopback);
-        if near && attempt.previous().len() <= STEPS { attempt.follow() } else { attempt.stop() }
+    let local_only = Policy::custom(|attempt| {
+        let is_local = attempt.url().host_str().is_some_and(is_loopback);
+        if is_local && attempt.previous().len() <= MAX_REDIRECTS { attempt.follow() } else { attempt.stop() }
     });
-    let browser = reqwest::Client::builder().redirect(stay).timeout(PATIENCE).no_proxy().build()?;
+    let browser = reqwest::Client::builder().redirect(local_only).timeout(PATIENCE).no_proxy().build()?;
     browser.get(url).send().await
 }

@@ -1,16 +1,16 @@
-//! How text looks in a terminal: which colours it has, and how much room there is.
+//! Colors and the size of the terminal.
 
 use std::io::IsTerminal;
 
-/// Colours or not.
+/// Whether to use colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Look {
-    colours: bool,
+pub(super) struct Style {
+    colors: bool,
 }
 
-/// What a piece of text is, for the eye.
+/// The color of a piece of text, by meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(super) enum Color {
     Plain,
     Heading,
     Good,
@@ -27,8 +27,8 @@ pub(super) struct Size {
     pub rows: usize,
 }
 
-impl Look {
-    /// Colours for a terminal, unless NO_COLOR asks for none.
+impl Style {
+    /// Colors if stdout is a terminal, unless `NO_COLOR` is set.
     pub fn of_stdout() -> Self {
         Self::of(&std::io::stdout())
     }
@@ -38,43 +38,43 @@ impl Look {
     }
 
     pub fn plain() -> Self {
-        Self { colours: false }
+        Self { colors: false }
     }
 
     #[cfg(test)]
-    pub fn coloured() -> Self {
-        Self { colours: true }
+    pub fn colored() -> Self {
+        Self { colors: true }
     }
 
     fn of(stream: &impl IsTerminal) -> Self {
         let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
             || std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-        Self { colours: !unwanted && stream.is_terminal() }
+        Self { colors: !unwanted && stream.is_terminal() }
     }
 
     pub fn good(self, text: &str) -> String {
-        self.tone(Tone::Good, text)
+        self.paint(Color::Good, text)
     }
 
-    pub fn tone(self, tone: Tone, text: &str) -> String {
-        match tone {
-            Tone::Plain => text.to_owned(),
-            Tone::Heading => self.paint("1", text),
-            Tone::Good => self.paint("32", text),
-            Tone::Waiting => self.paint("33", text),
-            Tone::Bad => self.paint("31", text),
-            Tone::SignIn => self.paint("35", text),
-            Tone::Dim => self.paint("90", text),
+    pub fn paint(self, color: Color, text: &str) -> String {
+        match color {
+            Color::Plain => text.to_owned(),
+            Color::Heading => self.ansi("1", text),
+            Color::Good => self.ansi("32", text),
+            Color::Waiting => self.ansi("33", text),
+            Color::Bad => self.ansi("31", text),
+            Color::SignIn => self.ansi("35", text),
+            Color::Dim => self.ansi("90", text),
         }
     }
 
-    pub fn paint(self, colour: &str, text: &str) -> String {
-        if self.colours && !text.is_empty() { format!("\u{1b}[{colour}m{text}\u{1b}[0m") } else { text.to_owned() }
+    pub fn ansi(self, code: &str, text: &str) -> String {
+        if self.colors && !text.is_empty() { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 }
 
-impl Tone {
-    /// The colour that a status has everywhere.
+impl Color {
+    /// The color of a server status.
     pub fn of_status(status: &str) -> Self {
         match status {
             "connected" => Self::Good,
@@ -86,7 +86,7 @@ impl Tone {
     }
 }
 
-/// The size of the terminal on stdout; `None` when it is none, and then nothing is cut.
+/// The size of the terminal on stdout; `None` if stdout is not a terminal. Text is then not truncated.
 pub(super) fn size() -> Option<Size> {
     if !std::io::stdout().is_terminal() {
         return None;

@@ -1,4 +1,4 @@
-//! Where the demo plays: a copy of the example workspace, with state of its own, gone at the end.
+//! A temporary copy of the example workspace, with its own config and state.
 
 use std::fs;
 use std::io;
@@ -9,43 +9,42 @@ use tempfile::TempDir;
 
 use crate::paths::Paths;
 
-/// The example workspace travels inside the binary, so that the demo needs no checkout.
+/// The example workspace is part of the binary, so that the demo works without a checkout.
 const FILES: [(&str, &str); 3] = [
     ("mcp.json", include_str!("../../../examples/workspace/mcp.json")),
     (".cursor/mcp.json", include_str!("../../../examples/workspace/.cursor/mcp.json")),
     ("notes.md", include_str!("../../../examples/workspace/notes.md")),
 ];
 
-pub struct Stage {
-    place: TempDir,
+pub struct DemoWorkspace {
+    folder: TempDir,
 }
 
-impl Stage {
-    /// Copies the example. It names the program `mcp-sidecar`, as a user would; the copy names this very binary, which
-    /// need not be on the PATH.
-    pub fn build() -> io::Result<Self> {
-        let place = tempfile::Builder::new().prefix("mcp-sidecar-demo.").tempdir()?;
-        let stage = Self { place };
+impl DemoWorkspace {
+    /// Copies the example. The copy starts this binary instead of `mcp-sidecar`, which may not be on the PATH.
+    pub fn create() -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("mcp-sidecar-demo.").tempdir()?;
+        let workspace = Self { folder };
         let program = Value::from(std::env::current_exe()?.to_string_lossy()).to_string();
         for (name, text) in FILES {
-            let path = stage.file(name);
+            let path = workspace.file(name);
             path.parent().map_or(Ok(()), fs::create_dir_all)?;
             fs::write(path, text.replace(r#""command": "mcp-sidecar""#, &format!(r#""command": {program}"#)))?;
         }
-        Ok(stage)
+        Ok(workspace)
     }
 
-    pub fn workspace(&self) -> PathBuf {
-        self.place.path().join("workspace")
+    pub fn root(&self) -> PathBuf {
+        self.folder.path().join("workspace")
     }
 
     pub fn file(&self, name: &str) -> PathBuf {
-        self.workspace().join(name)
+        self.root().join(name)
     }
 
-    /// Config and state that are nobody's, so that the demo neither sees nor changes the user's own.
+    /// Separate config and state, so that the demo neither reads nor changes the user's files.
     pub fn paths(&self) -> Paths {
-        let at = |name: &str| self.place.path().join(name);
+        let at = |name: &str| self.folder.path().join(name);
         Paths {
             config_dir: at("config"),
             state_dir: at("state"),
@@ -54,7 +53,7 @@ impl Stage {
         }
     }
 
-    /// Changes a file as an editor's save does.
+    /// Replaces text in a file and saves it.
     pub fn edit(&self, name: &str, old: &str, new: &str) -> io::Result<()> {
         let path = self.file(name);
         let text = fs::read_to_string(&path)?;
@@ -62,7 +61,7 @@ impl Stage {
     }
 }
 
-/// `file://` and the path, as LSP names files.
+/// The `file://` URI of a path.
 pub fn uri(path: &Path) -> io::Result<String> {
     url::Url::from_file_path(path)
         .map(String::from)

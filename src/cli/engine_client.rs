@@ -1,11 +1,11 @@
-//! How a subcommand gets at servers: an engine for its workspace, and the commands that editors use, too.
+//! Gives subcommands access to an engine, through the same commands that editors use.
 //!
-//! Every live subcommand comes through [`run`]. The engine is the one that runs for this workspace already, so that
-//! what an editor shows and what a shell shows is the same; without one, the subcommand runs its own in this process.
+//! If an engine already runs for this workspace, the subcommand uses it, so that editors and the shell show the same
+//! state. Otherwise the subcommand runs its own engine in this process.
 
+mod in_process;
 #[cfg(unix)]
-mod joined;
-mod own;
+mod shared;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,38 +27,38 @@ use crate::server::connection::Progress;
 use crate::server::{guardian, process};
 use crate::settings::Settings;
 
-/// Which servers start by themselves, where the engine is one of our own.
+/// Which servers start automatically if the engine runs in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wake {
+pub(super) enum Autostart {
     All,
-    /// Only those that somebody uses.
+    /// Only those that are used.
     OnDemand,
 }
 
-/// The engine of the workspace, as long as a subcommand needs it.
-pub(super) struct Live {
-    way: Way,
+/// Access to the engine of the workspace.
+pub(super) struct EngineClient {
+    backend: Backend,
     pub folder: Arc<Path>,
     changes: watch::Receiver<u64>,
-    questions: watch::Receiver<News>,
+    questions: watch::Receiver<Questions>,
 }
 
-enum Way {
-    Own(Engine),
+enum Backend {
+    InProcess(Engine),
     #[cfg(unix)]
-    Joined(joined::Connection),
+    Shared(shared::Connection),
 }
 
-/// Why a command was not carried out, in the words of the shell.
+/// Why a command failed, worded for the shell.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub(super) struct Failure {
-    /// The wire's `kind`.
+pub(super) struct CommandError {
+    /// The `kind` of the error in the protocol.
     pub kind: String,
     pub message: String,
 }
 
-/// A question that waits for an answer, as `mcp.approvals` tells it.
+/// A pending question, as returned by `mcp.approvals`.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Question {
     pub id: String,
@@ -75,17 +75,17 @@ pub(super) struct Question {
     pub url: Option<String>,
 }
 
-/// All questions that wait now.
-pub(super) type News = Arc<Vec<Question>>;
+/// All pending questions.
+pub(super) type Questions = Arc<Vec<Question>>;
 
-/// What changed since it was last asked.
+/// Signals that the state of a server changed.
 pub(super) struct Changes(watch::Receiver<u64>);
 
-/// Runs `work` with an engine, and lets go of the engine cleanly however that went. Ctrl-C ends the work.
+/// Runs `work` with an engine, and always shuts down or disconnects cleanly. Ctrl-C cancels the work.
 pub(super) fn run(
     context: &Context,
-    wake: Wake,
-    work: impl AsyncFnOnce(&Live) -> anyhow::Result<Status>,
+    autostart: Autostart,
+    work: impl AsyncFnOnce(&EngineClient) -> anyhow::Result<Status>,
 ) -> anyhow::Result<Status> {
     let paths = context.paths()?;
     let settings = context.settings(&paths);
@@ -95,71 +95,71 @@ pub(super) fn run(
     process::raise_limits();
     let runtime = context.runtime()?;
     let result = runtime.block_on(async {
-        let live = Live::find(folder, paths, settings, wake).await;
+        let engine = EngineClient::find(folder, paths, settings, autostart).await;
         let result = tokio::select! {
-            result = work(&live) => result,
+            result = work(&engine) => result,
             _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("cancelled")),
         };
-        match live.way {
-            Way::Own(engine) => engine.shutdown().await,
+        match engine.backend {
+            Backend::InProcess(engine) => engine.shutdown().await,
             #[cfg(unix)]
-            Way::Joined(connection) => connection.leave().await,
+            Backend::Shared(connection) => connection.leave().await,
         }
         result
     });
-    // A read of the terminal may still wait in its thread, and nobody will answer it.
+    // A blocking read of the terminal may still be running in its thread and would never return.
     runtime.shutdown_background();
     result
 }
 
-impl Live {
-    async fn find(folder: Arc<Path>, paths: Paths, mut settings: Settings, wake: Wake) -> Self {
+impl EngineClient {
+    async fn find(folder: Arc<Path>, paths: Paths, mut settings: Settings, autostart: Autostart) -> Self {
         let (changed, changes) = watch::channel(0);
-        let (asked, questions) = watch::channel(News::default());
+        let (asked, questions) = watch::channel(Questions::default());
         #[cfg(unix)]
         {
             let (changed, asked) = (changed.clone(), asked.clone());
-            let joined = joined::join(&folder, &paths, terminal::is_attended(), changed, asked).await;
+            let joined = shared::join(&folder, &paths, terminal::is_interactive(), changed, asked).await;
             if let Some(connection) = joined {
-                return Self { way: Way::Joined(connection), folder, changes, questions };
+                return Self { backend: Backend::Shared(connection), folder, changes, questions };
             }
         }
-        // Somebody waits in front of the terminal: the first failure is the answer, and trying again is theirs to decide.
+        // The user is waiting: report the first failure instead of retrying.
         settings.servers.attempts = 1;
-        let engine = match wake {
-            Wake::All => Engine::start(paths, settings),
-            Wake::OnDemand => Engine::start_on_demand(paths, settings),
+        let engine = match autostart {
+            Autostart::All => Engine::start(paths, settings),
+            Autostart::OnDemand => Engine::start_on_demand(paths, settings),
         };
-        own::follow(&engine, changed, asked);
+        in_process::follow(&engine, changed, asked);
         engine.set_folders(vec![folder.to_path_buf()]).await;
-        Self { way: Way::Own(engine), folder, changes, questions }
+        Self { backend: Backend::InProcess(engine), folder, changes, questions }
     }
 
-    /// Whether others use this engine, too, and have their own mind about what should run.
+    /// Whether other fronts use this engine, too. Then a subcommand should not start or stop servers on its own.
     pub fn is_shared(&self) -> bool {
-        !matches!(self.way, Way::Own(_))
+        !matches!(self.backend, Backend::InProcess(_))
     }
 
-    /// Carries out a command of the protocol.
-    pub async fn run(&self, name: &str, params: Value) -> Result<Value, Failure> {
+    /// Runs a command of the protocol.
+    pub async fn run(&self, name: &str, params: Value) -> Result<Value, CommandError> {
         self.run_with(name, params, None).await
     }
 
-    /// The same, with a place for what a running tool reports.
+    /// Like [`Self::run`], and reports progress.
     pub async fn run_with(
         &self,
         name: &str,
         params: Value,
         progress: Option<mpsc::Sender<Progress>>,
-    ) -> Result<Value, Failure> {
-        match &self.way {
-            Way::Own(engine) => own::run(engine, name, params, progress).await,
+    ) -> Result<Value, CommandError> {
+        match &self.backend {
+            Backend::InProcess(engine) => in_process::run(engine, name, params, progress).await,
             #[cfg(unix)]
-            Way::Joined(connection) => connection.run(name, params, progress).await,
+            Backend::Shared(connection) => connection.run(name, params, progress).await,
         }
     }
 
-    /// Every server, or the one that was named.
+    /// All servers, or only the named one.
     pub async fn servers(&self, name: Option<&str>) -> anyhow::Result<Vec<Server>> {
         let answer = self.run("mcp.servers", json!({ "server": name })).await?;
         server::read(&answer)
@@ -169,8 +169,8 @@ impl Live {
         Changes(self.changes.clone())
     }
 
-    /// Waits until no server is starting any more, but not longer than this.
-    pub async fn settled(&self, wait: Duration) {
+    /// Waits until no server is starting, up to `wait`.
+    pub async fn settle(&self, wait: Duration) {
         let mut changes = self.changes();
         let deadline = Instant::now() + wait;
         while self.servers(None).await.is_ok_and(|servers| servers.iter().any(Server::is_starting)) {
@@ -180,23 +180,23 @@ impl Live {
         }
     }
 
-    /// The questions that wait for an answer.
-    pub fn questions(&self) -> watch::Receiver<News> {
+    /// The pending questions.
+    pub fn questions(&self) -> watch::Receiver<Questions> {
         self.questions.clone()
     }
 
-    /// From now on, until this is dropped, there is somebody who answers questions. A shared engine knows already.
-    pub fn attend(&self) -> Option<Attachment> {
-        match &self.way {
-            Way::Own(engine) => Some(own::attend(engine)),
+    /// Lets the user answer questions until the result is dropped. A shared engine asks its fronts already.
+    pub fn attach_terminal(&self) -> Option<Attachment> {
+        match &self.backend {
+            Backend::InProcess(engine) => Some(in_process::attach_terminal(engine)),
             #[cfg(unix)]
-            Way::Joined(_) => None,
+            Backend::Shared(_) => None,
         }
     }
 }
 
 impl Changes {
-    /// The next change; never, when the engine has gone.
+    /// Waits for the next change. Never returns if the engine has ended.
     pub async fn next(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -205,14 +205,14 @@ impl Changes {
 }
 
 impl Question {
-    /// The list as it stands in the answer of `mcp.approvals`.
-    fn read(list: Value) -> News {
+    /// Parses the list in a response to `mcp.approvals`.
+    fn parse_list(list: Value) -> Questions {
         Vec::deserialize(list).map(Arc::new).unwrap_or_default()
     }
 }
 
-/// Words of the protocol, and what says the same in a shell.
-const WORDS: [(&str, &str); 7] = [
+/// Phrases in error messages, and their equivalents in a shell.
+const SHELL_TERMS: [(&str, &str); 7] = [
     ("check the list of servers", "run `mcp-sidecar list` to see the servers"),
     ("check the list of its tools", "run `mcp-sidecar inspect` to see its tools"),
     ("`mcp.grants` lists", "`mcp-sidecar grants` shows"),
@@ -222,9 +222,9 @@ const WORDS: [(&str, &str); 7] = [
     ("`mcp.server.start`", "`mcp-sidecar test`"),
 ];
 
-impl Failure {
-    /// From an error as it is on the wire: its message, and the `data` beside it.
-    fn told(message: &str, data: &Value) -> Self {
+impl CommandError {
+    /// From the message and the `data` of a protocol error.
+    fn from_wire(message: &str, data: &Value) -> Self {
         let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let kind = match text(data, "kind") {
             none if none.is_empty() => "io".to_owned(),
@@ -233,12 +233,10 @@ impl Failure {
         let message = match kind.as_str() {
             "needs-trust" => {
                 let server = text(data, "server");
-                format!(
-                    "server `{server}` is not trusted yet; `mcp-sidecar trust {server}` shows its definition and asks you"
-                )
+                format!("server `{server}` is not trusted; run `mcp-sidecar trust {server}` to review and trust it")
             }
             "invalid-arguments" => {
-                let head = format!("the arguments of `{}` do not fit its schema:", text(data, "tool"));
+                let head = format!("the arguments of `{}` do not match its schema:", text(data, "tool"));
                 let violations = data.get("detail").and_then(Value::as_array).into_iter().flatten();
                 let lines = violations.map(|violation| match text(violation, "path") {
                     whole if whole.is_empty() => format!("\n  {}", text(violation, "message")),
@@ -252,9 +250,9 @@ impl Failure {
     }
 }
 
-/// Advice that names a command of the protocol, for somebody who has a shell.
-pub(super) fn shell_words(text: &str) -> String {
-    WORDS.iter().fold(text.to_owned(), |text, (wire, shell)| text.replace(wire, shell))
+/// Replaces protocol commands in a message with shell commands.
+pub(super) fn in_shell_terms(text: &str) -> String {
+    SHELL_TERMS.iter().fold(text.to_owned(), |text, (wire, shell)| text.replace(wire, shell))
 }
 
 #[cfg(test)]
@@ -263,8 +261,8 @@ mod tests {
     use crate::model::Error;
 
     #[test]
-    fn advice_names_what_a_shell_can_do() {
-        let failure = Failure::from(Error::NoServer("dmeo".to_owned()));
+    fn messages_name_shell_commands() {
+        let failure = CommandError::from(Error::NoServer("dmeo".to_owned()));
         assert_eq!(failure.to_string(), "no server named `dmeo`; run `mcp-sidecar list` to see the servers");
         assert_eq!(failure.kind, "not-found");
     }

@@ -1,4 +1,4 @@
-//! An engine of the subcommand's own, in this process.
+//! An engine in this process, for the time of one subcommand.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-use super::{Failure, News, Question, shell_words};
+use super::{CommandError, Question, Questions, in_shell_terms};
 use crate::engine::Engine;
 use crate::engine::edit::NoBuffers;
 use crate::engine::editors::{Abilities, Attachment, Editor};
@@ -22,24 +22,24 @@ pub(super) async fn run(
     name: &str,
     params: Value,
     progress: Option<mpsc::Sender<Progress>>,
-) -> Result<Value, Failure> {
-    let command = AnyCommand::parse(name, vec![params]).map_err(Failure::from)?;
+) -> Result<Value, CommandError> {
+    let command = AnyCommand::parse(name, vec![params]).map_err(CommandError::from)?;
     let answer =
-        protocol::run::run(engine, &NoBuffers, command, progress, Turn::default()).await.map_err(Failure::from)?;
+        protocol::run::run(engine, &NoBuffers, command, progress, Turn::default()).await.map_err(CommandError::from)?;
     serde_json::from_str(answer.get()).map_err(|error| Error::Io(error.to_string()).into())
 }
 
-/// Passes on what happens in the engine, for as long as somebody listens.
-pub(super) fn follow(engine: &Engine, changes: watch::Sender<u64>, questions: watch::Sender<News>) {
-    let (mut pictures, mut approvals) = (engine.snapshot(), engine.approvals().subscribe());
+/// Forwards changes and questions of the engine until the receivers are dropped.
+pub(super) fn follow(engine: &Engine, changes: watch::Sender<u64>, questions: watch::Sender<Questions>) {
+    let (mut snapshots, mut approvals) = (engine.snapshot(), engine.approvals().subscribe());
     tokio::spawn(async move {
         approvals.mark_changed();
         loop {
             tokio::select! {
-                Ok(()) = pictures.changed() => changes.send_modify(|count| *count += 1),
+                Ok(()) = snapshots.changed() => changes.send_modify(|count| *count += 1),
                 Ok(()) = approvals.changed() => {
                     let list = json!(**approvals.borrow_and_update());
-                    questions.send_replace(Question::read(list));
+                    questions.send_replace(Question::parse_list(list));
                 }
                 else => return,
             }
@@ -47,29 +47,30 @@ pub(super) fn follow(engine: &Engine, changes: watch::Sender<u64>, questions: wa
     });
 }
 
-/// From now on, until this is dropped, questions of servers and of the policy are put to the terminal.
-pub(super) fn attend(engine: &Engine) -> Attachment {
+/// Asks questions of servers and of the policy in the terminal until the result is dropped.
+pub(super) fn attach_terminal(engine: &Engine) -> Attachment {
     let abilities = Abilities { plugin: true, approvals: true, elicitation: true, ..Abilities::default() };
-    engine.editors().attach(Arc::new(Person { abilities }))
+    engine.editors().attach(Arc::new(Terminal { abilities }))
 }
 
-/// A person at a terminal, who can answer questions and open pages.
-struct Person {
+/// The terminal as an editor: its user can answer questions and open pages.
+struct Terminal {
     abilities: Abilities,
 }
 
-impl Editor for Person {
+impl Editor for Terminal {
     fn abilities(&self) -> &Abilities {
         &self.abilities
     }
 
     fn sample(&self, _server: ServerName, _params: Value) -> BoxFuture<'static, Result<Value>> {
-        let none = Error::NotFound("there is no model at a terminal".to_owned());
+        let none = Error::NotFound("a terminal has no language model".to_owned());
         std::future::ready(Err(none)).boxed()
     }
 
     fn open_url(&self, url: String) -> BoxFuture<'static, bool> {
-        std::future::ready(super::super::terminal::say(&format!("open this page: {url}\n")).is_ok()).boxed()
+        std::future::ready(super::super::terminal::eprint(&format!("open this page in your browser: {url}\n")).is_ok())
+            .boxed()
     }
 
     fn to_sdk(&self, _server: String, _message: Value) -> BoxFuture<'static, bool> {
@@ -77,9 +78,9 @@ impl Editor for Person {
     }
 }
 
-impl From<Error> for Failure {
+impl From<Error> for CommandError {
     fn from(error: Error) -> Self {
         let data = serde_json::to_value(ErrorData::from(&error)).unwrap_or_default();
-        Self::told(&shell_words(&error.to_string()), &data)
+        Self::from_wire(&in_shell_terms(&error.to_string()), &data)
     }
 }
