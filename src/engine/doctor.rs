@@ -60,7 +60,8 @@ impl Engine {
         let paths = inner.paths.clone();
         let folder = inner.folders.borrow().first().cloned();
         let needed = needs_keyring(&loaded);
-        let keyring = keyring(tokio::time::timeout(KEYRING_TIMEOUT, inner.vault.keyring().location()).await.ok(), needed);
+        let keyring =
+            keyring(tokio::time::timeout(KEYRING_TIMEOUT, inner.vault.keyring().location()).await.ok(), needed);
         inner.store.flush().await;
         let health = inner.store.health().borrow().clone();
         // Reading files may be slow.

@@ -11,7 +11,7 @@ use super::condition::{Conditions, MatchMode, PathContext};
 use super::glob::{NameGlob, is_glob};
 use super::location::location;
 use super::{ANOTHER_FILE, NOT_TRUSTED, RuleMatch, Ruling, SessionLevels, TrustState};
-use crate::config::spec::{self, Config, Definition, LevelRule, Matcher, FilePolicy, ToolRule};
+use crate::config::spec::{self, Config, Definition, FilePolicy, LevelRule, Matcher, ToolRule};
 use crate::model::{Level, Scope, ServerName};
 
 /// All rules of the config files and the session about tools and programs.

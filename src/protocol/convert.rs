@@ -16,7 +16,7 @@ use crate::engine::{approvals, change, consent, doctor, inspect, manage, plan};
 use crate::model::{self, Error, Result, Scope, millis};
 use crate::policy::GrantMatch;
 use crate::store;
-use crate::text::{hides_something, visible};
+use crate::text::{has_invisible, visible};
 
 impl From<&ServerView> for ServerStatus {
     fn from(view: &ServerView) -> Self {
@@ -66,14 +66,14 @@ impl From<&ServerView> for ServerStatus {
             latency_ms: state.latency.map(millis),
             restarts: state.restarts,
             warnings: view.warnings(),
-            config: layers::shown(&definition.written),
+            config: layers::redacted(&definition.written),
         }
     }
 }
 
 /// Text of a server as an editor may show it: what is invisible, or acts on a terminal, is made visible.
 fn shown(text: &str) -> String {
-    if hides_something(text) { visible(text, usize::MAX) } else { text.to_owned() }
+    if has_invisible(text) { visible(text, usize::MAX) } else { text.to_owned() }
 }
 
 fn shown_scope(definition: &Definition) -> ShownScope {

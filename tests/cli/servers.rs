@@ -57,7 +57,10 @@ fn a_list_without_servers_shows_where_to_define_them() {
 
     place.write("work/mcp.json", "{ not json");
     let run = place.run(&["list"]);
-    assert_eq!((run.code, run.err.as_str()), (0, "warning: cannot load mcp.json; run `mcp-sidecar check` to see why\n"));
+    assert_eq!(
+        (run.code, run.err.as_str()),
+        (0, "warning: cannot load mcp.json; run `mcp-sidecar check` to see why\n")
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Fingerprint, program};
 use crate::config::spec::{Definition, Launch, Remote, Stdio};
-use crate::text::{looks_secret, shell_word, visible};
+use crate::text::{looks_secret, shell_quote, visible};
 
 /// A definition as the user sees it before trusting it. Invisible characters are made visible; nothing is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -109,7 +109,7 @@ impl Summary {
         let mut lines = Vec::new();
         let mut line = |key: &str, value: String| lines.push(format!("{key:9} {value}"));
         if !self.command.is_empty() {
-            line("runs", self.command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "));
+            line("runs", self.command.iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" "));
         }
         self.program.iter().for_each(|program| line("program", program.clone()));
         self.cwd.iter().for_each(|cwd| line("in", cwd.clone()));

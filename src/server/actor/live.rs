@@ -11,7 +11,7 @@ use super::attempt::{Connected, exit_of};
 use super::failure::{Failure, Kind, Next};
 use super::sources::SourceWatcher;
 use super::{Actor, ActorRequest, Link, Phase};
-use crate::model::{Error, LogSource, Result, ServerState, Status, PendingReason};
+use crate::model::{Error, LogSource, PendingReason, Result, ServerState, Status};
 use crate::server::Event;
 use crate::server::connection::{Connection, Listing};
 use crate::server::process::Process;
