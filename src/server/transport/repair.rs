@@ -271,7 +271,7 @@ fn shallow(result: &RawValue) -> Result<Box<RawValue>, ErrorData> {
     if is_deeper_than(result.get().as_bytes(), DEEPEST) {
         return Err(ErrorData::parse_error(format!("answer is nested deeper than {DEEPEST} levels"), None));
     }
-    match crate::text::replace_lone_surrogates(result.get()) {
+    match crate::text::fix_surrogates(result.get()) {
         Cow::Borrowed(_) => Ok(result.to_owned()),
         Cow::Owned(mended) => RawValue::from_string(mended)
             .map_err(|error| ErrorData::parse_error(format!("answer cannot be read: {error}"), None)),
