@@ -10,5 +10,5 @@ mod visible;
 
 pub use prose::{clean_prose, prose_has_invisible};
 pub use secret::{MASK, Secret, holds_secret, looks_secret, mask, mask_value};
-pub use surrogates::replace_lone_surrogates;
+pub use surrogates::fix_surrogates;
 pub use visible::{has_invisible, one_line, shell_quote, strip_invisible, visible};

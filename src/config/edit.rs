@@ -39,8 +39,8 @@ pub enum Edit {
 pub enum EditError {
     #[error("the file cannot be parsed ({0}); fix it first, so that nothing is lost")]
     Broken(String),
-    #[error("`{0}` must be an object, not {1}")]
-    NotAnObject(String, &'static str),
+    #[error("`{0}` must be {1}, not {2}")]
+    WrongType(String, &'static str, &'static str),
     #[error("`{0}` does not exist")]
     Missing(String),
 }
@@ -179,7 +179,7 @@ pub fn add_inputs(text: &str, inputs: &[Value]) -> Result<String, EditError> {
     let tree = parse(text)?;
     let list = tree.as_ref().and_then(|tree| tree.find(&steps(&["inputs"])));
     if let Some(other) = list.filter(|list| list.items().is_none()) {
-        return Err(EditError::NotAnObject("inputs".to_owned(), other.noun()));
+        return Err(EditError::WrongType("inputs".to_owned(), "a list", other.noun()));
     }
     let items = list.and_then(Node::items).unwrap_or_default();
     let id = |item: &Node| item.get("id").and_then(|member| member.value.text()).map(str::to_owned);

@@ -22,10 +22,7 @@ pub fn json_schema() -> Value {
     ];
     let mut definitions: Map<String, Value> = tables.into_iter().map(|of| (of.noun.to_owned(), table(of))).collect();
     let levels: Vec<&str> = Level::ALL.iter().map(|level| level.as_str()).collect();
-    definitions.insert(
-        "level".to_owned(),
-        json!({ "enum": levels, "description": "The level of a tool: whether it may run, and whether to ask first." }),
-    );
+    definitions.insert("level".to_owned(), json!({ "enum": levels, "description": "Whether a tool may run." }));
     if let Some(schema) = schema.as_object_mut() {
         schema.shift_insert(0, "$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
         schema.shift_insert(1, "title".to_owned(), json!("mcp.json"));

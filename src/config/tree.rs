@@ -91,7 +91,7 @@ pub fn decode(bytes: &[u8]) -> Result<Arc<str>, String> {
         // Latin text in UTF-16 is valid UTF-8 with a NUL next to each letter.
         Ok(text) if !looks_like_utf16(bytes) => Ok(text.into()),
         Err(error) if !looks_like_utf16(bytes) => Err(format!(
-            "the file is not UTF-8 (the first invalid byte is at offset {}); save it as UTF-8",
+            "the file is not UTF-8 (first invalid byte at offset {}); save it as UTF-8",
             error.valid_up_to()
         )),
         _ => Err("the file is not UTF-8 (it looks like UTF-16); save it as UTF-8".to_owned()),

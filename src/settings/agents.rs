@@ -153,7 +153,7 @@ mod tests {
         let messages = settings.overlay(&json!({ "agents": { "*": { "ceiling": "allow-always" } } }));
         assert_eq!(
             messages,
-            ["`agents` is only allowed in config.toml, because the settings of an editor may come from a project"]
+            ["`agents` is only allowed in config.toml: settings of an editor may come from a project"]
         );
         assert!(settings.agents.is_empty());
     }

@@ -47,7 +47,7 @@ pub(super) fn file(path: &Path) -> SettingsFile {
         Err(unreadable_file) => return unreadable(unreadable_file.to_string()),
     };
     let Ok(text) = String::from_utf8(bytes) else {
-        return unreadable("the file is not UTF-8; save it as UTF-8".to_owned());
+        return unreadable("the file is not UTF-8".to_owned());
     };
     let (settings, problems) = toml(&text);
     SettingsFile { exists: true, text, settings, problems }
@@ -75,7 +75,7 @@ pub(super) fn json(settings: &mut Settings, options: &Value) -> Vec<Problem> {
     match options {
         Value::Null => {}
         Value::Object(object) => {
-            if let Some((_, section)) = object.iter().find(|(key, _)| normalized(key) == normalized(SECTION)) {
+            if let Some((_, section)) = object.iter().find(|(key, _)| same(key, SECTION)) {
                 return json(settings, section);
             }
             let mut given = Vec::new();
@@ -84,9 +84,8 @@ pub(super) fn json(settings: &mut Settings, options: &Value) -> Vec<Problem> {
             given.retain(|given| !is_about_agents(&given.path));
             if given.len() < count {
                 let name = agents::SECTION;
-                let message = format!(
-                    "`{name}` is only allowed in config.toml, because the settings of an editor may come from a project"
-                );
+                let message =
+                    format!("`{name}` is only allowed in config.toml: settings of an editor may come from a project");
                 problems.push(Problem { span: None, message, help: None });
             }
             apply(settings, given, &mut problems);
@@ -218,25 +217,24 @@ fn is_about_agents(path: &[String]) -> bool {
 
 fn names(setting: &Setting, path: &[String]) -> bool {
     match path {
-        [key] => setting.section.is_empty() && normalized(setting.key) == normalized(key),
-        [section, key] => {
-            !setting.section.is_empty()
-                && normalized(setting.section) == normalized(section)
-                && normalized(setting.key) == normalized(key)
-        }
+        [key] => setting.section.is_empty() && same(setting.key, key),
+        [section, key] => !setting.section.is_empty() && same(setting.section, section) && same(setting.key, key),
         _ => false,
     }
 }
 
 fn is_section(path: &[String]) -> bool {
-    path.first().is_some_and(|name| {
-        ALL.iter().any(|setting| !setting.section.is_empty() && normalized(setting.section) == normalized(name))
-    })
+    path.first()
+        .is_some_and(|name| ALL.iter().any(|setting| !setting.section.is_empty() && same(setting.section, name)))
 }
 
 /// `startupTimeout`, `startup_timeout` and `startup-timeout` are the same name.
 fn normalized(key: &str) -> String {
     key.chars().filter(|c| !matches!(c, '-' | '_')).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+fn same(one: &str, other: &str) -> bool {
+    normalized(one) == normalized(other)
 }
 
 fn unknown(path: &[String], span: Option<Range<usize>>) -> Problem {

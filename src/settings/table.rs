@@ -104,7 +104,7 @@ pub(super) const ALL: &[Setting] = &[
     row(
         "servers",
         "backoff-longest",
-        "The longest wait between restarts.",
+        "Longest wait between restarts.",
         Kind::Duration(|s| &mut s.servers.backoff_longest),
     ),
     row(
@@ -132,12 +132,7 @@ pub(super) const ALL: &[Setting] = &[
         Kind::Duration(|s| &mut s.approvals.timeout),
     ),
     row("limits", "config-bytes", "Maximum size of a config file.", Kind::Bytes(|s| &mut s.limits.config_bytes)),
-    row(
-        "limits",
-        "config-depth",
-        "Maximum nesting depth of a config file.",
-        Kind::Count(|s| &mut s.limits.config_depth),
-    ),
+    row("limits", "config-depth", "Maximum depth of a config file.", Kind::Count(|s| &mut s.limits.config_depth)),
     row("limits", "servers", "Maximum number of servers in a workspace.", Kind::Count(|s| &mut s.limits.servers)),
     row(
         "limits",
@@ -146,12 +141,7 @@ pub(super) const ALL: &[Setting] = &[
         Kind::Bytes(|s| &mut s.limits.message_bytes),
     ),
     row("limits", "tools", "Maximum number of tools of a server.", Kind::Count(|s| &mut s.limits.tools)),
-    row(
-        "limits",
-        "pages",
-        "Maximum number of pages in a list that a server sends.",
-        Kind::Count(|s| &mut s.limits.pages),
-    ),
+    row("limits", "pages", "Maximum number of pages of a list.", Kind::Count(|s| &mut s.limits.pages)),
     row(
         "limits",
         "list-bytes",
@@ -164,36 +154,16 @@ pub(super) const ALL: &[Setting] = &[
         "Maximum size of a tool's description. Longer ones are truncated.",
         Kind::Bytes(|s| &mut s.limits.description_bytes),
     ),
-    row(
-        "limits",
-        "stderr-bytes",
-        "How much of the stderr of each server to keep.",
-        Kind::Bytes(|s| &mut s.limits.stderr_bytes),
-    ),
-    row(
-        "limits",
-        "approvals",
-        "Maximum number of questions that wait for an answer.",
-        Kind::Count(|s| &mut s.limits.approvals),
-    ),
-    row(
-        "limits",
-        "agent-calls",
-        "Maximum number of pending calls of one agent.",
-        Kind::Count(|s| &mut s.limits.agent_calls),
-    ),
+    row("limits", "stderr-bytes", "How much stderr to keep per server.", Kind::Bytes(|s| &mut s.limits.stderr_bytes)),
+    row("limits", "approvals", "Maximum number of open questions.", Kind::Count(|s| &mut s.limits.approvals)),
+    row("limits", "agent-calls", "Maximum pending calls of an agent.", Kind::Count(|s| &mut s.limits.agent_calls)),
     row(
         "limits",
         "record-bytes",
         "How much of the arguments and of the result to keep in the record of a call.",
         Kind::Bytes(|s| &mut s.limits.record_bytes),
     ),
-    row(
-        "log",
-        "level",
-        "The lowest level of messages to log: error, warn, info, debug or trace.",
-        Kind::Choice(LOG_LEVELS, |s| &mut s.log.level),
-    ),
+    row("log", "level", "One of error, warn, info, debug and trace.", Kind::Choice(LOG_LEVELS, |s| &mut s.log.level)),
     row("log", "days", "How many daily log files to keep.", Kind::Count(|s| &mut s.log.days)),
     row(
         "editor",

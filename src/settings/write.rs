@@ -149,7 +149,7 @@ mod tests {
         # How long to wait before the first restart. The wait doubles with each consecutive failure.
         backoff-first = "1s"
 
-        # The longest wait between restarts.
+        # Longest wait between restarts.
         backoff-longest = "1m"
 
         # After this many consecutive failures, a server is not restarted.
@@ -170,7 +170,7 @@ mod tests {
         # Maximum size of a config file.
         config-bytes = "1 MiB"
 
-        # Maximum nesting depth of a config file.
+        # Maximum depth of a config file.
         config-depth = 64
 
         # Maximum number of servers in a workspace.
@@ -182,7 +182,7 @@ mod tests {
         # Maximum number of tools of a server.
         tools = 5000
 
-        # Maximum number of pages in a list that a server sends.
+        # Maximum number of pages of a list.
         pages = 200
 
         # Approximate memory limit for all lists of a server. Further entries are dropped.
@@ -191,20 +191,20 @@ mod tests {
         # Maximum size of a tool's description. Longer ones are truncated.
         description-bytes = "32 KiB"
 
-        # How much of the stderr of each server to keep.
+        # How much stderr to keep per server.
         stderr-bytes = "256 KiB"
 
-        # Maximum number of questions that wait for an answer.
+        # Maximum number of open questions.
         approvals = 1024
 
-        # Maximum number of pending calls of one agent.
+        # Maximum pending calls of an agent.
         agent-calls = 256
 
         # How much of the arguments and of the result to keep in the record of a call.
         record-bytes = "16 KiB"
 
         [log]
-        # The lowest level of messages to log: error, warn, info, debug or trace.
+        # One of error, warn, info, debug and trace.
         level = "info"
 
         # How many daily log files to keep.

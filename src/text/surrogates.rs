@@ -6,7 +6,7 @@ use std::borrow::Cow;
 const REPLACEMENT: &str = "\\ufffd";
 
 /// Replaces lone surrogates in a JSON text. Borrowed if there are none, which is the usual case.
-pub fn replace_lone_surrogates(json: &str) -> Cow<'_, str> {
+pub fn fix_surrogates(json: &str) -> Cow<'_, str> {
     let mut fixed = String::new();
     let mut kept = 0;
     let mut from = 0;
@@ -52,15 +52,15 @@ mod tests {
 
     #[test]
     fn only_lone_surrogates_are_replaced() {
-        assert!(matches!(replace_lone_surrogates(r#"{"a":"é \ud83d\ude00 \\ud83d \n \u00e9"}"#), Cow::Borrowed(_)));
-        assert_eq!(replace_lone_surrogates(r#""\ud83d""#), r#""\ufffd""#);
+        assert!(matches!(fix_surrogates(r#"{"a":"é \ud83d\ude00 \\ud83d \n \u00e9"}"#), Cow::Borrowed(_)));
+        assert_eq!(fix_surrogates(r#""\ud83d""#), r#""\ufffd""#);
         assert_eq!(
-            replace_lone_surrogates(r#""a\uDE00b\ud83d\ud83d\ude00é\\\ud83d""#),
+            fix_surrogates(r#""a\uDE00b\ud83d\ud83d\ude00é\\\ud83d""#),
             r#""a\ufffdb\ufffd\ud83d\ude00é\\\ufffd""#
         );
         for odd in [r#""\ud83"#, r#""\"#, r#""\u"#, r"\é"] {
-            assert_eq!(replace_lone_surrogates(odd), odd);
+            assert_eq!(fix_surrogates(odd), odd);
         }
-        assert!(serde_json::from_str::<String>(&replace_lone_surrogates(r#""x\ud83d\n""#)).is_ok());
+        assert!(serde_json::from_str::<String>(&fix_surrogates(r#""x\ud83d\n""#)).is_ok());
     }
 }

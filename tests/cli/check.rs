@@ -48,7 +48,7 @@ fn problems_are_shown_at_their_position_and_errors_fail() {
       |
     7 |         "key": { "command": "no-such-program", "env": { "API_TOKEN": ••• }, "tiimeout": 3 }
       |                                                                      ^^^
-      = help: put it into the variable `API_TOKEN`, or use `${input:…}` or `${keyring:…}`
+      = help: move it to the variable `API_TOKEN`, or use `${input:…}` or `${keyring:…}`
 
     warning[unknown-key]: unknown key `tiimeout` in `servers.key`; did you mean `timeout`?
      --> mcp.json:7:110

@@ -30,7 +30,7 @@ fn servers_of_the_user_are_imported_once() {
     insta::assert_snapshot!(dry.out, @r"
     would import into ~/config/mcp.json:
       git
-          the secret in `env.TOKEN` is not copied: set the environment variable `TOKEN` to its value
+          the secret in `env.TOKEN` is not copied: set the environment variable `TOKEN` instead
     ");
     assert!(!read(&place, "config/mcp.json").contains("git"));
 
@@ -96,7 +96,7 @@ fn an_export_is_printed_or_added_to_a_file_but_never_to_one_of_ours() {
     assert!(written.starts_with("model = \"o3\"\n") && written.contains("[mcp_servers.b]"), "{written}");
     let own = run(&place, &["export", "vscode", "--path", "mcp.json"]);
     assert_eq!(own.code, 1);
-    assert!(own.err.contains("mcp-sidecar reads its servers from this file"), "{}", own.err);
+    assert!(own.err.contains("mcp-sidecar reads this file"), "{}", own.err);
     assert_eq!(run(&place, &["export", "vscode", "nobody"]).code, 1);
 }
 

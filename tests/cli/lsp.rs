@@ -65,7 +65,7 @@ fn a_session_without_a_log_file_continues_with_a_warning() {
     place.write("state", "a file in the way");
     let run = converse(&place, &["--standalone"], &[INITIALIZE, SHUTDOWN, EXIT]);
     assert_eq!(run.code, 0);
-    assert!(run.err.starts_with("mcp-sidecar: no log file in ~/state/logs: "), "{}", run.err);
+    assert!(run.err.starts_with("mcp-sidecar: cannot create a log file in ~/state/logs: "), "{}", run.err);
     assert_eq!(run.err.lines().count(), 1);
     assert!(run.out.contains("\"serverInfo\""));
 }

@@ -105,7 +105,7 @@ impl Splice<'_> {
     fn set(&self, root: &Node, path: &[Step], content: &Content<'_>) -> Result<Vec<TextEdit>, EditError> {
         let mut node = root;
         for (depth, step) in path.iter().enumerate() {
-            let here = || show(path.get(..depth).unwrap_or_default());
+            let here = || if depth == 0 { "config".to_owned() } else { show(path.get(..depth).unwrap_or_default()) };
             match (step, &node.kind) {
                 (Step::Key(key), Kind::Object(members)) => match node.get(key) {
                     Some(member) => node = &member.value,
@@ -118,7 +118,7 @@ impl Splice<'_> {
                         .get(*index)
                         .ok_or_else(|| EditError::Missing(show(path.get(..=depth).unwrap_or_default())))?;
                 }
-                _ => return Err(EditError::NotAnObject(here(), node.noun())),
+                _ => return Err(EditError::WrongType(here(), "an object", node.noun())),
             }
         }
         Ok(match content {

@@ -166,9 +166,9 @@ fn invalid_files_are_not_edited() {
     );
     assert_eq!(
         set("{ \"servers\": [] }", &["servers", "a"], json!(1)),
-        "error: `servers` is a list, not an object: nothing can be put into it"
+        "error: `servers` must be an object, not a list"
     );
-    assert_eq!(set("[]", &["a"], json!(1)), "error: `` is a list, not an object: nothing can be put into it");
+    assert_eq!(set("[]", &["a"], json!(1)), "error: `config` must be an object, not a list");
 }
 
 #[test]

@@ -76,10 +76,7 @@ pub fn import_from(request: &ImportRequest, loaded: &Loaded, homes: Option<&Home
     };
     let read: Vec<PathBuf> = files.iter().map(|(path, _)| real(path)).collect();
     if read.contains(&real(&target)) {
-        return Err(Error::InvalidParams(format!(
-            "cannot import from {}: the servers would be written to the same file",
-            target.display()
-        )));
+        return Err(Error::InvalidParams(format!("cannot import {} into itself", target.display())));
     }
     let present = servers_in(&target)?;
     let taken = |name: &ServerName| {
@@ -130,10 +127,8 @@ pub fn export_to(
     if let Some(path) = &path {
         // Our own file would lose everything that other programs do not support, such as levels.
         if loaded.files.iter().any(|file| file.exists && real(&file.source.path) == real(path)) {
-            let message = format!(
-                "cannot export to {}: mcp-sidecar reads its servers from this file; choose another one",
-                path.display()
-            );
+            let message =
+                format!("cannot export to {}: mcp-sidecar reads this file; choose another one", path.display());
             return Err(Error::Conflict(message));
         }
         edit::update(path, |before| export.merged(before)).map_err(|error| broken(path, error))?;
@@ -197,10 +192,7 @@ fn nothing_found(from: Dialect, folders: &[Arc<Path>], homes: Option<&Homes>) ->
     let user = homes.map(|homes| user_files(from, homes)).unwrap_or_default();
     let searched: Vec<String> = project.chain(user).map(|path| path.display().to_string()).collect();
     let title = from.title();
-    Error::NotFound(format!(
-        "no config file of {title} found at {}; use `path` to specify the file",
-        searched.join(", ")
-    ))
+    Error::NotFound(format!("no config file of {title} found at {}; specify a `path`", searched.join(", ")))
 }
 
 fn skip_withheld(from: Dialect, withheld: &[(PathBuf, Arc<str>)], import: &mut Import) {

@@ -13,12 +13,6 @@ const MAX_SECRETS: usize = 16;
 /// The key that contained a secret, and the variable that replaces it.
 type Hidden = (String, String);
 
-/// The location of a secret: its name, and the key to show.
-struct SecretLocation<'a> {
-    secret_name: SecretName<'a>,
-    key: &'a str,
-}
-
 /// The literal secrets that were replaced with variables.
 #[derive(Default)]
 pub struct Literals(secrets::Variables);
@@ -37,9 +31,7 @@ impl Literals {
         hidden.sort();
         hidden.dedup();
         for (key, name) in hidden {
-            notes.add(format!(
-                "the secret in `{key}` is not copied: set the environment variable `{name}` to its value"
-            ));
+            notes.add(format!("the secret in `{key}` is not copied: set the environment variable `{name}` instead"));
         }
     }
 
@@ -47,52 +39,36 @@ impl Literals {
         for (name, value) in &mut stdio.env {
             let Some(text) = value else { continue };
             let key = format!("env.{name}");
-            self.hide_value(
-                text,
-                &SecretLocation { secret_name: SecretName { server, name, own: Some(name) }, key: &key },
-                hidden,
-            );
+            self.hide_value(text, SecretName { server, name, own: Some(name) }, &key, hidden);
         }
         for (index, span, name) in secrets::find_in_args(&stdio.args) {
             let Some(text) = stdio.args.get_mut(index) else { continue };
             let name = name.as_deref().unwrap_or("token");
-            hidden.extend(self.hide_part(
-                text,
-                span,
-                &SecretLocation { secret_name: SecretName { server, name, own: None }, key: "args" },
-            ));
+            hidden.extend(self.hide_part(text, span, SecretName { server, name, own: None }, "args"));
         }
     }
 
     fn hide_remote(&mut self, remote: &mut Remote, server: &str, hidden: &mut Vec<Hidden>) {
         for (name, text) in &mut remote.headers {
             let key = format!("headers.{name}");
-            self.hide_value(
-                text,
-                &SecretLocation { secret_name: SecretName { server, name, own: None }, key: &key },
-                hidden,
-            );
+            self.hide_value(text, SecretName { server, name, own: None }, &key, hidden);
         }
         // In reverse order, so that earlier positions stay valid.
         for (span, name) in secrets::find_in_url(&remote.url).into_iter().rev() {
-            hidden.extend(self.hide_part(
-                &mut remote.url,
-                span,
-                &SecretLocation { secret_name: SecretName { server, name, own: None }, key: "url" },
-            ));
+            hidden.extend(self.hide_part(&mut remote.url, span, SecretName { server, name, own: None }, "url"));
         }
     }
 
-    fn hide_value(&mut self, text: &mut String, location: &SecretLocation<'_>, hidden: &mut Vec<Hidden>) {
+    fn hide_value(&mut self, text: &mut String, name: SecretName<'_>, key: &str, hidden: &mut Vec<Hidden>) {
         for _ in 0..MAX_SECRETS {
-            let Some(span) = secrets::find(Some(location.secret_name.name), text) else { return };
-            hidden.extend(self.hide_part(text, span, location));
+            let Some(span) = secrets::find(Some(name.name), text) else { return };
+            hidden.extend(self.hide_part(text, span, name, key));
         }
     }
 
-    fn hide_part(&mut self, text: &mut String, span: Range<usize>, location: &SecretLocation<'_>) -> Option<Hidden> {
-        let name = self.0.claim(location.secret_name, text.get(span.clone())?);
-        text.replace_range(span, &variable(&name));
-        Some((location.key.to_owned(), name))
+    fn hide_part(&mut self, text: &mut String, span: Range<usize>, name: SecretName<'_>, key: &str) -> Option<Hidden> {
+        let variable_name = self.0.claim(name, text.get(span.clone())?);
+        text.replace_range(span, &variable(&variable_name));
+        Some((key.to_owned(), variable_name))
     }
 }

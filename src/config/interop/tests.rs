@@ -309,13 +309,13 @@ fn literal_secrets_become_variables_and_are_never_shown() {
     other {"command":"x","env":{"GITHUB_TOKEN":"${env:OTHER_GITHUB_TOKEN}"}}
     same {"command":"x","env":{"GITHUB_TOKEN":"${env:GITHUB_TOKEN}"}}
     web {"type":"http","url":"https://me:${env:WEB_PASSWORD}@x.test/mcp?token=${env:WEB_TOKEN_2}","headers":{"Authorization":"Bearer ${env:WEB_TOKEN}"}}
-    git-hub: the secret in `args` is not copied: set the environment variable `GIT_HUB_API_KEY` to its value
-    git-hub: the secret in `env.GITHUB_TOKEN` is not copied: set the environment variable `GITHUB_TOKEN` to its value
-    other: the secret in `env.GITHUB_TOKEN` is not copied: set the environment variable `OTHER_GITHUB_TOKEN` to its value
-    same: the secret in `env.GITHUB_TOKEN` is not copied: set the environment variable `GITHUB_TOKEN` to its value
-    web: the secret in `headers.Authorization` is not copied: set the environment variable `WEB_TOKEN` to its value
-    web: the secret in `url` is not copied: set the environment variable `WEB_PASSWORD` to its value
-    web: the secret in `url` is not copied: set the environment variable `WEB_TOKEN_2` to its value
+    git-hub: the secret in `args` is not copied: set the environment variable `GIT_HUB_API_KEY` instead
+    git-hub: the secret in `env.GITHUB_TOKEN` is not copied: set the environment variable `GITHUB_TOKEN` instead
+    other: the secret in `env.GITHUB_TOKEN` is not copied: set the environment variable `OTHER_GITHUB_TOKEN` instead
+    same: the secret in `env.GITHUB_TOKEN` is not copied: set the environment variable `GITHUB_TOKEN` instead
+    web: the secret in `headers.Authorization` is not copied: set the environment variable `WEB_TOKEN` instead
+    web: the secret in `url` is not copied: set the environment variable `WEB_PASSWORD` instead
+    web: the secret in `url` is not copied: set the environment variable `WEB_TOKEN_2` instead
     "#);
     let ours = json!({ "servers": { "a": { "command": "x", "env": { "TOKEN": "ghp_0123456789abcdefghij" } } } });
     let export = exported(Dialect::Cursor, &ours);

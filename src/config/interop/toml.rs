@@ -50,7 +50,7 @@ pub fn put(text: &str, name: &str, entry: &Map<String, Value>, comments: &[Strin
     let mut document = parse(&kept)?;
     let servers = document.entry(SECTION).or_insert_with(toml_edit::table);
     let noun = servers.type_name();
-    let servers = servers.as_table_like_mut().ok_or(EditError::NotAnObject(SECTION.to_owned(), noun))?;
+    let servers = servers.as_table_like_mut().ok_or(EditError::WrongType(SECTION.to_owned(), "a table", noun))?;
     let table: InlineTable = entry.iter().filter_map(|(key, value)| Some((key.as_str(), inline(value)?))).collect();
     servers.insert(name, Item::Value(table.into()));
     Ok(document.to_string())

@@ -20,9 +20,7 @@ pub fn raw_secret(reader: &mut Reader<'_>, span: &Span, text: &str, secret: Rang
     let moved = quoted(&format!("{before}${{env:{variable}}}{after}"));
     reader.report(
         Problem::warning("raw-secret", span.clone(), message)
-            .help(format!(
-                "move it to the environment variable `{variable}`, or use `${{input:…}}` or `${{keyring:…}}`"
-            ))
+            .help(format!("move it to the variable `{variable}`, or use `${{input:…}}` or `${{keyring:…}}`"))
             .fix(format!("replace with ${{env:{variable}}}"), vec![TextEdit::replace(span.clone(), moved)]),
     );
 }
@@ -154,10 +152,7 @@ pub fn url(reader: &mut Reader<'_>, span: &Span, written: &str) -> Option<()> {
     }
     let host = url.host_str().unwrap_or_default();
     if url.scheme() == "http" && !loopback(host) {
-        let message = format!(
-            "plain `http` to `{}` is not encrypted: others on the network can read everything that is sent",
-            one_line(host, 60)
-        );
+        let message = format!("plain `http` to `{}` is not encrypted: others can read the traffic", one_line(host, 60));
         let edit = TextEdit::replace(span.clone(), quoted(&written.replacen("http://", "https://", 1)));
         reader.report(Problem::warning("plain-http", span.clone(), message).fix("change to `https`", vec![edit]));
     }

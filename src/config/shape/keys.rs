@@ -122,12 +122,7 @@ pub const INPUT_TYPES: &[&str] = &["promptString", "pickString"];
 pub static ROOT: Table = Table {
     noun: "config",
     keys: &[
-        own(
-            "servers",
-            Of::Map(&SERVER),
-            ALL,
-            "The MCP servers by name. A name has at most 64 letters, digits, `-` and `_`.",
-        ),
+        own("servers", Of::Map(&SERVER), ALL, "The MCP servers by name (at most 64 letters, digits, `-` and `_`)."),
         alias(
             "mcpServers",
             Of::Map(&SERVER),
@@ -184,12 +179,7 @@ pub static SERVER: Table = Table {
             STDIO,
             "The working folder of the program. By default, a server of a project runs in the workspace folder, and each of your own servers runs in a private folder.",
         ),
-        own(
-            "inheritEnv",
-            Of::Flag,
-            STDIO,
-            "Pass the whole environment of the editor to the program instead of a safe subset.",
-        ),
+        own("inheritEnv", Of::Flag, STDIO, "Pass on the whole environment instead of a safe subset."),
         own(
             "host",
             Of::Text,
@@ -208,12 +198,7 @@ pub static SERVER: Table = Table {
         own("disabled", Of::Flag, ALL, "`true` prevents the server from starting."),
         own("autoStart", Of::Flag, ALL, "`false` starts the server when it is first used."),
         own("description", Of::Text, ALL, "What the server is for."),
-        own(
-            "startupTimeout",
-            Of::Seconds,
-            ALL,
-            "Time limit for starting the server and listing its tools, in seconds. Default: 30.",
-        ),
+        own("startupTimeout", Of::Seconds, ALL, "Time limit for start and list of tools, in seconds. Default: 30."),
         own("timeout", Of::Seconds, ALL, "Time limit for one call, in seconds. Default: 60."),
         own(
             "fallback",
@@ -278,7 +263,7 @@ pub static FALLBACK: Table = Table {
         own("env", Of::Environment, STDIO, "Environment variables for the program."),
         own("envFile", Of::Text, STDIO, "A file with `NAME=value` lines."),
         own("cwd", Of::Text, STDIO, "The working folder of the program."),
-        own("inheritEnv", Of::Flag, STDIO, "Pass the whole environment to the program."),
+        own("inheritEnv", Of::Flag, STDIO, "Pass on the whole environment instead of a safe subset."),
         own("host", Of::Text, TCP, "The host. Default: 127.0.0.1."),
         own("port", Of::Port, TCP, "The port of a server that is already running."),
         own("url", Of::Text, REMOTE, "The URL of the server."),
@@ -394,12 +379,7 @@ pub static CONDITION: Table = Table {
     keys: &[
         own("in", Of::Any, ALL, "The argument is one of these values."),
         own("matches", Of::Text, ALL, "The argument matches this regular expression."),
-        own(
-            "inside",
-            Of::Text,
-            ALL,
-            "The argument is a path inside this folder. `..` and symlinks are resolved first.",
-        ),
+        own("inside", Of::Text, ALL, "The argument is a path inside this folder, after resolving `..` and symlinks."),
         own("max", Of::Any, ALL, "The argument is a number and not greater than this."),
     ],
 };

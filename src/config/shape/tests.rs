@@ -147,7 +147,7 @@ fn each_of_many_mistakes_is_reported_at_its_position() {
     15:66-87 error unknown-expansion: unknown expansion `${cmd: touch pwned}`
     16:77-103 warning raw-secret: `servers.m.env.GITHUB_TOKEN` contains a secret in plain text
     17:45-66 warning command-not-found: `nowhere-to-be-found` was not found on the PATH
-    18:41-66 warning plain-http: plain `http` to `example.test` is not encrypted: others on the network can read everything that is sent
+    18:41-66 warning plain-http: plain `http` to `example.test` is not encrypted: others can read the traffic
     19:52-57 error conflicting-keys: `servers.p` has both `command` and `url`, so its type is unclear
     20:63-68 error wrong-type: `servers.q.enabled` must be true or false, not a string
     21:5-11 error bad-name: server names must not contain `__`, which separates server and tool
@@ -380,10 +380,10 @@ fn an_invalid_rule_denies() {
     assert_eq!(rules, ["deny"; 7]);
     insta::assert_snapshot!(server(text), @"
     2:37-43 error bad-level: unknown level `dney`; did you mean `deny`?
-    2:71-78 error bad-condition: unknown condition `insde`; expected one of in, matches, inside, max; did you mean `inside`?
+    2:71-78 error bad-condition: unknown condition `insde`; use one of in, matches, inside, max; did you mean `inside`?
     2:131-133 error bad-level: `servers.s.tools.c` is empty: it must end with a plain level
-    2:141-147 error bad-level: `servers.s.tools.d[0]` must be a `{ when, level }` rule: only the last item of a list is a plain level
-    2:165-196 error bad-level: `servers.s.tools.e[0]` must be a plain level: the last item applies when no rule matches
+    2:141-147 error bad-level: `servers.s.tools.d[0]` must be a rule: only the last item of a list is a plain level
+    2:165-196 error bad-level: `servers.s.tools.e[0]` must be a plain level, which applies when no rule matches
     2:205-206 error wrong-type: `servers.s.tools.f` must be a level, or a list of `{ when, level }` rules that ends with a plain level, not a number
     2:208-212 error bad-glob: `g[` is not a valid glob: unclosed character class; missing ']'
     ");

@@ -109,8 +109,7 @@ fn level_rule(reader: &mut Reader<'_>, node: &Node) -> Option<LevelRule> {
         Kind::Text(_) => level(reader, last),
         Kind::Missing => None,
         _ => {
-            let message =
-                format!("`{}` must be a plain level: the last item applies when no rule matches", reader.here());
+            let message = format!("`{}` must be a plain level, which applies when no rule matches", reader.here());
             reader.error("bad-level", &last.span, message);
             None
         }
@@ -120,10 +119,7 @@ fn level_rule(reader: &mut Reader<'_>, node: &Node) -> Option<LevelRule> {
 
 fn case(reader: &mut Reader<'_>, node: &Node) -> Option<Case> {
     if node.text().is_some() {
-        let message = format!(
-            "`{}` must be a `{{ when, level }}` rule: only the last item of a list is a plain level",
-            reader.here()
-        );
+        let message = format!("`{}` must be a rule: only the last item of a list is a plain level", reader.here());
         reader.error("bad-level", &node.span, message);
         return None;
     }
@@ -203,8 +199,7 @@ fn condition(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Condition>> {
             },
             _ => {
                 let names: Vec<&'static str> = CONDITION.keys.iter().map(|key| key.name).collect();
-                let message =
-                    format!("unknown condition `{}`; expected one of {}", one_line(name, 40), names.join(", "));
+                let message = format!("unknown condition `{}`; use one of {}", one_line(name, 40), names.join(", "));
                 let problem = Problem::error("bad-condition", member.key.span.clone(), message);
                 reader.report(suggest(problem, name, &member.key.span, &names));
                 None

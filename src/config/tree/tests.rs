@@ -97,7 +97,7 @@ fn bytes_that_are_not_utf8_are_reported() {
     assert!(decode(b"\xff\xfe{\0}\0").unwrap_err().starts_with("the file is not UTF-8 (it looks like UTF-16)"));
     assert_eq!(
         decode(b"{ \xff }").unwrap_err(),
-        "the file is not UTF-8 (the first invalid byte is at offset 2); save it as UTF-8"
+        "the file is not UTF-8 (first invalid byte at offset 2); save it as UTF-8"
     );
 }
 

@@ -270,7 +270,7 @@ fn check_result(result: &RawValue) -> Result<Box<RawValue>, ErrorData> {
     if is_deeper_than(result.get().as_bytes(), MAX_DEPTH) {
         return Err(ErrorData::parse_error(format!("the response is nested deeper than {MAX_DEPTH} levels"), None));
     }
-    match crate::text::replace_lone_surrogates(result.get()) {
+    match crate::text::fix_surrogates(result.get()) {
         Cow::Borrowed(_) => Ok(result.to_owned()),
         Cow::Owned(repaired) => RawValue::from_string(repaired)
             .map_err(|error| ErrorData::parse_error(format!("cannot parse the response: {error}"), None)),

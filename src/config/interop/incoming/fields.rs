@@ -91,9 +91,7 @@ impl<'a> Fields<'a> {
             Some(Value::Array(items)) => items
                 .iter()
                 .map(|item| {
-                    self.convert(
-                        &text_of(item).ok_or_else(|| format!("its `{key}` contains values that are not strings"))?,
-                    )
+                    self.convert(&text_of(item).ok_or_else(|| format!("its `{key}` is not a list of strings"))?)
                 })
                 .collect(),
             Some(_) => Err(format!("its `{key}` is not a list")),

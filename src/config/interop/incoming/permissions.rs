@@ -40,12 +40,11 @@ impl Permissions {
     /// Reads Zed's settings.
     pub fn read(settings: &Value) -> Self {
         let agent = settings.get("agent");
-        let permissions = agent.and_then(|agent| agent.get("tool_permissions"));
+        let rules = agent.and_then(|agent| agent.get("tool_permissions"));
         let always = agent.and_then(|agent| agent.get("always_allow_tool_actions")).and_then(Value::as_bool);
-        let default = permissions.and_then(permission).or_else(|| always?.then_some(Permission::Allow));
-        let tools = members(permissions, "tools")
-            .filter_map(|(name, entry)| Some((name.clone(), permission(entry)?)))
-            .collect();
+        let default = rules.and_then(permission).or_else(|| always?.then_some(Permission::Allow));
+        let tools =
+            members(rules, "tools").filter_map(|(name, entry)| Some((name.clone(), permission(entry)?))).collect();
         let mut toggles = Vec::new();
         for (profile, entry) in members(agent, "profiles") {
             for (server, entry) in members(Some(entry), "context_servers") {
@@ -88,9 +87,8 @@ impl Permissions {
         }
         let prefix = format!("mcp:{server}:");
         let mut allowed = Vec::new();
-        for (tool, permission) in
-            self.tools.iter().filter_map(|(name, permission)| Some((name.strip_prefix(&prefix)?, *permission)))
-        {
+        for (name, &permission) in &self.tools {
+            let Some(tool) = name.strip_prefix(&prefix) else { continue };
             match permission {
                 Permission::Deny => add(tool, Level::Deny),
                 Permission::Allow => allowed.push(tool.to_owned()),
