@@ -1,4 +1,4 @@
-//! Tells an editor that knows the `mcp/…` notifications what has changed: the difference between two pictures.
+//! Sends `mcp/…` notifications to editors that support them: the difference between two snapshots.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use crate::engine::{Engine, Notice};
 use crate::model::ServerName;
 use crate::protocol::types::ServerStatus;
 
-/// Runs until the editor has gone.
+/// Runs until the editor disconnects.
 pub async fn publish(engine: Engine, editor: Editor) {
     let mut pictures = engine.snapshot();
     let mut approvals = engine.approvals().subscribe();
     let mut notices = engine.notices();
     let mut told = Told::default();
-    // What is there already is news to an editor that has just come.
+    // A new editor does not know the current state yet.
     pictures.mark_changed();
     if !approvals.borrow().is_empty() {
         approvals.mark_changed();
@@ -37,7 +37,7 @@ pub async fn publish(engine: Engine, editor: Editor) {
             }
             notice = notices.recv() => match notice {
                 Ok(notice) => tell(&editor, notice).await,
-                // Too slow for the stream of events; the pictures above make up for state.
+                // The editor misses events, but the snapshots above keep the state correct.
                 Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "the editor reads too slowly"),
                 Err(RecvError::Closed) => return,
             },
@@ -62,7 +62,7 @@ async fn tell(editor: &Editor, notice: Notice) {
 
 type Tools = BTreeMap<Arc<str>, Arc<Offered>>;
 
-/// What the editor knows already.
+/// What the editor already knows.
 #[derive(Default)]
 struct Told {
     servers: BTreeMap<ServerName, (Arc<ServerView>, Value)>,
@@ -85,7 +85,7 @@ impl Told {
             }
             let status = serde_json::to_value(ServerStatus::from(&**view)).unwrap_or_default();
             let mut worth_telling = status.clone();
-            // Changes with every call; whoever looks gets it with the next change that matters.
+            // The latency changes with every call. It is sent along with the next relevant change.
             worth_telling.as_object_mut().map(|fields| fields.shift_remove("latencyMs"));
             if before.is_none_or(|(_, told)| *told != worth_telling) {
                 news.push(("mcp/serverChanged", json!({ "server": status })));
@@ -107,13 +107,13 @@ impl Told {
     }
 }
 
-/// Whether everything that is shown of the tools is as it was; they are made anew whenever some rule has changed.
+/// Whether nothing visible about the tools has changed. They are created again whenever a rule changes.
 fn same_tools(before: &Tools, after: &Tools) -> bool {
     let same = |one: &Offered, other: &Offered| Arc::ptr_eq(&one.tool, &other.tool) && one.ruling == other.ruling;
     before.len() == after.len() && before.values().zip(after.values()).all(|(one, other)| same(one, other))
 }
 
-/// Cheap proof that nothing can have changed; without it the words decide.
+/// A cheap check that nothing has changed. If it fails, the serialized states are compared.
 fn same(before: &ServerView, after: &ServerView) -> bool {
     Arc::ptr_eq(&before.definition, &after.definition)
         && Arc::ptr_eq(&before.state, &after.state)

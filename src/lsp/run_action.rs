@@ -1,0 +1,220 @@
+//! `mcp.action.run`: calls a tool with the text at the cursor and puts the result where the action says.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lsp_types::request::ShowMessageRequest;
+use lsp_types::{MessageActionItem, MessageType, Position, Range, ShowMessageRequestParams, TextEdit, Url};
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+
+use super::convert::{self, PositionMap};
+use super::documents::Document;
+use super::session::EditorSession;
+use super::show;
+use crate::config::spec::{Action, ActionResult};
+use crate::engine::gate::Wish;
+use crate::engine::turns::Turn;
+use crate::ide::user_actions::{self, EditorContext};
+use crate::model::{Error, Requester, Result, ToolId};
+use crate::paths::read_file;
+use crate::protocol::commands::ActionRun;
+use crate::protocol::run::{Answer, wire};
+use crate::protocol::types::ToolResult;
+use crate::server::connection::Progress;
+use crate::text::{one_line, visible};
+
+/// The maximum size of a file that an action can read.
+const MAX_FILE_SIZE: usize = 16 << 20;
+/// The maximum number of buttons on a message.
+const MAX_BUTTONS: usize = 20;
+
+/// Runs an action and returns the tool's result.
+pub async fn run(
+    session: &EditorSession,
+    params: ActionRun,
+    progress: Option<mpsc::Sender<Progress>>,
+    turn: Turn,
+) -> Result<Answer> {
+    let context = ActionContext::open(session, &params)?;
+    // Other commands must not wait while the user chooses a tool.
+    let turn = if params.action.is_some() { turn } else { Turn::default() };
+    let (tool, arguments, result, title) = match &params.action {
+        Some(title) => {
+            let action = context.action(session, title)?;
+            (action.tool, user_actions::fill(&action.arguments, &context.values), action.result, action.title)
+        }
+        None => {
+            let (tool, argument) = choose(session).await?;
+            let text =
+                if context.values.selection.is_empty() { &context.values.line } else { &context.values.selection };
+            let title = tool.to_string();
+            (title.clone(), Value::Object(Map::from_iter([(argument, json!(text))])), ActionResult::Show, title)
+        }
+    };
+    let tool = ToolId::parse(&tool).ok_or_else(|| Error::InvalidParams(format!("`{tool}` is not a valid tool id")))?;
+    let outcome = session
+        .engine
+        .call(Wish {
+            tool,
+            arguments: arguments.as_object().cloned().unwrap_or_default(),
+            decision: None,
+            requester: Requester::default(),
+            workflow: None,
+            timeout: None,
+            progress,
+            turn,
+        })
+        .await?;
+    let answer = ToolResult::new(&outcome)?;
+    let text = text_of(&answer);
+    match context.edit(result, &text) {
+        _ if answer.is_error => show::message(session, MessageType::ERROR, &text).await,
+        Some(edit) => {
+            // If the user typed while the tool ran, the range is no longer valid.
+            let changed =
+                session.documents.get(&context.document.uri).is_some_and(|now| now.text != context.document.text);
+            if changed || !session.apply(&context.document, vec![edit], &title).await {
+                show::show(session, &title, &text).await;
+                let reason = if changed { "the text has changed" } else { "the editor did not apply the edit" };
+                return Err(Error::Conflict(format!("{reason}; the result is shown instead")));
+            }
+        }
+        None => show::show(session, &title, &text).await,
+    }
+    wire(&answer)
+}
+
+/// The text that an action was chosen in, and where.
+struct ActionContext {
+    document: Document,
+    positions: PositionMap,
+    range: Range,
+    values: EditorContext,
+}
+
+impl ActionContext {
+    fn open(session: &EditorSession, params: &ActionRun) -> Result<Self> {
+        let invalid = |what: &str| Error::InvalidParams(format!("`mcp.action.run`: {what}"));
+        let uri = Url::parse(&params.uri).map_err(|_| invalid("`uri` is not a valid URI"))?;
+        let range: Range =
+            serde_json::from_value(params.range.clone()).map_err(|_| invalid("`range` must be a range"))?;
+        let document = match session.documents.get(&uri) {
+            Some(document) => document,
+            None => from_disk(uri)?,
+        };
+        let positions = PositionMap::new(&document.text, session.info().encoding);
+        let span = positions.span(range);
+        let line = positions.span(Range {
+            start: Position { line: range.start.line, character: 0 },
+            end: Position { line: range.start.line, character: u32::MAX },
+        });
+        let text = |span: std::ops::Range<usize>| document.text.get(span).unwrap_or_default().to_owned();
+        let file = document.path.clone().unwrap_or_default();
+        let folder = session.folder_of(&file);
+        let relative = folder.as_deref().and_then(|folder| file.strip_prefix(folder).ok()).unwrap_or(&file);
+        let values = EditorContext {
+            selection: text(span.clone()),
+            word: user_actions::word_at(&document.text, span.start).to_owned(),
+            line: text(line),
+            file: file.display().to_string(),
+            relative_file: relative.display().to_string(),
+            filetype: document.language.clone(),
+            workspace_folder: folder.map(|folder| folder.display().to_string()).unwrap_or_default(),
+        };
+        Ok(Self { positions, range, values, document })
+    }
+
+    /// The action with this title. If there are several, prefers one for this file type.
+    fn action(&self, session: &EditorSession, title: &str) -> Result<Action> {
+        let loaded = session.engine.loaded().borrow().clone();
+        let titled = || loaded.config.actions.iter().filter(|action| action.title == title);
+        let matching = titled().find(|action| user_actions::applies_to(action, &self.document.language));
+        let action = matching.or_else(|| titled().next()).cloned();
+        action.ok_or_else(|| Error::NotFound(format!("no action named `{}`", one_line(title, 80))))
+    }
+
+    /// The edit that inserts a result into the text; `None` if the result is only shown.
+    fn edit(&self, result: ActionResult, text: &str) -> Option<TextEdit> {
+        let range = match result {
+            ActionResult::Show => return None,
+            ActionResult::Replace => self.range,
+            ActionResult::Insert => Range { start: self.range.end, end: self.range.end },
+            ActionResult::Append => {
+                let end = self.positions.position(self.document.text.len());
+                Range { start: end, end }
+            }
+        };
+        let own_line = result == ActionResult::Append;
+        let before =
+            if own_line && !self.document.text.is_empty() && !self.document.text.ends_with('\n') { "\n" } else { "" };
+        let after = if own_line && !text.ends_with('\n') { "\n" } else { "" };
+        Some(TextEdit { range, new_text: format!("{before}{text}{after}") })
+    }
+}
+
+impl EditorSession {
+    /// The workspace folder that contains a file, else the first folder.
+    fn folder_of(&self, file: &Path) -> Option<PathBuf> {
+        let folders = self.folders();
+        let containing =
+            folders.iter().filter(|folder| file.starts_with(folder)).max_by_key(|folder| folder.as_os_str().len());
+        containing.or(folders.first()).cloned()
+    }
+}
+
+/// A file that is not open in the editor.
+fn from_disk(uri: Url) -> Result<Document> {
+    let path = convert::path(&uri).ok_or_else(|| Error::NotFound(format!("{uri} is not open")))?;
+    let bytes = read_file(&path, MAX_FILE_SIZE)
+        .map_err(|error| Error::Io(format!("cannot read {}: {error}", path.display())))?;
+    let bytes = bytes.ok_or_else(|| Error::NotFound(format!("{} does not exist", path.display())))?;
+    let text: Arc<str> = String::from_utf8_lossy(&bytes).into();
+    Ok(Document { uri, path: Some(path), language: String::new(), version: 0, text })
+}
+
+/// Asks the user which tool to call. Also returns the name of the argument for the selection.
+async fn choose(session: &EditorSession) -> Result<(ToolId, String)> {
+    let snapshot = session.engine.now();
+    let mut tools = user_actions::text_tools(&snapshot);
+    tools.truncate(MAX_BUTTONS);
+    if tools.is_empty() {
+        return Err(Error::NotFound("no connected server has a tool that takes a single text argument".to_owned()));
+    }
+    let title = |id: &ToolId| format!("{}/{}", id.server, one_line(&id.tool, 64));
+    let item = |id: &ToolId| MessageActionItem { title: title(id), properties: Default::default() };
+    let params = ShowMessageRequestParams {
+        typ: MessageType::INFO,
+        message: "Which MCP tool do you want to call with the selection?".to_owned(),
+        actions: Some(tools.iter().map(|(offered, _)| item(&offered.id)).collect()),
+    };
+    let answer = session.editor.request::<ShowMessageRequest>(&params).await;
+    let chosen = answer.ok().flatten().ok_or(Error::Cancelled)?;
+    let (offered, argument) =
+        tools.iter().find(|(offered, _)| title(&offered.id) == chosen.title).ok_or(Error::Cancelled)?;
+    Ok((offered.id.clone(), (*argument).to_owned()))
+}
+
+/// All texts of a result, without control characters. Other content is represented by its type.
+fn text_of(result: &ToolResult<'_>) -> String {
+    let blocks: Vec<Value> = serde_json::from_str(result.content.get()).unwrap_or_default();
+    let part = |content: &Value| {
+        let field = |pointer: &str| content.pointer(pointer).and_then(Value::as_str);
+        match field("/type") {
+            Some("text") => field("/text").unwrap_or_default().to_owned(),
+            Some("resource") => {
+                field("/resource/text").or_else(|| field("/resource/uri")).unwrap_or_default().to_owned()
+            }
+            Some("resource_link") => field("/uri").unwrap_or_default().to_owned(),
+            other => format!("({})", other.unwrap_or("unknown content")),
+        }
+    };
+    let parts: Vec<String> = blocks.iter().map(part).collect();
+    let text = match (parts.is_empty(), &result.structured_content) {
+        (true, Some(structured)) => {
+            serde_json::from_str(structured.get()).map_or_else(|_| String::new(), |value: Value| format!("{value:#}"))
+        }
+        _ => parts.join("\n"),
+    };
+    visible(&text, usize::MAX)
+}
