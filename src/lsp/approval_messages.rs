@@ -126,7 +126,7 @@ async fn show_message(engine: Engine, editor: Editor, approval: Approval) -> Str
     let (option, note) = match answer {
         Ok(Some(chosen)) => (approval.options.iter().copied().find(|option| label(option) == chosen.title), None),
         Ok(None) if approval.kind == Kind::Tool && engine.editors().any(|able| able.approvals).is_none() => {
-            (Some("deny"), Some("the user closed the message".to_owned()))
+            (Some("deny"), Some("the message was closed".to_owned()))
         }
         _ => (None, None),
     };
