@@ -1,9 +1,10 @@
-//! Language features of config files. Each is a pure function of the text, its tree and what the engine knows; places
-//! are byte spans, and the front makes lines and columns of them.
+//! Language features for config files. Each is a pure function of the text, its tree and the state of the engine.
+//! Positions are byte spans; the front end converts them to lines and columns.
 
 pub mod actions;
 pub mod command;
 pub mod completion;
+pub mod config_view;
 pub mod definition;
 pub mod diagnostics;
 mod entry;
@@ -18,14 +19,19 @@ pub mod lenses;
 pub mod links;
 pub mod live;
 pub mod markdown;
-pub mod ordinary;
-pub mod page;
+pub mod occurrences;
 pub mod references;
 pub mod rename;
-pub mod save;
-pub mod selection;
+pub mod save_preview;
+pub mod selection_range;
 pub mod symbols;
 #[cfg(test)]
 mod tests;
-pub mod uses;
-mod words;
+pub mod user_actions;
+mod value_docs;
+
+/// `1 tool`, `2 tools`.
+pub fn counted(count: usize, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
+}

@@ -1,52 +1,51 @@
-//! The front for editors: LSP in, one engine call across, LSP out.
+//! The front end for editors: translates between LSP and calls to the engine.
 //!
-//! `guard` owns the connection and keeps handlers from harming it, `front` sends each message to its place. tower-lsp
-//! gives the router, the types and the order of `initialize` and `shutdown`.
+//! `guard` owns the connection and isolates handlers from each other. `front` routes each message. tower-lsp provides
+//! the router, and the order of `initialize` and `shutdown`.
 
-mod action;
-mod actions;
-mod aside;
-mod ask;
+mod approval_messages;
 mod attached;
 mod backend;
+mod buffer_edits;
 mod capabilities;
+mod code_actions;
+mod command_feedback;
 mod commands;
 mod convert;
 mod diagnostics;
 mod documents;
 mod editor;
 mod edits;
-mod first;
 mod frames;
 mod front;
-mod greeting;
 mod guard;
 mod health;
-mod look;
+mod initialize_info;
 mod message;
-mod pages;
+mod open_config;
 mod parent;
+mod peek_initialize;
 mod publish;
+mod raw_response;
 mod reference;
 mod refresh;
+mod run_action;
 mod sdk;
-mod seat;
-mod sheets;
+mod session;
 mod show;
 mod stdio;
 pub mod streams;
-mod told;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use editor::{AskError, Editor};
-pub use first::{First, first};
 pub use guard::{End, Reason};
+pub use peek_initialize::{Peek, peek_initialize};
 pub use stdio::{signal, stdio};
 
 use crate::engine::Engine;
 
-/// Serves one editor on any stream of bytes, until it goes. The engine outlives it.
+/// Serves one editor on any byte stream until the editor leaves. The engine keeps running.
 pub async fn serve<R, W>(input: R, output: W, engine: Engine) -> End
 where
     R: AsyncRead + Unpin + Send,

@@ -183,7 +183,7 @@ fn the_order_is_held_however_a_use_is_written() {
 #[test]
 fn only_lsp_knows_the_library_that_speaks_lsp() {
     nothing(
-        outside(&["src/lsp"], r"\btower_lsp\b"),
+        outside(&["src/lsp"], r"\b(tower_lsp|lsp_types)\b"),
         "translate in src/lsp, so that the rest does not depend on the front",
     );
 }

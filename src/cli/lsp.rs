@@ -50,7 +50,7 @@ mod shared {
 
     use super::super::engine::forward;
     use super::{Context, Paths, Settings, Status, standalone};
-    use crate::lsp::{First, first};
+    use crate::lsp::{Peek, peek_initialize};
     use crate::session::{self, Front, Hello, JoinError, Opening, Stdio};
     use crate::text::mask;
 
@@ -59,9 +59,9 @@ mod shared {
         let leaving = session::leave_on_signal()?;
         let mut stdio = Stdio::take()?;
         let mut folders = Vec::new();
-        let opening = Opening::read(&mut stdio.input, |bytes| match first(bytes) {
-            First::Unfinished => false,
-            First::Folders(found) => {
+        let opening = Opening::read(&mut stdio.input, |bytes| match peek_initialize(bytes) {
+            Peek::Incomplete => false,
+            Peek::Folders(found) => {
                 folders = found;
                 true
             }

@@ -1,4 +1,4 @@
-//! What a lens or an action lets the editor run: a command of ours, with its params as the only argument.
+//! The command of a code lens or code action, with its parameters as the only argument.
 
 use serde_json::{Value, json};
 
@@ -11,16 +11,16 @@ pub struct Command {
 }
 
 impl Command {
-    /// A command that takes nothing but a server.
+    /// A command with a server as its only parameter.
     pub fn on(name: &'static str, server: &ServerName) -> Self {
         Self { name, params: json!({ "server": server }) }
     }
 
-    pub fn plain(name: &'static str) -> Self {
+    pub fn without_params(name: &'static str) -> Self {
         Self { name, params: json!({}) }
     }
 
-    /// A command that works on the file; the front knows the file's address and fills it in.
+    /// A command for the current file. The front end inserts the URI.
     pub fn in_this_file(name: &'static str) -> Self {
         Self { name, params: json!({ "uri": null }) }
     }
@@ -37,11 +37,11 @@ impl Command {
         Self { name: "mcp.server.enable", params: json!({ "server": server, "enabled": enabled, "scope": scope }) }
     }
 
-    pub fn shift(server: &ServerName, from: Scope, to: Scope) -> Self {
+    pub fn move_server(server: &ServerName, from: Scope, to: Scope) -> Self {
         Self { name: "mcp.server.move", params: json!({ "server": server, "from": from, "to": to }) }
     }
 
-    pub fn level(server: &ServerName, tool: &str, level: Level, scope: Scope) -> Self {
+    pub fn set_level(server: &ServerName, tool: &str, level: Level, scope: Scope) -> Self {
         let params = json!({ "server": server, "tool": tool, "level": level, "scope": scope });
         Self { name: "mcp.tool.policy", params }
     }

@@ -1,7 +1,7 @@
-//! What could be typed next: keys, words, variables, programs, names of servers and live tools, whole servers.
+//! Completion of keys, values, variables, programs, names of servers and tools, and whole servers.
 //!
-//! Works while the file is broken, as it always is in the middle of a word. Every item of an answer replaces the same
-//! stretch of text, the opening quote included where one is typed.
+//! Works on invalid files, because a file is usually invalid while the user types. All items replace the same span, which
+//! includes the opening quote if there is one.
 
 mod cursor;
 mod keys;
@@ -9,22 +9,21 @@ mod servers;
 mod values;
 mod variables;
 
-use super::page::Page;
+use super::config_view::ConfigView;
 use crate::config::Span;
 use crate::config::problem::TextEdit;
 use crate::config::shape::quoted;
-use cursor::{Cursor, Hole};
+use cursor::{Cursor, Missing};
 
-/// More than this nobody reads, and an answer must not take long; the editor asks again when more is typed.
-const MOST: usize = 200;
+/// The maximum number of items. The editor requests completions again when more is typed.
+const MAX_ITEMS: usize = 200;
 
-/// An answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Completions {
-    /// What every item takes the place of.
+    /// The text that every item replaces.
     pub span: Span,
     pub items: Vec<Item>,
-    /// Some were left out; more letters bring others.
+    /// Some items were left out; typing more may show them.
     pub incomplete: bool,
 }
 
@@ -35,12 +34,12 @@ pub struct Item {
     pub detail: Option<String>,
     /// Markdown.
     pub docs: Option<String>,
-    /// What the typed text is compared with; begins with a quote where the replaced text does.
+    /// What the typed text is compared with. Starts with a quote if the replaced text does.
     pub filter: String,
     pub text: String,
-    /// The same with tab stops, for editors that know them.
+    /// The same with tab stops, for editors that support them.
     pub snippet: Option<String>,
-    /// Changes elsewhere in the file that belong to it.
+    /// Additional edits elsewhere in the file.
     pub edits: Vec<TextEdit>,
 }
 
@@ -56,25 +55,26 @@ pub enum ItemKind {
     Template,
 }
 
-/// Completes at an offset. `env_files` names the files with variables that lie in the folder of the file's workspace.
-pub fn complete(page: &Page<'_>, offset: usize, env_files: impl FnOnce() -> Vec<String>) -> Completions {
-    if page.in_comment(offset) {
+/// Completes at an offset. `env_files` returns the names of the `.env` files in the workspace folder.
+pub fn complete(config: &ConfigView<'_>, offset: usize, env_files: impl FnOnce() -> Vec<String>) -> Completions {
+    if config.in_comment(offset) {
         return Completions::default();
     }
-    let Some(cursor) = cursor::find(page, offset) else { return Completions::default() };
-    if let Some(completions) = variables::complete(page, &cursor, offset) {
+    let Some(cursor) = cursor::find(config, offset) else { return Completions::default() };
+    if let Some(completions) = variables::complete(config, &cursor, offset) {
         return completions;
     }
-    let mut items = match &cursor.hole {
-        Hole::File => vec![servers::file(&cursor)],
-        Hole::Key { .. } => keys::keys(page, &cursor),
-        Hole::Value if values::is_env_file(&cursor) => values::files(&cursor, &env_files()),
-        Hole::Value => values::values(page, &cursor),
+    let mut items = match &cursor.missing {
+        Missing::File => vec![servers::file(&cursor)],
+        Missing::Key { .. } => keys::keys(config, &cursor),
+        Missing::Value if values::is_env_file(&cursor) => values::files(&cursor, &env_files()),
+        Missing::Value => values::values(config, &cursor),
     };
-    let incomplete = cursor.cut.get();
-    if matches!(cursor.hole, Hole::Value) && page.text.get(..cursor.span.start).is_some_and(|text| text.ends_with(':'))
+    let incomplete = cursor.truncated.get();
+    if matches!(cursor.missing, Missing::Value)
+        && config.text.get(..cursor.span.start).is_some_and(|text| text.ends_with(':'))
     {
-        items.iter_mut().for_each(Item::set_apart);
+        items.iter_mut().for_each(Item::add_leading_space);
     }
     Completions { span: cursor.span, items, incomplete }
 }
@@ -82,7 +82,7 @@ pub fn complete(page: &Page<'_>, offset: usize, env_files: impl FnOnce() -> Vec<
 impl Item {
     fn new(label: impl Into<String>, kind: ItemKind, cursor: &Cursor<'_>) -> Self {
         let label = label.into();
-        let filter = cursor.as_typed(&label);
+        let filter = cursor.quoted_as_typed(&label);
         Self { text: label.clone(), label, kind, detail: None, docs: None, filter, snippet: None, edits: Vec::new() }
     }
 
@@ -91,8 +91,8 @@ impl Item {
         self
     }
 
-    /// A blank between a colon and the value behind it.
-    fn set_apart(&mut self) {
+    /// Adds a space between the colon and the value.
+    fn add_leading_space(&mut self) {
         self.text.insert(0, ' ');
         if let Some(snippet) = &mut self.snippet {
             snippet.insert(0, ' ');
@@ -105,8 +105,8 @@ impl Item {
     }
 }
 
-/// Text in a snippet that is nothing but text.
-fn plain(text: &str) -> String {
+/// Escapes a text for use in a snippet.
+fn escape_snippet(text: &str) -> String {
     text.replace('\\', "\\\\").replace('$', "\\$").replace('}', "\\}")
 }
 

@@ -1,43 +1,44 @@
-//! What is wrong with a config file, in the order in which it is read.
+//! The diagnostics of a config file, in file order.
 
+use super::config_view::ConfigView;
 use super::live;
-use super::page::Page;
-use crate::config::{File, Problem, Span};
+use crate::config::{Problem, Span};
 
-/// More complaints than this about one file help nobody.
-const MOST: usize = 500;
+/// The maximum number of diagnostics per file.
+const MAX_DIAGNOSTICS: usize = 500;
 
-/// The problems of a file: those of its text, and those that its servers have.
-pub fn diagnostics(page: &Page<'_>, file: &File) -> Vec<Problem> {
+/// The problems in the text of a file and with its servers.
+pub fn diagnostics(config: &ConfigView<'_>) -> Vec<Problem> {
+    let file = config.file;
     if !file.exists {
         return ordered(file.problems.clone());
     }
-    let entries = page.entries();
+    let entries = config.entries();
     let holds = |span: &Span, problem: &Problem| span.start <= problem.span.start && problem.span.end <= span.end;
     let entry_of = |problem: &Problem| entries.iter().find(|entry| holds(&entry.span(), problem));
-    let refuted = |problem: &&Problem| match problem.code {
-        // A server that runs as it is written has found its program and its variables, whatever the text looks like.
+    let is_refuted = |problem: &&Problem| match problem.code {
+        // A running server has found its program and its variables.
         "command-not-found" | "unset-variable" => entry_of(problem).is_some_and(live::runs),
         "needs-trust" => match entry_of(problem) {
             Some(entry) => live::is_trusted(entry),
-            // Of the whole file: it counts for each server that was trusted with it.
+            // The problem applies to the whole file.
             None => !entries.is_empty() && entries.iter().all(live::is_trusted),
         },
         _ => false,
     };
-    let mut problems: Vec<Problem> = file.problems.iter().filter(|problem| !refuted(problem)).cloned().collect();
-    problems.extend(live::live(page));
+    let mut problems: Vec<Problem> = file.problems.iter().filter(|problem| !is_refuted(problem)).cloned().collect();
+    problems.extend(live::problems(config));
     ordered(problems)
 }
 
-/// Each once, worst first where two stand at the same place.
+/// Removes duplicates. Of problems at the same position, the most severe comes first.
 fn ordered(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems.sort_by(|one, other| {
-        let place = |problem: &Problem| (problem.span.start, problem.severity, problem.span.end);
-        place(one).cmp(&place(other)).then_with(|| one.code.cmp(other.code))
+        let position = |problem: &Problem| (problem.span.start, problem.severity, problem.span.end);
+        position(one).cmp(&position(other)).then_with(|| one.code.cmp(other.code))
     });
     problems.dedup();
-    problems.truncate(MOST);
+    problems.truncate(MAX_DIAGNOSTICS);
     problems
 }
 
@@ -48,7 +49,7 @@ mod tests {
     use crate::ide::tests::Scene;
 
     #[test]
-    fn problems_come_in_reading_order_and_only_once() {
+    fn problems_are_sorted_and_unique() {
         let warning = Problem::warning("unknown-key", 5..8, "b");
         let problems = vec![
             warning.clone(),
@@ -61,12 +62,10 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_runs_has_found_its_program() {
+    fn a_running_server_has_no_missing_program() {
         let text = r#"{ "servers": { "a": { "command": "/surely/not/there" } } }"#;
-        let codes = |scene: &Scene| -> Vec<&str> {
-            let file = scene.loaded.file(&scene.path).unwrap();
-            diagnostics(&scene.page(), file).iter().map(|problem| problem.code).collect()
-        };
+        let codes =
+            |scene: &Scene| -> Vec<&str> { diagnostics(&scene.config()).iter().map(|problem| problem.code).collect() };
         assert_eq!(codes(&Scene::new(text)), ["command-not-found"]);
         let running = Scene::new(text).connected("a", &["x"]);
         assert_eq!(codes(&running), [] as [&str; 0]);
@@ -74,15 +73,13 @@ mod tests {
     }
 
     #[test]
-    fn levels_that_were_trusted_need_no_more_trust() {
+    fn trusted_levels_need_no_trust() {
         let text = r#"{ "servers": { "a": { "url": "https://x.test", "tools": { "x": "allow-session" } } } }"#;
-        let told = |scene: &Scene| {
-            let file = scene.loaded.file(&scene.path).unwrap();
-            diagnostics(&scene.page(), file).iter().filter(|problem| problem.code == "needs-trust").count()
-        };
-        assert_eq!(told(&Scene::new(text).untrusted("a")), 1);
-        assert_eq!(told(&Scene::new(text)), 0);
+        let count =
+            |scene: &Scene| diagnostics(&scene.config()).iter().filter(|problem| problem.code == "needs-trust").count();
+        assert_eq!(count(&Scene::new(text).untrusted("a")), 1);
+        assert_eq!(count(&Scene::new(text)), 0);
         let more = text.replace("session", "always");
-        assert_eq!(told(&Scene::new(text).typed(&more)), 1, "what was trusted were other levels");
+        assert_eq!(count(&Scene::new(text).typed(&more)), 1, "other levels were trusted");
     }
 }

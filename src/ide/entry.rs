@@ -1,85 +1,85 @@
-//! A server of a config file: its text, what the text means, and what runs because of it.
+//! A server entry in a config file: its text, its definition, and the state of the server.
 
 use std::collections::BTreeMap;
 
-use super::page::Page;
+use super::config_view::ConfigView;
 use crate::config::tree::{Member, Node};
 use crate::config::{Definition, Span};
 use crate::engine::snapshot::ServerView;
 
-pub struct Entry<'a> {
+pub struct ServerEntry<'a> {
     pub member: &'a Member,
-    /// What the text defines, if it can be used and counts.
+    /// The definition in the text, if it is valid and in effect.
     pub definition: Option<&'a Definition>,
-    /// The definition of another file, or of the session, that hides this one.
-    pub winner: Option<&'a Definition>,
-    /// What was made of this very entry when it was last saved.
+    /// The definition in another file, or in the session, that overrides this entry.
+    pub overridden_by: Option<&'a Definition>,
+    /// The server of the saved version of this entry.
     pub view: Option<&'a ServerView>,
 }
 
-impl<'a> Page<'a> {
-    /// The servers of the file, in its order.
-    pub fn entries(&self) -> Vec<Entry<'a>> {
-        let places = Places::of(self);
-        self.servers().map(|member| self.entry(member, &places)).collect()
+impl<'a> ConfigView<'a> {
+    /// The servers of the file, in file order.
+    pub fn entries(&self) -> Vec<ServerEntry<'a>> {
+        let index = DefinitionIndex::of(self);
+        self.servers().map(|member| self.entry(member, &index)).collect()
     }
 
-    /// The entry that holds an offset.
-    pub fn entry_at(&self, offset: usize) -> Option<Entry<'a>> {
+    /// The entry that contains an offset.
+    pub fn entry_at(&self, offset: usize) -> Option<ServerEntry<'a>> {
         let member = self.servers().find(|member| whole(member).start <= offset && offset <= whole(member).end)?;
-        Some(self.entry(member, &Places::of(self)))
+        Some(self.entry(member, &DefinitionIndex::of(self)))
     }
 
-    fn entry(&self, member: &'a Member, places: &Places<'a>) -> Entry<'a> {
+    fn entry(&self, member: &'a Member, index: &DefinitionIndex<'a>) -> ServerEntry<'a> {
         let start = member.key.span.start;
-        let definition = places.defined.get(&start).copied();
+        let definition = index.defined.get(&start).copied();
         let view = match definition {
             Some(definition) => self.snapshot.servers.get(&definition.name),
-            // A text that does not parse defines nothing, but its servers run on.
+            // A text that does not parse defines nothing, but its servers keep running.
             None => self.server(&member.key.text),
         };
-        Entry {
+        ServerEntry {
             member,
             definition,
-            winner: if definition.is_none() { places.hidden.get(&start).copied() } else { None },
+            overridden_by: if definition.is_none() { index.overridden.get(&start).copied() } else { None },
             view: view.map(|view| &**view).filter(|view| self.defines(view)),
         }
     }
 }
 
-/// The definitions that stand in the file, those that count and those that are hidden, by where their keys begin.
-struct Places<'a> {
+/// The definitions in the file, by the start of their keys.
+struct DefinitionIndex<'a> {
     defined: BTreeMap<usize, &'a Definition>,
-    /// With the definition that counts instead.
-    hidden: BTreeMap<usize, &'a Definition>,
+    /// The definition that is in effect instead.
+    overridden: BTreeMap<usize, &'a Definition>,
 }
 
-impl<'a> Places<'a> {
-    fn of(page: &Page<'a>) -> Self {
-        let mut places = Self { defined: BTreeMap::new(), hidden: BTreeMap::new() };
-        // A file that does not parse leaves the last good text in force: then the places are of another text.
-        if !page.loaded.file(page.path).is_some_and(|file| file.valid) {
-            return places;
+impl<'a> DefinitionIndex<'a> {
+    fn of(config: &ConfigView<'a>) -> Self {
+        let mut index = Self { defined: BTreeMap::new(), overridden: BTreeMap::new() };
+        // If the file does not parse, the last valid text is in effect, and its offsets do not apply to this text.
+        if !config.file.valid {
+            return index;
         }
-        for definition in page.loaded.config.servers.values() {
-            if definition.file.as_deref() == Some(page.path) {
-                places.defined.insert(definition.key_span.start, definition);
+        for definition in config.loaded.config.servers.values() {
+            if definition.file.as_deref() == Some(config.path) {
+                index.defined.insert(definition.key_span.start, definition);
             }
-            for hidden in definition.hides.iter().filter(|hidden| hidden.file.as_deref() == Some(page.path)) {
-                places.hidden.insert(hidden.key_span.start, definition);
+            for hidden in definition.hides.iter().filter(|hidden| hidden.file.as_deref() == Some(config.path)) {
+                index.overridden.insert(hidden.key_span.start, definition);
             }
         }
-        places
+        index
     }
 }
 
-impl Entry<'_> {
-    /// Key and value.
+impl ServerEntry<'_> {
+    /// The span of key and value.
     pub fn span(&self) -> Span {
         whole(self.member)
     }
 
-    /// Whether what runs is what the text asks for, so that what happened to it says something about the text.
+    /// Whether the running server matches the text, so that its state applies to the text.
     pub fn runs_as_written(&self) -> bool {
         match (self.definition, self.view) {
             (Some(definition), Some(view)) => {
@@ -91,7 +91,7 @@ impl Entry<'_> {
         }
     }
 
-    /// The value of a key of the entry.
+    /// The value of a key in the entry.
     pub fn value(&self, key: &str) -> Option<&Node> {
         self.member.value.get(key).map(|member| &member.value)
     }

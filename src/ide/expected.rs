@@ -1,5 +1,5 @@
-//! What may stand at a path of a config file, read from the table of keys. `shape` complains about what is there;
-//! this tells what could be.
+//! What is valid at a path of a config file, from the tables of keys. `shape` checks what is there; this describes what
+//! could be there.
 
 use crate::config::shape::keys::{self, Key, Of, Role, Table};
 use crate::config::tree::Step;
@@ -8,30 +8,30 @@ use crate::config::tree::Step;
 pub enum Expected {
     /// An object with these keys.
     Table(&'static Table),
-    /// An object with free keys and such an object for each.
+    /// An object with arbitrary keys and such objects as values.
     Map(&'static Table),
     /// A list of such objects.
     List(&'static Table),
     /// Tool name or glob → rule.
     Tools,
-    /// A level, or a list of cases that ends in one.
+    /// A level, or a list of cases that ends with one.
     Rule,
     /// Argument → condition.
     Conditions,
     /// A glob, or an object with one of the conditions.
     Condition,
     /// The value of a key.
-    Plain(&'static Key, &'static Table),
-    /// An element of the list, or an entry of the map, that is the value of a key.
-    Inside(&'static Key, &'static Table),
+    Value(&'static Key, &'static Table),
+    /// An element of the list or map that is the value of a key.
+    Element(&'static Key, &'static Table),
 }
 
-/// What is expected at a path. `None` where the file is free, or already off the known ways.
+/// What is expected at a path; `None` if anything is valid or the path is unknown.
 pub fn expected(path: &[Step]) -> Option<Expected> {
     path.iter().try_fold(Expected::Table(&keys::ROOT), |at, step| at.at(step))
 }
 
-/// The server whose entry a path leads into.
+/// The server whose entry contains a path.
 pub fn server_of(path: &[Step]) -> Option<&str> {
     match path {
         [Step::Key(section), Step::Key(name), ..] if matches!(section.as_str(), "servers" | "mcpServers") => Some(name),
@@ -48,12 +48,12 @@ impl Expected {
             (Self::Rule, Step::Key(name)) => value_of(&keys::CASE, name),
             (Self::Conditions, Step::Key(_)) => Some(Self::Condition),
             (Self::Condition, Step::Key(name)) => value_of(&keys::CONDITION, name),
-            (Self::Plain(key, table), _) => Some(Self::Inside(key, table)),
+            (Self::Value(key, table), _) => Some(Self::Element(key, table)),
             _ => None,
         }
     }
 
-    /// The table whose keys an object at this place takes.
+    /// The keys of an object at this path.
     pub fn table(self) -> Option<&'static Table> {
         match self {
             Self::Table(table) => Some(table),
@@ -76,6 +76,6 @@ fn value_of(table: &'static Table, name: &str) -> Option<Expected> {
         Of::List(table) => Expected::List(table),
         Of::Tools => Expected::Tools,
         Of::Conditions => Expected::Conditions,
-        _ => Expected::Plain(key, table),
+        _ => Expected::Value(key, table),
     })
 }

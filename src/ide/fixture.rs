@@ -1,5 +1,5 @@
-//! A workspace for tests of language features: a project's file with a `$0` for the cursor, perhaps a user's file, and
-//! servers that are connected or not.
+//! A workspace for tests of language features: a project file with `$0` at the cursor, an optional user file, and the
+//! states of their servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::page::Page;
+use super::config_view::ConfigView;
 use crate::config::problem::TextEdit;
 use crate::config::{Content, Loaded, Source, load};
 use crate::engine::snapshot::{OfferedTool, ServerView, Snapshot, Trust};
@@ -15,7 +15,7 @@ use crate::model::{Annotations, PeerInfo, Scope, ServerState, Status, Tool, Tool
 use crate::policy::{Rules, SessionLevels, TrustState};
 
 pub struct Fixture {
-    /// Without the mark.
+    /// Without the `$0`.
     pub text: String,
     pub offset: usize,
     saved: String,
@@ -45,7 +45,7 @@ impl Fixture {
         .built()
     }
 
-    /// What the project's file held when it was last saved.
+    /// The saved text of the project file.
     pub fn saved(mut self, text: &str) -> Self {
         self.saved = text.to_owned();
         self.built()
@@ -56,7 +56,7 @@ impl Fixture {
         self.built()
     }
 
-    /// A connected server offers these tools.
+    /// Connects a server with these tools.
     pub fn tools(mut self, server: &str, names: &[&str]) -> Self {
         self.tools.insert(server.to_owned(), names.iter().map(|name| tool(name)).collect());
         self.built()
@@ -67,13 +67,13 @@ impl Fixture {
         self.built()
     }
 
-    pub fn page(&self) -> Page<'_> {
-        self.page_of("/project/mcp.json")
+    pub fn config(&self) -> ConfigView<'_> {
+        self.config_of("/project/mcp.json")
     }
 
-    pub fn page_of(&self, path: &str) -> Page<'_> {
+    pub fn config_of(&self, path: &str) -> ConfigView<'_> {
         let file = self.loaded.file(Path::new(path)).expect("one of the two files");
-        Page::of(file, &self.loaded, &self.snapshot, &self.variables)
+        ConfigView::of(file, &self.loaded, &self.snapshot, &self.variables)
     }
 
     fn built(mut self) -> Self {
@@ -121,7 +121,7 @@ impl Fixture {
         self
     }
 
-    /// All files, with this text in the project's.
+    /// Loads all files, with this text as the project file.
     fn read(&self, project: &str) -> Loaded {
         let source = |path: &str, scope, folder: Option<&str>| Source {
             path: Path::new(path).into(),
@@ -137,7 +137,7 @@ impl Fixture {
     }
 }
 
-/// A tool that takes a path, which it must have, and a limit.
+/// A tool with a required path and an optional limit.
 fn tool(name: &str) -> Tool {
     let schema = json!({
         "type": "object",
@@ -158,7 +158,7 @@ fn tool(name: &str) -> Tool {
     }
 }
 
-/// A text after edits that are in order and do not overlap.
+/// Applies edits that do not overlap.
 pub fn apply(text: &str, edits: &[TextEdit]) -> String {
     let mut edits = edits.to_vec();
     edits.sort_by_key(|edit| edit.span.start);

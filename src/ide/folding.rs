@@ -1,4 +1,4 @@
-//! What can be folded: objects, lists, comments.
+//! Folding of objects, lists and comments.
 
 use crate::config::Span;
 use crate::config::tree::{Kind, Node, Tree};
@@ -15,8 +15,7 @@ pub enum FoldKind {
     Comment,
 }
 
-/// Everything with brackets, and comments; line comments that follow each other are one. The front leaves out what
-/// stands on one line.
+/// All objects, lists and comments. Consecutive line comments are one fold. The front end drops folds on a single line.
 pub fn folds(text: &str, tree: &Tree) -> Vec<Fold> {
     let mut folds = Vec::new();
     if let Some(root) = &tree.root {
@@ -34,7 +33,7 @@ pub fn folds(text: &str, tree: &Tree) -> Vec<Fold> {
     folds
 }
 
-/// The tree's depth is bounded by its parser, and so is this.
+/// The parser limits the depth of the tree, so the recursion is bounded.
 fn brackets(node: &Node, folds: &mut Vec<Fold>) {
     let children: Vec<&Node> = match &node.kind {
         Kind::Object(members) => members.iter().map(|member| &member.value).collect(),
@@ -45,7 +44,7 @@ fn brackets(node: &Node, folds: &mut Vec<Fold>) {
     children.into_iter().for_each(|child| brackets(child, folds));
 }
 
-/// Whether both are line comments with nothing but one line break between them.
+/// Whether both are line comments with only one line break between them.
 fn follows(text: &str, last: &Span, next: &Span) -> bool {
     let is_line = |span: &Span| text.get(span.clone()).is_some_and(|text| text.starts_with("//"));
     let between = text.get(last.end..next.start).unwrap_or("x");
@@ -57,7 +56,7 @@ mod tests {
     use super::*;
     use crate::config::tree::parse;
 
-    /// Each fold as the lines it spans, from 1.
+    /// The line numbers of each fold, counted from one.
     fn lines(text: &str) -> String {
         let line = |offset: usize| text[..offset].matches('\n').count() + 1;
         let show = |fold: &Fold| format!("{}-{} {:?}", line(fold.span.start), line(fold.span.end), fold.kind);
@@ -73,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_file_folds_as_far_as_it_goes() {
+    fn an_incomplete_file_is_folded() {
         assert_eq!(lines("{\n \"a\": {\n  \"b\": 1"), "1-3 Brackets, 2-3 Brackets");
         assert_eq!(lines(""), "");
     }

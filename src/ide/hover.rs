@@ -1,15 +1,14 @@
-//! What the thing under the cursor is: a server and how it is doing, a tool and what it may, a key, a word, a
-//! variable. Values of variables are never told.
+//! Hover: describes the server, tool, key, value or variable at the cursor. Never shows the value of a variable.
 
 pub mod schema;
 mod server;
 mod tool;
 mod variable;
 
+use super::config_view::ConfigView;
 use super::expected::{Expected, expected};
-use super::page::Page;
-use super::uses::{self, Named, Role};
-use super::{markdown, words};
+use super::occurrences::{Named, Role};
+use super::{markdown, value_docs};
 use crate::config::Span;
 use crate::config::shape::keys::{Key, Role as KeyRole};
 use crate::config::tree::{Kind, Part};
@@ -20,28 +19,28 @@ pub struct Hover {
     pub markdown: String,
 }
 
-/// What there is to say at an offset.
-pub fn hover(page: &Page<'_>, offset: usize) -> Option<Hover> {
-    if page.in_comment(offset) {
+/// The hover at an offset.
+pub fn hover(config: &ConfigView<'_>, offset: usize) -> Option<Hover> {
+    if config.in_comment(offset) {
         return None;
     }
-    let place = page.tree.locate(offset)?;
+    let place = config.tree.locate(offset)?;
     if let Part::Value(node) = place.part
         && matches!(node.kind, Kind::Text(_))
-        && let Some(hover) = variable::hover(page, &place.path, &node.span, offset)
+        && let Some(hover) = variable::hover(config, &place.path, &node.span, offset)
     {
         return Some(hover);
     }
-    if let Some(used) = uses::at(page.text, page.tree, offset) {
-        let markdown = match &used.named {
-            Named::Server(name) if used.role == Role::Definition => Some(server::card(page, name)),
-            Named::Server(pattern) => Some(server::matched(page, pattern)),
-            Named::Tool { server, tool } => Some(tool::card(page, server, tool)),
-            Named::Input(id) => Some(variable::input(page, id)),
+    if let Some(occurrence) = config.occurrence_at(offset) {
+        let markdown = match &occurrence.named {
+            Named::Server(name) if occurrence.role == Role::Definition => Some(server::describe(config, name)),
+            Named::Server(pattern) => Some(server::describe_matches(config, pattern)),
+            Named::Tool { server, tool } => Some(tool::describe(config, server, tool)),
+            Named::Input(id) => Some(variable::input(config, id)),
             Named::Variable(_) | Named::Key(_) => None,
         };
         if let Some(markdown) = markdown {
-            return Some(Hover { span: used.around, markdown });
+            return Some(Hover { span: occurrence.around, markdown });
         }
     }
     match place.part {
@@ -52,26 +51,26 @@ pub fn hover(page: &Page<'_>, offset: usize) -> Option<Hover> {
         }
         Part::Value(node) => {
             let word = node.text()?;
-            let chosen = match expected(&place.path)? {
+            let is_choice = match expected(&place.path)? {
                 Expected::Rule => true,
-                Expected::Plain(key, _) => {
+                Expected::Value(key, _) => {
                     use crate::config::shape::keys::Of;
                     matches!(key.of, Of::Choice(_) | Of::Level)
                 }
                 _ => false,
             };
-            let meaning = words::meaning(word).filter(|_| chosen)?;
+            let meaning = value_docs::describe_value(word).filter(|_| is_choice)?;
             Some(Hover { span: node.span.clone(), markdown: format!("**{}**\n\n{meaning}", markdown::code(word)) })
         }
         Part::Between(_) => None,
     }
 }
 
-/// What a key is for.
+/// The documentation of a key.
 fn docs(key: &Key) -> String {
     let name = markdown::code(key.name);
     let mut shown = match key.role {
-        KeyRole::Ignored => format!("**{name}** has no effect here: {}", key.docs),
+        KeyRole::Ignored => format!("**{name}** has no effect: {}", key.docs),
         KeyRole::Own | KeyRole::Alias(_) | KeyRole::Foreign => format!("**{name}**\n\n{}", key.docs),
     };
     if !key.types.is_empty() {

@@ -1,17 +1,17 @@
-//! Code lenses: what each server is doing, and what can be done with it now.
+//! Code lenses: the state of each server, and the actions that are possible now.
 
 use std::collections::BTreeSet;
 
 use super::command::Command;
-use super::entry::Entry;
-use super::page::Page;
-use super::save;
+use super::config_view::ConfigView;
+use super::entry::ServerEntry;
+use super::{counted, save_preview};
 use crate::config::Span;
 use crate::engine::snapshot::{ServerView, Trust};
 use crate::model::{PendingReason, ServerName, Status};
 use crate::text::one_line;
 
-/// A line of text over a place, which runs a command when it is clicked.
+/// A text above a span that runs a command when clicked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lens {
     pub span: Span,
@@ -20,33 +20,36 @@ pub struct Lens {
     pub command: Command,
 }
 
-/// The lenses of a file. `unsaved` tells, for a text that differs from its file, which servers a save would have to
-/// ask trust for. Kinds in `hide` are left out: the editor shows its own.
-pub fn lenses(page: &Page<'_>, unsaved: Option<&BTreeSet<ServerName>>, hide: &[String]) -> Vec<Lens> {
+/// The code lenses of a file. `needs_trust` lists the servers that would need trust if the file were saved; `None` if there
+/// is nothing to save. Kinds in `hide` are left out.
+pub fn lenses(config: &ConfigView<'_>, needs_trust: Option<&BTreeSet<ServerName>>, hide: &[String]) -> Vec<Lens> {
     let mut lenses = Vec::new();
-    if let Some(root) = &page.tree.root {
+    if let Some(root) = &config.tree.root {
         let top = root.span.start..root.span.start + 1;
         let mut add = |kind, title: String, command| lenses.push(Lens { span: top.clone(), kind, title, command });
-        if let Some(needing_trust) = unsaved {
-            add("save", save::sentence(page, needing_trust), Command::plain("mcp.config"));
+        if let Some(needs_trust) = needs_trust {
+            add("save", save_preview::summary(config, needs_trust), Command::without_params("mcp.config"));
         }
-        add("reload", "Reload".to_owned(), Command::plain("mcp.config.reload"));
+        add("reload", "Reload".to_owned(), Command::without_params("mcp.config.reload"));
         add("add", "Add server…".to_owned(), Command::in_this_file("mcp.template.insert"));
     }
-    for entry in page.entries() {
+    for entry in config.entries() {
         of_server(&entry, &mut lenses);
     }
     lenses.retain(|lens| !hide.iter().any(|kind| kind == lens.kind));
     lenses
 }
 
-fn of_server(entry: &Entry<'_>, lenses: &mut Vec<Lens>) {
+fn of_server(entry: &ServerEntry<'_>, lenses: &mut Vec<Lens>) {
     let span = entry.member.key.span.clone();
     let mut add = |kind, title: &str, command| {
         lenses.push(Lens { span: span.clone(), kind, title: title.to_owned(), command });
     };
-    let shown = entry.view.map(|view| &*view.definition).or(entry.winner);
-    let command = shown.map_or_else(|| Command::plain("mcp.servers"), |of| Command::on("mcp.servers", &of.name));
+    let definition = entry.view.map(|view| &*view.definition).or(entry.overridden_by);
+    let command = match definition {
+        Some(definition) => Command::on("mcp.servers", &definition.name),
+        None => Command::without_params("mcp.servers"),
+    };
     if let Some(state) = state(entry) {
         add("status", &state, command);
     }
@@ -56,7 +59,7 @@ fn of_server(entry: &Entry<'_>, lenses: &mut Vec<Lens>) {
     }
 }
 
-/// Kind, title and command of everything that makes sense now.
+/// The kind, title and command of each action that is possible now.
 fn possible(view: &ServerView) -> Vec<(&'static str, &'static str, Command)> {
     let definition = &view.definition;
     let name = &definition.name;
@@ -73,7 +76,7 @@ fn possible(view: &ServerView) -> Vec<(&'static str, &'static str, Command)> {
         possible.push(("auth", "Sign in…", on("mcp.server.auth")));
     }
     if !view.switched_on {
-        possible.push(("toggle", "Show its tools", Command::toggle(name, true)));
+        possible.push(("toggle", "Show tools", Command::toggle(name, true)));
     }
     if runnable(view) {
         match view.state.status {
@@ -90,31 +93,30 @@ fn possible(view: &ServerView) -> Vec<(&'static str, &'static str, Command)> {
     possible
 }
 
-/// Whether starting, stopping and trying it out can lead anywhere: not before it is trusted, nor while its file says no.
+/// Whether the server can be started: it is trusted and enabled.
 pub fn runnable(view: &ServerView) -> bool {
     view.definition.spec.enabled && view.state.status != Status::Pending(PendingReason::Trust)
 }
 
-/// What has become of an entry, in a few words.
-pub fn state(entry: &Entry<'_>) -> Option<String> {
-    match (entry.view, entry.winner) {
+/// The state of an entry in a few words.
+pub fn state(entry: &ServerEntry<'_>) -> Option<String> {
+    match (entry.view, entry.overridden_by) {
         (Some(view), _) => Some(status(view)),
-        (None, Some(winner)) => Some(format!("hidden by scope {}", winner.scope)),
-        (None, None) => entry.definition.map(|_| "new: takes effect when saved".to_owned()),
+        (None, Some(other)) => Some(format!("overridden by scope {}", other.scope)),
+        (None, None) => entry.definition.map(|_| "new: save to start it".to_owned()),
     }
 }
 
-/// What a server is doing, in a few words.
+/// The state of a server in a few words.
 pub fn status(view: &ServerView) -> String {
     let tools = view.shown_tools().count();
     match view.state.status {
         _ if !view.switched_on => "tools hidden".to_owned(),
-        Status::Connected if tools == 1 => "connected · 1 tool".to_owned(),
-        Status::Connected => format!("connected · {tools} tools"),
+        Status::Connected => format!("connected · {}", counted(tools, "tool")),
         Status::Pending(PendingReason::Starting) => "starting".to_owned(),
-        Status::Pending(PendingReason::Trust) => "awaiting trust".to_owned(),
-        Status::Pending(PendingReason::Input) => "awaiting input".to_owned(),
-        Status::Pending(PendingReason::Retry(_)) => "failed, trying again".to_owned(),
+        Status::Pending(PendingReason::Trust) => "waiting for trust".to_owned(),
+        Status::Pending(PendingReason::Input) => "waiting for input".to_owned(),
+        Status::Pending(PendingReason::Retry(_)) => "failed, retrying".to_owned(),
         Status::Failed => match view.state.error.as_deref().and_then(|error| error.lines().next()) {
             Some(error) => format!("failed: {}", one_line(error.trim_end_matches(':'), 80)),
             None => "failed".to_owned(),

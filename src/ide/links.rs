@@ -1,4 +1,4 @@
-//! What can be followed: addresses, and files that a server names.
+//! Links: web addresses, and files in server entries.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::config::tree::{Member, Node, Tree};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// The text without its quotes.
+    /// The span without the quotes.
     pub span: Span,
     pub target: Target,
     pub tooltip: String,
@@ -15,17 +15,16 @@ pub struct Link {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    Page(String),
+    WebPage(String),
     File(PathBuf),
 }
 
-/// The links of a file. `folder` is what relative paths begin at; `exists` tells whether a file is there, as a link to
-/// nowhere is worse than none.
+/// The links of a file. Relative paths start at `folder`. Files for which `exists` is false have no link.
 pub fn links(tree: &Tree, folder: Option<&Path>, exists: impl Fn(&Path) -> bool) -> Vec<Link> {
     let Some(root) = &tree.root else {
         return Vec::new();
     };
-    let mut links: Vec<Link> = root.get("$schema").and_then(|member| page(&member.value)).into_iter().collect();
+    let mut links: Vec<Link> = root.get("$schema").and_then(|member| web_page(&member.value)).into_iter().collect();
     let sections = ["servers", "mcpServers"].iter().filter_map(|&key| root.get(key));
     for server in sections.flat_map(|section| section.value.members().unwrap_or_default()) {
         of_server(server, folder, &exists, &mut links);
@@ -38,42 +37,42 @@ fn of_server(server: &Member, folder: Option<&Path>, exists: &impl Fn(&Path) -> 
     let value = |key| server.value.get(key).map(|member| &member.value);
     let file = |node: &Node, base: Option<&Path>| {
         let path = resolve(node.text()?, folder, base).filter(|path| exists(path))?;
-        Some(Link { span: inner(node), tooltip: format!("open {}", path.display()), target: Target::File(path) })
+        Some(Link { span: inner(node), tooltip: format!("Open {}", path.display()), target: Target::File(path) })
     };
-    links.extend(["url", "serverUrl", "httpUrl"].iter().filter_map(|key| page(value(key)?)));
+    links.extend(["url", "serverUrl", "httpUrl"].iter().filter_map(|key| web_page(value(key)?)));
     links.extend(["cwd", "envFile"].iter().filter_map(|key| file(value(key)?, folder)));
-    // A program and its arguments are looked for where it runs.
+    // The paths of a program and its arguments are relative to its working directory.
     let cwd = value("cwd").and_then(|cwd| resolve(cwd.text()?, folder, folder));
     let base = cwd.as_deref().or(folder);
-    let words = ["command", "args"].iter().filter_map(|key| value(key));
-    for word in words.flat_map(|node| node.items().unwrap_or(std::slice::from_ref(node))) {
-        if word.text().is_some_and(looks_like_a_path) {
-            links.extend(file(word, base));
+    let values = ["command", "args"].iter().filter_map(|key| value(key));
+    for value in values.flat_map(|node| node.items().unwrap_or(std::slice::from_ref(node))) {
+        if value.text().is_some_and(looks_like_a_path) {
+            links.extend(file(value, base));
         }
     }
 }
 
-/// A bare word is a program on the PATH or some option, even when a file of that name lies about.
+/// A plain word is a program on the PATH or an option, even if a file with that name exists.
 fn looks_like_a_path(word: &str) -> bool {
     !word.starts_with('-') && (word.contains('/') || word.contains('\\') || Path::new(word).extension().is_some())
 }
 
-fn page(node: &Node) -> Option<Link> {
+fn web_page(node: &Node) -> Option<Link> {
     let text = node.text()?;
     let url = url::Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
-    // A variable in it means that this is not yet the address.
+    // An address with a variable is not complete.
     if text.contains("${") || text.contains("{id}") {
         return None;
     }
     Some(Link {
         span: inner(node),
-        tooltip: format!("open {}", url.host_str()?),
-        target: Target::Page(text.to_owned()),
+        tooltip: format!("Open {}", url.host_str()?),
+        target: Target::WebPage(text.to_owned()),
     })
 }
 
-/// An absolute path, with the two variables whose value everybody knows put in. Anything else that is variable is not
-/// known before the server starts.
+/// An absolute path with `${workspaceFolder}` and `${userHome}` expanded. Other variables are not known before the server
+/// starts.
 fn resolve(text: &str, folder: Option<&Path>, base: Option<&Path>) -> Option<PathBuf> {
     let home = || etcetera::home_dir().ok();
     let known = |variable: &str| match variable {
@@ -105,18 +104,18 @@ mod tests {
     use super::*;
     use crate::config::tree::parse;
 
-    fn followed(text: &str) -> String {
+    fn shown(text: &str) -> String {
         let links = links(&parse(text, 64), Some(Path::new("/project")), |path| !path.ends_with("missing.js"));
         let show = |link: &Link| match &link.target {
-            Target::Page(page) => format!("{} → {page}", &text[link.span.clone()]),
+            Target::WebPage(url) => format!("{} → {url}", &text[link.span.clone()]),
             Target::File(file) => format!("{} → {}", &text[link.span.clone()], file.display()),
         };
         links.iter().map(show).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
-    fn addresses_and_files_that_exist_can_be_followed() {
-        insta::assert_snapshot!(followed(r#"{
+    fn addresses_and_existing_files_are_links() {
+        insta::assert_snapshot!(shown(r#"{
             "$schema": "https://example.test/schema.json",
             "servers": {
                 "a": { "command": "npx", "args": ["-y", "@x/server", "build/index.js", "missing.js", "${workspaceFolder}/data"] },
@@ -136,9 +135,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_yet_is_no_link() {
+    fn unresolved_values_are_not_links() {
         assert_eq!(
-            followed(
+            shown(
                 r#"{ "servers": {
                     "a": { "url": "https://${HOST}/mcp", "args": ["${input:x}/y", "${workspaceFolder}/${FILE}", "plain"] },
                     "b": { "url": "file:///etc/passwd" }, "c": { "url": "javascript:alert(1)" }, "d": 5, "e": { "url": 5 }

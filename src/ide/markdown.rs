@@ -1,9 +1,9 @@
-//! Markdown for hovers, and back to plain text for editors that show nothing else. Words of strangers must not become markup: an image in a description would be fetched by the
-//! mere sight of it.
+//! Markdown for hovers, and its conversion to plain text for editors without Markdown support. Texts from servers must not
+//! become markup: an editor would fetch an image in a description without asking.
 
 use crate::text::{mask, one_line, visible};
 
-/// Text of a stranger as a block in which nothing is markup.
+/// Untrusted text as a block in which nothing is markup.
 pub fn block(text: &str, limit: usize) -> String {
     let shown = visible(&mask(text), limit);
     let longest = shown.split(|c| c != '`').map(str::len).max().unwrap_or_default();
@@ -11,12 +11,12 @@ pub fn block(text: &str, limit: usize) -> String {
     format!("{fence}text\n{}\n{fence}", shown.trim_end())
 }
 
-/// Text of a stranger on one line, with everything escaped that could be markup. Also for cells of tables.
+/// Untrusted text on one line, with all markup escaped. Also for table cells.
 pub fn line(text: &str, limit: usize) -> String {
     let mut escaped = String::new();
     for c in one_line(&mask(text), limit).chars() {
         if c.is_ascii_punctuation() && !matches!(c, '.' | ',' | ':' | ';' | '\'' | '"' | '?' | '/' | '%' | '=' | '@') {
-            // A plain hyphen or bracket inside a line means nothing.
+            // These characters have no meaning inside a line.
             if !matches!(c, '-' | '(' | ')' | '+' | '$') {
                 escaped.push('\\');
             }
@@ -32,12 +32,12 @@ pub fn code(text: &str) -> String {
     if shown.contains('`') { format!("`` {shown} ``") } else { format!("`{shown}`") }
 }
 
-/// The same in a cell of a table, which a bar would end.
+/// Inline code in a table cell, which a bar would end.
 pub fn code_cell(text: &str) -> String {
     code(text).replace('|', "\\|")
 }
 
-/// The Markdown that is written here as plain text: blocks and code as they are, no marks, cells side by side.
+/// Converts the Markdown of this module to plain text.
 pub fn plain(markdown: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut fence: Option<&str> = None;
@@ -49,16 +49,16 @@ pub fn plain(markdown: &str) -> String {
             None if ticks >= 3 => fence = line.get(..ticks),
             None if line.starts_with("|--") => {}
             None if line.starts_with('|') => {
-                let cells: Vec<String> = cells(line).iter().map(|cell| unmarked(cell.trim())).collect();
+                let cells: Vec<String> = cells(line).iter().map(|cell| strip_markup(cell.trim())).collect();
                 lines.push(cells.into_iter().filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join("  "));
             }
-            None => lines.push(unmarked(line)),
+            None => lines.push(strip_markup(line)),
         }
     }
     lines.join("\n")
 }
 
-/// The cells of a row of a table. A bar that is escaped is a bar.
+/// The cells of a table row. An escaped bar is part of its cell.
 fn cells(row: &str) -> Vec<String> {
     let mut cells = vec![String::new()];
     let mut letters = row.chars().peekable();
@@ -74,8 +74,8 @@ fn cells(row: &str) -> Vec<String> {
     cells
 }
 
-/// A line without marks.
-fn unmarked(line: &str) -> String {
+/// A line without markup.
+fn strip_markup(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     let mut rest = line;
     while let Some(c) = rest.chars().next() {
@@ -84,7 +84,7 @@ fn unmarked(line: &str) -> String {
         let code = rest.split_at_checked(ticks).filter(|_| ticks > 0);
         let code = code.and_then(|(mark, inner)| inner.split_once(mark).map(|(inner, behind)| (mark, inner, behind)));
         if let Some((mark, inner, behind)) = code {
-            // Two ticks stand off from what has one inside.
+            // Code with double backquotes is padded with spaces.
             text.push_str(if mark.len() > 1 { inner.trim_matches(' ') } else { inner });
             rest = behind;
         } else if let Some(behind) = rest.strip_prefix("**") {
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_strangers_stay_words() {
+    fn untrusted_text_is_escaped() {
         assert_eq!(line("see ![x](http://a) | <b>\n# y", 99), "see \\!\\[x\\](http://a) \\| \\<b\\> \\# y");
         assert_eq!(block("a ``` b\u{1b}[31m", 99), "````text\na ``` b\n````");
         assert_eq!(code("a`b|c"), "`` a`b|c ``");
@@ -113,9 +113,9 @@ mod tests {
     }
 
     #[test]
-    fn plain_text_has_the_words_and_not_the_marks() {
-        let strange = "see ![x](http://a) | <b> # y \\ **z**";
-        assert_eq!(plain(&line(strange, 99)), strange);
+    fn plain_text_has_no_markup() {
+        let untrusted = "see ![x](http://a) | <b> # y \\ **z**";
+        assert_eq!(plain(&line(untrusted, 99)), untrusted);
         assert_eq!(plain(&block("a **b** `c`\n- d", 99)), "a **b** `c`\n- d");
         assert_eq!(plain(&code("a`b|c")), "a`b|c");
         assert_eq!(plain("**`name`** · *\n\n- one\n- `two`"), "name · *\n\n- one\n- two");

@@ -1,77 +1,80 @@
-//! A server or an input renamed, with everything that speaks of it, in all files. Globs stay as they are: what they
-//! match is their author's business.
+//! Renames a server or an input and all references to it, in all files. Globs are not changed, because the rename cannot
+//! know what they are meant to match.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::page::Page;
-use super::uses::{self, Named, Use};
+use super::config_view::ConfigView;
+use super::occurrences::{self, Named, Occurrence, Role};
 use crate::config::problem::TextEdit;
 use crate::model::{Scope, ServerName};
 use crate::policy::location;
 
-/// What can be renamed at an offset: the name and where it stands.
-pub fn renamable(page: &Page<'_>, offset: usize) -> Option<Use> {
-    let used = uses::at(page.text, page.tree, offset)?;
-    // A glob is no name, and a server that another file defines keeps the name that it has there.
-    defines(&uses::uses(page.text, page.tree), &used.named).then_some(used)
+/// The name at an offset, if it can be renamed.
+pub fn renamable(config: &ConfigView<'_>, offset: usize) -> Option<Occurrence> {
+    let occurrence = config.occurrence_at(offset)?;
+    // Globs, and servers that are defined in other files, cannot be renamed here.
+    defines(&config.occurrences(), &occurrence.named).then_some(occurrence)
 }
 
 /// The edits of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renamed {
-    /// `None`: the file that was asked about.
+    /// `None` for the current file.
     pub file: Option<Arc<Path>>,
     pub edits: Vec<TextEdit>,
 }
 
-/// The edits of this file, and of the others that speak of what it defines; the error says why the name cannot be had.
-pub fn rename(page: &Page<'_>, offset: usize, new: &str) -> Result<Vec<Renamed>, String> {
-    let used = renamable(page, offset)
+/// The edits of this file and of others that refer to the name; the error says why the new name is not possible.
+pub fn rename(config: &ConfigView<'_>, offset: usize, new: &str) -> Result<Vec<Renamed>, String> {
+    let occurrence = renamable(config, offset)
         .ok_or_else(|| "only servers and inputs that this file defines can be renamed".to_owned())?;
-    let renamed = match &used.named {
+    let renamed = match &occurrence.named {
         Named::Input(_) if is_id(new) => Named::Input(new.to_owned()),
-        Named::Input(_) => return Err("an input's id holds letters, digits, `.`, `-` and `_`".to_owned()),
+        Named::Input(_) => return Err("an input id can only contain letters, digits, `.`, `-` and `_`".to_owned()),
         _ => Named::Server(ServerName::new(new).map_err(|error| error.to_string())?.into()),
     };
-    let own = uses::uses(page.text, page.tree);
-    if renamed != used.named && defines(&own, &renamed) {
-        return Err(format!("`{new}` is taken in this file; choose another name"));
+    let own = config.occurrences();
+    if renamed != occurrence.named && defines(&own, &renamed) {
+        return Err(format!("`{new}` already exists in this file; choose another name"));
     }
-    if is_hidden(page, &used.named) {
-        // Whatever speaks of this name means the definition that counts, and goes on to do so.
-        let definition = own.into_iter().filter(|used| used.role == uses::Role::Definition).collect();
-        return Ok(vec![Renamed { file: None, edits: edits(definition, &used.named, new) }]);
+    if is_overridden(config, &occurrence.named) {
+        // All references mean the definition that is in effect, so they keep the name.
+        let definition = own.into_iter().filter(|occurrence| occurrence.role == Role::Definition).collect();
+        return Ok(vec![Renamed { file: None, edits: edits(definition, &occurrence.named, new) }]);
     }
-    let mut all = vec![Renamed { file: None, edits: edits(own, &used.named, new) }];
-    for file in page.loaded.files.iter().filter(|file| &*file.source.path != page.path) {
-        let uses = uses::uses(&file.text, &file.tree);
-        if renamed != used.named && page.speaks_with(file) && defines(&uses, &renamed) {
+    let mut all = vec![Renamed { file: None, edits: edits(own, &occurrence.named, new) }];
+    for file in config.loaded.files.iter().filter(|file| &*file.source.path != config.path) {
+        let occurrences = occurrences::occurrences(&file.text, &file.tree);
+        if renamed != occurrence.named && config.shares_names_with(file) && defines(&occurrences, &renamed) {
             let place = location(file.source.scope, Some(&file.source.path), None);
-            return Err(format!("`{new}` is taken in {place}; choose another name"));
+            return Err(format!("`{new}` already exists in {place}; choose another name"));
         }
-        // A file that defines the name itself speaks of its own.
-        if page.speaks_with(file) && file.source.scope != Scope::Managed && !defines(&uses, &used.named) {
-            let edits = edits(uses, &used.named, new);
+        // References in a file that defines the name mean its own definition.
+        if config.shares_names_with(file)
+            && file.source.scope != Scope::Managed
+            && !defines(&occurrences, &occurrence.named)
+        {
+            let edits = edits(occurrences, &occurrence.named, new);
             all.extend((!edits.is_empty()).then(|| Renamed { file: Some(file.source.path.clone()), edits }));
         }
     }
     Ok(all)
 }
 
-/// Whether another file's definition counts in place of the one here.
-fn is_hidden(page: &Page<'_>, named: &Named) -> bool {
+/// Whether another file overrides the definition.
+fn is_overridden(config: &ConfigView<'_>, named: &Named) -> bool {
     let Named::Server(name) = named else { return false };
-    page.entries().iter().any(|entry| entry.member.key.text == *name && entry.winner.is_some())
+    config.entries().iter().any(|entry| entry.member.key.text == *name && entry.overridden_by.is_some())
 }
 
-fn defines(uses: &[Use], named: &Named) -> bool {
-    uses.iter().any(|used| used.role == uses::Role::Definition && used.named == *named)
+fn defines(occurrences: &[Occurrence], named: &Named) -> bool {
+    occurrences.iter().any(|occurrence| occurrence.defines(named))
 }
 
-fn edits(uses: Vec<Use>, named: &Named, new: &str) -> Vec<TextEdit> {
-    let same = uses.into_iter().filter(|used| used.named == *named);
-    let mut edits: Vec<TextEdit> = same.map(|used| TextEdit::replace(used.span, new)).collect();
+fn edits(occurrences: Vec<Occurrence>, named: &Named, new: &str) -> Vec<TextEdit> {
+    let same = occurrences.into_iter().filter(|occurrence| occurrence.named == *named);
+    let mut edits: Vec<TextEdit> = same.map(|occurrence| TextEdit::replace(occurrence.span, new)).collect();
     edits.sort_by_key(|edit| edit.span.start);
     edits
 }
@@ -87,14 +90,14 @@ mod tests {
 
     fn renamed(marked: &str, new: &str) -> String {
         let fixture = Fixture::new(marked);
-        match rename(&fixture.page(), fixture.offset, new) {
+        match rename(&fixture.config(), fixture.offset, new) {
             Ok(all) => apply(&fixture.text, &all[0].edits),
             Err(error) => format!("error: {error}"),
         }
     }
 
     #[test]
-    fn a_server_is_renamed_with_its_matchers_and_actions() {
+    fn renaming_a_server_updates_matchers_and_actions() {
         let text = r#"{ "servers": { "fs$0": { "command": "fs" }, "git": {} },
   "policy": { "denylist": [{ "server": "fs", "tool": "fs" }, { "server": "f*", "tool": "x" }] },
   "actions": [{ "title": "fs", "tool": "mcp__fs__read" }, { "title": "u", "tool": "fs/read" }] }"#;
@@ -103,12 +106,12 @@ mod tests {
           "policy": { "denylist": [{ "server": "files", "tool": "fs" }, { "server": "f*", "tool": "x" }] },
           "actions": [{ "title": "fs", "tool": "mcp__files__read" }, { "title": "u", "tool": "files/read" }] }
         "#);
-        assert_eq!(renamed(text, "git"), "error: `git` is taken in this file; choose another name");
+        assert_eq!(renamed(text, "git"), "error: `git` already exists in this file; choose another name");
         assert!(renamed(text, "a b").starts_with("error: server names can only contain"), "{}", renamed(text, "a b"));
     }
 
     #[test]
-    fn other_files_that_speak_of_it_follow_and_those_with_one_of_their_own_do_not() {
+    fn renaming_updates_other_files_unless_they_define_the_name() {
         let text = r#"{ "servers": { "fs$0": { "command": "fs" } } }"#;
         let user = |own: &str| {
             format!(
@@ -117,39 +120,39 @@ mod tests {
         };
         let other = |own: &str| {
             let fixture = Fixture::new(text).user(&user(own));
-            let all = rename(&fixture.page(), fixture.offset, "files")?;
+            let all = rename(&fixture.config(), fixture.offset, "files")?;
             Ok::<_, String>(all.get(1).map(|other| apply(&user(own), &other.edits)))
         };
         insta::assert_snapshot!(other("").unwrap().unwrap(), @r#"{ "servers": {  }, "policy": { "allowlist": [{ "server": "files", "tool": "x" }] }, "actions": [{ "title": "t", "tool": "mcp__files__x" }] }"#);
         assert_eq!(other(r#""fs": { "command": "y" }"#), Ok(None));
         assert_eq!(
             other(r#""files": { "command": "y" }"#),
-            Err("`files` is taken in user mcp.json; choose another name".to_owned())
+            Err("`files` already exists in user mcp.json; choose another name".to_owned())
         );
     }
 
     #[test]
-    fn an_input_is_renamed_where_it_is_used() {
+    fn renaming_an_input_updates_references() {
         let text = r#"{ "servers": { "a": { "env": { "K": "Bearer ${input:k$0}" } } }, "inputs": [{ "id": "k" }] }"#;
         assert!(renamed(text, "key").contains(r#""Bearer ${input:key}" } } }, "inputs": [{ "id": "key" }]"#));
         assert!(renamed(text, "a}b").starts_with("error"));
     }
 
     #[test]
-    fn what_is_defined_elsewhere_cannot_be_renamed_here() {
+    fn names_from_other_files_cannot_be_renamed() {
         let text = r#"{ "actions": [{ "title": "x", "tool": "mcp__el$0se__read" }] }"#;
         assert_eq!(renamed(text, "y"), "error: only servers and inputs that this file defines can be renamed");
     }
 
     #[test]
-    fn what_speaks_of_a_name_goes_on_to_mean_the_definition_that_counts() {
+    fn references_keep_the_name_of_the_definition_in_effect() {
         let project = r#"{ "servers": { "fs": { "command": "a" } }, "policy": { "denylist": [{ "server": "fs", "tool": "x" }] } }"#;
         let user = r#"{ "servers": { "f$0s": { "command": "b" } }, "policy": { "denylist": [{ "server": "fs", "tool": "y" }] } }"#;
         let offset = user.find("$0").unwrap();
         let user = user.replace("$0", "");
         let fixture = Fixture::new(&format!("$0{project}")).user(&user);
-        let path = fixture.page().loaded.files.last().unwrap().source.path.clone();
-        let all = rename(&fixture.page_of(path.to_str().unwrap()), offset, "mine").unwrap();
+        let path = fixture.config().loaded.files.last().unwrap().source.path.clone();
+        let all = rename(&fixture.config_of(path.to_str().unwrap()), offset, "mine").unwrap();
         let texts: Vec<String> = all.iter().map(|renamed| apply(&user, &renamed.edits)).collect();
         assert_eq!(texts, [user.replacen("fs", "mine", 1)]);
     }

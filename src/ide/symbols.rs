@@ -1,10 +1,9 @@
-//! The outline of a config file: servers with what they are doing and their tools, inputs, actions, and whatever else it
-//! holds.
+//! The outline of a config file: servers with their state and tools, inputs, actions, and all other keys.
 
 use std::collections::BTreeMap;
 
+use super::config_view::ConfigView;
 use super::lenses;
-use super::page::Page;
 use crate::config::Span;
 use crate::config::tree::{Member, Node};
 use crate::text::one_line;
@@ -14,9 +13,9 @@ pub struct Symbol {
     pub name: String,
     pub detail: Option<String>,
     pub kind: Kind,
-    /// All of it.
+    /// The whole symbol.
     pub span: Span,
-    /// What to put the cursor on; always inside `span`.
+    /// Where to put the cursor; always inside `span`.
     pub key: Span,
     pub children: Vec<Symbol>,
 }
@@ -31,18 +30,18 @@ pub enum Kind {
     Property,
 }
 
-/// The outline of a file. A file that is half typed gives the half that is there.
-pub fn symbols(page: &Page<'_>) -> Vec<Symbol> {
-    let running: BTreeMap<usize, String> = page
+/// The outline of a file, which may be incomplete.
+pub fn symbols(config: &ConfigView<'_>) -> Vec<Symbol> {
+    let running: BTreeMap<usize, String> = config
         .entries()
         .iter()
-        .filter(|entry| entry.view.is_some() || entry.winner.is_some())
+        .filter(|entry| entry.view.is_some() || entry.overridden_by.is_some())
         .filter_map(|entry| Some((entry.member.key.span.start, lenses::state(entry)?)))
         .collect();
-    members(page.tree.root.as_ref()).map(|member| section(member, &running)).collect()
+    members(config.tree.root.as_ref()).map(|member| section(member, &running)).collect()
 }
 
-/// `running` tells what servers are doing, by where their keys begin.
+/// `running` contains the states of servers by the start of their keys.
 fn section(member: &Member, running: &BTreeMap<usize, String>) -> Symbol {
     let children = match member.key.text.as_str() {
         "servers" | "mcpServers" => {
@@ -59,13 +58,13 @@ fn section(member: &Member, running: &BTreeMap<usize, String>) -> Symbol {
 fn server(member: &Member, status: Option<&String>) -> Symbol {
     let tools = member.value.get("tools").map(|tools| &tools.value);
     let children = members(tools).map(|tool| of(tool, Kind::Tool)).collect();
-    let told: Vec<String> = [reached_by(&member.value), status.cloned()].into_iter().flatten().collect();
-    let detail = (!told.is_empty()).then(|| told.join(" · "));
+    let parts: Vec<String> = [program_or_host(&member.value), status.cloned()].into_iter().flatten().collect();
+    let detail = (!parts.is_empty()).then(|| parts.join(" · "));
     Symbol { detail, children, ..of(member, Kind::Server) }
 }
 
-/// The program, or the host of the address: what tells one server from another at a glance.
-fn reached_by(server: &Node) -> Option<String> {
+/// The program, or the host of the address.
+fn program_or_host(server: &Node) -> Option<String> {
     let text = |key| server.get(key).and_then(|member| member.value.text());
     let program = || server.get("command")?.value.items()?.first()?.text();
     let address = || ["url", "serverUrl", "httpUrl"].iter().find_map(|key| text(key));
@@ -78,7 +77,7 @@ fn reached_by(server: &Node) -> Option<String> {
     Some(one_line(&shown, 60))
 }
 
-/// A symbol from a key and its value; a plain word as value is its detail.
+/// A symbol for a key; its detail is the value if it is a string.
 fn of(member: &Member, kind: Kind) -> Symbol {
     Symbol {
         name: name(&member.key.text),
@@ -90,7 +89,7 @@ fn of(member: &Member, kind: Kind) -> Symbol {
     }
 }
 
-/// A symbol from an element of a list, named by one of its fields.
+/// A symbol for an element of a list, named by one of its fields.
 fn entry(item: &Node, field: &str, kind: Kind) -> Symbol {
     let naming = item.get(field).map(|member| &member.value);
     Symbol {
@@ -107,7 +106,7 @@ fn entry(item: &Node, field: &str, kind: Kind) -> Symbol {
     }
 }
 
-/// LSP forbids a symbol without a name.
+/// LSP requires a name.
 fn name(text: &str) -> String {
     match one_line(text, 80) {
         name if name.is_empty() => "(unnamed)".to_owned(),
@@ -147,7 +146,7 @@ mod tests {
             symbol.children.iter().for_each(|child| show(child, text, depth + 1, out));
         }
         let mut out = String::new();
-        symbols(&scene.page()).iter().for_each(|symbol| show(symbol, text, 0, &mut out));
+        symbols(&scene.config()).iter().for_each(|symbol| show(symbol, text, 0, &mut out));
         out
     }
 

@@ -1,10 +1,10 @@
-//! A workspace without processes: files, and what their servers are said to be doing.
+//! A workspace without processes for tests: files, and the states of their servers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::page::Page;
+use super::config_view::ConfigView;
 use crate::config::{Content, Loaded, Problem, Source, load};
 use crate::engine::snapshot::{OfferedTool, ServerView, Snapshot, Trust};
 use crate::model::{Annotations, Scope, ServerName, ServerState, Status, Tool, ToolId};
@@ -35,7 +35,7 @@ fn read(project: &str, user: &str) -> Loaded {
 }
 
 impl Scene {
-    /// A project's file, saved, with each of its servers stopped and trusted.
+    /// A saved project file whose servers are stopped and trusted.
     pub fn new(text: &str) -> Self {
         Self::with_user(text, "{}")
     }
@@ -67,14 +67,14 @@ impl Scene {
         }
     }
 
-    /// Looks at the user's file in place of the project's.
+    /// Uses the user file instead of the project file.
     pub fn in_user_file(mut self) -> Self {
         self.path = PathBuf::from("/home/user/mcp.json");
         self.text = self.user.clone();
         self
     }
 
-    /// Types something without saving it.
+    /// Changes the text without saving it.
     pub fn typed(mut self, text: &str) -> Self {
         self.loaded = read(text, &self.user);
         self.text = text.to_owned();
@@ -123,12 +123,12 @@ impl Scene {
         })
     }
 
-    pub fn page(&self) -> Page<'_> {
-        Page::of(self.loaded.file(&self.path).unwrap(), &self.loaded, &self.snapshot, &self.variables)
+    pub fn config(&self) -> ConfigView<'_> {
+        ConfigView::of(self.loaded.file(&self.path).unwrap(), &self.loaded, &self.snapshot, &self.variables)
     }
 }
 
-/// The lines that have problems, each problem marked under its place.
+/// The lines with problems, each problem marked under its span.
 pub fn marked(text: &str, problems: &[Problem]) -> String {
     let lines = LineIndex::new(text);
     let mut shown = Vec::new();

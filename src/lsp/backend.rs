@@ -1,12 +1,10 @@
-//! The language features as tower-lsp calls them: one line a method, the work is in `ide`.
+//! The language features as tower-lsp calls them. The work is done in `ide`.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tower_lsp::LanguageServer;
-use tower_lsp::jsonrpc::{Error, Result};
-use tower_lsp::lsp_types::{
+use lsp_types::{
     CodeActionParams, CodeActionResponse, CodeLens, CodeLensParams, CompletionParams, CompletionResponse,
     DocumentHighlight, DocumentHighlightParams, DocumentLink, DocumentLinkParams, DocumentSymbolParams,
     DocumentSymbolResponse, FoldingRange, FoldingRangeParams, GotoDefinitionParams, GotoDefinitionResponse, Hover,
@@ -14,39 +12,40 @@ use tower_lsp::lsp_types::{
     ReferenceParams, RenameParams, SelectionRange, SelectionRangeParams, TextDocumentPositionParams, Url,
     WorkspaceEdit,
 };
+use tower_lsp::LanguageServer;
+use tower_lsp::jsonrpc::{Error, Result};
 
-use super::convert::Places;
-use super::convert::words::{Format, Snippets};
-use super::look::Look;
-use super::seat::Seat;
-use super::{actions, aside, capabilities};
+use super::convert::language::{Format, Snippets};
+use super::open_config::OpenConfig;
+use super::session::EditorSession;
+use super::{capabilities, code_actions, raw_response};
 use crate::ide;
-use crate::ide::references::Wanted;
+use crate::ide::config_view::ConfigView;
+use crate::ide::references::Include;
 
 pub struct Backend {
-    seat: Arc<Seat>,
+    session: Arc<EditorSession>,
 }
 
 impl Backend {
-    pub fn new(seat: Arc<Seat>) -> Self {
-        Self { seat }
+    pub fn new(session: Arc<EditorSession>) -> Self {
+        Self { session }
     }
 
-    /// Answers from an open config file; other buffers are none of our business.
-    fn on_config<T>(&self, uri: &Url, answer: impl FnOnce(&Look<'_>, &Places) -> T) -> Result<Option<T>> {
-        let sheet = self.seat.sheet(uri);
-        let look = sheet.as_deref().and_then(|sheet| Look::at(&self.seat, sheet));
-        Ok(look.map(|look| answer(&look, &look.sheet.places)))
+    /// Answers a request about an open config file. Other buffers have no answer.
+    fn on_config<T>(&self, uri: &Url, answer: impl FnOnce(&OpenConfig, &ConfigView<'_>) -> T) -> Result<Option<T>> {
+        let open = self.session.open_config(uri);
+        Ok(open.and_then(|open| Some(answer(&open, &open.view()?))))
     }
 
-    /// The same about one place in it.
+    /// Answers a request about a position in an open config file.
     fn at<T>(
         &self,
         position: &TextDocumentPositionParams,
-        answer: impl FnOnce(&Look<'_>, &Places, usize) -> T,
+        answer: impl FnOnce(&OpenConfig, &ConfigView<'_>, usize) -> T,
     ) -> Result<Option<T>> {
-        self.on_config(&position.text_document.uri, |look, places| {
-            answer(look, places, places.offset(position.position))
+        self.on_config(&position.text_document.uri, |open, config| {
+            answer(open, config, open.positions.offset(position.position))
         })
     }
 }
@@ -54,7 +53,7 @@ impl Backend {
 #[tower_lsp::async_trait]
 impl LanguageServer for Backend {
     async fn initialize(&self, _: InitializeParams) -> Result<InitializeResult> {
-        Ok(capabilities::answer(self.seat.greeting(), self.seat.engine.editors().ticket()))
+        Ok(capabilities::answer(self.session.info(), self.session.engine.editors().ticket()))
     }
 
     async fn shutdown(&self) -> Result<()> {
@@ -62,125 +61,132 @@ impl LanguageServer for Backend {
     }
 
     async fn document_symbol(&self, params: DocumentSymbolParams) -> Result<Option<DocumentSymbolResponse>> {
-        let answer = self.on_config(&params.text_document.uri, |look, places| {
-            let symbols = ide::symbols::symbols(&look.page());
-            match self.seat.greeting().supports.nested_symbols {
-                true => DocumentSymbolResponse::Nested(symbols.iter().map(|symbol| places.symbol(symbol)).collect()),
-                false => DocumentSymbolResponse::Flat(places.flat_symbols(&symbols, look.uri())),
+        let answer = self.on_config(&params.text_document.uri, |open, config| {
+            let symbols = ide::symbols::symbols(config);
+            match self.session.info().supports.nested_symbols {
+                true => {
+                    DocumentSymbolResponse::Nested(symbols.iter().map(|symbol| open.positions.symbol(symbol)).collect())
+                }
+                false => DocumentSymbolResponse::Flat(open.positions.flat_symbols(&symbols, open.uri())),
             }
         });
-        aside::lay(answer)
+        raw_response::send(answer)
     }
 
     async fn folding_range(&self, params: FoldingRangeParams) -> Result<Option<Vec<FoldingRange>>> {
-        let answer = self.on_config(&params.text_document.uri, |look, places| {
-            let page = look.page();
-            ide::folding::folds(page.text, page.tree).iter().filter_map(|fold| places.fold(fold)).collect()
+        let answer = self.on_config(&params.text_document.uri, |open, config| {
+            ide::folding::folds(config.text, config.tree).iter().filter_map(|fold| open.positions.fold(fold)).collect()
         });
-        aside::lay(answer)
+        raw_response::send(answer)
     }
 
     async fn code_lens(&self, params: CodeLensParams) -> Result<Option<Vec<CodeLens>>> {
-        let Some(sheet) = self.seat.sheet(&params.text_document.uri) else { return Ok(None) };
-        let Some(look) = Look::at(&self.seat, &sheet) else { return Ok(None) };
-        let unsaved = look.unsaved(&self.seat.engine).await;
-        let hide = self.seat.engine.settings().borrow().editor.hide_lenses.clone();
-        let lenses = ide::lenses::lenses(&look.page(), unsaved.as_ref(), &hide);
-        let shown = self.seat.shown(&sheet.document);
-        aside::lay(Ok(Some(lenses.iter().map(|lens| sheet.places.lens(lens, &shown)).collect())))
+        let Some(open) = self.session.open_config(&params.text_document.uri) else { return Ok(None) };
+        let needs_trust = open.needs_trust_on_save(&self.session.engine).await;
+        let hide = self.session.engine.settings().borrow().editor.hide_lenses.clone();
+        let lenses = open.view().map(|config| ide::lenses::lenses(&config, needs_trust.as_ref(), &hide));
+        let target = self.session.command_target(&open.document);
+        let lens = |lens: &ide::lenses::Lens| open.positions.lens(lens, &target);
+        raw_response::send(Ok(lenses.map(|lenses| lenses.iter().map(lens).collect())))
     }
 
     async fn inlay_hint(&self, params: InlayHintParams) -> Result<Option<Vec<InlayHint>>> {
-        // Many servers use few programs.
+        // Many servers share a few programs.
         let found = RefCell::new(BTreeMap::new());
         let find = |name: &str| {
             let mut found = found.borrow_mut();
             found.entry(name.to_owned()).or_insert_with(|| which::which(name).ok()).clone()
         };
-        let answer = self.on_config(&params.text_document.uri, |look, places| {
-            let hints = ide::hints::hints(&look.page(), &places.span(params.range), find);
-            hints.iter().map(|hint| places.hint(hint)).collect()
+        let answer = self.on_config(&params.text_document.uri, |open, config| {
+            let hints = ide::hints::hints(config, &open.positions.span(params.range), find);
+            hints.iter().map(|hint| open.positions.hint(hint)).collect()
         });
-        aside::lay(answer)
+        raw_response::send(answer)
     }
 
     async fn code_action(&self, params: CodeActionParams) -> Result<Option<CodeActionResponse>> {
-        Ok(actions::menu(&self.seat, &params))
+        Ok(code_actions::menu(&self.session, &params))
     }
 
     async fn document_link(&self, params: DocumentLinkParams) -> Result<Option<Vec<DocumentLink>>> {
-        let answer = self.on_config(&params.text_document.uri, |look, places| {
-            let links = ide::links::links(look.page().tree, look.folder(), |path| path.exists());
-            links.iter().filter_map(|link| places.link(link)).collect()
+        let answer = self.on_config(&params.text_document.uri, |open, config| {
+            let links = ide::links::links(config.tree, open.folder(), |path| path.exists());
+            links.iter().filter_map(|link| open.positions.link(link)).collect()
         });
-        aside::lay(answer)
+        raw_response::send(answer)
     }
 
     async fn completion(&self, params: CompletionParams) -> Result<Option<CompletionResponse>> {
-        let supports = self.seat.greeting().supports;
-        let snippets = if supports.snippets { Snippets::Known } else { Snippets::Unknown };
+        let supports = self.session.info().supports;
+        let snippets = if supports.snippets { Snippets::Supported } else { Snippets::Unsupported };
         let format = Format::of(supports.plain_docs);
-        let answer = self.at(&params.text_document_position, |look, places, offset| {
-            let completions = ide::completion::complete(&look.page(), offset, || look.env_files());
-            CompletionResponse::List(places.completions(&completions, snippets, format))
+        let answer = self.at(&params.text_document_position, |open, config, offset| {
+            let completions = ide::completion::complete(config, offset, || open.env_files());
+            CompletionResponse::List(open.positions.completions(&completions, snippets, format))
         });
-        aside::lay(answer)
+        raw_response::send(answer)
     }
 
     async fn hover(&self, params: HoverParams) -> Result<Option<Hover>> {
-        let format = Format::of(self.seat.greeting().supports.plain_hover);
-        let hover = self.at(&params.text_document_position_params, |look, places, offset| {
-            ide::hover::hover(&look.page(), offset).map(|hover| places.hover(&hover, format))
+        let format = Format::of(self.session.info().supports.plain_hover);
+        let hover = self.at(&params.text_document_position_params, |open, config, offset| {
+            ide::hover::hover(config, offset).map(|hover| open.positions.hover(&hover, format))
         });
         hover.map(Option::flatten)
     }
 
     async fn goto_definition(&self, params: GotoDefinitionParams) -> Result<Option<GotoDefinitionResponse>> {
-        self.at(&params.text_document_position_params, |look, places, offset| {
-            let spots = ide::definition::definition(&look.page(), offset);
-            GotoDefinitionResponse::Array(places.locations(&spots, look.uri(), &look.sheet.loaded))
+        self.at(&params.text_document_position_params, |open, config, offset| {
+            let locations = ide::definition::definition(config, offset);
+            GotoDefinitionResponse::Array(open.positions.locations(&locations, open.uri(), &open.loaded))
         })
     }
 
     async fn references(&self, params: ReferenceParams) -> Result<Option<Vec<Location>>> {
-        let wanted = if params.context.include_declaration { Wanted::UsesAndDefinition } else { Wanted::Uses };
-        let answer = self.at(&params.text_document_position, |look, places, offset| {
-            let spots = ide::references::references(&look.page(), offset, wanted);
-            places.locations(&spots, look.uri(), &look.sheet.loaded)
+        let include = Include::of(params.context.include_declaration);
+        let answer = self.at(&params.text_document_position, |open, config, offset| {
+            let locations = ide::references::references(config, offset, include);
+            open.positions.locations(&locations, open.uri(), &open.loaded)
         });
-        aside::lay(answer)
+        raw_response::send(answer)
     }
 
     async fn document_highlight(&self, params: DocumentHighlightParams) -> Result<Option<Vec<DocumentHighlight>>> {
-        self.at(&params.text_document_position_params, |look, places, offset| {
-            ide::references::highlights(&look.page(), offset).iter().map(|used| places.highlight(used)).collect()
+        self.at(&params.text_document_position_params, |open, config, offset| {
+            ide::references::highlights(config, offset)
+                .iter()
+                .map(|occurrence| open.positions.highlight(occurrence))
+                .collect()
         })
     }
 
     async fn prepare_rename(&self, params: TextDocumentPositionParams) -> Result<Option<PrepareRenameResponse>> {
-        let renamable = self.at(&params, |look, places, offset| {
-            let page = look.page();
-            let used = ide::rename::renamable(&page, offset)?;
-            let placeholder = page.text.get(used.span.clone())?.to_owned();
-            Some(PrepareRenameResponse::RangeWithPlaceholder { range: places.range(&used.span), placeholder })
+        let renamable = self.at(&params, |open, config, offset| {
+            let occurrence = ide::rename::renamable(config, offset)?;
+            let placeholder = config.text.get(occurrence.span.clone())?.to_owned();
+            Some(PrepareRenameResponse::RangeWithPlaceholder {
+                range: open.positions.range(&occurrence.span),
+                placeholder,
+            })
         });
         renamable.map(Option::flatten)
     }
 
     async fn rename(&self, params: RenameParams) -> Result<Option<WorkspaceEdit>> {
-        let renamed = self.at(&params.text_document_position, |look, places, offset| {
-            let renamed = ide::rename::rename(&look.page(), offset, &params.new_name)?;
-            Ok(places.renamed(&renamed, look.uri(), &look.sheet.loaded))
+        let renamed = self.at(&params.text_document_position, |open, config, offset| {
+            let renamed = ide::rename::rename(config, offset, &params.new_name)?;
+            Ok(open.positions.renamed(&renamed, open.uri(), &open.loaded))
         });
         renamed?.transpose().map_err(|reason: String| Error::invalid_params(reason))
     }
 
     async fn selection_range(&self, params: SelectionRangeParams) -> Result<Option<Vec<SelectionRange>>> {
-        self.on_config(&params.text_document.uri, |look, places| {
-            let page = look.page();
-            let around =
-                |position| places.selection(&ide::selection::selection(page.text, page.tree, places.offset(position)));
-            params.positions.into_iter().map(around).collect()
+        self.on_config(&params.text_document.uri, |open, config| {
+            let ranges = |position| {
+                let offset = open.positions.offset(position);
+                open.positions.selection(&ide::selection_range::selection_ranges(config.text, config.tree, offset))
+            };
+            params.positions.into_iter().map(ranges).collect()
         })
     }
 }

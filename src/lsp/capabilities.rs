@@ -1,37 +1,38 @@
-//! What we tell the editor that we can do.
+//! The capabilities that we announce to the editor.
 
-use serde_json::json;
-use tower_lsp::lsp_types::{
+use lsp_types::{
     CodeActionKind, CodeActionOptions, CodeActionProviderCapability, CodeLensOptions, CompletionOptions,
     DocumentLinkOptions, ExecuteCommandOptions, FoldingRangeProviderCapability, HoverProviderCapability,
     InitializeResult, OneOf, RenameOptions, SaveOptions, SelectionRangeProviderCapability, ServerCapabilities,
     ServerInfo, TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions, TextDocumentSyncSaveOptions,
     WorkDoneProgressOptions, WorkspaceFoldersServerCapabilities, WorkspaceServerCapabilities,
 };
+use serde_json::json;
 
 use super::convert;
-use super::greeting::Greeting;
+use super::initialize_info::InitializeInfo;
 use crate::protocol;
 
-/// The answer to `initialize`. The ticket is for an editor with our plugin: what it gives it to may say that the editor asks.
-pub fn answer(greeting: &Greeting, ticket: &str) -> InitializeResult {
+/// The response to `initialize`. An editor with our plugin gets a ticket. It passes the ticket to `connect`, to prove that
+/// the editor asks the user itself.
+pub fn answer(info: &InitializeInfo, ticket: &str) -> InitializeResult {
     let version = env!("CARGO_PKG_VERSION");
     let mut ours = json!({ "version": version, "protocol": protocol::VERSION, "commands": commands() });
-    if let (Some(_), Some(ours)) = (&greeting.abilities, ours.as_object_mut()) {
+    if let (Some(_), Some(ours)) = (&info.abilities, ours.as_object_mut()) {
         ours.insert("ticket".to_owned(), ticket.into());
     }
     InitializeResult {
         capabilities: ServerCapabilities {
-            position_encoding: Some(convert::encoding(greeting.encoding)),
+            position_encoding: Some(convert::encoding(info.encoding)),
             text_document_sync: Some(TextDocumentSyncCapability::Options(TextDocumentSyncOptions {
                 open_close: Some(true),
-                // Config files are small; the whole text each time leaves nothing to get out of step.
+                // Config files are small, and with full texts nothing can get out of sync.
                 change: Some(TextDocumentSyncKind::FULL),
                 save: Some(TextDocumentSyncSaveOptions::SaveOptions(SaveOptions { include_text: Some(false) })),
                 ..TextDocumentSyncOptions::default()
             })),
             completion_provider: Some(CompletionOptions {
-                // What begins a key, a string or a variable.
+                // The first characters of a key, a string or a variable.
                 trigger_characters: Some(["\"", "$", "{", ":"].map(str::to_owned).into()),
                 ..CompletionOptions::default()
             }),

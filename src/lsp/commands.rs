@@ -1,4 +1,4 @@
-//! `workspace/executeCommand`: in, across, out.
+//! `workspace/executeCommand`: parses a command, runs it and returns the response.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use tokio::sync::mpsc;
 
 use super::editor::Editor;
 use super::guard::Reply;
-use super::seat::Seat;
-use super::{action, convert, edits, told};
+use super::session::EditorSession;
+use super::{command_feedback, convert, edits, run_action};
 use crate::engine::turns::Turn;
 use crate::protocol;
 use crate::protocol::commands::AnyCommand;
 use crate::server::connection::Progress;
 
-/// How much progress of one call may wait for the editor to read it.
+/// The maximum number of unsent progress reports per call.
 const REPORTS: usize = 64;
 
-/// Runs one command when its turn comes; dropping the future cancels it.
-pub async fn run(seat: Arc<Seat>, params: Value, turn: impl Future<Output = Turn>) -> Reply {
+/// Runs a command when its turn comes. Dropping the future cancels it.
+pub async fn run(seat: Arc<EditorSession>, params: Value, turn: impl Future<Output = Turn>) -> Reply {
     seat.settled().await;
     let turn = turn.await;
     let name = params.get("command").and_then(Value::as_str).unwrap_or_default();
@@ -32,21 +32,21 @@ pub async fn run(seat: Arc<Seat>, params: Value, turn: impl Future<Output = Turn
     });
     let (progress, reporting) = reports.unzip();
     let answer = match command {
-        AnyCommand::ActionRun(params) => action::run(&seat, params, progress, turn).await,
+        AnyCommand::ActionRun(params) => run_action::run(&seat, params, progress, turn).await,
         AnyCommand::EditApply(params) => edits::apply(&seat, params).await,
         AnyCommand::SecretKeep(params) => edits::keep(&seat, params).await,
         AnyCommand::TemplateInsert(params) => edits::insert(&seat, params).await,
         command => protocol::run::run(&seat.engine, &*seat, command, progress, turn).await,
     };
     if let Some(reporting) = reporting {
-        // The end of the progress comes before the answer, as the order of events is.
+        // Send the end of the progress before the response.
         reporting.await.ok();
     }
     let answer = answer.map_err(|error| convert::error(&error))?;
     if params.pointer("/arguments/0/show") == Some(&Value::Bool(true))
         && let Ok(answer) = serde_json::from_str(answer.get())
     {
-        told::tell(&seat, name, &answer).await;
+        command_feedback::show(&seat, name, &answer).await;
     }
     Ok(answer)
 }
@@ -55,7 +55,7 @@ fn arguments_title(params: &Value) -> Option<&str> {
     params.pointer("/arguments/0/tool").and_then(Value::as_str)
 }
 
-/// Passes a tool's progress on as LSP's. Nothing is shown for a tool that reports none.
+/// Forwards the progress of a tool to the editor.
 async fn report(editor: Editor, token: Value, title: String, mut reports: mpsc::Receiver<Progress>) {
     let tell = |value: Value| {
         let params = json!({ "token": token, "value": value });

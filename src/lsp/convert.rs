@@ -1,20 +1,20 @@
-//! Our words to LSP's and back. Nothing here decides anything.
+//! Converts between our types and those of LSP. Makes no decisions.
 
-mod offers;
-pub mod words;
+mod actions;
+pub mod language;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use tower_lsp::jsonrpc;
-use tower_lsp::lsp_types::{
+use lsp_types::{
     Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, DocumentLink, DocumentSymbol,
     FoldingRange, FoldingRangeKind, Location, NumberOrString, Position, PositionEncodingKind, Range, SymbolInformation,
     SymbolKind, TextEdit, Url,
 };
+use serde_json::{Value, json};
+use tower_lsp::jsonrpc;
 
-use crate::config::problem::{Fix, Related};
+use crate::config::problem::{self, Fix, Related};
 use crate::config::{Loaded, Problem, Severity, Span};
 use crate::ide::folding::{Fold, FoldKind};
 use crate::ide::links::{Link, Target};
@@ -23,7 +23,7 @@ use crate::model::Error;
 use crate::protocol::errors::ErrorData;
 use crate::text::lines::{self, Encoding, LineIndex};
 
-pub use offers::{Shown, menu};
+pub use actions::{CommandTarget, menu};
 
 pub fn encoding(encoding: Encoding) -> PositionEncodingKind {
     match encoding {
@@ -33,7 +33,7 @@ pub fn encoding(encoding: Encoding) -> PositionEncodingKind {
     }
 }
 
-/// The file a uri names, if it names one. A nameless buffer comes as `file://`.
+/// The file that a URI names, if any. The URI of an unnamed buffer is `file://`.
 pub fn path(uri: &Url) -> Option<PathBuf> {
     if uri.scheme() != "file" || uri.host_str().is_some_and(|host| !host.is_empty()) {
         return None;
@@ -45,35 +45,35 @@ pub fn uri(path: &Path) -> Option<Url> {
     Url::from_file_path(path).ok()
 }
 
-/// A text with what is needed to speak about places in it.
-pub struct Places {
+/// Converts between byte offsets and LSP positions in one text.
+pub struct PositionMap {
     index: LineIndex,
-    /// What was agreed with the editor.
+    /// Negotiated with the editor.
     encoding: Encoding,
-    /// What gives the same columns in this text.
-    counted: Encoding,
+    /// The cheapest encoding that gives the same columns in this text.
+    column_encoding: Encoding,
 }
 
-impl Places {
+impl PositionMap {
     pub fn new(text: &Arc<str>, encoding: Encoding) -> Self {
-        // In plain ASCII all columns are byte columns, and those need no counting: a large file on one line stays fast.
-        let counted = if text.is_ascii() { Encoding::Utf8 } else { encoding };
-        Self { index: LineIndex::new(text.clone()), encoding, counted }
+        // In ASCII all columns are byte columns, which need no counting. This keeps a large file on one line fast.
+        let column_encoding = if text.is_ascii() { Encoding::Utf8 } else { encoding };
+        Self { index: LineIndex::new(text.clone()), encoding, column_encoding }
     }
 
     pub fn offset(&self, position: Position) -> usize {
         let position = lines::Position { line: position.line, column: position.character };
-        self.index.offset(position, self.counted)
+        self.index.offset(position, self.column_encoding)
     }
 
-    /// A range that ends before it starts is empty.
+    /// The span of a range; empty if the range ends before it starts.
     pub fn span(&self, range: Range) -> Span {
         let start = self.offset(range.start);
         start..self.offset(range.end).max(start)
     }
 
     pub fn position(&self, offset: usize) -> Position {
-        let position = self.index.position(offset, self.counted);
+        let position = self.index.position(offset, self.column_encoding);
         Position { line: position.line, character: position.column }
     }
 
@@ -81,8 +81,8 @@ impl Places {
         Range { start: self.position(span.start), end: self.position(span.end) }
     }
 
-    pub fn edits(&self, fix: &Fix) -> Vec<TextEdit> {
-        fix.edits.iter().map(|edit| TextEdit { range: self.range(&edit.span), new_text: edit.text.clone() }).collect()
+    pub fn text_edit(&self, edit: &problem::TextEdit) -> TextEdit {
+        TextEdit { range: self.range(&edit.span), new_text: edit.text.clone() }
     }
 
     pub fn diagnostic(&self, problem: &Problem, loaded: &Loaded) -> Diagnostic {
@@ -104,31 +104,32 @@ impl Places {
         }
     }
 
-    /// What a quick fix needs; the editor sends it back when it asks for actions here.
+    /// The data of a quick fix. The editor sends it back when it requests code actions.
     fn fix(&self, fix: &Fix) -> Value {
-        json!({ "fix": { "title": fix.title, "edits": self.edits(fix) } })
+        let edits: Vec<TextEdit> = fix.edits.iter().map(|edit| self.text_edit(edit)).collect();
+        json!({ "fix": { "title": fix.title, "edits": edits } })
     }
 
     fn related(&self, related: &Related, loaded: &Loaded) -> Option<DiagnosticRelatedInformation> {
         let text = loaded.file(&related.file).map_or_else(|| "".into(), |file| file.text.clone());
-        let range = Places::new(&text, self.encoding).range(&related.span);
+        let range = PositionMap::new(&text, self.encoding).range(&related.span);
         let location = Location { uri: uri(&related.file)?, range };
         Some(DiagnosticRelatedInformation { location, message: related.message.clone() })
     }
 
-    /// For an editor that knows no tree: each names the one that it stands in.
+    /// For editors without nested symbols: each symbol names its container.
     pub fn flat_symbols(&self, symbols: &[Symbol], file: &Url) -> Vec<SymbolInformation> {
         let mut flat = Vec::new();
         let mut open: Vec<(&Symbol, Option<&Symbol>)> = symbols.iter().rev().map(|symbol| (symbol, None)).collect();
-        while let Some((symbol, holder)) = open.pop() {
-            #[allow(deprecated)] // The type cannot be made without the field.
+        while let Some((symbol, container)) = open.pop() {
+            #[allow(deprecated)] // The struct has no constructor that omits the field.
             flat.push(SymbolInformation {
                 name: symbol.name.clone(),
                 kind: symbol_kind(symbol.kind),
                 tags: None,
                 deprecated: None,
                 location: Location { uri: file.clone(), range: self.range(&symbol.span) },
-                container_name: holder.map(|holder| holder.name.clone()),
+                container_name: container.map(|container| container.name.clone()),
             });
             open.extend(symbol.children.iter().rev().map(|child| (child, Some(symbol))));
         }
@@ -136,7 +137,7 @@ impl Places {
     }
 
     pub fn symbol(&self, symbol: &Symbol) -> DocumentSymbol {
-        #[allow(deprecated)] // The type cannot be made without the field.
+        #[allow(deprecated)] // The struct has no constructor that omits the field.
         DocumentSymbol {
             name: symbol.name.clone(),
             detail: symbol.detail.clone(),
@@ -150,11 +151,11 @@ impl Places {
         }
     }
 
-    /// Whole lines; one that begins and ends on the same line is no fold.
+    /// A fold covers whole lines; `None` if it begins and ends on the same line.
     pub fn fold(&self, fold: &Fold) -> Option<FoldingRange> {
         let start = self.position(fold.span.start).line;
         let last = self.position(fold.span.end).line;
-        // The closing bracket stays in sight.
+        // The closing bracket stays visible.
         let end = if fold.kind == FoldKind::Comment { last } else { last.saturating_sub(1) };
         (end > start).then(|| FoldingRange {
             start_line: start,
@@ -166,7 +167,7 @@ impl Places {
 
     pub fn link(&self, link: &Link) -> Option<DocumentLink> {
         let target = match &link.target {
-            Target::Page(page) => Url::parse(page).ok()?,
+            Target::WebPage(url) => Url::parse(url).ok()?,
             Target::File(file) => uri(file)?,
         };
         Some(DocumentLink {
@@ -204,7 +205,7 @@ fn severity(severity: Severity) -> DiagnosticSeverity {
     }
 }
 
-/// An error of the engine as the wire has it.
+/// An error of the engine as a JSON-RPC error.
 pub fn error(error: &Error) -> jsonrpc::Error {
     let data = ErrorData::from(error);
     let code = data.kind.code().into();

@@ -1,43 +1,43 @@
-//! Keeps the editor's diagnostics of all config files right: those it has open, as they are typed, and those on disk
-//! that nobody has opened; what is wrong with the texts, and what went wrong with their servers.
+//! Keeps the editor's diagnostics of all config files up to date: open files as they are typed, and files on disk that
+//! are not open. They cover mistakes in the texts and failures of their servers.
 //!
-//! Works on the newest picture and never queues: while it computes, any number of changes come to one more round.
+//! Always uses the latest state and never queues: changes that arrive during a round are handled in one more round.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use tower_lsp::lsp_types::notification::PublishDiagnostics;
-use tower_lsp::lsp_types::{CodeDescription, Diagnostic, PublishDiagnosticsParams, Url};
+use lsp_types::notification::PublishDiagnostics;
+use lsp_types::{CodeDescription, Diagnostic, PublishDiagnosticsParams, Url};
 
-use super::convert::{self, Places};
+use super::convert::{self, PositionMap};
+use super::open_config::OpenConfigs;
 use super::reference;
-use super::seat::Seat;
-use super::sheets::Sheets;
-use crate::config::{File, Loaded, Problem};
+use super::session::EditorSession;
+use crate::config::{File, Problem};
 use crate::engine::snapshot::Snapshot;
 use crate::ide;
-use crate::ide::live::Facts;
-use crate::ide::page::Page;
+use crate::ide::config_view::ConfigView;
+use crate::ide::live::LiveState;
 
-/// What the editor shows for one file: which version of its buffer it is about, and what.
-type Shown = (Option<i32>, Vec<Diagnostic>);
+/// The diagnostics of one file, with the version of its buffer.
+type Published = (Option<i32>, Vec<Diagnostic>);
 
-/// What a round was computed from.
+/// The inputs of the previous round.
 #[derive(Default)]
-struct Seen {
-    sheets: Option<Arc<Sheets>>,
-    facts: Facts,
+struct Previous {
+    configs: Option<Arc<OpenConfigs>>,
+    live: LiveState,
 }
 
-/// Publishes until the session drops it.
-pub async fn publish(seat: Arc<Seat>) {
-    let mut loaded = seat.engine.loaded();
-    let mut snapshot = seat.engine.snapshot();
-    let mut changes = seat.documents.changes();
-    let mut seen = Seen::default();
-    let mut shown = BTreeMap::new();
+/// Publishes diagnostics until the session drops this future.
+pub async fn publish(session: Arc<EditorSession>) {
+    let mut loaded = session.engine.loaded();
+    let mut snapshot = session.engine.snapshot();
+    let mut changes = session.documents.changes();
+    let mut previous = Previous::default();
+    let mut published = BTreeMap::new();
     loaded.mark_changed();
     loop {
         tokio::select! {
@@ -48,71 +48,74 @@ pub async fn publish(seat: Arc<Seat>) {
         loaded.mark_unchanged();
         let servers = snapshot.borrow_and_update().clone();
         changes.mark_unchanged();
-        let round = round(&seat, servers, &mut seen, &mut shown);
+        let round = round(&session, servers, &mut previous, &mut published);
         if AssertUnwindSafe(round).catch_unwind().await.is_err() {
-            tracing::error!("the diagnostics of this state of the files could not be computed");
+            tracing::error!("computing diagnostics panicked");
         }
     }
 }
 
-async fn round(seat: &Arc<Seat>, snapshot: Arc<Snapshot>, seen: &mut Seen, shown: &mut BTreeMap<Url, Shown>) {
-    let facts = Facts::of(&snapshot);
-    let known = seen.sheets.clone().filter(|_| facts == seen.facts);
-    let there = seat.clone();
-    // Files may be read and large texts parsed: not on a thread that answers requests.
+async fn round(
+    session: &Arc<EditorSession>,
+    snapshot: Arc<Snapshot>,
+    previous: &mut Previous,
+    published: &mut BTreeMap<Url, Published>,
+) {
+    let live = LiveState::of(&snapshot);
+    let before = previous.configs.clone().filter(|_| live == previous.live);
+    let own_session = session.clone();
+    // This may read files and parse large texts, so it must not block a thread that answers requests.
     let computed = tokio::task::spawn_blocking(move || {
-        let sheets = there.sheets();
-        let same = known.is_some_and(|known| Arc::ptr_eq(&known, &sheets));
-        let wanted = (!same).then(|| compute(&there, &sheets, &snapshot));
-        (sheets, wanted)
+        let configs = own_session.open_configs();
+        let same = before.is_some_and(|before| Arc::ptr_eq(&before, &configs));
+        let current = (!same).then(|| compute(&own_session, &configs, &snapshot));
+        (configs, current)
     });
-    let Ok((sheets, Some(wanted))) = computed.await else { return };
-    *seen = Seen { sheets: Some(sheets), facts };
-    for (uri, (version, diagnostics)) in difference(shown, &wanted) {
+    let Ok((configs, Some(current))) = computed.await else { return };
+    *previous = Previous { configs: Some(configs), live };
+    for (uri, (version, diagnostics)) in difference(published, &current) {
         let params = PublishDiagnosticsParams { uri, diagnostics, version };
-        seat.editor.notify::<PublishDiagnostics>(&params).await;
+        session.editor.notify::<PublishDiagnostics>(&params).await;
     }
-    *shown = wanted;
+    *published = current;
 }
 
-/// What changed, with an empty list for what is gone.
-fn difference(shown: &BTreeMap<Url, Shown>, wanted: &BTreeMap<Url, Shown>) -> Vec<(Url, Shown)> {
-    let cleared = shown
+/// The files whose diagnostics changed, with an empty list for each file that has none any more.
+fn difference(published: &BTreeMap<Url, Published>, current: &BTreeMap<Url, Published>) -> Vec<(Url, Published)> {
+    let cleared = published
         .iter()
-        .filter(|(uri, (_, diagnostics))| !diagnostics.is_empty() && !wanted.contains_key(uri))
+        .filter(|(uri, (_, diagnostics))| !diagnostics.is_empty() && !current.contains_key(uri))
         .map(|(uri, _)| (uri.clone(), (None, Vec::new())));
-    let changed = wanted.iter().filter(|(uri, new)| shown.get(uri) != Some(new));
+    let changed = current.iter().filter(|(uri, new)| published.get(uri) != Some(new));
     cleared.chain(changed.map(|(uri, new)| (uri.clone(), new.clone()))).collect()
 }
 
-/// The diagnostics of every config file; an open buffer counts in place of its file.
-fn compute(seat: &Seat, sheets: &Sheets, snapshot: &Snapshot) -> BTreeMap<Url, Shown> {
-    let mut wanted = BTreeMap::new();
-    let reference = seat.reference();
-    let tell = |file: &File, loaded: &Loaded, snapshot: &Snapshot, places: &Places| -> Vec<Diagnostic> {
-        let page = Page::of(file, loaded, snapshot, &seat.variables);
-        let explained = |problem: &Problem| Diagnostic {
+/// The diagnostics of every config file; an open buffer replaces its file.
+fn compute(session: &EditorSession, configs: &OpenConfigs, snapshot: &Arc<Snapshot>) -> BTreeMap<Url, Published> {
+    let mut current = BTreeMap::new();
+    let reference = session.reference();
+    let diagnostics = |config: &ConfigView<'_>, positions: &PositionMap| -> Vec<Diagnostic> {
+        let linked = |problem: &Problem| Diagnostic {
             code_description: reference
-                .and_then(|reference| reference::place(reference, problem.code))
+                .and_then(|reference| reference::link(reference, problem.code))
                 .map(|href| CodeDescription { href }),
-            ..places.diagnostic(problem, loaded)
+            ..positions.diagnostic(problem, config.loaded)
         };
-        ide::diagnostics::diagnostics(&page, file).iter().map(explained).collect()
+        ide::diagnostics::diagnostics(config).iter().map(linked).collect()
     };
-    for sheet in sheets.open.values() {
-        if let Some(file) = sheet.file() {
-            let snapshot = sheet.nothing_runs.as_deref().unwrap_or(snapshot);
-            let told = tell(file, &sheet.loaded, snapshot, &sheet.places);
-            wanted.insert(sheet.document.uri.clone(), (Some(sheet.document.version), told));
+    for config in configs.open.values().map(|config| config.at(snapshot)) {
+        if let Some(view) = config.view() {
+            let found = diagnostics(&view, &config.positions);
+            current.insert(config.uri().clone(), (Some(config.document.version), found));
         }
     }
-    let is_open = |file: &File| sheets.open.values().any(|sheet| sheet.path == file.source.path);
-    for file in sheets.loaded.files.iter().filter(|file| !is_open(file)) {
-        let places = Places::new(&file.text, seat.greeting().encoding);
-        let told = tell(file, &sheets.loaded, snapshot, &places);
-        if !told.is_empty() {
-            convert::uri(&file.source.path).map(|uri| wanted.insert(uri, (None, told)));
+    let is_open = |file: &File| configs.open.values().any(|config| config.path == file.source.path);
+    for file in configs.loaded.files.iter().filter(|file| !is_open(file)) {
+        let view = ConfigView::of(file, &configs.loaded, snapshot, &session.variables);
+        let found = diagnostics(&view, &PositionMap::new(&file.text, session.info().encoding));
+        if !found.is_empty() {
+            convert::uri(&file.source.path).map(|uri| current.insert(uri, (None, found)));
         }
     }
-    wanted
+    current
 }

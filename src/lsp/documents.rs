@@ -1,39 +1,38 @@
 //! The editor's open buffers.
 //!
-//! The reader writes here in the order of the messages and never waits, so a storm of changes leaves nothing but the
-//! last text; whoever works on buffers is told that something changed and looks at what is there then.
+//! The reader updates them in the order of the messages and never waits. Tasks that use buffers are notified of a change
+//! and read the latest texts, so a burst of changes is handled once.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
-use tower_lsp::lsp_types::{
+use lsp_types::{
     DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams, TextDocumentContentChangeEvent,
     Url,
 };
+use tokio::sync::watch;
 
-use super::convert::{self, Places};
+use super::convert::{self, PositionMap};
 use crate::text::lines::Encoding;
 
-/// The largest buffer that is kept; a config file ends far below.
-const LARGEST: usize = 16 << 20;
-/// The most buffers that are kept.
-const MOST: usize = 4_096;
+/// In bytes. Config files are much smaller.
+const MAX_BUFFER_SIZE: usize = 16 << 20;
+const MAX_BUFFERS: usize = 4_096;
 
 /// One open buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// As the editor writes it: answers must spell it the same way.
+    /// As the editor spells it. Responses must use the same spelling.
     pub uri: Url,
-    /// Absent for buffers that are no files.
+    /// Absent for buffers that are not files.
     pub path: Option<PathBuf>,
     pub language: String,
     pub version: i32,
     pub text: Arc<str>,
 }
 
-/// All open buffers. Behind a lock because the reader writes while requests read, for a moment each.
+/// All open buffers. They have a lock because the reader writes while requests read; each holds it only briefly.
 pub struct Documents {
     open: Mutex<BTreeMap<Url, Document>>,
     changed: watch::Sender<()>,
@@ -58,7 +57,7 @@ impl Documents {
         self.lock().values().filter(|document| wanted(document)).cloned().collect()
     }
 
-    /// Tells of every change from now on; many changes may be told as one.
+    /// Signals changes from now on; several changes may be signalled as one.
     pub fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
@@ -77,7 +76,7 @@ impl Documents {
 
     pub fn change(&self, params: DidChangeTextDocumentParams, encoding: Encoding) {
         let Some(mut document) = self.get(&params.text_document.uri) else {
-            return tracing::debug!("change of a buffer that is not open");
+            return tracing::debug!("ignored a change of a buffer that is not open");
         };
         document.version = params.text_document.version;
         for change in params.content_changes {
@@ -93,13 +92,13 @@ impl Documents {
 
     fn keep(&self, document: Document) {
         let mut open = self.lock();
-        if document.text.len() > LARGEST {
-            tracing::warn!(bytes = document.text.len(), limit = LARGEST, "buffer too large to look at");
+        if document.text.len() > MAX_BUFFER_SIZE {
+            tracing::warn!(bytes = document.text.len(), limit = MAX_BUFFER_SIZE, "ignored a buffer that is too large");
             open.remove(&document.uri);
-        } else if open.len() < MOST || open.contains_key(&document.uri) {
+        } else if open.len() < MAX_BUFFERS || open.contains_key(&document.uri) {
             open.insert(document.uri.clone(), document);
         } else {
-            tracing::warn!(limit = MOST, "too many open buffers");
+            tracing::warn!(limit = MAX_BUFFERS, "ignored a buffer: too many are open");
         }
         drop(open);
         self.changed.send_replace(());
@@ -110,12 +109,12 @@ impl Documents {
     }
 }
 
-/// Whole texts are what we ask for; an editor that sends parts all the same is understood.
+/// We request full texts, but some editors send ranges anyway.
 fn apply(text: &Arc<str>, change: TextDocumentContentChangeEvent, encoding: Encoding) -> Arc<str> {
     let Some(range) = change.range else {
         return change.text.into();
     };
-    let span = Places::new(text, encoding).span(range);
+    let span = PositionMap::new(text, encoding).span(range);
     let before = text.get(..span.start).unwrap_or_default();
     let after = text.get(span.end..).unwrap_or_default();
     [before, &change.text, after].concat().into()
@@ -143,18 +142,18 @@ mod tests {
     }
 
     #[test]
-    fn the_last_whole_text_counts() {
+    fn the_last_full_text_wins() {
         assert_eq!(documents(json!([{ "text": "a" }, { "text": "b" }])), "2:b");
     }
 
     #[test]
-    fn a_part_is_put_in_at_its_place() {
+    fn a_range_is_replaced() {
         let range = json!({ "start": { "line": 1, "character": 4 }, "end": { "line": 1, "character": 9 } });
         assert_eq!(documents(json!([{ "range": range, "text": "2" }])), "2:one\ntwö 2\n");
     }
 
     #[test]
-    fn a_buffer_that_is_no_file_has_no_path() {
+    fn a_buffer_that_is_not_a_file_has_no_path() {
         for uri in ["file://", "untitled:Untitled-1", "mcp-call://fs/write_file", "file://host/share/x"] {
             assert_eq!(convert::path(&Url::parse(uri).unwrap()), None, "{uri}");
         }

@@ -1,34 +1,33 @@
-//! The way to the editor: notifications and requests of ours.
+//! Sends notifications and requests to the editor.
 //!
-//! A request whose waiter has gone is taken back with `$/cancelRequest`, and an answer that comes later finds nobody:
-//! that is normal and costs nothing.
+//! A request whose future is dropped is cancelled with `$/cancelRequest`. A response that arrives later is ignored.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use lsp_types::{notification, request};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tower_lsp::jsonrpc::{Error, Id};
-use tower_lsp::lsp_types::{notification, request};
 
 use super::message;
 
-/// Why the editor gave no answer.
+/// Why a request to the editor has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    #[error("the editor has gone")]
+    #[error("the editor disconnected")]
     Gone,
-    #[error("the editor answered with an error: {0}")]
+    #[error("the editor returned an error: {0}")]
     Refused(Error),
-    #[error("the editor's answer could not be read: {0}")]
-    Odd(#[from] serde_json::Error),
+    #[error("cannot parse the editor's response: {0}")]
+    Unexpected(#[from] serde_json::Error),
 }
 
-/// The editor at the other end. Clones speak to the same one.
+/// The connected editor. Clones share the connection.
 #[derive(Clone)]
 pub struct Editor {
     inner: Arc<Inner>,
@@ -37,8 +36,8 @@ pub struct Editor {
 struct Inner {
     outbox: mpsc::Sender<Vec<u8>>,
     next: AtomicI64,
-    /// Requests of ours that wait. Behind a lock because the asker and the reader both touch it, for a moment each.
-    waiting: Mutex<HashMap<i64, oneshot::Sender<Result<Value, Error>>>>,
+    /// Our pending requests. They have a lock because callers and the reader both use them; each holds it only briefly.
+    pending: Mutex<HashMap<i64, oneshot::Sender<Result<Value, Error>>>>,
     gone: CancellationToken,
 }
 
@@ -47,46 +46,45 @@ impl Editor {
         let inner = Inner {
             outbox,
             next: AtomicI64::new(1),
-            waiting: Mutex::new(HashMap::new()),
+            pending: Mutex::new(HashMap::new()),
             gone: CancellationToken::new(),
         };
         Self { inner: Arc::new(inner) }
     }
 
-    /// Tells the editor something; waits only while too much is on its way already. Nothing happens when it has gone.
+    /// Sends a notification; waits only while the outbox is full. Does nothing if the editor is gone.
     pub async fn notify<N: notification::Notification>(&self, params: &N::Params) {
         self.tell(N::METHOD, params).await;
     }
 
-    /// The same for methods that LSP does not know.
+    /// Sends a notification that is not part of LSP.
     pub async fn tell<P: Serialize + ?Sized>(&self, method: &str, params: &P) {
         self.send(message::call(None, method, params)).await;
     }
 
-    /// Asks the editor and waits for the answer, for as long as the caller likes: dropping the future takes the
-    /// question back.
+    /// Sends a request and waits for the response. Dropping the future cancels the request.
     pub async fn request<R: request::Request>(&self, params: &R::Params) -> Result<R::Result, AskError> {
         self.ask(R::METHOD, params).await
     }
 
-    /// The same for methods that LSP does not know.
+    /// Sends a request that is not part of LSP.
     pub async fn ask<P, T>(&self, method: &str, params: &P) -> Result<T, AskError>
     where
         P: Serialize + ?Sized,
         T: DeserializeOwned,
     {
         let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
-        let (reply, answer) = oneshot::channel();
-        self.waiting().insert(id, reply);
-        let _question = Question { editor: self, id };
+        let (reply, response) = oneshot::channel();
+        self.pending().insert(id, reply);
+        let _guard = PendingRequest { editor: self, id };
         if self.is_gone() || !self.send(message::call(Some(id), method, params)).await {
             return Err(AskError::Gone);
         }
-        let result = answer.await.map_err(|_| AskError::Gone)?;
+        let result = response.await.map_err(|_| AskError::Gone)?;
         Ok(serde_json::from_value(result.map_err(AskError::Refused)?)?)
     }
 
-    /// Ends when the editor has gone.
+    /// Returns when the editor disconnects.
     pub async fn gone(&self) {
         self.inner.gone.cancelled().await;
     }
@@ -95,44 +93,44 @@ impl Editor {
         self.inner.gone.is_cancelled()
     }
 
-    /// Sends a whole body. False when the editor has gone.
+    /// Sends a message body; false if the editor is gone.
     pub(super) async fn send(&self, body: Vec<u8>) -> bool {
         self.inner.outbox.send(body).await.is_ok()
     }
 
-    /// Hands an answer of the editor to whoever waits for it.
-    pub(super) fn answered(&self, id: &Id, result: Result<Value, Error>) {
+    /// Passes a response of the editor to the request that waits for it.
+    pub(super) fn complete(&self, id: &Id, result: Result<Value, Error>) {
         let waiter = match id {
-            Id::Number(id) => self.waiting().remove(id),
+            Id::Number(id) => self.pending().remove(id),
             _ => None,
         };
         match waiter {
             Some(waiter) => _ = waiter.send(result),
-            None => tracing::debug!(%id, "answer that nobody waits for"),
+            None => tracing::debug!(%id, "ignored a response without a pending request"),
         }
     }
 
-    /// Nobody will answer any more.
+    /// Fails all pending requests.
     pub(super) fn close(&self) {
         self.inner.gone.cancel();
-        self.waiting().clear();
+        self.pending().clear();
     }
 
-    fn waiting(&self) -> MutexGuard<'_, HashMap<i64, oneshot::Sender<Result<Value, Error>>>> {
-        self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, HashMap<i64, oneshot::Sender<Result<Value, Error>>>> {
+        self.inner.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A question on its way; takes itself back when it is dropped unanswered.
-struct Question<'a> {
+/// Cancels a request if it is dropped before the response arrives.
+struct PendingRequest<'a> {
     editor: &'a Editor,
     id: i64,
 }
 
-impl Drop for Question<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
-        if self.editor.waiting().remove(&self.id).is_some() {
-            // Best effort: an editor that reads so slowly that there is no room may keep its question.
+        if self.editor.pending().remove(&self.id).is_some() {
+            // Best effort: if the outbox is full, the editor does not learn that the request is cancelled.
             let body = message::call(None, "$/cancelRequest", &json!({ "id": self.id }));
             self.editor.inner.outbox.try_send(body).ok();
         }

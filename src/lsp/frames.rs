@@ -1,7 +1,7 @@
-//! LSP's framing with a bound on everything: `Content-Length` headers in, whole bodies out.
+//! Splits a stream of LSP messages into bodies by their `Content-Length` headers, with limits on all sizes.
 //!
-//! Nothing here knows JSON. What cannot be read is refused with a reason, and reading goes on at the next header: one
-//! broken message does not cost the session.
+//! A message that cannot be read is refused with a reason, and reading continues at the next header. One broken message
+//! does not end the session.
 
 use std::io;
 
@@ -9,9 +9,9 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio_util::bytes::{Buf, Bytes, BytesMut};
 use tokio_util::codec::Decoder;
 
-/// All header lines of one message together.
+/// The maximum size of all header lines of a message.
 pub const HEADER_LIMIT: usize = 8 << 10;
-/// The largest body. An editor sends whole buffers, so this is generous.
+/// The maximum size of a body. It is large because editors send whole buffers.
 pub const BODY_LIMIT: usize = 64 << 20;
 
 const LENGTH: &[u8] = b"Content-Length:";
@@ -19,11 +19,11 @@ const LENGTH: &[u8] = b"Content-Length:";
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame {
     Body(Bytes),
-    /// Could not be read, and why.
+    /// The message cannot be read, for this reason.
     Refused(String),
 }
 
-/// Cuts a stream of bytes into frames.
+/// Decodes a stream of bytes into frames.
 #[derive(Debug, Default)]
 pub struct Frames {
     state: State,
@@ -34,8 +34,8 @@ enum State {
     #[default]
     Header,
     Body(usize),
-    /// Something unreadable went by: everything up to the next `Content-Length:` is skipped.
-    Lost,
+    /// After a bad header: everything up to the next `Content-Length:` is skipped.
+    Resync,
 }
 
 impl Decoder for Frames {
@@ -49,12 +49,12 @@ impl Decoder for Frames {
                     Header::Unfinished => return Ok(None),
                     Header::Length(length) => self.state = State::Body(length),
                     Header::Bad(reason) => {
-                        self.state = State::Lost;
+                        self.state = State::Resync;
                         return Ok(Some(Frame::Refused(reason)));
                     }
                 },
                 State::Body(length) if source.len() < length => {
-                    // The length is only a claim: room is made step by step.
+                    // The length may be wrong, so memory is reserved step by step.
                     source.reserve((length - source.len()).min(1 << 20));
                     return Ok(None);
                 }
@@ -62,13 +62,13 @@ impl Decoder for Frames {
                     self.state = State::Header;
                     return Ok(Some(Frame::Body(source.split_to(length).freeze())));
                 }
-                State::Lost if skip_to_header(source) => self.state = State::Header,
-                State::Lost => return Ok(None),
+                State::Resync if skip_to_header(source) => self.state = State::Header,
+                State::Resync => return Ok(None),
             }
         }
     }
 
-    /// Half a message at the end of the stream is no message.
+    /// Drops an incomplete message at the end of the stream.
     fn decode_eof(&mut self, source: &mut BytesMut) -> io::Result<Option<Frame>> {
         let frame = self.decode(source)?;
         if frame.is_none() {
@@ -78,7 +78,7 @@ impl Decoder for Frames {
     }
 }
 
-/// Writes one body with its header. The caller flushes.
+/// Writes one body with its header. The caller must flush.
 pub async fn write<W: AsyncWrite + Unpin>(output: &mut W, body: &[u8]) -> io::Result<()> {
     output.write_all(format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes()).await?;
     output.write_all(body).await
@@ -90,8 +90,8 @@ enum Header {
     Bad(String),
 }
 
-/// Reads the header lines off the front of `source`. Of a bad header only the lines up to the offending one go, so that
-/// a good one right behind it is still found.
+/// Consumes the header lines at the start of `source`. If a line is bad, only the lines up to it are consumed, so that a
+/// valid header right after it is still found.
 fn header(source: &mut BytesMut) -> Header {
     let mut length = None;
     let mut at = 0;
@@ -112,7 +112,7 @@ fn header(source: &mut BytesMut) -> Header {
         if line.is_empty() {
             match length {
                 Some(length) => break Header::Length(length),
-                // Some editors end a body with a line break of their own.
+                // Some editors add a line break after the body.
                 None if first => {
                     source.advance(at);
                     at = 0;
@@ -131,7 +131,7 @@ fn header(source: &mut BytesMut) -> Header {
     outcome
 }
 
-/// One header line: the length if it tells one, nothing if it tells something else.
+/// The length in a header line; `None` if it is another header.
 fn field(line: &[u8]) -> Result<Option<usize>, String> {
     let text = std::str::from_utf8(line).map_err(|_| "header line that is not text".to_owned())?;
     let (name, value) = text.split_once(':').ok_or_else(|| "header line without a colon".to_owned())?;
@@ -145,7 +145,7 @@ fn field(line: &[u8]) -> Result<Option<usize>, String> {
     Ok(Some(length))
 }
 
-/// Drops everything before the next header. False when there is none yet; then only what could be its beginning stays.
+/// Drops everything before the next header. Returns false if there is none yet; then only a possible start of it is kept.
 fn skip_to_header(source: &mut BytesMut) -> bool {
     let found = source.windows(LENGTH.len()).position(|window| window.eq_ignore_ascii_case(LENGTH));
     let drop = found.unwrap_or_else(|| source.len().saturating_sub(LENGTH.len() - 1));
@@ -157,35 +157,35 @@ fn skip_to_header(source: &mut BytesMut) -> bool {
 mod tests {
     use super::*;
 
-    /// Feeds the text in pieces of `step` bytes and tells what came out, one line a frame.
+    /// Feeds the text in chunks of `step` bytes and returns the frames, separated by spaces.
     fn frames(text: &str, step: usize) -> String {
         let mut frames = Frames::default();
         let mut source = BytesMut::new();
-        let mut seen = Vec::new();
+        let mut decoded = Vec::new();
         for piece in text.as_bytes().chunks(step) {
             source.extend_from_slice(piece);
             while let Some(frame) = frames.decode(&mut source).unwrap() {
-                seen.push(frame);
+                decoded.push(frame);
             }
         }
         while let Some(frame) = frames.decode_eof(&mut source).unwrap() {
-            seen.push(frame);
+            decoded.push(frame);
         }
-        let tell = |frame| match frame {
+        let show = |frame| match frame {
             Frame::Body(body) => String::from_utf8(body.to_vec()).unwrap(),
             Frame::Refused(reason) => format!("({reason})"),
         };
-        seen.into_iter().map(tell).collect::<Vec<_>>().join(" ")
+        decoded.into_iter().map(show).collect::<Vec<_>>().join(" ")
     }
 
     fn read(text: &str) -> String {
         let whole = frames(text, text.len().max(1));
-        assert_eq!(whole, frames(text, 1), "how the bytes are cut must not matter");
+        assert_eq!(whole, frames(text, 1), "the size of the chunks must not matter");
         whole
     }
 
     #[test]
-    fn bodies_come_out_whole_whatever_the_header_looks_like() {
+    fn bodies_are_read_with_every_form_of_header() {
         assert_eq!(read("Content-Length: 2\r\n\r\nabContent-Length: 1\r\n\r\nc"), "ab c");
         assert_eq!(read("content-length:2\n\nab"), "ab");
         assert_eq!(read("Content-Type: text/plain\r\nContent-Length: 2\r\n\r\nab"), "ab");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_header_is_refused_once_and_the_next_message_is_read() {
+    fn a_bad_header_is_refused_and_the_next_message_is_read() {
         assert_eq!(
             read("Content-Length: many\r\n\r\n{}Content-Length: 2\r\n\r\nab"),
             "(Content-Length is not a number) ab"
@@ -216,19 +216,19 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_header_stops_at_its_limit() {
+    fn an_endless_header_is_refused_at_the_limit() {
         let endless = format!("X-Filler: {}", "x".repeat(100_000));
         let mut source = BytesMut::from(endless.as_bytes());
         let mut frames = Frames::default();
         assert!(matches!(frames.decode(&mut source), Ok(Some(Frame::Refused(_)))));
         assert!(matches!(frames.decode(&mut source), Ok(None)));
-        assert!(source.len() < LENGTH.len(), "what is skipped is not kept");
+        assert!(source.len() < LENGTH.len(), "skipped bytes must not be kept");
         source.extend_from_slice(b"\r\n\r\nContent-Length: 2\r\n\r\nab");
         assert_eq!(frames.decode(&mut source).unwrap(), Some(Frame::Body(Bytes::from_static(b"ab"))));
     }
 
     #[test]
-    fn half_a_message_at_the_end_is_no_message() {
+    fn an_incomplete_message_at_the_end_is_dropped() {
         assert_eq!(read("Content-Length: 9\r\n\r\nab"), "");
         assert_eq!(read("Content-Len"), "");
         assert_eq!(read(""), "");

@@ -1,5 +1,5 @@
-//! Where each message of the editor goes: notifications to the buffers and the engine, commands to `commands`, language
-//! requests to tower-lsp's router and through it to the backend.
+//! Routes the editor's messages: notifications to the buffers and the engine, commands to `commands`, and language
+//! requests through tower-lsp's router to the backend.
 
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -7,6 +7,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use lsp_types::notification::ShowMessage;
+use lsp_types::request::WorkspaceConfiguration;
+use lsp_types::{
+    ConfigurationItem, ConfigurationParams, DidChangeWorkspaceFoldersParams, MessageType, ShowMessageParams,
+};
 use serde::de::DeserializeOwned;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -14,35 +19,30 @@ use tokio::task::JoinSet;
 use tower::Service;
 use tower_lsp::LspService;
 use tower_lsp::jsonrpc::{Error, Id, Request};
-use tower_lsp::lsp_types::notification::ShowMessage;
-use tower_lsp::lsp_types::request::WorkspaceConfiguration;
-use tower_lsp::lsp_types::{
-    ConfigurationItem, ConfigurationParams, DidChangeWorkspaceFoldersParams, MessageType, ShowMessageParams,
-};
 
-use super::attached::Attached;
+use super::attached::AttachedEditor;
 use super::backend::Backend;
 use super::editor::Editor;
-use super::greeting::Greeting;
 use super::guard::{self, Reply};
-use super::seat::Seat;
-use super::{aside, ask, commands, convert, diagnostics, health, publish, refresh, sdk};
+use super::initialize_info::InitializeInfo;
+use super::session::EditorSession;
+use super::{approval_messages, commands, convert, diagnostics, health, publish, raw_response, refresh, sdk};
 use crate::engine::Engine;
 use crate::engine::editors::Attachment;
 use crate::engine::turns::Turns;
 
-/// Looking up a few settings is a matter of milliseconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Reading a few settings takes an editor milliseconds.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct Front {
-    seat: Arc<Seat>,
+    session: Arc<EditorSession>,
     service: LspService<Backend>,
     state: State,
-    /// Commands take effect in the order in which they arrive.
+    /// Commands run in the order in which they arrive.
     turns: Turns,
-    /// The editor's place in the engine, from `initialized` on.
+    /// Registers the editor with the engine; set after `initialize`.
     attachment: Option<Attachment>,
-    /// What runs for as long as the editor is there.
+    /// Tasks that run while the editor is connected.
     tasks: JoinSet<()>,
 }
 
@@ -55,10 +55,10 @@ enum State {
 
 impl Front {
     pub fn new(engine: Engine, editor: Editor) -> Self {
-        let seat = Arc::new(Seat::new(engine, editor));
-        // The socket of tower-lsp's own transport is not used: `Editor` is the way to the editor.
-        let (service, _socket) = LspService::new(|_| Backend::new(seat.clone()));
-        Self { seat, service, state: State::New, turns: Turns::default(), attachment: None, tasks: JoinSet::new() }
+        let session = Arc::new(EditorSession::new(engine, editor));
+        // We use `Editor` instead of the socket of tower-lsp's transport.
+        let (service, _socket) = LspService::new(|_| Backend::new(session.clone()));
+        Self { session, service, state: State::New, turns: Turns::default(), attachment: None, tasks: JoinSet::new() }
     }
 }
 
@@ -67,13 +67,13 @@ impl guard::Front for Front {
         let mut params = params;
         match (method.as_str(), self.state) {
             ("initialize", State::New) => {
-                self.seat.greet(Greeting::read(&params.unwrap_or_default()));
-                // All that matters has been read. What tower-lsp is strict about stays out of its way.
+                self.session.initialize(InitializeInfo::read(&params.unwrap_or_default()));
+                // We have read what we need. tower-lsp rejects parameters that it cannot parse, so it gets none.
                 params = Some(json!({ "capabilities": {} }));
             }
             ("workspace/executeCommand", State::Running) => {
                 let turn = self.turns.queue();
-                return commands::run(self.seat.clone(), params.unwrap_or_default(), turn).boxed();
+                return commands::run(self.session.clone(), params.unwrap_or_default(), turn).boxed();
             }
             ("mcp/sdk/message", State::Running) => {
                 let reply = sdk::message(self.attachment.as_ref(), &params.unwrap_or_default());
@@ -93,67 +93,69 @@ impl guard::Front for Front {
         if self.state != State::Running {
             return;
         }
-        let documents = &self.seat.documents;
+        let documents = &self.session.documents;
         match method {
-            "textDocument/didOpen" => read(method, params, |params| documents.open(params)),
+            "textDocument/didOpen" => handle(method, params, |params| documents.open(params)),
             "textDocument/didChange" => {
-                read(method, params, |params| documents.change(params, self.seat.greeting().encoding));
+                handle(method, params, |params| documents.change(params, self.session.info().encoding));
             }
-            "textDocument/didClose" => read(method, params, |params| documents.close(&params)),
-            "workspace/didChangeConfiguration" => match params.get("settings").filter(|words| words.is_object()) {
-                Some(words) => self.apply_settings(words),
-                None => self.pull_settings(),
-            },
+            "textDocument/didClose" => handle(method, params, |params| documents.close(&params)),
+            "workspace/didChangeConfiguration" => {
+                match params.get("settings").filter(|settings| settings.is_object()) {
+                    Some(settings) => self.apply_settings(settings),
+                    None => self.pull_settings(),
+                }
+            }
             "mcp/workspaceTrust" => {
                 if let Some(trusted) = params.get("trusted").and_then(Value::as_bool) {
-                    self.seat.engine.trust_workspace(trusted);
+                    self.session.engine.trust_workspace(trusted);
                 }
             }
             "mcp/sdk/close" => drop(sdk::close(self.attachment.as_ref(), &params)),
-            "workspace/didChangeWorkspaceFolders" => read(method, params, |params| self.change_folders(params)),
-            _ => tracing::debug!(method, "notification left alone"),
+            "workspace/didChangeWorkspaceFolders" => handle(method, params, |params| self.change_folders(params)),
+            _ => tracing::debug!(method, "ignored an unknown notification"),
         }
     }
 
     fn begin(&mut self) {
-        if self.state != State::New || !self.seat.is_greeted() {
+        if self.state != State::New || !self.session.is_initialized() {
             return;
         }
         self.state = State::Running;
-        let greeting = self.seat.greeting();
-        tracing::info!(editor = greeting.editor.as_deref().unwrap_or("unknown"), "editor attached");
-        if let Some(trusted) = greeting.abilities.as_ref().and_then(|abilities| abilities.workspace_trusted) {
-            self.seat.engine.trust_workspace(trusted);
+        let info = self.session.info();
+        tracing::info!(editor = info.editor.as_deref().unwrap_or("unknown"), "editor attached");
+        if let Some(trusted) = info.abilities.as_ref().and_then(|abilities| abilities.workspace_trusted) {
+            self.session.engine.trust_workspace(trusted);
         }
-        if let Some(settings) = greeting.settings.clone() {
+        if let Some(settings) = info.settings.clone() {
             self.apply_settings(&settings);
         }
         self.pull_settings();
         self.attach();
-        self.tasks.spawn(self.seat.clone().keep_folders());
-        self.tasks.spawn(diagnostics::publish(self.seat.clone()));
-        self.tasks.spawn(refresh::refresh(self.seat.clone()));
+        self.tasks.spawn(self.session.clone().keep_folders());
+        self.tasks.spawn(diagnostics::publish(self.session.clone()));
+        self.tasks.spawn(refresh::refresh(self.session.clone()));
     }
 }
 
 impl Front {
-    /// Takes the editor's place in the engine: it can be asked, and told, what its greeting says.
+    /// Registers the editor with the engine, with the abilities that it announced.
     fn attach(&mut self) {
-        let (engine, editor) = (self.seat.engine.clone(), self.seat.editor.clone());
-        let abilities = self.seat.greeting().abilities();
+        let (engine, editor) = (self.session.engine.clone(), self.session.editor.clone());
+        let abilities = self.session.info().abilities();
         if abilities.plugin {
             self.tasks.spawn(publish::publish(engine.clone(), editor.clone()));
         }
-        self.tasks.spawn(health::tell(engine.clone(), editor.clone(), self.seat.greeting().editor.is_some()));
+        self.tasks.spawn(health::report(engine.clone(), editor.clone(), self.session.info().editor.is_some()));
         if !abilities.approvals {
-            self.tasks.spawn(ask::ask(engine.clone(), editor.clone()));
+            self.tasks.spawn(approval_messages::show_approvals(engine.clone(), editor.clone()));
         }
-        self.attachment = Some(engine.editors().attach(Arc::new(Attached { abilities, editor })));
+        self.attachment = Some(engine.editors().attach(Arc::new(AttachedEditor { abilities, editor })));
     }
 
     /// Lets tower-lsp find the handler and check the parameters.
     fn route(&mut self, id: Id, method: String, params: Option<Value>) -> BoxFuture<'static, Reply> {
-        // Always ready; asking is part of the contract.
+        // It is always ready, but `Service` requires the call.
         _ = self.service.poll_ready(&mut Context::from_waker(Waker::noop()));
         let request = Request::build(method).id(id);
         let request = match params {
@@ -162,10 +164,10 @@ impl Front {
         };
         let response = self.service.call(request);
         async move {
-            let (response, laid) = aside::collect(response).await;
+            let (response, raw) = raw_response::capture(response).await;
             match response {
-                Ok(Some(response)) => match (response.into_parts().1?, laid) {
-                    (_, Some(laid)) => Ok(laid),
+                Ok(Some(response)) => match (response.into_parts().1?, raw) {
+                    (_, Some(raw)) => Ok(raw),
                     (result, None) => to_raw_value(&result).map_err(|_| Error::internal_error()),
                 },
                 // Unknown methods that begin with `$/`.
@@ -176,54 +178,50 @@ impl Front {
         .boxed()
     }
 
-    fn apply_settings(&mut self, words: &Value) {
-        let (seat, words) = (self.seat.clone(), words.clone());
-        let problems = seat.apply_settings(&words);
-        self.tasks.spawn(async move { complain(&seat, &problems).await });
+    fn apply_settings(&mut self, settings: &Value) {
+        let session = self.session.clone();
+        let problems = session.apply_settings(settings);
+        self.tasks.spawn(async move { show_setting_problems(&session, &problems).await });
     }
 
-    /// Asks for the user's settings an editor that would rather be asked. Our own plugins say theirs by themselves.
+    /// Requests the user's settings from editors that support it. Our own plugins send them without a request.
     fn pull_settings(&mut self) {
-        let greeting = self.seat.greeting();
-        if !greeting.supports.configuration || greeting.abilities.is_some() {
+        let info = self.session.info();
+        if !info.supports.configuration || info.abilities.is_some() {
             return;
         }
-        let seat = self.seat.clone();
+        let session = self.session.clone();
         self.tasks.spawn(async move {
             let item = ConfigurationItem { scope_uri: None, section: Some("mcpSidecar".to_owned()) };
             let params = ConfigurationParams { items: vec![item] };
-            let asked = seat.editor.request::<WorkspaceConfiguration>(&params);
-            let Ok(Ok(answer)) = tokio::time::timeout(PATIENCE, asked).await else { return };
-            if let Some(words) = answer.first().filter(|words| words.is_object()) {
-                complain(&seat, &seat.apply_settings(words)).await;
+            let request = session.editor.request::<WorkspaceConfiguration>(&params);
+            let Ok(Ok(answer)) = tokio::time::timeout(TIMEOUT, request).await else { return };
+            if let Some(settings) = answer.first().filter(|settings| settings.is_object()) {
+                show_setting_problems(&session, &session.apply_settings(settings)).await;
             }
         });
     }
 
     fn change_folders(&self, params: DidChangeWorkspaceFoldersParams) {
         let paths = |folders: Vec<_>| -> Vec<_> {
-            folders
-                .iter()
-                .filter_map(|folder: &tower_lsp::lsp_types::WorkspaceFolder| convert::path(&folder.uri))
-                .collect()
+            folders.iter().filter_map(|folder: &lsp_types::WorkspaceFolder| convert::path(&folder.uri)).collect()
         };
-        self.seat.change_folders(&paths(params.event.removed), paths(params.event.added));
+        self.session.change_folders(&paths(params.event.removed), paths(params.event.added));
     }
 }
 
-/// What is wrong with the user's settings is for the user to see.
-async fn complain(seat: &Seat, problems: &[String]) {
+async fn show_setting_problems(session: &EditorSession, problems: &[String]) {
     if !problems.is_empty() {
-        let message = format!("settings of mcp-sidecar: {}", problems.join("; "));
+        let message = format!("mcp-sidecar settings: {}", problems.join("; "));
         let params = ShowMessageParams { typ: MessageType::WARNING, message };
-        seat.editor.notify::<ShowMessage>(&params).await;
+        session.editor.notify::<ShowMessage>(&params).await;
     }
 }
 
-/// Takes in the parameters of a notification. There is nobody to answer to when they make no sense.
-fn read<T: DeserializeOwned>(method: &str, params: Value, take: impl FnOnce(T)) {
+/// Handles a notification. Notifications have no response, so bad parameters are only logged.
+fn handle<T: DeserializeOwned>(method: &str, params: Value, handler: impl FnOnce(T)) {
     match serde_json::from_value(params) {
-        Ok(params) => take(params),
-        Err(error) => tracing::warn!(method, %error, "notification not understood"),
+        Ok(params) => handler(params),
+        Err(error) => tracing::warn!(method, %error, "ignored a notification with bad parameters"),
     }
 }

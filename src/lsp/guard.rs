@@ -1,12 +1,12 @@
-//! Stands between the editor's bytes and the handlers, and keeps what a handler does from harming the session.
+//! The LSP transport. It isolates the session from misbehaving handlers.
 //!
-//! tower-lsp's own transport runs every handler in one task: four that wait block the fifth request and every
-//! notification, a panic or a late answer ends the server, `exit` may never return. So its router and types are used,
-//! and the transport is this one:
-//! - every request runs in a task of its own, a panic in it is the answer −32603 to that request and nothing else;
-//! - `$/cancelRequest` is taken in at once, wherever the request is: its future is dropped and −32800 is the answer;
-//! - notifications are taken in on the reader itself, in order; they may not wait;
-//! - whatever ends the session ends it: `exit`, end of input, an output nobody reads, the death of the editor.
+//! tower-lsp's transport runs every handler in one task: four waiting handlers block the fifth request and every
+//! notification, a panic or a late response ends the server, and `exit` may never return. So we use only its router, and
+//! this transport:
+//! - Every request runs in its own task. A panic fails that request with −32603 and nothing else.
+//! - `$/cancelRequest` takes effect at once: the future of the request is dropped and the response is −32800.
+//! - Notifications are handled on the reader, in order. They must not wait.
+//! - The session ends with `exit`, the end of input, a closed output or the death of the editor's process.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -29,37 +29,37 @@ use super::frames::{self, Frame, Frames};
 use super::message::{self, Incoming};
 use super::parent::Parent;
 
-/// Messages on their way to the editor; whoever has one more waits until it reads.
-const OUTBOX: usize = 256;
-/// Requests of the editor that are being worked on.
-const IN_FLIGHT: usize = 4_096;
-/// How long the last messages may take to leave.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// The maximum number of unsent messages. Further senders wait.
+const OUTBOX_SIZE: usize = 256;
+/// The maximum number of requests that run at once.
+const MAX_IN_FLIGHT: usize = 4_096;
+/// How long sending the remaining messages may take at the end.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a request comes to: JSON as it goes on the wire, so that a large result is not parsed on its way.
+/// The result of a request, as raw JSON so that large results are not parsed.
 pub type Reply = Result<Box<RawValue>, Error>;
 
-/// What stands behind the guard.
+/// Handles the messages of the editor.
 pub trait Front: Send {
-    /// Begins on a request; dropping the future cancels it. What has to happen in the order of the messages happens
-    /// before the future is returned.
+    /// Starts a request; dropping the future cancels it. Work that must happen in the order of the messages is done before
+    /// the future is returned.
     fn request(&mut self, id: Id, method: String, params: Option<Value>) -> BoxFuture<'static, Reply>;
 
-    /// Takes in a notification. It runs on the reader, so it may not wait.
+    /// Handles a notification. This runs on the reader, so it must not wait.
     fn notify(&mut self, method: &str, params: Value);
 
-    /// `initialize` has been answered: from now on the editor may be spoken to.
+    /// Called after the response to `initialize`. From now on, messages may be sent to the editor.
     fn begin(&mut self);
 }
 
-/// Why a session is over.
+/// Why a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     Exit,
     InputClosed,
-    /// The editor reads no more.
+    /// The editor stopped reading.
     OutputClosed,
-    /// The process that `initialize` named has died.
+    /// The process that `initialize` named died.
     EditorDied,
     Signal,
 }
@@ -72,20 +72,20 @@ pub struct End {
 }
 
 impl End {
-    /// As LSP asks for it: success only when `shutdown` came first. A signal is an order, not a failure.
+    /// As LSP requires: success only after `shutdown`. A signal is not a failure.
     pub fn exit_code(&self) -> u8 {
         u8::from(!self.after_shutdown && self.reason != Reason::Signal)
     }
 }
 
-/// Runs one session to its end.
+/// Runs one session until it ends.
 pub async fn run<R, W, F>(input: R, output: W, front: impl FnOnce(Editor) -> F) -> End
 where
     R: AsyncRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
     F: Front,
 {
-    let (outbox, inbox) = mpsc::channel(OUTBOX);
+    let (outbox, inbox) = mpsc::channel(OUTBOX_SIZE);
     let editor = Editor::new(outbox);
     let (named, parent) = oneshot::channel();
     let mut guard = Guard {
@@ -95,8 +95,8 @@ where
         parent: Some(named),
         shutdown: false,
     };
-    let last_words = CancellationToken::new();
-    let mut writer = tokio::spawn(write(output, inbox, last_words.clone()));
+    let closing = CancellationToken::new();
+    let mut writer = tokio::spawn(write(output, inbox, closing.clone()));
     let reason = tokio::select! {
         reason = guard.read(input) => reason,
         _ = &mut writer => Reason::OutputClosed,
@@ -106,8 +106,8 @@ where
     tracing::info!(?end, "session over");
     drop(guard);
     editor.close();
-    last_words.cancel();
-    if reason != Reason::OutputClosed && tokio::time::timeout(LAST_WORDS, &mut writer).await.is_err() {
+    closing.cancel();
+    if reason != Reason::OutputClosed && tokio::time::timeout(FLUSH_TIMEOUT, &mut writer).await.is_err() {
         writer.abort();
     }
     end
@@ -117,23 +117,23 @@ struct Guard<F> {
     front: F,
     editor: Editor,
     in_flight: Arc<InFlight>,
-    /// Where the editor's process is told, once.
+    /// Receives the editor's process, once.
     parent: Option<oneshot::Sender<Parent>>,
     shutdown: bool,
 }
 
 impl<F: Front> Guard<F> {
-    /// Reads until there is a reason to stop.
+    /// Reads messages until the session ends.
     async fn read<R: AsyncRead + Unpin>(&mut self, input: R) -> Reason {
         let mut frames = FramedRead::new(input, Frames::default());
         while let Some(frame) = frames.next().await {
             let incoming = match frame {
                 Ok(Frame::Body(body)) => message::read(&body),
                 Ok(Frame::Refused(reason)) => {
-                    Incoming::Bad { id: Id::Null, error: message::error(ErrorCode::ParseError, reason) }
+                    Incoming::Invalid { id: Id::Null, error: message::error(ErrorCode::ParseError, reason) }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the editor's messages cannot be read any more");
+                    tracing::warn!(%error, "cannot read from the editor");
                     break;
                 }
             };
@@ -141,8 +141,8 @@ impl<F: Front> Guard<F> {
                 Incoming::Request { id, method, params } => self.request(id, method, params).await,
                 Incoming::Notification { method, .. } if method == "exit" => return Reason::Exit,
                 Incoming::Notification { method, params } => self.notify(&method, params.unwrap_or_default()).await,
-                Incoming::Answer { id, result } => self.editor.answered(&id, result),
-                Incoming::Bad { id, error } => {
+                Incoming::Response { id, result } => self.editor.complete(&id, result),
+                Incoming::Invalid { id, error } => {
                     tracing::error!(%error, "message refused");
                     self.answer(&id, Err(error)).await;
                 }
@@ -153,15 +153,15 @@ impl<F: Front> Guard<F> {
 
     async fn request(&mut self, id: Id, method: String, params: Option<Value>) {
         match method.as_str() {
-            // Answered before anything else is read, so that nothing that follows can come too early.
+            // Wait for the response, so that no later message is handled before it.
             "initialize" => {
                 let process = params.as_ref().and_then(|params| params.get("processId")).and_then(Value::as_u64);
-                // Before the answer: an editor that dies right after it is missed all the same.
+                // Watch the process before responding, in case the editor dies right after the response.
                 if let (Some(process), Some(parent)) = (process.and_then(|id| id.try_into().ok()), self.parent.take()) {
-                    parent.send(Parent::see(process)).ok();
+                    parent.send(Parent::open(process)).ok();
                 }
                 self.run_now(id, method, params).await;
-                contain(|| self.front.begin()).ok();
+                catch_panic(|| self.front.begin()).ok();
             }
             // Some editors send it twice.
             "shutdown" if self.shutdown => self.answer(&id, Ok(RawValue::NULL.to_owned())).await,
@@ -169,24 +169,24 @@ impl<F: Front> Guard<F> {
                 self.shutdown = true;
                 self.run_now(id, method, params).await;
             }
-            _ => self.run_aside(id, method, params).await,
+            _ => self.run_in_task(id, method, params).await,
         }
     }
 
     async fn run_now(&mut self, id: Id, method: String, params: Option<Value>) {
-        let reply = match contain(|| self.front.request(id.clone(), method, params)) {
+        let reply = match catch_panic(|| self.front.request(id.clone(), method, params)) {
             Ok(work) => AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(panicked())),
             Err(error) => Err(error),
         };
         self.answer(&id, reply).await;
     }
 
-    async fn run_aside(&mut self, id: Id, method: String, params: Option<Value>) {
+    async fn run_in_task(&mut self, id: Id, method: String, params: Option<Value>) {
         if let Err(refusal) = self.in_flight.admit(&id) {
             return self.answer(&id, Err(refusal)).await;
         }
         let token = params.as_ref().and_then(|params| params.get("workDoneToken")).cloned();
-        let work = match contain(|| self.front.request(id.clone(), method, params)) {
+        let work = match catch_panic(|| self.front.request(id.clone(), method, params)) {
             Ok(work) => work,
             Err(error) => return self.answer(&id, Err(error)).await,
         };
@@ -195,9 +195,9 @@ impl<F: Front> Guard<F> {
         let own_id = id.clone();
         self.in_flight.begin(id, token, async move {
             let reply = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(panicked()));
-            // Whoever takes the request out of the list answers it: it may have been cancelled in this very moment.
+            // Only the side that removes the request from the list responds, in case it is cancelled at the same time.
             if in_flight.take(&own_id).is_some() {
-                editor.send(message::answer(&own_id, &reply)).await;
+                editor.send(message::response(&own_id, &reply)).await;
             }
         });
     }
@@ -207,7 +207,7 @@ impl<F: Front> Guard<F> {
             "$/cancelRequest" => id_of(&params).filter(|id| self.in_flight.cancel(id)),
             "window/workDoneProgress/cancel" => params.get("token").and_then(|token| self.in_flight.cancel_by(token)),
             _ => {
-                contain(|| self.front.notify(method, params)).ok();
+                catch_panic(|| self.front.notify(method, params)).ok();
                 return;
             }
         };
@@ -217,12 +217,12 @@ impl<F: Front> Guard<F> {
     }
 
     async fn answer(&mut self, id: &Id, reply: Reply) {
-        self.editor.send(message::answer(id, &reply)).await;
+        self.editor.send(message::response(id, &reply)).await;
     }
 }
 
-/// The requests being worked on. Behind a lock because the reader cancels what other tasks finish; it is held for a
-/// moment each. Dropping the session drops the work.
+/// The running requests. They have a lock because the reader cancels what other tasks finish; each holds it only briefly.
+/// Dropping the session aborts them.
 #[derive(Default)]
 struct InFlight {
     tasks: Mutex<HashMap<Id, Task>>,
@@ -230,7 +230,7 @@ struct InFlight {
 
 struct Task {
     abort: AbortHandle,
-    /// What `window/workDoneProgress/cancel` would call it.
+    /// Identifies the request in `window/workDoneProgress/cancel`.
     token: Option<Value>,
 }
 
@@ -240,17 +240,17 @@ impl InFlight {
         if tasks.contains_key(id) {
             return Err(message::error(
                 ErrorCode::InvalidRequest,
-                format!("a request with the id {id} is still running"),
+                format!("a request with id {id} is already running"),
             ));
         }
-        if tasks.len() >= IN_FLIGHT {
-            let message = format!("{IN_FLIGHT} requests of this editor are running already; wait for one to end");
+        if tasks.len() >= MAX_IN_FLIGHT {
+            let message = format!("too many requests: {MAX_IN_FLIGHT} are running; wait until one ends");
             return Err(message::error(ErrorCode::ServerError(-32001), message));
         }
         Ok(())
     }
 
-    /// Starts the work under the lock, so that it cannot end before it is in the list.
+    /// Starts the work while holding the lock, so that it cannot end before it is in the list.
     fn begin(&self, id: Id, token: Option<Value>, work: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks();
         let abort = tokio::spawn(work).abort_handle();
@@ -281,16 +281,16 @@ impl<F> Drop for Guard<F> {
     }
 }
 
-/// Writes what comes, as it comes; flushes when there is nothing more to write. Ends when the editor does not read any
-/// more, or after the last words.
-async fn write<W: AsyncWrite + Unpin>(output: W, mut inbox: mpsc::Receiver<Vec<u8>>, last_words: CancellationToken) {
+/// Writes messages and flushes when the queue is empty. Ends when the editor stops reading, or when `closing` is set and
+/// all messages are written.
+async fn write<W: AsyncWrite + Unpin>(output: W, mut inbox: mpsc::Receiver<Vec<u8>>, closing: CancellationToken) {
     let mut output = tokio::io::BufWriter::with_capacity(64 << 10, output);
     let mut bodies = Vec::new();
     loop {
         tokio::select! {
             biased;
             count = inbox.recv_many(&mut bodies, 64) => if count == 0 { break },
-            () = last_words.cancelled(), if !inbox.is_closed() => inbox.close(),
+            () = closing.cancelled(), if !inbox.is_closed() => inbox.close(),
         }
         let written = async {
             for body in bodies.drain(..) {
@@ -299,7 +299,7 @@ async fn write<W: AsyncWrite + Unpin>(output: W, mut inbox: mpsc::Receiver<Vec<u
             output.flush().await
         };
         if let Err(error) = written.await {
-            tracing::info!(%error, "the editor does not read any more");
+            tracing::info!(%error, "the editor stopped reading");
             break;
         }
     }
@@ -312,14 +312,17 @@ async fn gone(parent: oneshot::Receiver<Parent>) {
     }
 }
 
-/// Runs what the reader calls itself, so that a panic there costs one message.
-fn contain<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
+/// Runs a handler on the reader, so that a panic affects only one message.
+fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, Error> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).map_err(|_| panicked())
 }
 
 fn panicked() -> Error {
     tracing::error!("a handler panicked");
-    message::error(ErrorCode::InternalError, "this request hit a bug in mcp-sidecar; the log tells where".to_owned())
+    message::error(
+        ErrorCode::InternalError,
+        "this request failed because of a bug in mcp-sidecar; see the log for details".to_owned(),
+    )
 }
 
 fn cancelled_error() -> Error {

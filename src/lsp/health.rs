@@ -1,37 +1,36 @@
-//! Tells the user what is wrong with the sidecar's own files: settings that do not count, decisions and calls that
-//! cannot be kept.
+//! Shows problems with the sidecar's own files: invalid settings, and decisions and calls that cannot be stored.
 
-use tower_lsp::lsp_types::notification::ShowMessage;
-use tower_lsp::lsp_types::{MessageType, ShowMessageParams};
+use lsp_types::notification::ShowMessage;
+use lsp_types::{MessageType, ShowMessageParams};
 
 use super::editor::Editor;
 use crate::engine::Engine;
 use crate::settings::Settings;
 use crate::store::Health;
 
-/// Runs until the editor has gone. Each state is told once, and nothing while all is well. `named` says that this is an
-/// editor and not a shell command that leaves at once.
-pub async fn tell(engine: Engine, editor: Editor, named: bool) {
-    if let Some(message) = settings(&engine) {
+/// Runs until the editor disconnects. Shows each problem once. `named` is false for a shell command, which disconnects at
+/// once.
+pub async fn report(engine: Engine, editor: Editor, named: bool) {
+    if let Some(message) = settings_problems(&engine) {
         editor.notify::<ShowMessage>(&ShowMessageParams { typ: MessageType::WARNING, message }).await;
     }
     if named {
-        tell_of_private_folders(&engine, &editor).await;
+        announce_private_folders(&engine, &editor).await;
     }
     let mut health = engine.health();
-    let mut told = Health::default();
+    let mut shown = Health::default();
     loop {
         let now = health.borrow_and_update().clone();
         let news = [
-            now.problem.clone().filter(|_| now.problem != told.problem).map(|problem| {
-                format!("mcp-sidecar: {problem}; until that is mended, what you decide holds only while this runs")
+            now.problem.clone().filter(|_| now.problem != shown.problem).map(|problem| {
+                format!("mcp-sidecar: {problem}. Until this is fixed, your decisions are lost when mcp-sidecar stops.")
             }),
-            now.notice.clone().filter(|_| now.notice != told.notice).map(|notice| format!("mcp-sidecar: {notice}")),
+            now.notice.clone().filter(|_| now.notice != shown.notice).map(|notice| format!("mcp-sidecar: {notice}")),
         ];
         for message in news.into_iter().flatten() {
             editor.notify::<ShowMessage>(&ShowMessageParams { typ: MessageType::WARNING, message }).await;
         }
-        told = now;
+        shown = now;
         tokio::select! {
             Ok(()) = health.changed() => {}
             () = editor.gone() => return,
@@ -39,8 +38,8 @@ pub async fn tell(engine: Engine, editor: Editor, named: bool) {
     }
 }
 
-/// Servers of the user ran in the open project before version 0.2; after the upgrade the user is told once.
-async fn tell_of_private_folders(engine: &Engine, editor: &Editor) {
+/// Before version 0.2, the user's own servers ran in the open project. The user is informed once after the upgrade.
+async fn announce_private_folders(engine: &Engine, editor: &Editor) {
     let mut loaded = engine.loaded();
     tokio::select! {
         read = loaded.wait_for(|loaded| !loaded.files.is_empty()) => drop(read),
@@ -52,17 +51,17 @@ async fn tell_of_private_folders(engine: &Engine, editor: &Editor) {
     }
     let names: Vec<String> = servers.iter().map(|name| format!("`{name}`")).collect();
     let message = format!(
-        "mcp-sidecar: your own servers no longer run in the open project, but in private folders: {}. If a server needs \
-         the project, add \"cwd\": \"${{workspaceFolder}}\" to its entry.",
+        "mcp-sidecar: these servers of yours now run in private folders instead of the open project: {}. If a server \
+         needs the project, add \"cwd\": \"${{workspaceFolder}}\" to its entry.",
         names.join(", ")
     );
     editor.notify::<ShowMessage>(&ShowMessageParams { typ: MessageType::INFO, message }).await;
 }
 
-/// What in `config.toml` is not as it should be.
-fn settings(engine: &Engine) -> Option<String> {
+/// The problems in `config.toml`.
+fn settings_problems(engine: &Engine) -> Option<String> {
     let problems = Settings::from_file(engine.paths()).problems;
-    let told: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
+    let messages: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
     let file = engine.paths().settings_file();
-    (!told.is_empty()).then(|| format!("{}: {}", file.display(), told.join("; ")))
+    (!messages.is_empty()).then(|| format!("{}: {}", file.display(), messages.join("; ")))
 }

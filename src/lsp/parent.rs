@@ -1,8 +1,8 @@
-//! Watches the editor's process, in case it dies without closing anything.
+//! Watches the editor's process, in case it dies without closing the connection.
 
 use std::time::Duration;
 
-/// The editor's process, held on to from the moment it was named.
+/// The editor's process. Holds a descriptor, so that a reused process id is not mistaken for it.
 pub struct Parent {
     process: u32,
     #[cfg(target_os = "linux")]
@@ -11,7 +11,7 @@ pub struct Parent {
 
 impl Parent {
     #[cfg(target_os = "linux")]
-    pub fn see(process: u32) -> Self {
+    pub fn open(process: u32) -> Self {
         use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
         let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
@@ -19,36 +19,34 @@ impl Parent {
     }
 
     #[cfg(not(target_os = "linux"))]
-    pub fn see(process: u32) -> Self {
+    pub fn open(process: u32) -> Self {
         Self { process }
     }
 
-    /// Ends when the process has died. Never ends when it could not be seen: an editor in another container is no dead
-    /// editor.
+    /// Returns when the process dies. Never returns if the process cannot be found: the editor may run in another container.
     #[cfg(target_os = "linux")]
     pub async fn gone(self) {
         use tokio::io::Interest;
         use tokio::io::unix::AsyncFd;
 
-        // The constructor that replaces this one is unsafe, for descriptors that somebody else may close; this one is
-        // owned.
+        // The replacement of this constructor is unsafe, for descriptors that other code may close. We own this one.
         #[allow(deprecated)]
         let watched = self.descriptor.and_then(|process| AsyncFd::with_interest(process, Interest::READABLE).ok());
         match watched {
             // A process descriptor becomes readable when its process ends.
             Some(watched) => _ = watched.readable().await,
-            None => look_now_and_then(self.process).await,
+            None => poll(self.process).await,
         }
     }
 
     #[cfg(not(target_os = "linux"))]
     pub async fn gone(self) {
-        look_now_and_then(self.process).await;
+        poll(self.process).await;
     }
 }
 
-/// Where nothing tells: a look every ten seconds. The end of the input comes sooner in all ordinary cases.
-async fn look_now_and_then(process: u32) {
+/// Checks every ten seconds. Normally the end of the input is noticed first.
+async fn poll(process: u32) {
     if !alive(process) {
         return std::future::pending().await;
     }
@@ -64,7 +62,7 @@ fn alive(process: u32) -> bool {
     use rustix::process::{Pid, test_kill_process};
 
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
-    // Not being allowed to signal it means that it is there.
+    // A missing permission means that the process exists.
     pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 

@@ -1,4 +1,4 @@
-//! Tells an editor that knows the `mcp/…` notifications what has changed: the difference between two pictures.
+//! Sends `mcp/…` notifications to editors that support them: the difference between two snapshots.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::protocol::events::{
 };
 use crate::protocol::types::ServerStatus;
 
-/// Runs until the editor has gone.
+/// Runs until the editor disconnects.
 pub async fn publish(engine: Engine, editor: Editor) {
     let mut pictures = engine.snapshot();
     let mut approvals = engine.approvals().subscribe();
     let mut notices = engine.notices();
     let mut told = Told::default();
-    // What is there already is news to an editor that has just come.
+    // A new editor does not know the current state yet.
     pictures.mark_changed();
     if !approvals.borrow().is_empty() {
         approvals.mark_changed();
@@ -42,7 +42,7 @@ pub async fn publish(engine: Engine, editor: Editor) {
             }
             notice = notices.recv() => match notice {
                 Ok(notice) => tell(&editor, notice).await,
-                // Too slow for the stream of events; the pictures above make up for state.
+                // The editor misses events, but the snapshots above keep the state correct.
                 Err(RecvError::Lagged(missed)) => tracing::warn!(missed, "the editor reads too slowly"),
                 Err(RecvError::Closed) => return,
             },
@@ -77,7 +77,7 @@ async fn tell(editor: &Editor, notice: Notice) {
 
 type Tools = BTreeMap<Arc<str>, Arc<OfferedTool>>;
 
-/// What the editor knows already.
+/// What the editor already knows.
 #[derive(Default)]
 struct Told {
     servers: BTreeMap<ServerName, (Arc<ServerView>, ServerStatus)>,
@@ -121,14 +121,14 @@ impl Told {
     }
 }
 
-/// Whether everything that is shown of the tools is as it was; they are made anew whenever some rule has changed.
+/// Whether nothing visible about the tools has changed. They are created again whenever a rule changes.
 fn same_tools(before: &Tools, after: &Tools) -> bool {
     let same =
         |one: &OfferedTool, other: &OfferedTool| Arc::ptr_eq(&one.tool, &other.tool) && one.ruling == other.ruling;
     before.len() == after.len() && before.values().zip(after.values()).all(|(one, other)| same(one, other))
 }
 
-/// Cheap proof that nothing can have changed; without it the words decide.
+/// A cheap check that nothing has changed. If it fails, the serialized states are compared.
 fn same(before: &ServerView, after: &ServerView) -> bool {
     Arc::ptr_eq(&before.definition, &after.definition)
         && Arc::ptr_eq(&before.state, &after.state)

@@ -1,28 +1,28 @@
-//! Tells the editor that lenses and hints would look different now, whenever something they show has changed.
+//! Asks the editor to refresh code lenses and inlay hints when something that they show has changed.
 //!
-//! Nothing is sent while the editor still works on the request before: a burst of changes comes to one refresh.
+//! Sends nothing while the editor processes the previous request: a burst of changes results in one refresh.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tower_lsp::lsp_types::request::{CodeLensRefresh, InlayHintRefreshRequest};
+use lsp_types::request::{CodeLensRefresh, InlayHintRefreshRequest};
 
-use super::seat::Seat;
-use crate::ide::live::Facts;
+use super::session::EditorSession;
+use crate::ide::live::LiveState;
 
-/// An editor that takes longer than this to say that it has heard is not waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait for the response of an editor.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs until the session drops it. Editors that cannot be told ask again by themselves.
-pub async fn refresh(seat: Arc<Seat>) {
-    let supports = seat.greeting().supports;
+/// Runs until the session drops this future. Editors without support for refreshes request the data again themselves.
+pub async fn refresh(session: Arc<EditorSession>) {
+    let supports = session.info().supports;
     if !supports.code_lens_refresh && !supports.inlay_hint_refresh {
         return;
     }
-    let mut snapshot = seat.engine.snapshot();
-    let mut loaded = seat.engine.loaded();
-    let mut settings = seat.engine.settings();
-    let mut shown = Facts::of(&snapshot.borrow_and_update());
+    let mut snapshot = session.engine.snapshot();
+    let mut loaded = session.engine.loaded();
+    let mut settings = session.engine.settings();
+    let mut shown = LiveState::of(&snapshot.borrow_and_update());
     loop {
         let mut other = false;
         tokio::select! {
@@ -42,24 +42,24 @@ pub async fn refresh(seat: Arc<Seat>) {
                 other = true;
             }
         }
-        let facts = Facts::of(&snapshot.borrow_and_update());
-        if !other && facts == shown {
+        let live = LiveState::of(&snapshot.borrow_and_update());
+        if !other && live == shown {
             continue;
         }
-        shown = facts;
+        shown = live;
         let lenses = async {
             if supports.code_lens_refresh {
-                seat.editor.request::<CodeLensRefresh>(&()).await.ok();
+                session.editor.request::<CodeLensRefresh>(&()).await.ok();
             }
         };
         let hints = async {
             if supports.inlay_hint_refresh {
-                seat.editor.request::<InlayHintRefreshRequest>(&()).await.ok();
+                session.editor.request::<InlayHintRefreshRequest>(&()).await.ok();
             }
         };
-        let told = async { tokio::join!(lenses, hints) };
-        if tokio::time::timeout(PATIENCE, told).await.is_err() {
-            tracing::debug!("the editor did not answer a refresh");
+        let refreshes = async { tokio::join!(lenses, hints) };
+        if tokio::time::timeout(TIMEOUT, refreshes).await.is_err() {
+            tracing::debug!("the editor did not respond to a refresh request");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! MCP servers that live inside the editor: their messages come as requests of the editor.
+//! MCP servers that run inside the editor: their messages arrive as requests of the editor.
 
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
@@ -9,13 +9,13 @@ use super::guard::Reply;
 use crate::engine::editors::Attachment;
 use crate::model::Error;
 
-/// Hands a message on. Done at once and not in a task of its own: MCP messages keep their order.
+/// Passes a message on. This happens at once instead of in a task, so that MCP messages keep their order.
 pub fn message(attachment: Option<&Attachment>, params: &Value) -> Reply {
     let server = params.get("server").and_then(Value::as_str).unwrap_or_default();
     let message = params.get("message").cloned().unwrap_or_default();
     match attachment {
         Some(attachment) if attachment.from_sdk(server, message) => done(),
-        _ => Err(convert::error(&Error::NotFound(format!("nobody is connected to the editor's server `{server}`")))),
+        _ => Err(convert::error(&Error::NotFound(format!("the editor's server `{server}` is not connected")))),
     }
 }
 

@@ -8,8 +8,8 @@ use super::guard::{End, Reason};
 use super::{serve, streams};
 use crate::engine::Engine;
 
-/// Serves the editor that started us until it goes, or until a signal asks us to. The servers are the caller's to end.
-/// `opening` is what has been read of its words already.
+/// Serves the editor that started us until it disconnects or a signal arrives. The caller stops the servers. `opening`
+/// contains the bytes that were already read.
 pub async fn stdio(engine: Engine, opening: Vec<u8>) -> End {
     let input = Cursor::new(opening).chain(streams::input());
     tokio::select! {
@@ -18,8 +18,8 @@ pub async fn stdio(engine: Engine, opening: Vec<u8>) -> End {
     }
 }
 
-/// Ends at the first SIGTERM or SIGINT. They are caught from the call on, not from when somebody waits: whoever has been
-/// answered may send one at once.
+/// Waits for SIGTERM or SIGINT. The signals are caught as soon as this function is called, even before the future is
+/// polled.
 #[cfg(unix)]
 pub fn signal() -> impl Future<Output = ()> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -34,7 +34,7 @@ pub fn signal() -> impl Future<Output = ()> {
     }
 }
 
-/// Ends when somebody asks us to leave.
+/// Waits for Ctrl-C.
 #[cfg(not(unix))]
 pub async fn signal() {
     if tokio::signal::ctrl_c().await.is_err() {

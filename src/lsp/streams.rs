@@ -1,7 +1,7 @@
-//! Standard input and output without a thread between us and the editor.
+//! Standard input and output without a thread in between.
 //!
-//! tokio's own hand every read to a thread that blocks: two switches more for each message, and a read that nothing can
-//! end. Editors give us pipes or sockets, which can be waited for; anything else is read tokio's way.
+//! tokio passes every read to a blocking thread. This costs two context switches per message, and the read cannot be
+//! cancelled. Editors use pipes or sockets, which support async I/O; everything else uses tokio's streams.
 
 use std::io;
 
@@ -10,30 +10,30 @@ use tokio::io::{AsyncRead, AsyncWrite};
 pub type Input = Box<dyn AsyncRead + Send + Unpin>;
 pub type Output = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// Standard input. Call it once, inside a runtime.
+/// Standard input. Call this only once, inside a runtime.
 pub fn input() -> Input {
     #[cfg(unix)]
-    match waitable::input() {
+    match nonblocking::input() {
         Ok(Some(input)) => return input,
         Ok(None) => {}
-        Err(error) => tracing::debug!(%error, "standard input is read by a thread"),
+        Err(error) => tracing::debug!(%error, "reading standard input on a thread"),
     }
     Box::new(tokio::io::stdin())
 }
 
-/// Standard output. Call it once, inside a runtime.
+/// Standard output. Call this only once, inside a runtime.
 pub fn output() -> Output {
     #[cfg(unix)]
-    match waitable::output() {
+    match nonblocking::output() {
         Ok(Some(output)) => return output,
         Ok(None) => {}
-        Err(error) => tracing::debug!(%error, "standard output is written by a thread"),
+        Err(error) => tracing::debug!(%error, "writing standard output on a thread"),
     }
     Box::new(tokio::io::stdout())
 }
 
 #[cfg(unix)]
-mod waitable {
+mod nonblocking {
     use std::fs::File;
     use std::os::fd::{AsFd, OwnedFd};
     use std::os::unix::net;
@@ -55,21 +55,21 @@ mod waitable {
 
     pub fn output() -> io::Result<Option<Output>> {
         let stdout = io::stdout();
-        let place = fstat(&stdout)?;
-        // Waiting without blocking is a property of the pipe, not of our end of it: whoever writes to standard error
-        // must not be surprised by it.
-        if fstat(io::stderr()).is_ok_and(|other| (other.st_dev, other.st_ino) == (place.st_dev, place.st_ino)) {
+        let stat = fstat(&stdout)?;
+        // Non-blocking mode applies to the whole pipe, not only to our end. If standard error is the same pipe, writes to
+        // it would fail unexpectedly.
+        if fstat(io::stderr()).is_ok_and(|other| (other.st_dev, other.st_ino) == (stat.st_dev, stat.st_ino)) {
             return Ok(None);
         }
-        Ok(match kind(&place) {
+        Ok(match kind(&stat) {
             FileType::Fifo => Some(Box::new(pipe::Sender::from_file(File::from(copy(stdout)?))?)),
             FileType::Socket => Some(Box::new(socket(stdout)?)),
             _ => None,
         })
     }
 
-    fn kind(place: &Stat) -> FileType {
-        FileType::from_raw_mode(place.st_mode)
+    fn kind(stat: &Stat) -> FileType {
+        FileType::from_raw_mode(stat.st_mode)
     }
 
     fn copy(stream: impl AsFd) -> io::Result<OwnedFd> {

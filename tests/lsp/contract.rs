@@ -187,7 +187,7 @@ async fn an_answer_with_nothing_in_it_ends_the_call_at_once() {
 }
 
 #[tokio::test]
-async fn closing_the_message_of_a_call_is_a_no_where_no_editor_has_a_prompt_of_its_own() {
+async fn closing_the_message_of_a_call_denies_it_if_no_editor_has_a_prompt() {
     let home = Home::new();
     std::fs::create_dir_all(home.paths().config_dir).unwrap();
     let config = json!({ "servers": { "demo": demo(json!({})) } });
@@ -200,7 +200,7 @@ async fn closing_the_message_of_a_call_is_a_no_where_no_editor_has_a_prompt_of_i
     let call = json!({ "tool": "mcp__demo__echo", "arguments": { "text": "hello" } });
     let error = plain.command("mcp.tool.call", call).await.unwrap_err();
     assert_eq!(error["data"]["kind"], "denied", "{error}");
-    assert!(error["message"].as_str().unwrap().contains("the question was closed"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("the message was closed"), "{error}");
 }
 
 #[cfg(unix)]

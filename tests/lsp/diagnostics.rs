@@ -1,4 +1,4 @@
-//! Complaints about config files: as they are typed, and about files that nobody has opened.
+//! Diagnostics of config files: while typing, and in files that are not open.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ fn messages(published: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_mistake_is_told_as_it_is_typed_and_taken_back_when_it_is_mended() {
+async fn a_mistake_is_reported_while_typing_until_it_is_fixed() {
     let home = Home::new();
     let path = home.write("mcp.json", GOOD);
     let mut editor = editor(&home).await;
@@ -38,7 +38,7 @@ async fn a_mistake_is_told_as_it_is_typed_and_taken_back_when_it_is_mended() {
 }
 
 #[tokio::test]
-async fn a_file_that_nobody_has_opened_is_complained_about_too() {
+async fn files_that_are_not_open_have_diagnostics() {
     let home = Home::new();
     let path = home.write("mcp.json", CUT);
     let mut editor = editor(&home).await;
@@ -50,7 +50,7 @@ async fn a_file_that_nobody_has_opened_is_complained_about_too() {
 }
 
 #[tokio::test]
-async fn an_open_buffer_counts_in_place_of_its_file_until_it_is_closed() {
+async fn an_open_buffer_replaces_its_file_until_it_is_closed() {
     let home = Home::new();
     let path = home.write("mcp.json", CUT);
     let mut editor = editor(&home).await;
@@ -65,7 +65,7 @@ async fn an_open_buffer_counts_in_place_of_its_file_until_it_is_closed() {
 }
 
 #[tokio::test]
-async fn after_a_storm_of_changes_the_last_text_is_judged_and_no_queue_is_left() {
+async fn after_many_changes_only_the_last_text_is_checked() {
     let home = Home::new();
     let path = home.project().join("mcp.json");
     let mut editor = editor(&home).await;
@@ -88,7 +88,7 @@ async fn after_a_storm_of_changes_the_last_text_is_judged_and_no_queue_is_left()
 }
 
 #[tokio::test]
-async fn a_config_file_outside_every_folder_is_looked_at_for_itself() {
+async fn a_config_file_outside_of_all_folders_is_checked_alone() {
     let home = Home::new();
     let path = home.path("elsewhere/mcp.json");
     let mut editor = editor(&home).await;
@@ -100,7 +100,7 @@ async fn a_config_file_outside_every_folder_is_looked_at_for_itself() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_added_brings_its_files_and_takes_them_along_when_it_goes() {
+async fn adding_and_removing_a_folder_adds_and_removes_its_diagnostics() {
     let home = Home::new();
     let path = home.write("sub/mcp.json", CUT);
     let (mut editor, _) = attach(&home);
@@ -115,7 +115,7 @@ async fn a_folder_that_is_added_brings_its_files_and_takes_them_along_when_it_go
 }
 
 #[tokio::test]
-async fn a_complaint_carries_its_fix_and_the_places_that_belong_to_it() {
+async fn a_diagnostic_contains_its_fix_and_related_locations() {
     let home = Home::new();
     let strong = home.write("mcp.json", r#"{ "servers": { "a": { "type": "sdk", "name": "x" } } }"#);
     let weak = home.write(".mcp.json", "{ \"servers\": {\r\n  \"a\": { \"type\": \"sdk\", \"name\": \"x\" } } }");

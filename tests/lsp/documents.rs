@@ -1,4 +1,4 @@
-//! Open buffers, and what can be asked about them.
+//! Requests about open buffers.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ async fn a_request_sees_every_change_that_was_sent_before_it() {
 }
 
 #[tokio::test]
-async fn places_are_told_in_lines_and_utf_16_columns() {
+async fn positions_are_lines_and_utf_16_columns() {
     let home = Home::new();
     let path = home.project().join("mcp.json");
     let mut editor = editor(&home).await;
@@ -51,7 +51,7 @@ async fn places_are_told_in_lines_and_utf_16_columns() {
 }
 
 #[tokio::test]
-async fn an_editor_that_knows_no_tree_gets_the_outline_as_a_list() {
+async fn an_editor_without_nested_symbols_gets_a_flat_outline() {
     let home = Home::new();
     let path = home.project().join("mcp.json");
     let (mut editor, _) = attach(&home);
@@ -76,7 +76,7 @@ async fn an_editor_that_knows_no_tree_gets_the_outline_as_a_list() {
 }
 
 #[tokio::test]
-async fn objects_fold_and_their_last_line_stays_in_sight() {
+async fn objects_fold_and_their_last_line_stays_visible() {
     let home = Home::new();
     let path = home.project().join("mcp.json");
     let mut editor = editor(&home).await;
@@ -106,7 +106,7 @@ async fn an_env_file_that_exists_is_a_link() {
 }
 
 #[tokio::test]
-async fn buffers_that_are_no_files_do_no_harm() {
+async fn buffers_that_are_not_files_are_ignored() {
     let home = Home::new();
     let mut editor = editor(&home).await;
     for uri in
@@ -125,7 +125,7 @@ async fn buffers_that_are_no_files_do_no_harm() {
 }
 
 #[tokio::test]
-async fn other_files_are_none_of_our_business() {
+async fn other_files_are_ignored() {
     let home = Home::new();
     let mut editor = editor(&home).await;
     let path: &Path = &home.project().join("main.json");

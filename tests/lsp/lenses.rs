@@ -1,5 +1,5 @@
-//! Config files that are alive: lenses, hints, actions and complaints that follow the servers, and commands that change
-//! files, as a plain editor sees them.
+//! Code lenses, hints, actions and diagnostics that follow the state of the servers, and commands that change files, in an
+//! editor without a plugin.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -14,8 +14,8 @@ use crate::support::{Desk, Home, TestEditor, attach_to, uri};
 /// What the editor was asked to do.
 type Asked = Arc<Mutex<Vec<Value>>>;
 
-/// A project with the built-in server, in an editor that knows nothing but LSP.
-struct Room {
+/// A project with the demo server, in an editor without a plugin.
+struct Workspace {
     home: Home,
     editor: TestEditor,
     path: PathBuf,
@@ -25,7 +25,7 @@ struct Room {
     shown: Asked,
 }
 
-/// The entry of the built-in server, written out with comments.
+/// The entry of the demo server, with comments.
 fn commented(tools: &str) -> String {
     let program = demo(json!({}))["command"].to_string();
     format!(
@@ -33,7 +33,7 @@ fn commented(tools: &str) -> String {
     )
 }
 
-impl Room {
+impl Workspace {
     async fn new(text: &str) -> Self {
         let home = Home::new();
         let path = home.write("mcp.json", text);
@@ -68,12 +68,12 @@ impl Room {
 
     /// With the file open, and its server trusted and connected.
     async fn connected(text: &str) -> Self {
-        let mut room = Self::new(text).await;
-        room.open();
-        room.run("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await;
-        room.run("mcp.server.start", json!({ "server": "demo" })).await;
-        assert_eq!(room.status().await["status"], "connected");
-        room
+        let mut workspace = Self::new(text).await;
+        workspace.open();
+        workspace.run("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await;
+        workspace.run("mcp.server.start", json!({ "server": "demo" })).await;
+        assert_eq!(workspace.status().await["status"], "connected");
+        workspace
     }
 
     fn open(&mut self) {
@@ -88,13 +88,13 @@ impl Room {
         self.run("mcp.servers", json!({ "server": "demo" })).await["servers"][0].clone()
     }
 
-    /// Title and command of each lens.
+    /// The title and command of each code lens.
     async fn lenses(&mut self) -> Vec<Value> {
         let lenses = self.editor.ask_about("textDocument/codeLens", &self.path).await;
         lenses.as_array().unwrap().iter().map(|lens| lens["command"].clone()).collect()
     }
 
-    /// Clicks a lens, as an editor does that knows only commands.
+    /// Clicks a code lens.
     async fn click(&mut self, title: &str) -> Value {
         let lenses = self.lenses().await;
         let lens =
@@ -109,8 +109,8 @@ impl Room {
         actions.as_array().unwrap().clone()
     }
 
-    /// Waits until the diagnostics of the file are like this.
-    async fn complaints(&mut self, wanted: impl Fn(&[&str]) -> bool) -> Value {
+    /// Waits until the diagnostics of the file have the wanted codes.
+    async fn diagnostics(&mut self, wanted: impl Fn(&[&str]) -> bool) -> Value {
         loop {
             let told = self.editor.diagnostics(&self.path).await["diagnostics"].clone();
             let codes: Vec<&str> = told.as_array().unwrap().iter().filter_map(|one| one["code"].as_str()).collect();
@@ -132,7 +132,7 @@ impl Room {
     }
 }
 
-/// Where a word stands in a text of plain ASCII.
+/// The range of a word in an ASCII text.
 fn range(text: &str, word: &str) -> Value {
     let start = text.find(word).unwrap_or_else(|| panic!("no {word} in {text}"));
     let position = |offset: usize| {
@@ -143,7 +143,7 @@ fn range(text: &str, word: &str) -> Value {
     json!({ "start": position(start), "end": position(start + word.len()) })
 }
 
-/// A text after the edits of a `WorkspaceEdit` to its only file.
+/// Applies a `WorkspaceEdit` of a single file to its text.
 fn edited(text: &str, edit: &Value) -> String {
     let changes = edit["changes"].as_object().unwrap();
     let mut edits: Vec<Value> = changes.values().next().unwrap().as_array().unwrap().clone();
@@ -165,148 +165,150 @@ fn titles(commands: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn lenses_follow_a_server_from_trust_to_its_end_and_the_editor_is_told() {
-    let mut room = Room::new(&commented("")).await;
-    room.open();
-    room.complaints(|codes| codes.contains(&"awaiting-trust")).await;
-    assert_eq!(titles(&room.lenses().await), ["Reload", "Add server…", "awaiting trust", "Trust…"]);
-    room.click("Trust…").await;
-    room.complaints(|codes| !codes.contains(&"awaiting-trust")).await;
-    room.run("mcp.server.start", json!({ "server": "demo" })).await;
-    let lenses = room.lenses().await;
+async fn code_lenses_follow_the_state_of_a_server() {
+    let mut workspace = Workspace::new(&commented("")).await;
+    workspace.open();
+    workspace.diagnostics(|codes| codes.contains(&"awaiting-trust")).await;
+    assert_eq!(titles(&workspace.lenses().await), ["Reload", "Add server…", "waiting for trust", "Trust…"]);
+    workspace.click("Trust…").await;
+    workspace.diagnostics(|codes| !codes.contains(&"awaiting-trust")).await;
+    workspace.run("mcp.server.start", json!({ "server": "demo" })).await;
+    let lenses = workspace.lenses().await;
     assert!(titles(&lenses)[2].starts_with("connected · "), "{lenses:#?}");
     assert_eq!(titles(&lenses)[3..], ["Stop", "Restart", "Test", "Logs"]);
-    assert!(!room.refreshed.lock().unwrap().is_empty(), "lenses were refreshed");
-    let report = room.click("Test").await;
+    assert!(!workspace.refreshed.lock().unwrap().is_empty(), "lenses were refreshed");
+    let report = workspace.click("Test").await;
     assert_eq!(report["success"], true, "{report:#}");
-    assert!(room.click("Logs").await["lines"].is_array());
-    room.click("Stop").await;
-    assert_eq!(titles(&room.lenses().await)[2..4], ["stopped", "Start"]);
-    room.click("Start").await;
-    room.click("Reload").await;
-    room.quit().await;
+    assert!(workspace.click("Logs").await["lines"].is_array());
+    workspace.click("Stop").await;
+    assert_eq!(titles(&workspace.lenses().await)[2..4], ["stopped", "Start"]);
+    workspace.click("Start").await;
+    workspace.click("Reload").await;
+    workspace.quit().await;
 }
 
 #[tokio::test]
-async fn an_unsaved_text_has_a_lens_that_tells_what_saving_will_do() {
-    let mut room = Room::connected(&commented("")).await;
-    let typed = room.text.replace("\"servers\": {", "\"servers\": {\n    \"other\": { \"command\": \"sh\" },");
-    room.editor.change(&room.path, 2, &typed);
-    let lenses = room.lenses().await;
-    assert_eq!(titles(&lenses)[0], "saving: 1 new, 1 stay; other needs trust", "{lenses:#?}");
-    room.editor.change(&room.path, 3, &room.text.clone());
-    assert_eq!(titles(&room.lenses().await)[0], "Reload");
-    room.quit().await;
+async fn an_unsaved_file_has_a_code_lens_that_shows_what_saving_will_do() {
+    let mut workspace = Workspace::connected(&commented("")).await;
+    let typed = workspace.text.replace("\"servers\": {", "\"servers\": {\n    \"other\": { \"command\": \"sh\" },");
+    workspace.editor.change(&workspace.path, 2, &typed);
+    let lenses = workspace.lenses().await;
+    assert_eq!(titles(&lenses)[0], "On save: 1 new, 1 unchanged; `other` needs trust", "{lenses:#?}");
+    workspace.editor.change(&workspace.path, 3, &workspace.text.clone());
+    assert_eq!(titles(&workspace.lenses().await)[0], "Reload");
+    workspace.quit().await;
 }
 
 #[tokio::test]
-async fn hidden_kinds_of_lenses_are_left_out() {
-    let mut room = Room::connected(&commented("")).await;
+async fn hidden_kinds_of_code_lenses_are_left_out() {
+    let mut workspace = Workspace::connected(&commented("")).await;
     let settings =
         json!({ "settings": { "mcpSidecar": { "editor": { "hideLenses": ["status", "reload", "add", "logs"] } } } });
-    room.editor.notify("workspace/didChangeConfiguration", settings);
-    assert_eq!(titles(&room.lenses().await), ["Stop", "Restart", "Test"]);
-    room.quit().await;
+    workspace.editor.notify("workspace/didChangeConfiguration", settings);
+    assert_eq!(titles(&workspace.lenses().await), ["Stop", "Restart", "Test"]);
+    workspace.quit().await;
 }
 
 #[tokio::test]
-async fn saved_settings_count_at_once() {
-    let mut room = Room::new("{ \"servers\": {} }").await;
-    room.open();
-    assert_eq!(titles(&room.lenses().await), ["Reload", "Add server…"]);
-    std::fs::write(room.home.path("config/config.toml"), "[editor]\nhide-lenses = [\"reload\"]\n").unwrap();
-    while titles(&room.lenses().await) != ["Add server…"] {}
-    room.quit().await;
+async fn saved_settings_apply_at_once() {
+    let mut workspace = Workspace::new("{ \"servers\": {} }").await;
+    workspace.open();
+    assert_eq!(titles(&workspace.lenses().await), ["Reload", "Add server…"]);
+    std::fs::write(workspace.home.path("config/config.toml"), "[editor]\nhide-lenses = [\"reload\"]\n").unwrap();
+    while titles(&workspace.lenses().await) != ["Add server…"] {}
+    workspace.quit().await;
 }
 
 #[tokio::test]
-async fn a_hint_tells_the_level_that_holds_where_another_rule_decides() {
-    let mut room = Room::connected(&commented("\"echo\": \"require-approval\", \"add\": \"deny\"")).await;
+async fn a_hint_shows_the_level_if_another_rule_decides() {
+    let mut workspace = Workspace::connected(&commented("\"echo\": \"require-approval\", \"add\": \"deny\"")).await;
     let level = json!({ "server": "demo", "tool": "echo", "level": "deny", "scope": "session" });
-    let tools = room.run("mcp.tool.policy", level).await;
+    let tools = workspace.run("mcp.tool.policy", level).await;
     assert_eq!((&tools["tools"][0]["tool"], &tools["tools"][0]["level"]), (&json!("echo"), &json!("deny")));
     let all = json!({ "start": { "line": 0, "character": 0 }, "end": { "line": 99, "character": 0 } });
-    let params = json!({ "textDocument": { "uri": uri(&room.path) }, "range": all });
-    let hints = room.editor.request("textDocument/inlayHint", params).await.unwrap();
+    let params = json!({ "textDocument": { "uri": uri(&workspace.path) }, "range": all });
+    let hints = workspace.editor.request("textDocument/inlayHint", params).await.unwrap();
     assert_eq!(hints.as_array().unwrap().len(), 1, "{hints:#}");
     assert_eq!(hints[0]["label"], "deny · session level demo.echo");
-    assert_eq!(hints[0]["position"], range(&room.text, "\"require-approval\"")["end"]);
-    room.quit().await;
+    assert_eq!(hints[0]["position"], range(&workspace.text, "\"require-approval\"")["end"]);
+    workspace.quit().await;
 }
 
 #[tokio::test]
-async fn a_rule_for_no_tool_is_told_while_the_server_runs_and_its_quick_fix_mends_it() {
-    let mut room = Room::connected(&commented("\"ehco\": \"deny\"")).await;
-    let told = room.complaints(|codes| codes.contains(&"unknown-tool")).await;
+async fn a_rule_for_an_unknown_tool_is_reported_and_has_a_quick_fix() {
+    let mut workspace = Workspace::connected(&commented("\"ehco\": \"deny\"")).await;
+    let told = workspace.diagnostics(|codes| codes.contains(&"unknown-tool")).await;
     let told: Vec<&Value> = told.as_array().unwrap().iter().filter(|one| one["code"] == "unknown-tool").collect();
-    let actions = room.actions(told[0]["range"].clone(), json!([told[0]])).await;
+    let actions = workspace.actions(told[0]["range"].clone(), json!([told[0]])).await;
     let fix = actions.iter().find(|action| action["kind"] == "quickfix").unwrap();
     assert_eq!((&fix["title"], &fix["diagnostics"][0]), (&json!("Change to `echo`"), told[0]));
-    let after = edited(&room.text, &fix["edit"]);
-    assert_eq!(after, room.text.replace("ehco", "echo"));
-    room.editor.change(&room.path, 2, &after);
-    room.complaints(|codes| !codes.contains(&"unknown-tool")).await;
-    room.quit().await;
+    let after = edited(&workspace.text, &fix["edit"]);
+    assert_eq!(after, workspace.text.replace("ehco", "echo"));
+    workspace.editor.change(&workspace.path, 2, &after);
+    workspace.diagnostics(|codes| !codes.contains(&"unknown-tool")).await;
+    workspace.quit().await;
 }
 
 #[tokio::test]
-async fn a_level_set_in_a_closed_file_is_written_counts_and_asks_nobody() {
-    let mut room = Room::connected(&commented("")).await;
-    let pid = room.status().await["pid"].clone();
-    room.editor.close(&room.path);
+async fn a_level_in_a_closed_file_is_written_and_applied_without_asking() {
+    let mut workspace = Workspace::connected(&commented("")).await;
+    let pid = workspace.status().await["pid"].clone();
+    workspace.editor.close(&workspace.path);
     let level = json!({ "server": "demo", "tool": "echo", "level": "allow-session", "scope": "project" });
-    let tools = room.run("mcp.tool.policy", level).await;
+    let tools = workspace.run("mcp.tool.policy", level).await;
     assert_eq!((&tools["tools"][0]["level"], &tools["unsaved"]), (&json!("allow-session"), &Value::Null), "{tools:#}");
-    let written = room.on_disk();
+    let written = workspace.on_disk();
     assert!(written.contains("\"echo\": \"allow-session\""), "{written}");
     for comment in ["// Above.", "// The demo.", "// its word"] {
         assert!(written.contains(comment), "{comment} is lost:\n{written}");
     }
-    let result = room.run("mcp.tool.call", json!({ "tool": "mcp__demo__echo", "arguments": { "text": "x" } })).await;
+    let result =
+        workspace.run("mcp.tool.call", json!({ "tool": "mcp__demo__echo", "arguments": { "text": "x" } })).await;
     assert_eq!(result["decision"], "allow-session");
-    let status = room.status().await;
+    let status = workspace.status().await;
     assert_eq!((&status["pid"], &status["needsTrust"]), (&pid, &json!(false)));
-    assert_eq!(room.run("mcp.approvals", json!({})).await["approvals"], json!([]));
-    let before = room.on_disk();
+    assert_eq!(workspace.run("mcp.approvals", json!({})).await["approvals"], json!([]));
+    let before = workspace.on_disk();
     let bad = json!({ "server": "demo", "tool": "[", "level": "deny", "scope": "project" });
-    let refused = room.editor.command("mcp.tool.policy", bad).await.expect_err("no glob");
+    let refused = workspace.editor.command("mcp.tool.policy", bad).await.expect_err("no glob");
     assert_eq!((&refused["code"], &refused["data"]["kind"]), (&json!(-32602), &json!("invalid-params")));
     assert!(refused["message"].as_str().unwrap().starts_with("`tool`: `[` is not a valid glob: "), "{refused}");
-    assert_eq!(room.on_disk(), before);
+    assert_eq!(workspace.on_disk(), before);
     let whole = json!({ "server": "demo", "tool": "mcp__demo__echo", "level": "deny", "scope": "project" });
-    let tools = room.run("mcp.tool.policy", whole).await;
+    let tools = workspace.run("mcp.tool.policy", whole).await;
     assert_eq!((&tools["tools"][0]["tool"], &tools["tools"][0]["level"]), (&json!("echo"), &json!("deny")));
-    assert_eq!(room.on_disk(), before.replace("\"echo\": \"allow-session\"", "\"echo\": \"deny\""));
+    assert_eq!(workspace.on_disk(), before.replace("\"echo\": \"allow-session\"", "\"echo\": \"deny\""));
     let gone = json!({ "server": "demo", "tool": "echo", "level": null, "scope": "project" });
-    room.run("mcp.tool.policy", gone).await;
-    assert!(!room.on_disk().contains("echo"));
-    room.quit().await;
+    workspace.run("mcp.tool.policy", gone).await;
+    assert!(!workspace.on_disk().contains("echo"));
+    workspace.quit().await;
 }
 
 #[tokio::test]
-async fn a_level_set_in_an_open_file_is_an_edit_there_and_still_asks_nobody_when_it_is_saved() {
-    let mut room = Room::connected(&commented("\"echo\": \"deny\"")).await;
-    let actions = room.actions(range(&room.text, "\"echo\""), json!([])).await;
+async fn a_level_in_an_open_file_is_an_edit_and_saving_it_does_not_ask() {
+    let mut workspace = Workspace::connected(&commented("\"echo\": \"deny\"")).await;
+    let actions = workspace.actions(range(&workspace.text, "\"echo\""), json!([])).await;
     let action = actions.iter().find(|action| action["title"] == "Set `echo` to allow-session").unwrap();
     let command = &action["command"];
     let params = json!({ "command": command["command"], "arguments": command["arguments"] });
-    let answer = room.editor.request("workspace/executeCommand", params).await.unwrap();
-    assert_eq!(answer["unsaved"], json!([room.path]));
-    assert_eq!(room.on_disk(), room.text, "the file itself is the editor's to save");
-    let edit = room.applied.lock().unwrap().remove(0)["edit"].clone();
-    let after = edited(&room.text, &edit);
-    assert_eq!(after, room.text.replace("\"deny\"", "\"allow-session\""));
-    room.editor.change(&room.path, 2, &after);
-    room.home.write("mcp.json", &after);
-    room.run("mcp.config.reload", json!({})).await;
-    let result = room.run("mcp.tool.call", json!({ "tool": "mcp__demo__echo", "arguments": { "text": "x" } })).await;
+    let answer = workspace.editor.request("workspace/executeCommand", params).await.unwrap();
+    assert_eq!(answer["unsaved"], json!([workspace.path]));
+    assert_eq!(workspace.on_disk(), workspace.text, "the file itself is the editor's to save");
+    let edit = workspace.applied.lock().unwrap().remove(0)["edit"].clone();
+    let after = edited(&workspace.text, &edit);
+    assert_eq!(after, workspace.text.replace("\"deny\"", "\"allow-session\""));
+    workspace.editor.change(&workspace.path, 2, &after);
+    workspace.home.write("mcp.json", &after);
+    workspace.run("mcp.config.reload", json!({})).await;
+    let result =
+        workspace.run("mcp.tool.call", json!({ "tool": "mcp__demo__echo", "arguments": { "text": "x" } })).await;
     assert_eq!(result["decision"], "allow-session");
-    assert_eq!(room.run("mcp.approvals", json!({})).await["approvals"], json!([]));
-    room.quit().await;
+    assert_eq!(workspace.run("mcp.approvals", json!({})).await["approvals"], json!([]));
+    workspace.quit().await;
 }
 
 #[tokio::test]
-async fn servers_are_added_changed_moved_switched_and_removed_in_their_files() {
+async fn servers_are_added_changed_moved_disabled_and_removed() {
     let mut desk = Desk::new(json!({}), json!({})).await;
     let path = desk.home.write("mcp.json", "{\n  // Kept.\n  \"servers\": {}\n}\n");
     desk.run("mcp.config.reload", json!({})).await;
@@ -344,7 +346,7 @@ async fn servers_are_added_changed_moved_switched_and_removed_in_their_files() {
 }
 
 #[tokio::test]
-async fn inputs_of_a_new_server_are_written_beside_it_once() {
+async fn inputs_of_a_new_server_are_added_once() {
     let mut desk = Desk::new(json!({}), json!({})).await;
     let path = desk.home.write("mcp.json", "{\n  \"servers\": {}\n}\n");
     desk.run("mcp.config.reload", json!({})).await;
@@ -359,7 +361,7 @@ async fn inputs_of_a_new_server_are_written_beside_it_once() {
 }
 
 #[tokio::test]
-async fn servers_of_the_session_are_in_no_file() {
+async fn session_servers_are_not_written_to_a_file() {
     let mut desk = Desk::new(json!({}), json!({})).await;
     let config = demo(json!({}));
     let added = desk.run("mcp.server.add", json!({ "server": "demo", "config": config, "scope": "session" })).await;
@@ -374,87 +376,87 @@ async fn servers_of_the_session_are_in_no_file() {
 }
 
 #[tokio::test]
-async fn an_action_runs_on_the_selection_and_its_result_goes_where_it_says() {
+async fn an_action_uses_the_selection_and_inserts_its_result() {
     let actions = r#""actions": [
     { "title": "Again", "tool": "mcp__demo__echo", "arguments": { "text": "<${selection}> ${word} ${relativeFile}" }, "result": "replace", "filetypes": ["json"] },
     { "title": "Look", "tool": "mcp__demo__echo", "arguments": { "text": "${line}" } },
     { "title": "Rust only", "tool": "mcp__demo__echo", "filetypes": ["rust"] }
   ], "servers": {"#;
     let text = commented("\"echo\": \"allow-session\"").replacen("\"servers\": {", actions, 1);
-    let mut room = Room::connected(&text).await;
-    let (file, words) = (room.home.project().join("notes.txt"), "one two\nthree\n");
-    room.editor.open(&file, words);
-    let config = std::mem::replace(&mut room.path, file.clone());
-    let offered = room.actions(range(words, "two"), json!([])).await;
+    let mut workspace = Workspace::connected(&text).await;
+    let (file, words) = (workspace.home.project().join("notes.txt"), "one two\nthree\n");
+    workspace.editor.open(&file, words);
+    let config = std::mem::replace(&mut workspace.path, file.clone());
+    let offered = workspace.actions(range(words, "two"), json!([])).await;
     assert_eq!(titles(&offered), ["Again", "Look", "Call MCP tool…"]);
     let run = |action: &Value| json!({ "command": action["command"]["command"], "arguments": action["command"]["arguments"] });
-    let result = room.editor.request("workspace/executeCommand", run(&offered[0])).await.unwrap();
+    let result = workspace.editor.request("workspace/executeCommand", run(&offered[0])).await.unwrap();
     assert_eq!(result["content"][0]["text"], "<two> two notes.txt");
-    let edit = room.applied.lock().unwrap().remove(0)["edit"].clone();
+    let edit = workspace.applied.lock().unwrap().remove(0)["edit"].clone();
     assert_eq!(edited(words, &edit), "one <two> two notes.txt\nthree\n");
 
-    room.editor.request("workspace/executeCommand", run(&offered[1])).await.unwrap();
-    let shown = room.shown.lock().unwrap().remove(0)["uri"].as_str().unwrap().to_owned();
+    workspace.editor.request("workspace/executeCommand", run(&offered[1])).await.unwrap();
+    let shown = workspace.shown.lock().unwrap().remove(0)["uri"].as_str().unwrap().to_owned();
     let shown = url::Url::parse(&shown).unwrap().to_file_path().unwrap();
     assert_eq!(std::fs::read_to_string(shown).unwrap(), "one two");
 
-    room.editor.handle("window/showMessageRequest", |params| {
+    workspace.editor.handle("window/showMessageRequest", |params| {
         let actions = params["actions"].as_array().unwrap();
         Ok(actions.iter().find(|action| action["title"] == "demo/echo").unwrap().clone())
     });
-    let result = room.editor.request("workspace/executeCommand", run(&offered[2])).await.unwrap();
+    let result = workspace.editor.request("workspace/executeCommand", run(&offered[2])).await.unwrap();
     assert_eq!(result["content"][0]["text"], "two");
-    room.path = config;
-    room.quit().await;
+    workspace.path = config;
+    workspace.quit().await;
 }
 
 #[tokio::test]
-async fn a_result_is_not_put_into_a_text_that_has_changed_meanwhile() {
+async fn a_result_is_not_inserted_if_the_text_has_changed() {
     let actions = r#""actions": [{ "title": "Again", "tool": "mcp__demo__echo", "arguments": { "text": "[${selection}]" }, "result": "replace" }], "servers": {"#;
     let text = commented("\"echo\": \"require-approval\"").replacen("\"servers\": {", actions, 1);
-    let mut room = Room::connected(&text).await;
-    let (file, words) = (room.home.project().join("notes.txt"), "one two three\n");
-    room.editor.open(&file, words);
-    // While the question is open, the user types; then he says yes.
-    let (voice, typed) = (room.editor.voice(), uri(&file));
-    room.editor.handle("window/showMessageRequest", move |params| {
+    let mut workspace = Workspace::connected(&text).await;
+    let (file, words) = (workspace.home.project().join("notes.txt"), "one two three\n");
+    workspace.editor.open(&file, words);
+    // The user types while the message is shown, and then allows the call.
+    let (voice, typed) = (workspace.editor.voice(), uri(&file));
+    workspace.editor.handle("window/showMessageRequest", move |params| {
         let changes = json!([{ "text": "now one two three\n" }]);
         let change = json!({ "textDocument": { "uri": typed, "version": 2 }, "contentChanges": changes });
         voice.notify("textDocument/didChange", change);
         Ok(params["actions"][0].clone())
     });
     let params = json!({ "action": "Again", "uri": uri(&file), "range": range(words, "two") });
-    let refused = room.editor.command("mcp.action.run", params).await.unwrap_err();
+    let refused = workspace.editor.command("mcp.action.run", params).await.unwrap_err();
     assert_eq!(refused["data"]["kind"], "conflict", "{refused:#}");
-    assert!(room.applied.lock().unwrap().is_empty(), "nothing was put in");
-    let shown = room.shown.lock().unwrap().remove(0)["uri"].as_str().unwrap().to_owned();
+    assert!(workspace.applied.lock().unwrap().is_empty(), "nothing was inserted");
+    let shown = workspace.shown.lock().unwrap().remove(0)["uri"].as_str().unwrap().to_owned();
     let shown = url::Url::parse(&shown).unwrap().to_file_path().unwrap();
     assert_eq!(std::fs::read_to_string(shown).unwrap(), "[two]");
-    room.quit().await;
+    workspace.quit().await;
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_saved_yet_is_changed_in_its_text() {
-    let mut room = Room::connected(&commented("")).await;
+async fn an_unsaved_server_is_changed_in_the_buffer() {
+    let mut workspace = Workspace::connected(&commented("")).await;
     let config = json!({ "command": "sh" });
-    let added = room.run("mcp.server.add", json!({ "server": "new", "config": config, "scope": "project" })).await;
+    let added = workspace.run("mcp.server.add", json!({ "server": "new", "config": config, "scope": "project" })).await;
     assert!(added["unsaved"].is_array(), "{added:#}");
     let mut text = commented("");
     let mut version = 1;
-    let mut follow = |room: &mut Room| {
-        let edit = room.applied.lock().unwrap().remove(0)["edit"].clone();
+    let mut follow = |workspace: &mut Workspace| {
+        let edit = workspace.applied.lock().unwrap().remove(0)["edit"].clone();
         text = edited(&text, &edit);
         version += 1;
-        room.editor.change(&room.path.clone(), version, &text);
+        workspace.editor.change(&workspace.path.clone(), version, &text);
         text.clone()
     };
-    assert!(follow(&mut room).contains("\"new\""));
+    assert!(follow(&mut workspace).contains("\"new\""));
     let level = json!({ "server": "new", "tool": "*", "level": "deny", "scope": "project" });
-    room.run("mcp.tool.policy", level).await;
-    assert!(follow(&mut room).contains("\"deny\""));
-    room.run("mcp.server.enable", json!({ "server": "new", "enabled": false })).await;
-    assert!(follow(&mut room).contains("\"enabled\": false"));
-    room.run("mcp.server.remove", json!({ "server": "new", "scope": "project" })).await;
-    assert!(!follow(&mut room).contains("\"new\""));
-    room.quit().await;
+    workspace.run("mcp.tool.policy", level).await;
+    assert!(follow(&mut workspace).contains("\"deny\""));
+    workspace.run("mcp.server.enable", json!({ "server": "new", "enabled": false })).await;
+    assert!(follow(&mut workspace).contains("\"enabled\": false"));
+    workspace.run("mcp.server.remove", json!({ "server": "new", "scope": "project" })).await;
+    assert!(!follow(&mut workspace).contains("\"new\""));
+    workspace.quit().await;
 }

@@ -1,4 +1,4 @@
-//! How a session begins and ends, and what it survives in between.
+//! The start and end of a session, and errors in between.
 
 use mcp_sidecar::lsp::Reason;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::{Home, attach};
 
 #[tokio::test]
-async fn initialize_tells_what_the_sidecar_can_do() {
+async fn initialize_returns_the_capabilities() {
     let home = Home::new();
     let (mut editor, _) = attach(&home);
     let mut answer = editor.initialize(&[&home.project()], json!({})).await.clone();
@@ -28,7 +28,7 @@ async fn initialize_tells_what_the_sidecar_can_do() {
 }
 
 #[tokio::test]
-async fn columns_count_bytes_when_the_editor_offers_it() {
+async fn columns_are_bytes_if_the_editor_supports_it() {
     let home = Home::new();
     let (mut editor, _) = attach(&home);
     let offer = json!({ "capabilities": { "general": { "positionEncodings": ["utf-16", "utf-8"] } } });
@@ -38,7 +38,7 @@ async fn columns_count_bytes_when_the_editor_offers_it() {
 }
 
 #[tokio::test]
-async fn odd_parameters_of_initialize_keep_nobody_out() {
+async fn odd_parameters_of_initialize_are_accepted() {
     for odd in [
         json!({ "rootUri": "", "rootPath": 7, "workspaceFolders": [{ "uri": "" }, null, { "uri": "untitled:x" }] }),
         json!({ "capabilities": { "workspace": { "workspaceEdit": { "resourceOperations": ["fly"] } } }, "trace": "loud" }),
@@ -72,7 +72,7 @@ async fn requests_before_initialize_and_after_shutdown_are_refused() {
 }
 
 #[tokio::test]
-async fn an_editor_that_just_goes_ends_its_session() {
+async fn the_session_ends_when_the_editor_disconnects() {
     let home = Home::new();
     let (mut editor, session) = attach(&home);
     editor.initialize(&[&home.project()], json!({})).await;
@@ -92,7 +92,7 @@ async fn exit_without_shutdown_is_a_failure() {
 }
 
 #[tokio::test]
-async fn unknown_methods_and_notifications_do_no_harm() {
+async fn unknown_methods_and_notifications_are_harmless() {
     let home = Home::new();
     let (mut editor, _) = attach(&home);
     editor.initialize(&[&home.project()], json!({})).await;
@@ -110,7 +110,7 @@ async fn unknown_methods_and_notifications_do_no_harm() {
 }
 
 #[tokio::test]
-async fn parameters_of_the_wrong_shape_are_invalid_parameters() {
+async fn parameters_of_the_wrong_type_are_invalid() {
     let home = Home::new();
     let (mut editor, _) = attach(&home);
     editor.initialize(&[&home.project()], json!({})).await;

@@ -9,7 +9,7 @@ use tokio::process::{Child, Command};
 
 use crate::support::{Home, StdioEditor, wire};
 
-/// The bare process, for what no proper editor would send.
+/// Starts the process, for input that no proper editor would send.
 fn start(home: &Home) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-sidecar"));
     command.arg("lsp").envs(home.variables()).current_dir(home.project()).kill_on_drop(true);
@@ -20,7 +20,7 @@ async fn exit_code(process: &mut Child) -> Option<i32> {
     tokio::time::timeout(Duration::from_secs(20), process.wait()).await.expect("it should have ended").unwrap().code()
 }
 
-/// Sends bytes, then a whole `initialize`; tells the codes of the errors that came before its answer.
+/// Sends bytes and then `initialize`. Returns the codes of the errors before its response.
 async fn survives(bytes: Vec<u8>) -> Vec<Value> {
     let home = Home::new();
     let mut process = start(&home);
@@ -48,7 +48,7 @@ async fn survives(bytes: Vec<u8>) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn an_editor_starts_it_and_quits_it() {
+async fn an_editor_can_start_and_quit_it() {
     let home = Home::new();
     let path = home.write("mcp.json", r#"{ "servers": { "#);
     let mut session = StdioEditor::start(&home, &["lsp", "--stdio"]);
@@ -72,7 +72,7 @@ async fn an_endless_header_does_not_end_it() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_does_not_end_it() {
+async fn a_body_that_is_not_json_does_not_end_it() {
     assert_eq!(survives(b"Content-Length: 4\r\n\r\n{{{{".to_vec()).await, [-32700]);
     assert_eq!(survives(b"Content-Length: 4\r\n\r\n\xff\xff\xff\xff".to_vec()).await, [-32700]);
     let deep = "[".repeat(200_000);
@@ -105,7 +105,7 @@ async fn the_end_of_input_ends_it() {
 }
 
 #[tokio::test]
-async fn an_editor_that_does_not_read_any_more_is_no_crash() {
+async fn it_does_not_crash_if_the_editor_stops_reading() {
     let home = Home::new();
     let mut process = start(&home);
     drop(process.stdout.take());
@@ -117,7 +117,7 @@ async fn an_editor_that_does_not_read_any_more_is_no_crash() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_signal_is_an_orderly_end() {
+async fn a_signal_ends_it_cleanly() {
     use rustix::process::{Pid, Signal, kill_process};
 
     for signal in [Signal::TERM, Signal::INT] {
@@ -134,7 +134,7 @@ async fn a_signal_is_an_orderly_end() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn it_goes_with_the_editor_that_named_its_process() {
+async fn it_ends_with_the_process_of_the_editor() {
     let home = Home::new();
     let mut editor = Command::new("sleep").arg("60").kill_on_drop(true).spawn().unwrap();
     let mut session = StdioEditor::start(&home, &["lsp"]);

@@ -1,59 +1,50 @@
 use super::*;
-use crate::config::problem::TextEdit;
 use serde_json::json;
 
 use crate::ide::diagnostics;
+use crate::ide::fixture::apply;
 use crate::ide::tests::Scene;
 
-/// A scene from a text with the cursor at `$0`.
-fn at(text: &str, scene: impl Fn(&str) -> Scene) -> (Scene, Vec<Offer>) {
+/// The code actions in a text with the cursor at `$0`.
+fn at(text: &str, scene: impl Fn(&str) -> Scene) -> (Scene, Vec<CodeAction>) {
     let cursor = text.find("$0").unwrap();
     let scene = scene(&text.replace("$0", ""));
-    let problems = diagnostics::diagnostics(&scene.page(), scene.loaded.file(&scene.path).unwrap());
-    let offers = actions(&scene.page(), &(cursor..cursor), &problems);
-    (scene, offers)
+    let problems = diagnostics::diagnostics(&scene.config());
+    let actions = actions(&scene.config(), &(cursor..cursor), &problems);
+    (scene, actions)
 }
 
-fn titles(offers: &[Offer]) -> String {
-    let line = |offer: &Offer| match &offer.deed {
-        Deed::Edit(_) => format!("{} (edit)", offer.title),
-        Deed::Run(command) => format!("{} → {} {}", offer.title, command.name, command.params),
-        Deed::Keep(_) => format!("{} (keep)", offer.title),
+fn titles(actions: &[CodeAction]) -> String {
+    let line = |action: &CodeAction| match &action.effect {
+        Effect::Edit(_) => format!("{} (edit)", action.title),
+        Effect::Run(command) => format!("{} → {} {}", action.title, command.name, command.params),
+        Effect::StoreSecret(_) => format!("{} (store secret)", action.title),
     };
-    offers.iter().map(line).collect::<Vec<_>>().join("\n")
-}
-
-fn edited(text: &str, edits: &[TextEdit]) -> String {
-    let mut edits = edits.to_vec();
-    edits.sort_by_key(|edit| std::cmp::Reverse(edit.span.start));
-    edits.into_iter().fold(text.to_owned(), |mut text, edit| {
-        text.replace_range(edit.span, &edit.text);
-        text
-    })
+    actions.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
-fn a_server_can_be_run_trusted_switched_and_moved() {
-    let (_, offers) =
+fn a_server_can_be_run_trusted_disabled_and_moved() {
+    let (_, actions) =
         at(r#"{ "servers": { "$0a": { "command": "sh" } } }"#, |text| Scene::new(text).connected("a", &["x"]));
-    let offers: Vec<Offer> = offers.into_iter().filter(|offer| !offer.title.starts_with("Set all")).collect();
-    insta::assert_snapshot!(titles(&offers), @r#"
+    let actions: Vec<CodeAction> = actions.into_iter().filter(|action| !action.title.starts_with("Set all")).collect();
+    insta::assert_snapshot!(titles(&actions), @r#"
     Add `"type": "stdio"` (edit)
     Restart `a` → mcp.server.restart {"server":"a"}
     Stop `a` → mcp.server.stop {"server":"a"}
     Test `a` → mcp.server.test {"server":"a"}
-    Withdraw trust in `a` → mcp.server.trust {"server":"a","trusted":false}
+    Revoke trust in `a` → mcp.server.trust {"server":"a","trusted":false}
     Disable `a` → mcp.server.enable {"server":"a","enabled":false,"scope":"project"}
     Move `a` to your user config → mcp.server.move {"server":"a","from":"project","to":"user"}
-    Move `a` to your personal config of this project → mcp.server.move {"server":"a","from":"project","to":"local"}
+    Move `a` to your personal config for this project → mcp.server.move {"server":"a","from":"project","to":"local"}
     "#);
 }
 
 #[test]
-fn the_level_of_the_tool_under_the_cursor_can_be_set() {
+fn the_level_of_the_tool_at_the_cursor_can_be_set() {
     let text = r#"{ "servers": { "a": { "command": "sh", "tools": { "re$0ad": "deny" } } } }"#;
-    let (_, offers) = at(text, |text| Scene::new(text).connected("a", &["read"]));
-    let levels: Vec<Offer> = offers.into_iter().filter(|offer| offer.title.starts_with("Set ")).collect();
+    let (_, actions) = at(text, |text| Scene::new(text).connected("a", &["read"]));
+    let levels: Vec<CodeAction> = actions.into_iter().filter(|action| action.title.starts_with("Set ")).collect();
     assert_eq!(levels.len(), 6);
     insta::assert_snapshot!(titles(&levels[..2]), @r#"
     Set `read` to disable → mcp.tool.policy {"server":"a","tool":"read","level":"disable","scope":"project"}
@@ -62,24 +53,23 @@ fn the_level_of_the_tool_under_the_cursor_can_be_set() {
 }
 
 #[test]
-fn in_a_text_that_nothing_runs_from_a_level_is_a_plain_edit() {
+fn the_level_of_an_unsaved_server_is_set_by_an_edit() {
     let text = r#"{ "servers": { "a": { "command": "sh" }, "n$0ew": { "command": "sh" } } }"#;
-    let (scene, offers) = at(text, |text| Scene::new(r#"{ "servers": {} }"#).typed(text));
-    let deny = offers.iter().find(|offer| offer.title == "Set all tools of `new` to deny").unwrap();
-    let Deed::Edit(edits) = &deny.deed else { panic!("an edit was wanted") };
-    insta::assert_snapshot!(edited(&scene.text, edits), @r#"{ "servers": { "a": { "command": "sh" }, "new": { "command": "sh", "tools": { "*": "deny" } } } }"#);
+    let (scene, actions) = at(text, |text| Scene::new(r#"{ "servers": {} }"#).typed(text));
+    let deny = actions.iter().find(|action| action.title == "Set all tools of `new` to deny").unwrap();
+    let Effect::Edit(edits) = &deny.effect else { panic!("expected an edit") };
+    insta::assert_snapshot!(apply(&scene.text, edits), @r#"{ "servers": { "a": { "command": "sh" }, "new": { "command": "sh", "tools": { "*": "deny" } } } }"#);
 }
 
 #[test]
-fn what_a_server_waits_for_is_a_quick_fix() {
-    let (_, offers) = at(r#"{ "servers": { "$0a": { "command": "sh" } } }"#, |text| Scene::new(text).untrusted("a"));
-    assert_eq!((offers[0].title.as_str(), offers[0].kind), ("Trust `a`", Kind::QuickFix));
-    assert_eq!(offers[0].problem.as_ref().unwrap().code, "awaiting-trust");
+fn a_server_that_waits_for_trust_has_a_quick_fix() {
+    let (_, actions) = at(r#"{ "servers": { "$0a": { "command": "sh" } } }"#, |text| Scene::new(text).untrusted("a"));
+    assert_eq!((actions[0].title.as_str(), actions[0].kind), ("Trust `a`", Kind::QuickFix));
+    assert_eq!(actions[0].problem.as_ref().unwrap().code, "awaiting-trust");
 }
 
-/// Every problem of these texts that has a fix is mended by each of its fixes, and no comment is lost.
 #[test]
-fn each_quick_fix_leaves_a_file_without_that_problem() {
+fn each_quick_fix_removes_its_problem_and_keeps_all_comments() {
     let text = r#"// Kept.
 {
   "servers": {
@@ -144,37 +134,39 @@ fn each_quick_fix_leaves_a_file_without_that_problem() {
 "#;
     let scene = |text: &str| {
         let scene = Scene::new(text);
-        if scene.page().entries().iter().any(|entry| entry.view.is_some() && entry.member.key.text == "t") {
+        if scene.config().entries().iter().any(|entry| entry.view.is_some() && entry.member.key.text == "t") {
             return scene.connected("t", &["read"]);
         }
         scene
     };
     let problems = |text: &str| {
         let scene = scene(text);
-        diagnostics::diagnostics(&scene.page(), scene.loaded.file(&scene.path).unwrap())
+        diagnostics::diagnostics(&scene.config())
     };
     let comments = |text: &str| {
         let tree = crate::config::tree::parse(text, 64);
         tree.comments.iter().map(|span| text[span.clone()].to_owned()).collect::<Vec<_>>()
     };
-    let mut mended = std::collections::BTreeSet::new();
+    let mut fixed = std::collections::BTreeSet::new();
     for problem in problems(text) {
-        let offers = actions(&scene(text).page(), &problem.span, &problems(text));
-        let fixes = offers.iter().filter(|offer| offer.problem.as_ref() == Some(&problem));
-        for offer in fixes {
-            let edits = match &offer.deed {
-                Deed::Edit(edits) => edits.clone(),
-                Deed::Keep(_) => vec![crate::ide::fixes::secret(&scene(text).page(), &problem).unwrap().edit],
-                Deed::Run(_) => continue,
+        let actions = actions(&scene(text).config(), &problem.span, &problems(text));
+        let fixes = actions.iter().filter(|action| action.problem.as_ref() == Some(&problem));
+        for action in fixes {
+            let edits = match &action.effect {
+                Effect::Edit(edits) => edits.clone(),
+                Effect::StoreSecret(_) => {
+                    vec![crate::ide::fixes::move_secret(&scene(text).config(), &problem).unwrap().edit]
+                }
+                Effect::Run(_) => continue,
             };
-            let after = edited(text, &edits);
+            let after = apply(text, &edits);
             let same = |left: &&Problem| left.code == problem.code && left.message == problem.message;
-            assert_eq!(problems(&after).iter().find(same), None, "{} did not help:\n{after}", offer.title);
-            assert_eq!(comments(&after), comments(text), "{} lost a comment:\n{after}", offer.title);
-            mended.insert(format!("{}: {}", problem.code, offer.title));
+            assert_eq!(problems(&after).iter().find(same), None, "{} did not fix it:\n{after}", action.title);
+            assert_eq!(comments(&after), comments(text), "{} lost a comment:\n{after}", action.title);
+            fixed.insert(format!("{}: {}", problem.code, action.title));
         }
     }
-    insta::assert_snapshot!(mended.into_iter().collect::<Vec<_>>().join("\n"), @r#"
+    insta::assert_snapshot!(fixed.into_iter().collect::<Vec<_>>().join("\n"), @r#"
     bad-level: Change to `deny`
     bad-name: Rename to `b-c`
     bad-port: Remove the quotes
@@ -219,14 +211,15 @@ fn each_quick_fix_leaves_a_file_without_that_problem() {
 }
 
 #[test]
-fn a_fix_changes_as_little_as_it_can() {
+fn a_fix_changes_as_little_as_possible() {
     let first = |text: &str| {
-        let (scene, offers) = at(text, Scene::new);
-        let Some(Deed::Edit(edits)) = offers.iter().find(|offer| offer.kind == Kind::QuickFix).map(|offer| &offer.deed)
+        let (scene, actions) = at(text, Scene::new);
+        let Some(Effect::Edit(edits)) =
+            actions.iter().find(|action| action.kind == Kind::QuickFix).map(|action| &action.effect)
         else {
-            panic!("no fix: {}", titles(&offers));
+            panic!("no fix: {}", titles(&actions));
         };
-        edited(&scene.text, edits)
+        apply(&scene.text, edits)
     };
     let entry = |entry: &str| first(&format!("{{ \"servers\": {{ \"$0s\": {entry} }} }}"));
     let value = |entry: &str| first(&format!("{{ \"servers\": {{ \"s\": {entry} }} }}"));
@@ -254,24 +247,24 @@ fn a_fix_changes_as_little_as_it_can() {
 }
 
 #[test]
-fn of_several_fixes_for_one_problem_the_first_is_preferred() {
+fn the_first_of_several_fixes_is_preferred() {
     let text = r#"{ "servers": { "a": { "command": "sh", "env": { "API_TOKEN": "$0ghp_0123456789abcdefghijABCDEFGHIJ012345" } } } }"#;
-    let (_, offers) = at(text, Scene::new);
+    let (_, actions) = at(text, Scene::new);
     let preferred: Vec<_> =
-        offers.iter().filter(|offer| offer.is_preferred(&offers)).map(|offer| &offer.title).collect();
+        actions.iter().filter(|action| action.is_preferred(&actions)).map(|action| &action.title).collect();
     assert_eq!(preferred, ["Replace with ${env:API_TOKEN}"]);
-    assert!(offers.iter().any(|offer| offer.title.starts_with("Move it into the keyring")));
+    assert!(actions.iter().any(|action| action.title.starts_with("Move it into the keyring")));
 }
 
 #[test]
-fn what_stands_twice_leads_to_the_other_one() {
+fn a_duplicate_refers_to_the_other_definition() {
     let text = r#"{
       "servers": { "a": { "command": "sh" } }, "mcpServers": { "a": { "command": "sh" } },
       "inputs": [{ "id": "k" }, { "id": "k" }]
     }"#;
     let scene = Scene::new(text);
     let problems = &scene.loaded.file(&scene.path).unwrap().problems;
-    let told: Vec<_> = problems
+    let related: Vec<_> = problems
         .iter()
         .flat_map(|problem| problem.related.iter().map(move |related| (problem.code, related)))
         .map(|(code, related)| {
@@ -280,7 +273,7 @@ fn what_stands_twice_leads_to_the_other_one() {
         .collect();
     let (first, input) = (text.find("\"a\"").unwrap(), text.find("\"k\"").unwrap());
     assert_eq!(
-        told,
+        related,
         [
             format!("name-clash: {first} \"a\" this one is used"),
             format!("duplicate-key: {input} \"k\" the first one, which is used"),
@@ -289,9 +282,8 @@ fn what_stands_twice_leads_to_the_other_one() {
     assert!(problems.iter().flat_map(|problem| &problem.related).all(|related| *related.file == *scene.path));
 }
 
-/// The same for texts that do not parse.
 #[test]
-fn each_mistake_of_writing_is_mended_by_its_fix() {
+fn each_syntax_error_is_fixed_by_its_fix() {
     for (text, fixed) in [
         ("{ \"servers\": { \"a\": { \"command\": \"sh\" /* one */ \"args\": [] } } }", 1),
         ("{ // one\n \"servers\": { \"a\" { \"command\": \"sh\" } } }", 1),
@@ -305,7 +297,7 @@ fn each_mistake_of_writing_is_mended_by_its_fix() {
         let problems = scene.loaded.file(&scene.path).unwrap().problems.clone();
         let fixes: Vec<_> = problems.iter().filter_map(|problem| problem.fix.as_ref()).collect();
         assert_eq!(fixes.len(), fixed, "{text}: {problems:?}");
-        let after = edited(text, &fixes[0].edits);
+        let after = apply(text, &fixes[0].edits);
         let tree = crate::config::tree::parse(&after, 64);
         assert!(tree.valid(), "{text} became {after}: {:?}", tree.problems);
         assert_eq!(text.contains("one"), after.contains("one"), "{after}");
@@ -313,39 +305,39 @@ fn each_mistake_of_writing_is_mended_by_its_fix() {
 }
 
 #[test]
-fn a_secret_is_cut_out_exactly() {
-    let kept = |value: &str| {
+fn exactly_the_secret_is_moved() {
+    let moved = |value: &str| {
         let text = json!({ "servers": { "a": { "command": "sh", "env": { "API_TOKEN": value } } } }).to_string();
         let scene = Scene::new(&text);
         let file = scene.loaded.file(&scene.path).unwrap();
         let problem = file.problems.iter().find(|problem| problem.code == "raw-secret").unwrap();
-        let kept = crate::ide::fixes::secret(&scene.page(), problem).unwrap();
-        format!("{} {} {}", kept.name, kept.value.reveal(), kept.edit.text)
+        let secret = crate::ide::fixes::move_secret(&scene.config(), problem).unwrap();
+        format!("{} {} {}", secret.name, secret.value.reveal(), secret.edit.text)
     };
-    assert_eq!(kept("s3cr3t-value"), "API_TOKEN s3cr3t-value \"${keyring:API_TOKEN}\"");
-    assert_eq!(kept("Bearer s3cr3t"), "API_TOKEN s3cr3t \"Bearer ${keyring:API_TOKEN}\"");
-    assert_eq!(kept("$ecret}value"), "API_TOKEN $ecret}value \"${keyring:API_TOKEN}\"");
-    assert_eq!(kept("\"quoted\"é"), "API_TOKEN \"quoted\"é \"${keyring:API_TOKEN}\"");
+    assert_eq!(moved("s3cr3t-value"), "API_TOKEN s3cr3t-value \"${keyring:API_TOKEN}\"");
+    assert_eq!(moved("Bearer s3cr3t"), "API_TOKEN s3cr3t \"Bearer ${keyring:API_TOKEN}\"");
+    assert_eq!(moved("$ecret}value"), "API_TOKEN $ecret}value \"${keyring:API_TOKEN}\"");
+    assert_eq!(moved("\"quoted\"é"), "API_TOKEN \"quoted\"é \"${keyring:API_TOKEN}\"");
 }
 
 #[test]
-fn what_helps_is_offered_once_wherever_the_cursor_is_in_the_server() {
-    let offered = |text: &str, scene: &dyn Fn(&str) -> Scene, what: &str| {
-        let (_, offers) = at(text, scene);
-        offers.iter().filter(|offer| offer.title.starts_with(what)).count()
+fn a_remedy_is_listed_once_wherever_the_cursor_is_in_the_server() {
+    let count = |text: &str, scene: &dyn Fn(&str) -> Scene, what: &str| {
+        let (_, actions) = at(text, scene);
+        actions.iter().filter(|action| action.title.starts_with(what)).count()
     };
     let sign_in = |text: &str| Scene::new(text).status("a", Status::NeedsAuth, None);
-    assert_eq!(offered(r#"{ "servers": { "$0a": { "url": "https://x.test" } } }"#, &sign_in, "Sign in"), 1);
-    assert_eq!(offered(r#"{ "servers": { "a": { "url": "https$0://x.test" } } }"#, &sign_in, "Sign in"), 1);
+    assert_eq!(count(r#"{ "servers": { "$0a": { "url": "https://x.test" } } }"#, &sign_in, "Sign in"), 1);
+    assert_eq!(count(r#"{ "servers": { "a": { "url": "https$0://x.test" } } }"#, &sign_in, "Sign in"), 1);
     let untrusted = |text: &str| Scene::new(text).untrusted("a");
-    assert_eq!(offered(r#"{ "servers": { "$0a": { "command": "sh" } } }"#, &untrusted, "Trust"), 1);
+    assert_eq!(count(r#"{ "servers": { "$0a": { "command": "sh" } } }"#, &untrusted, "Trust"), 1);
 }
 
 #[test]
-fn a_server_that_the_text_switches_off_can_be_switched_on_again() {
+fn a_server_that_is_disabled_in_the_text_can_be_enabled() {
     let saved = r#"{ "servers": { "a": { "command": "sh" } } }"#;
     let text = r#"{ "servers": { "$0a": { "command": "sh", "enabled": false } } }"#;
-    let (_, offers) = at(text, |text| Scene::new(saved).typed(text));
-    let words: Vec<&str> = offers.iter().map(|offer| offer.title.as_str()).collect();
-    assert!(words.contains(&"Enable `a`") && !words.contains(&"Disable `a`"), "{words:?}");
+    let (_, actions) = at(text, |text| Scene::new(saved).typed(text));
+    let titles: Vec<&str> = actions.iter().map(|action| action.title.as_str()).collect();
+    assert!(titles.contains(&"Enable `a`") && !titles.contains(&"Disable `a`"), "{titles:?}");
 }

@@ -6,25 +6,24 @@ fn env_files() -> Vec<String> {
     vec![".env".to_owned(), ".env.local".to_owned()]
 }
 
-/// The labels that are offered.
+/// The labels of all items.
 fn offered(marked: &str) -> String {
     labels(&Fixture::new(marked))
 }
 
 fn labels(fixture: &Fixture) -> String {
-    let completions = complete(&fixture.page(), fixture.offset, env_files);
+    let completions = complete(&fixture.config(), fixture.offset, env_files);
     completions.items.iter().map(|item| item.label.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// The text after one item was chosen by an editor without snippets. It must be whole, if it was whole but for the
-/// word at the cursor.
+/// The text after an item was chosen in an editor without snippets.
 fn chosen(fixture: &Fixture, label: &str) -> String {
-    let completions = complete(&fixture.page(), fixture.offset, env_files);
+    let completions = complete(&fixture.config(), fixture.offset, env_files);
     let Some(item) = completions.items.iter().find(|item| item.label == label) else {
-        panic!("{label} is not offered, only {}", labels(fixture));
+        panic!("{label} is missing; the items are {}", labels(fixture));
     };
     let typed = &fixture.text[completions.span.start..fixture.offset];
-    assert!(item.filter.starts_with(typed), "{:?} is not what `{typed}` is compared with", item.filter);
+    assert!(item.filter.starts_with(typed), "{:?} does not start with `{typed}`", item.filter);
     let mut edits = item.edits.clone();
     edits.push(TextEdit { span: completions.span, text: item.text.clone() });
     fixture::apply(&fixture.text, &edits)
@@ -32,7 +31,7 @@ fn chosen(fixture: &Fixture, label: &str) -> String {
 
 fn choose(marked: &str, label: &str) -> String {
     let text = chosen(&Fixture::new(marked), label);
-    assert!(tree::parse(&text, 64).valid(), "left broken: {text}");
+    assert!(tree::parse(&text, 64).valid(), "invalid text: {text}");
     text
 }
 
@@ -42,7 +41,7 @@ fn an_empty_file_gets_its_skeleton() {
 }
 
 #[test]
-fn keys_that_are_missing_are_offered_with_a_value_to_begin_with() {
+fn missing_keys_are_completed_with_an_initial_value() {
     assert_eq!(offered("{ $0 }"), "servers inputs policy actions $schema");
     assert_eq!(offered(r#"{ "mcpServers": {}, $0 }"#), "inputs policy actions $schema");
     assert_eq!(choose("{ $0 }", "policy"), r#"{ "policy": {} }"#);
@@ -59,7 +58,7 @@ fn a_comma_is_added_where_one_is_needed() {
 }
 
 #[test]
-fn an_open_quote_takes_nothing_along_that_follows() {
+fn a_missing_closing_quote_does_not_affect_the_following_text() {
     let fixture = Fixture::new("{ \"servers\": { \"a\": {\n  \"com$0\n  \"args\": []\n} } }");
     assert_eq!(chosen(&fixture, "command"), "{ \"servers\": { \"a\": {\n  \"command\": \"\",\n  \"args\": []\n} } }");
     let fixture = Fixture::new("{ \"servers\": { \"a\": { \"type\": \"s$0 } } }");
@@ -67,7 +66,7 @@ fn an_open_quote_takes_nothing_along_that_follows() {
 }
 
 #[test]
-fn a_file_that_ends_in_the_middle_is_completed_all_the_same() {
+fn an_incomplete_file_is_completed() {
     assert!(offered(r#"{ "servers": { "a": { $0"#).starts_with("type command args env"));
     assert!(offered(r#"{ "servers": { "a": {$0"#).starts_with("type command args env"));
     assert!(offered(r#"{ "servers": { "a": { "command": "npx", "$0"#).starts_with("type args env"));
@@ -77,7 +76,7 @@ fn a_file_that_ends_in_the_middle_is_completed_all_the_same() {
 }
 
 #[test]
-fn only_keys_that_fit_the_type_of_the_server_are_offered() {
+fn only_keys_for_the_type_of_the_server_are_completed() {
     let keys = offered(r#"{ "servers": { "a": { "url": "https://example.test", $0 } } }"#);
     assert!(keys.starts_with("type headers oauth enabled"), "{keys}");
     let keys = offered(r#"{ "servers": { "a": { "type": "tcp", $0 } } }"#);
@@ -85,7 +84,7 @@ fn only_keys_that_fit_the_type_of_the_server_are_offered() {
 }
 
 #[test]
-fn words_of_a_choice_and_levels_are_offered_with_or_without_quotes() {
+fn choices_and_levels_are_completed_with_and_without_quotes() {
     assert_eq!(offered(r#"{ "servers": { "a": { "type": $0 } } }"#), "stdio http sse tcp sdk claudeai-proxy");
     let level = choose(r#"{ "policy": { "readOnly": "al$0" } }"#, "allow-session");
     assert_eq!(level, r#"{ "policy": { "readOnly": "allow-session" } }"#);
@@ -103,7 +102,7 @@ fn words_of_a_choice_and_levels_are_offered_with_or_without_quotes() {
 }
 
 #[test]
-fn the_live_tools_of_the_server_are_offered_where_a_tool_is_named() {
+fn the_tools_of_a_connected_server_are_completed() {
     let saved = r#"{ "servers": { "fs": { "command": "x" }, "git": { "command": "x" } } }"#;
     let at = |marked: &str| {
         labels(&Fixture::new(marked).saved(saved).tools("fs", &["read_file", "write_file"]).tools("git", &["log"]))
@@ -120,7 +119,7 @@ fn the_live_tools_of_the_server_are_offered_where_a_tool_is_named() {
 }
 
 #[test]
-fn variables_are_offered_inside_a_string_set_ones_before_those_that_are_not() {
+fn variables_are_completed_in_strings_set_ones_first() {
     let text = r#"{ "servers": { "a": { "args": ["${MISSING}", "x${$0y"] } }, "inputs": [{ "id": "key" }] }"#;
     insta::assert_snapshot!(offered(text), @"workspaceFolder workspaceFolderBasename userHome pathSeparator cwd input:key API_TOKEN HOME MISSING input:name keyring:name");
     let args = |typed: &str| format!(r#"{{ "servers": {{ "a": {{ "args": ["x{typed}"] }} }} }}"#);
@@ -128,7 +127,7 @@ fn variables_are_offered_inside_a_string_set_ones_before_those_that_are_not() {
         assert_eq!(choose(&args(typed), "API_TOKEN"), args("${env:API_TOKEN}"), "{typed}");
     }
     assert_eq!(choose(&args("${in$0"), "input:name"), args("${input:name}"));
-    assert_eq!(offered(&args("plain$0")), "", "nothing begins with a plain word");
+    assert_eq!(offered(&args("plain$0")), "", "plain text has no completions");
     assert_eq!(
         offered(r#"{ "actions": [{ "arguments": { "q": "${$0" } }] }"#),
         "selection word line file relativeFile filetype workspaceFolder"
@@ -136,7 +135,7 @@ fn variables_are_offered_inside_a_string_set_ones_before_those_that_are_not() {
 }
 
 #[test]
-fn variables_are_offered_for_an_empty_value_that_is_best_written_as_one() {
+fn variables_are_completed_for_empty_values_that_should_use_one() {
     for value in
         [r#""env": { "A": "$0" }"#, r#""cwd": "$0""#, r#""url": "https://x.test", "headers": { "X-Key": "$0" }"#]
     {
@@ -151,7 +150,7 @@ fn variables_are_offered_for_an_empty_value_that_is_best_written_as_one() {
 }
 
 #[test]
-fn files_of_variables_are_offered_by_name() {
+fn env_files_are_completed() {
     let text = |value: &str| format!(r#"{{ "servers": {{ "a": {{ "envFile": {value} }} }} }}"#);
     assert_eq!(offered(&text("\"$0\"")), ".env .env.local");
     assert_eq!(choose(&text("\".en$0\""), ".env.local"), text("\".env.local\""));
@@ -160,7 +159,7 @@ fn files_of_variables_are_offered_by_name() {
 }
 
 #[test]
-fn a_template_is_a_whole_server_and_brings_its_inputs() {
+fn a_template_inserts_a_whole_server_and_its_inputs() {
     insta::assert_snapshot!(choose(r#"{ "servers": { "$0" } }"#, "brave-search"), @r#"
     { "inputs": [{ "id": "brave-api-key", "type": "promptString", "description": "Brave Search API key", "password": true }], "servers": { "brave-search": { "command": "npx", "args": ["-y", "@brave/brave-search-mcp-server"], "env": { "BRAVE_API_KEY": "${input:brave-api-key}" } } } }
     "#);
@@ -170,7 +169,7 @@ fn a_template_is_a_whole_server_and_brings_its_inputs() {
     assert!(lines.starts_with("{\r\n\t\"inputs\": [{ ") && lines.contains("}],\r\n\t\"servers\""), "{lines}");
     let twice = r#"{ "servers": { "git": {}, "g$0" } }"#;
     assert!(offered(twice).contains("git-2"));
-    let snippet = complete(&Fixture::new(r#"{ "servers": { "$0" } }"#).page(), 16, env_files).items;
+    let snippet = complete(&Fixture::new(r#"{ "servers": { "$0" } }"#).config(), 16, env_files).items;
     let item = snippet.iter().find(|item| item.label == "filesystem").unwrap();
     insta::assert_snapshot!(item.snippet.as_deref().unwrap(), @r#"
     "${1:filesystem}": {
@@ -181,7 +180,7 @@ fn a_template_is_a_whole_server_and_brings_its_inputs() {
 }
 
 #[test]
-fn programs_and_their_usual_packages_are_offered() {
+fn programs_and_their_common_packages_are_completed() {
     let text =
         r#"{ "servers": { "a": { "command": "$0" }, "b": { "command": "./mine" }, "c": { "command": ["py"] } } }"#;
     assert!(offered(text).ends_with("mcp-sidecar ./mine py"), "{}", offered(text));
@@ -192,12 +191,12 @@ fn programs_and_their_usual_packages_are_offered() {
 }
 
 #[test]
-fn of_very_many_tools_those_that_fit_are_offered() {
+fn long_lists_of_tools_are_filtered() {
     let names: Vec<String> = (0..1_000).map(|number| format!("tool_{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let at = |marked: &str| {
         let fixture = Fixture::new(marked).saved(r#"{ "servers": { "a": { "command": "x" } } }"#).tools("a", &names);
-        let completions = complete(&fixture.page(), fixture.offset, env_files);
+        let completions = complete(&fixture.config(), fixture.offset, env_files);
         (completions.items.len(), completions.incomplete)
     };
     assert_eq!(at(r#"{ "actions": [{ "tool": "$0" }] }"#), (200, true));
@@ -205,13 +204,13 @@ fn of_very_many_tools_those_that_fit_are_offered() {
 }
 
 #[test]
-fn ids_that_are_used_and_not_defined_are_offered_for_inputs() {
+fn undefined_inputs_are_completed() {
     let text = r#"{ "servers": { "a": { "args": ["${input:one}", "${input:two}"] } }, "inputs": [{ "id": "one" }, { "id": "$0" }] }"#;
     assert_eq!(offered(text), "two");
 }
 
 #[test]
-fn nothing_is_offered_where_nothing_is_known() {
+fn unknown_positions_have_no_completions() {
     for text in [
         "{ // com$0\n }",
         "{ /* $0 */ }",
@@ -227,15 +226,15 @@ fn nothing_is_offered_where_nothing_is_known() {
 }
 
 #[test]
-fn no_cut_of_a_file_makes_it_stumble() {
+fn truncated_files_do_not_panic() {
     let text = r#"{ "servers": { "a": { "type": "stdio", "args": ["${env:HOME}", 1], "tools": { "r*": [{ "when": { "p": { "in": [] } } }, "deny"] } } }, "policy": { "denylist": [{ "server": "a" }] } } // é"#;
     for cut in (0..=text.len()).filter(|&cut| text.is_char_boundary(cut)) {
         for marked in [format!("{}$0", &text[..cut]), format!("{}$0{}", &text[..cut], &text[cut..])] {
             let fixture = Fixture::new(&marked);
-            let completions = complete(&fixture.page(), fixture.offset, env_files);
+            let completions = complete(&fixture.config(), fixture.offset, env_files);
             assert!(completions.items.is_empty() || fixture.text.get(completions.span.clone()).is_some(), "{marked}");
-            crate::ide::hover::hover(&fixture.page(), fixture.offset);
-            crate::ide::definition::definition(&fixture.page(), fixture.offset);
+            crate::ide::hover::hover(&fixture.config(), fixture.offset);
+            crate::ide::definition::definition(&fixture.config(), fixture.offset);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Values: words of a choice, names of servers and tools, programs.
+//! Completion of values: choices, names of servers and tools, programs.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use crate::config::shape::keys::{self, Key, Of, Table};
 use crate::config::templates::templates;
 use crate::config::tree::{Node, Step};
 use crate::engine::snapshot::{OfferedTool, ServerView};
+use crate::ide::config_view::ConfigView;
 use crate::ide::expected::{Expected, expected, server_of};
-use crate::ide::page::Page;
-use crate::ide::uses::{self, Named, Role};
-use crate::ide::words;
+use crate::ide::occurrences::{Named, Role};
+use crate::ide::value_docs;
 use crate::model::{Level, ServerName, ToolId};
 use crate::policy::NameGlob;
 
-pub fn values(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
+pub fn values(config: &ConfigView<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
     match expected(&cursor.path) {
         Some(Expected::Rule) => of_levels(cursor),
-        Some(Expected::Plain(key, table)) => plain(page, cursor, key, table),
-        Some(Expected::Inside(key, table)) => inside(page, cursor, key, table),
+        Some(Expected::Value(key, table)) => plain(config, cursor, key, table),
+        Some(Expected::Element(key, table)) => inside(config, cursor, key, table),
         Some(Expected::Table(_) | Expected::Map(_) | Expected::Tools | Expected::Conditions) if !cursor.quoted => {
             vec![brackets(cursor, "{}", "{ $1 }")]
         }
@@ -33,36 +33,36 @@ pub fn values(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
     }
 }
 
-/// Whether a file with variables is named here.
+/// Whether the value is the path of a `.env` file.
 pub fn is_env_file(cursor: &Cursor<'_>) -> bool {
-    matches!(expected(&cursor.path), Some(Expected::Plain(key, _)) if key.name == "envFile")
+    matches!(expected(&cursor.path), Some(Expected::Value(key, _)) if key.name == "envFile")
 }
 
 pub fn files(cursor: &Cursor<'_>, names: &[String]) -> Vec<Item> {
     cursor
-        .few(names.iter(), |name| (*name).clone())
+        .limit(names.iter(), |name| (*name).clone())
         .into_iter()
         .map(|name| text(cursor, name, ItemKind::File))
         .collect()
 }
 
-/// All levels by name, narrowest first.
+/// The names of all levels, most restrictive first.
 pub fn levels() -> Vec<&'static str> {
     Level::ALL.iter().map(|level| level.as_str()).collect()
 }
 
-fn plain(page: &Page<'_>, cursor: &Cursor<'_>, key: &Key, table: &'static Table) -> Vec<Item> {
+fn plain(config: &ConfigView<'_>, cursor: &Cursor<'_>, key: &Key, table: &'static Table) -> Vec<Item> {
     let is = |other: &'static Table| std::ptr::eq(table, other);
     match (key.of, key.name) {
         (Of::Flag, _) if cursor.quoted => Vec::new(),
         (Of::Flag, _) => ["true", "false"].map(|word| Item::new(word, ItemKind::Word, cursor)).into(),
         (Of::Choice(choices), _) => choices.iter().map(|choice| word(cursor, choice)).collect(),
         (Of::Level, _) => of_levels(cursor),
-        (_, "command") if !is(&keys::INPUT) => programs(page, cursor),
-        (_, "server") if is(&keys::MATCHER) => servers(page, cursor),
-        (_, "tool") if is(&keys::MATCHER) => matched_tools(page, cursor),
-        (_, "tool") if is(&keys::ACTION) => tool_ids(page, cursor),
-        (_, "id") if is(&keys::INPUT) => missing_inputs(page, cursor),
+        (_, "command") if !is(&keys::INPUT) => programs(config, cursor),
+        (_, "server") if is(&keys::MATCHER) => servers(config, cursor),
+        (_, "tool") if is(&keys::MATCHER) => matched_tools(config, cursor),
+        (_, "tool") if is(&keys::ACTION) => tool_ids(config, cursor),
+        (_, "id") if is(&keys::INPUT) => missing_inputs(config, cursor),
         (_, "url") => addresses(cursor),
         (Of::Texts, _) if !cursor.quoted => vec![brackets(cursor, "[]", "[\"$1\"]")],
         (Of::Environment | Of::TextMap, _) if !cursor.quoted => vec![brackets(cursor, "{}", "{ $1 }")],
@@ -70,15 +70,15 @@ fn plain(page: &Page<'_>, cursor: &Cursor<'_>, key: &Key, table: &'static Table)
     }
 }
 
-fn inside(page: &Page<'_>, cursor: &Cursor<'_>, key: &Key, table: &'static Table) -> Vec<Item> {
+fn inside(config: &ConfigView<'_>, cursor: &Cursor<'_>, key: &Key, table: &'static Table) -> Vec<Item> {
     match key.name {
-        "command" if cursor.path.last() == Some(&Step::Index(0)) => programs(page, cursor),
-        "commands" if std::ptr::eq(table, &keys::POLICY) => programs(page, cursor),
-        "args" => packages(page, cursor),
+        "command" if cursor.path.last() == Some(&Step::Index(0)) => programs(config, cursor),
+        "commands" if std::ptr::eq(table, &keys::POLICY) => programs(config, cursor),
+        "args" => packages(config, cursor),
         "disabled_tools" | "disabledTools" | "excludeTools" | "enabled_tools" | "includeTools" => {
-            let view = server_of(&cursor.path).and_then(|name| page.server(name));
+            let view = server_of(&cursor.path).and_then(|name| config.server(name));
             let tools = view.iter().flat_map(|view| view.tools.values());
-            let tools = cursor.few(tools, |offered| offered.tool.name.to_string());
+            let tools = cursor.limit(tools, |offered| offered.tool.name.to_string());
             tools.into_iter().map(|offered| tool(cursor, offered)).collect()
         }
         _ => Vec::new(),
@@ -93,7 +93,7 @@ fn text(cursor: &Cursor<'_>, word: &str, kind: ItemKind) -> Item {
 
 fn word(cursor: &Cursor<'_>, word: &str) -> Item {
     let item = text(cursor, word, ItemKind::Word);
-    match words::meaning(word) {
+    match value_docs::describe_value(word) {
         Some(meaning) => item.docs(meaning),
         None => item,
     }
@@ -128,23 +128,23 @@ fn conditions(cursor: &Cursor<'_>) -> Vec<Item> {
         .collect()
 }
 
-/// Those that servers are usually started with, and those that servers of this workspace are.
-fn programs(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
-    let known = words::PROGRAMS.iter().map(|(name, docs)| text(cursor, name, ItemKind::Program).docs(*docs));
-    let used: BTreeSet<&str> = page
+/// Common programs, and those that other servers of this file use.
+fn programs(config: &ConfigView<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
+    let known = value_docs::PROGRAMS.iter().map(|(name, docs)| text(cursor, name, ItemKind::Program).docs(*docs));
+    let occurrence: BTreeSet<&str> = config
         .servers()
         .filter_map(|server| server.value.get("command"))
         .filter(|member| !(member.value.span.start <= cursor.span.start && cursor.span.end <= member.value.span.end))
         .filter_map(|member| member.value.text().or_else(|| member.value.items()?.first()?.text()))
-        .filter(|name| !name.is_empty() && words::PROGRAMS.iter().all(|(known, _)| known != name))
+        .filter(|name| !name.is_empty() && value_docs::PROGRAMS.iter().all(|(known, _)| known != name))
         .collect();
-    known.chain(used.into_iter().map(|name| text(cursor, name, ItemKind::Program).detail("used here"))).collect()
+    known.chain(occurrence.into_iter().map(|name| text(cursor, name, ItemKind::Program).detail("used here"))).collect()
 }
 
-/// The packages and options that templates give to the same program.
-fn packages(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
+/// The packages and options that templates use with the same program.
+fn packages(config: &ConfigView<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
     let [server @ .., _, _] = cursor.path.as_slice() else { return Vec::new() };
-    let entry = page.tree.find(server);
+    let entry = config.tree.find(server);
     let Some(program) = entry.and_then(|entry| entry.get("command")?.value.text()) else { return Vec::new() };
     let given: Vec<&str> = entry
         .and_then(|entry| entry.get("args")?.value.items())
@@ -159,10 +159,10 @@ fn packages(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
     {
         for arg in template.config.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
         {
-            let general = matches!(arg, "package" | "image") || arg.contains("${");
-            if !general && !given.contains(&arg) && seen.insert(arg) {
+            let is_placeholder = matches!(arg, "package" | "image") || arg.contains("${");
+            if !is_placeholder && !given.contains(&arg) && seen.insert(arg) {
                 items.push(text(cursor, arg, ItemKind::Word).detail(if arg.starts_with('-') {
-                    format!("of {program}")
+                    format!("option of {program}")
                 } else {
                     template.title.clone()
                 }));
@@ -182,15 +182,15 @@ fn addresses(cursor: &Cursor<'_>) -> Vec<Item> {
         .collect()
 }
 
-/// Every server that this file or another one defines.
-fn servers(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
-    let own = page.servers().map(|member| member.key.text.as_str());
-    let names: BTreeSet<&str> = own.chain(page.spoken_of().map(|(name, _)| name.as_str())).collect();
-    let every = text(cursor, "*", ItemKind::Word).docs("Every server.");
-    let named = cursor.few(names.into_iter(), |name| (*name).to_owned());
+/// All servers in this file and in others.
+fn servers(config: &ConfigView<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
+    let own = config.servers().map(|member| member.key.text.as_str());
+    let names: BTreeSet<&str> = own.chain(config.visible_servers().map(|(name, _)| name.as_str())).collect();
+    let every = text(cursor, "*", ItemKind::Word).docs("All servers.");
+    let named = cursor.limit(names.into_iter(), |name| (*name).to_owned());
     let named = named.into_iter().map(|name| {
         let item = text(cursor, name, ItemKind::Server);
-        match page.server(name) {
+        match config.server(name) {
             Some(view) => item.detail(view.state.status.as_str()),
             None => item,
         }
@@ -198,17 +198,17 @@ fn servers(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
     std::iter::once(every).chain(named).collect()
 }
 
-/// The tools of the server that the matcher names.
-fn matched_tools(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
+/// The tools of the servers that the matcher names.
+fn matched_tools(config: &ConfigView<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
     let [before @ .., _] = cursor.path.as_slice() else { return Vec::new() };
-    let server = page.tree.find(before).and_then(|entry| entry.get("server")?.value.text()).unwrap_or("*");
+    let server = config.tree.find(before).and_then(|entry| entry.get("server")?.value.text()).unwrap_or("*");
     let glob = NameGlob::new(server);
-    let views = page.spoken_of().filter(|(name, _)| glob.is_match(name.as_str()));
+    let views = config.visible_servers().filter(|(name, _)| glob.is_match(name.as_str()));
     let mut seen = BTreeSet::new();
     let tools =
         views.flat_map(|(_, view)| view.tools.values()).filter(|offered| seen.insert(offered.tool.name.clone()));
-    let tools = cursor.few(tools, |offered| offered.tool.name.to_string());
-    let every = text(cursor, "*", ItemKind::Word).docs("Every tool.");
+    let tools = cursor.limit(tools, |offered| offered.tool.name.to_string());
+    let every = text(cursor, "*", ItemKind::Word).docs("All tools.");
     std::iter::once(every).chain(tools.into_iter().map(|offered| tool(cursor, offered))).collect()
 }
 
@@ -216,26 +216,25 @@ fn tool(cursor: &Cursor<'_>, offered: &OfferedTool) -> Item {
     describe(text(cursor, &offered.tool.name, ItemKind::Tool), offered)
 }
 
-fn tool_ids<'a>(page: &Page<'a>, cursor: &Cursor<'_>) -> Vec<Item> {
+fn tool_ids<'a>(config: &ConfigView<'a>, cursor: &Cursor<'_>) -> Vec<Item> {
     let named = |(name, view): (&'a ServerName, &'a Arc<ServerView>)| {
         let name = name.clone();
         view.shown_tools().map(move |offered| (ToolId::new(name.clone(), &offered.tool.name).to_string(), offered))
     };
-    let tools = cursor.few(page.spoken_of().flat_map(named), |(id, _)| id.clone());
+    let tools = cursor.limit(config.visible_servers().flat_map(named), |(id, _)| id.clone());
     tools.into_iter().map(|(id, offered)| describe(text(cursor, &id, ItemKind::Tool), offered)).collect()
 }
 
-/// Inputs that are used in this file and stand nowhere yet.
-fn missing_inputs(page: &Page<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
-    let uses = uses::uses(page.text, page.tree);
-    let defined =
-        |id: &str| uses.iter().any(|used| used.role == Role::Definition && used.named == Named::Input(id.to_owned()));
-    let wanted: BTreeSet<&str> = uses
+/// Inputs that are used in this file but not defined.
+fn missing_inputs(config: &ConfigView<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
+    let occurrences = config.occurrences();
+    let defined = |id: &str| occurrences.iter().any(|occurrence| occurrence.defines(&Named::Input(id.to_owned())));
+    let wanted: BTreeSet<&str> = occurrences
         .iter()
-        .filter_map(|used| match &used.named {
-            Named::Input(id) if used.role == Role::Use && !defined(id) => Some(id.as_str()),
+        .filter_map(|occurrence| match &occurrence.named {
+            Named::Input(id) if occurrence.role == Role::Reference && !defined(id) => Some(id.as_str()),
             _ => None,
         })
         .collect();
-    wanted.into_iter().map(|id| text(cursor, id, ItemKind::Variable).detail("used, not defined yet")).collect()
+    wanted.into_iter().map(|id| text(cursor, id, ItemKind::Variable).detail("used but not defined")).collect()
 }

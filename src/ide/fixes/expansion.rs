@@ -1,4 +1,4 @@
-//! What removes a problem with a `${…}`.
+//! Fixes for problems with `${…}`.
 
 use serde_json::json;
 
@@ -8,32 +8,32 @@ use crate::config::problem::{Fix, Span, TextEdit};
 use crate::config::shape::did_you_mean::closest;
 use crate::config::tree::Node;
 use crate::config::{Problem, tree::Tree};
-use crate::ide::page::Page;
-use crate::ide::words;
+use crate::ide::config_view::ConfigView;
+use crate::ide::value_docs;
 use crate::text::one_line;
 
-/// What may stand before a colon.
+/// The valid prefixes before a colon.
 const PREFIXES: &[&str] = &["input", "env", "keyring"];
-/// Shorter names of variables are near to any word.
-const SHORTEST: usize = 6;
+/// Shorter variable names are similar to too many words.
+const MIN_LENGTH: usize = 6;
 
-/// A reference of the text that a problem is about.
+/// The reference that a problem reports.
 struct Found<'a> {
     reference: Reference,
-    /// As it is written, without its braces.
+    /// The text between the braces.
     inner: &'a str,
-    /// Where that stands in the file.
+    /// Its position in the file.
     span: Span,
 }
 
-/// A word that nobody knows, and one that is like it.
-pub fn spelling(page: &Page<'_>, problem: &Problem) -> Option<Fix> {
-    let in_actions = in_actions(page.tree, &problem.span);
+/// Replaces an unknown name with a similar one.
+pub fn spelling(config: &ConfigView<'_>, problem: &Problem) -> Option<Fix> {
+    let in_actions = in_actions(config.tree, &problem.span);
     let known: Vec<&str> = match in_actions {
-        true => words::ACTION_VARIABLES.iter().map(|(name, _)| *name).collect(),
-        false => words::VARIABLES.iter().map(|(name, _)| *name).collect(),
+        true => value_docs::ACTION_VARIABLES.iter().map(|(name, _)| *name).collect(),
+        false => value_docs::VARIABLES.iter().map(|(name, _)| *name).collect(),
     };
-    find(page, problem, |found| {
+    find(config, problem, |found| {
         let name = found.inner.split_once(":-").map_or(found.inner, |(name, _)| name);
         let (word, meant) = match name.split_once(':') {
             Some(_) if in_actions => return None,
@@ -44,22 +44,22 @@ pub fn spelling(page: &Page<'_>, problem: &Problem) -> Option<Fix> {
     })
 }
 
-/// A variable that is not set may be a word of ours, in other letters.
-pub fn word_of_ours(page: &Page<'_>, problem: &Problem) -> Option<Fix> {
-    let known: Vec<&str> = words::VARIABLES.iter().map(|(name, _)| *name).collect();
-    find(page, problem, |found| match &found.reference {
+/// An unset variable may be a misspelled built-in variable.
+pub fn known_variable(config: &ConfigView<'_>, problem: &Problem) -> Option<Fix> {
+    let known: Vec<&str> = value_docs::VARIABLES.iter().map(|(name, _)| *name).collect();
+    find(config, problem, |found| match &found.reference {
         Reference::Variable { name, default: None } if found.inner == name => {
             let same = known.iter().copied().find(|word| word.eq_ignore_ascii_case(name));
-            let meant = same.or_else(|| closest(name, &known).filter(|_| name.len() >= SHORTEST))?;
+            let meant = same.or_else(|| closest(name, &known).filter(|_| name.len() >= MIN_LENGTH))?;
             Some(replace(found, name, meant))
         }
         _ => None,
     })
 }
 
-/// An empty default: the server starts, and whatever should stand there can be typed in.
-pub fn default(page: &Page<'_>, problem: &Problem) -> Option<Fix> {
-    find(page, problem, |found| match &found.reference {
+/// Adds an empty default, so that the server can start.
+pub fn default(config: &ConfigView<'_>, problem: &Problem) -> Option<Fix> {
+    find(config, problem, |found| match &found.reference {
         Reference::Variable { name, default: None } => {
             let title = format!("give `{name}` a default");
             Some(Fix { title, edits: vec![TextEdit::replace(found.span.end..found.span.end, ":-")] })
@@ -68,23 +68,23 @@ pub fn default(page: &Page<'_>, problem: &Problem) -> Option<Fix> {
     })
 }
 
-pub fn declare(page: &Page<'_>, problem: &Problem) -> Option<Fix> {
-    find(page, problem, |found| {
+pub fn declare(config: &ConfigView<'_>, problem: &Problem) -> Option<Fix> {
+    find(config, problem, |found| {
         let Reference::Input(id) = &found.reference else { return None };
         let input = json!({ "id": id, "type": "promptString", "description": id, "password": true });
-        let after = edit::add_inputs(page.text, &[input]).ok()?;
+        let after = edit::add_inputs(config.text, &[input]).ok()?;
         let title = format!("declare the input `{}`", one_line(id, 40));
-        Some(Fix { title, edits: vec![edit::difference(page.text, &after)?] })
+        Some(Fix { title, edits: vec![edit::difference(config.text, &after)?] })
     })
 }
 
-/// The fix for the reference that a problem names; several may stand in one text.
-fn find(page: &Page<'_>, problem: &Problem, fix: impl Fn(&Found<'_>) -> Option<Fix>) -> Option<Fix> {
-    let text = page.inner(&problem.span);
-    pieces(page.text.get(text.clone())?).into_iter().find_map(|piece| {
+/// The fix for the reference that a problem names. A text may contain several references.
+fn find(config: &ConfigView<'_>, problem: &Problem, fix: impl Fn(&Found<'_>) -> Option<Fix>) -> Option<Fix> {
+    let text = config.inner(&problem.span);
+    pieces(config.text.get(text.clone())?).into_iter().find_map(|piece| {
         let Piece::Reference { reference, span } = piece else { return None };
         let span = text.start + span.start + 2..text.start + span.end - 1;
-        let inner = page.text.get(span.clone())?;
+        let inner = config.text.get(span.clone())?;
         let named = match &reference {
             Reference::Variable { name, .. } => format!("`{name}`"),
             Reference::Input(id) => format!("`{}`", one_line(id, 40)),
@@ -104,7 +104,7 @@ fn replace(found: &Found<'_>, word: &str, meant: &str) -> Fix {
     Fix { title: format!("change to `{}`", one_line(&written, 60)), edits: vec![edit] }
 }
 
-/// Whether a place is in the section whose placeholders are those of the editor.
+/// Whether a span is in the `actions` section, which has its own variables.
 fn in_actions(tree: &Tree, span: &Span) -> bool {
     let actions = tree.root.as_ref().and_then(|root: &Node| root.get("actions"));
     actions.is_some_and(|actions| actions.value.span.start <= span.start && span.end <= actions.value.span.end)

@@ -1,4 +1,4 @@
-//! What removes a problem with the way a server is reached.
+//! Fixes for problems with how a server is started or reached.
 
 use super::{member_at, member_where};
 use crate::config::Span;
@@ -6,11 +6,11 @@ use crate::config::problem::{Fix, TextEdit};
 use crate::config::shape::quoted;
 use crate::config::shape::shell_split::shell_split;
 use crate::config::tree::Member;
-use crate::ide::page::Page;
+use crate::ide::config_view::ConfigView;
 
-/// A program with its arguments in one text: the arguments go where they belong.
-pub fn split_command(page: &Page<'_>, span: &Span) -> Option<Fix> {
-    let (entry, _) = member_where(page.tree.root.as_ref()?, span, &|member| member.value.span == *span)?;
+/// Moves arguments from `command` to `args`.
+pub fn split_command(config: &ConfigView<'_>, span: &Span) -> Option<Fix> {
+    let (entry, _) = member_where(config.tree.root.as_ref()?, span, &|member| member.value.span == *span)?;
     let command = entry.get("command").filter(|member| member.value.span == *span)?;
     let words = shell_split(command.value.text()?)?;
     let (program, rest) = words.split_first().filter(|(_, rest)| !rest.is_empty())?;
@@ -19,12 +19,12 @@ pub fn split_command(page: &Page<'_>, span: &Span) -> Option<Fix> {
     let mut edits = vec![TextEdit::replace(span.clone(), quoted(program))];
     match entry.get("args") {
         None => {
-            let gap = gap(page, command);
+            let gap = gap(config, command);
             edits = vec![TextEdit::replace(span.clone(), format!("{},{gap}\"args\": [{written}]", quoted(program)))];
         }
         Some(args) => {
             let start = args.value.span.start + 1;
-            let blank = page.text.get(start..)?.starts_with(char::is_whitespace);
+            let blank = config.text.get(start..)?.starts_with(char::is_whitespace);
             let comma = match args.value.items()?.is_empty() {
                 true => "",
                 false if blank => ",",
@@ -33,25 +33,25 @@ pub fn split_command(page: &Page<'_>, span: &Span) -> Option<Fix> {
             edits.push(TextEdit::replace(start..start, format!("{written}{comma}")));
         }
     }
-    Some(Fix { title: "split it into `command` and `args`".to_owned(), edits })
+    Some(Fix { title: "split into `command` and `args`".to_owned(), edits })
 }
 
-/// A place for the port of a server that runs already: which one it is, only the user knows.
-pub fn add_port(page: &Page<'_>, span: &Span) -> Option<Fix> {
-    let (parent, index) = member_at(page.tree.root.as_ref()?, span)?;
+/// Adds a port for the user to fill in.
+pub fn add_port(config: &ConfigView<'_>, span: &Span) -> Option<Fix> {
+    let (parent, index) = member_at(config.tree.root.as_ref()?, span)?;
     let entry = &parent.members()?.get(index)?.value;
     let kind = entry.get("type").filter(|member| member.value.text() == Some("tcp"))?;
     if entry.get("port").is_some() {
         return None;
     }
     let end = kind.value.span.end;
-    let edit = TextEdit::replace(end..end, format!(",{}\"port\": 0", gap(page, kind)));
-    Some(Fix { title: "add `\"port\": `".to_owned(), edits: vec![edit] })
+    let edit = TextEdit::replace(end..end, format!(",{}\"port\": 0", gap(config, kind)));
+    Some(Fix { title: "add `\"port\"`".to_owned(), edits: vec![edit] })
 }
 
-/// What stands between two members where this one stands: a line's end and the same blanks, or one blank.
-fn gap(page: &Page<'_>, member: &Member) -> String {
-    let before = page.text.get(..member.key.span.start).unwrap_or_default();
+/// The whitespace between two members at this position: a line break with the same indentation, or one space.
+fn gap(config: &ConfigView<'_>, member: &Member) -> String {
+    let before = config.text.get(..member.key.span.start).unwrap_or_default();
     match before.rfind('\n') {
         Some(end) if before.get(end..).is_some_and(|blank| blank.trim().is_empty()) => {
             let start = if before.get(..end).is_some_and(|line| line.ends_with('\r')) { end - 1 } else { end };

@@ -3,7 +3,7 @@ use crate::ide::tests::Scene;
 
 fn shown(scene: &Scene) -> String {
     let all = 0..scene.text.len();
-    let found = hints(&scene.page(), &all, |name| (name == "fs").then(|| format!("/usr/bin/{name}").into()));
+    let found = hints(&scene.config(), &all, |name| (name == "fs").then(|| format!("/usr/bin/{name}").into()));
     let mut text = scene.text.clone();
     for hint in found.iter().rev() {
         text.insert_str(hint.at, &format!("‹{}›", hint.label));
@@ -12,7 +12,7 @@ fn shown(scene: &Scene) -> String {
 }
 
 #[test]
-fn a_rule_that_another_one_overrules_says_which() {
+fn an_overridden_rule_shows_the_rule_that_decides() {
     let text =
         r#"{ "servers": { "fs": { "command": "fs", "tools": { "read": "deny", "drop_it": "require-approval" } } } }"#;
     let user = r#"{ "policy": { "denylist": [{ "server": "*", "tool": "drop_*" }] } }"#;
@@ -21,21 +21,21 @@ fn a_rule_that_another_one_overrules_says_which() {
 }
 
 #[test]
-fn a_glob_says_how_many_tools_it_is_about() {
+fn a_glob_shows_how_many_tools_it_matches() {
     let text = r#"{ "servers": { "fs": { "command": "./fs", "tools": { "read": "deny", "re*": "disable", "x*": "deny" } } } }"#;
     let scene = Scene::new(text).connected("fs", &["read", "rename"]);
-    insta::assert_snapshot!(shown(&scene), @r#"{ "servers": { "fs": { "command": "./fs", "tools": { "read": "deny", "re*": "disable"‹2 tools, 1 by other rules›, "x*": "deny"‹0 tools› } } } }"#);
+    insta::assert_snapshot!(shown(&scene), @r#"{ "servers": { "fs": { "command": "./fs", "tools": { "read": "deny", "re*": "disable"‹2 tools, 1 set by other rules›, "x*": "deny"‹0 tools› } } } }"#);
 }
 
 #[test]
-fn a_level_that_trust_has_not_put_in_force_says_what_holds_meanwhile() {
+fn a_level_of_an_untrusted_server_shows_the_level_in_effect() {
     let text = r#"{ "servers": { "fs": { "command": "./fs", "tools": { "read": "allow-always" } } } }"#;
     let scene = Scene::new(text).untrusted("fs").connected("fs", &["read"]);
     assert!(shown(&scene).contains("\"allow-always\"‹require-approval · built-in default›"));
 }
 
 #[test]
-fn what_is_not_saved_has_no_hint() {
+fn an_unsaved_rule_has_no_hint() {
     let text = r#"{ "servers": { "fs": { "command": "./fs", "tools": { "re*": "deny" } } } }"#;
     let typed = text.replace("deny", "disable");
     let scene = Scene::new(text).connected("fs", &["read"]).typed(&typed);

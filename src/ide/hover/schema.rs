@@ -1,22 +1,20 @@
-//! The type of an argument in a word or two, as its JSON Schema has it. Only what stands in the schema itself is looked
-//! up, and only one step far: a type that refers to itself ends, and nothing is ever fetched.
+//! A short name for the type of an argument, from its JSON Schema. References are resolved only within the schema and
+//! only once, so recursive types end and nothing is fetched.
 
 use serde_json::{Map, Value};
 
 use crate::text::one_line;
 
-/// More alternatives nobody reads.
-const MOST: usize = 8;
-/// Deeper than this a type is not told in a word or two.
-const DEEPEST: usize = 3;
+const MAX_ALTERNATIVES: usize = 8;
+const MAX_DEPTH: usize = 3;
 
-/// The type of a part of a schema, whose definitions stand in the whole of it.
+/// The type of a part of a schema. `whole` contains its definitions.
 pub fn kind_of(schema: &Value, whole: &Map<String, Value>) -> String {
-    let told = Reader { whole, depth: DEEPEST, follows: true }.kind(schema);
-    one_line(told.as_deref().unwrap_or("any"), 120)
+    let kind = Reader { whole, depth: MAX_DEPTH, may_resolve: true }.kind(schema);
+    one_line(kind.as_deref().unwrap_or("any"), 120)
 }
 
-/// What a reference stands for, for words that the reference itself does not have.
+/// The target of a reference.
 pub fn target<'a>(schema: &Value, whole: &'a Map<String, Value>) -> Option<&'a Value> {
     let mut steps = schema.get("$ref")?.as_str()?.strip_prefix("#/")?.split('/').map(unescaped);
     let first = whole.get(&steps.next()?)?;
@@ -31,17 +29,17 @@ pub fn target<'a>(schema: &Value, whole: &'a Map<String, Value>) -> Option<&'a V
 struct Reader<'a> {
     whole: &'a Map<String, Value>,
     depth: usize,
-    /// Whether a reference may still be followed.
-    follows: bool,
+    /// Whether a reference may still be resolved.
+    may_resolve: bool,
 }
 
 impl Reader<'_> {
     fn kind(self, schema: &Value) -> Option<String> {
         let inner = Self { depth: self.depth.checked_sub(1)?, ..self };
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-            let followed = target(schema, self.whole).filter(|_| self.follows);
-            let told = followed.and_then(|target| Self { follows: false, ..inner }.kind(target));
-            return told.or_else(|| name(reference));
+            let resolved = target(schema, self.whole).filter(|_| self.may_resolve);
+            let kind = resolved.and_then(|target| Self { may_resolve: false, ..inner }.kind(target));
+            return kind.or_else(|| name(reference));
         }
         if let Some(value) = schema.get("const") {
             return Some(value.to_string());
@@ -52,7 +50,7 @@ impl Reader<'_> {
         for key in ["anyOf", "oneOf"] {
             if let Some(each) = schema.get(key).and_then(Value::as_array) {
                 let any = |each| inner.kind(each).unwrap_or_else(|| "any".to_owned());
-                return Some(alternatives(each.iter().map(any).collect())).filter(|told| !told.is_empty());
+                return Some(alternatives(each.iter().map(any).collect())).filter(|kinds| !kinds.is_empty());
             }
         }
         if let Some(first) = schema.get("allOf").and_then(Value::as_array).and_then(|all| all.first()) {
@@ -75,11 +73,11 @@ impl Reader<'_> {
     }
 }
 
-/// Each once.
+/// Without duplicates.
 fn alternatives(each: Vec<String>) -> String {
     let mut shown: Vec<String> = Vec::new();
     for one in each {
-        if shown.len() == MOST {
+        if shown.len() == MAX_ALTERNATIVES {
             shown.push("…".to_owned());
             break;
         }
@@ -90,7 +88,7 @@ fn alternatives(each: Vec<String>) -> String {
     shown.join(" | ")
 }
 
-/// The last word of a reference within the schema.
+/// The last part of a reference within the schema.
 fn name(reference: &str) -> Option<String> {
     let last = reference.strip_prefix("#/")?.rsplit('/').next()?;
     Some(unescaped(last)).filter(|name| !name.is_empty())
@@ -107,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_type_is_told_in_a_word_or_two() {
+    fn types_have_short_names() {
         let whole = json!({ "$defs": {
             "Unit": { "enum": ["c", "f"] },
             "Node": { "type": "object", "properties": { "next": { "$ref": "#/$defs/Node" } } },
@@ -116,7 +114,7 @@ mod tests {
             "a/b": { "type": "string" },
         } });
         let kind = |schema: Value| kind_of(&schema, whole.as_object().unwrap());
-        for (schema, told) in [
+        for (schema, expected) in [
             (json!({ "type": "string" }), "string"),
             (json!({ "type": ["string", "null"] }), "string | null"),
             (json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }), "string | null"),
@@ -144,7 +142,7 @@ mod tests {
             (json!(true), "any"),
             (json!({}), "any"),
         ] {
-            assert_eq!(kind(schema.clone()), told, "{schema}");
+            assert_eq!(kind(schema.clone()), expected, "{schema}");
         }
         let deep = (0..50).fold(json!({ "type": "string" }), |inner, _| json!({ "anyOf": [inner] }));
         assert_eq!(kind(deep), "any");

@@ -1,55 +1,55 @@
-//! A server: how it is doing, what it offers, where it comes from.
+//! Describes a server: its state, what it offers, and where it is defined.
 
 use crate::engine::snapshot::{ServerView, Trust};
+use crate::ide::config_view::ConfigView;
+use crate::ide::counted;
 use crate::ide::markdown::{block, code, line};
-use crate::ide::page::Page;
 use crate::model::{Status, millis};
 use crate::policy::NameGlob;
 use crate::policy::location;
 
-/// How many names of tools are listed.
-const MOST: usize = 40;
+/// The maximum number of tools to list.
+const MAX_TOOLS: usize = 40;
 
-/// All about one server.
-pub fn card(page: &Page<'_>, name: &str) -> String {
-    let Some(view) = page.server(name) else {
-        return format!("**{}** · not known yet: its entry counts once the file is saved without errors.", code(name));
+pub fn describe(config: &ConfigView<'_>, name: &str) -> String {
+    let Some(view) = config.server(name) else {
+        return format!("**{}** · not loaded yet: save the file without errors to load this server.", code(name));
     };
     let mut parts = vec![heading(view)];
-    parts.extend(view.definition.spec.description.as_deref().map(|words| line(words, 300)));
+    parts.extend(view.definition.spec.description.as_deref().map(|description| line(description, 300)));
     parts.extend(identity(view));
     parts.push(numbers(view));
     if let Trust::Needed { difference, refused } = &view.trust {
         parts.push(match refused {
-            true => "You refused to trust this definition; it is not started.".to_owned(),
-            false => "Not started: waits until you trust this definition.".to_owned(),
+            true => "Not started because you did not trust this definition.".to_owned(),
+            false => "Not started until you trust this definition.".to_owned(),
         });
         parts.extend(difference.as_deref().map(|difference| block(difference, 2_000)));
     }
     parts.extend(view.state.error.as_deref().map(|error| format!("Last error:\n{}", block(error, 2_000))));
-    parts.push(origin(page, view));
+    parts.push(origin(config, view));
     let warnings: Vec<String> = view.warnings().iter().map(|warning| format!("- {}", line(warning, 300))).collect();
     if !warnings.is_empty() {
-        parts.push(format!("Worth knowing:\n{}", warnings.join("\n")));
+        parts.push(format!("Warnings:\n{}", warnings.join("\n")));
     }
     parts.extend(tools(view));
     parts.join("\n\n")
 }
 
-/// The servers that a name or glob of a matcher means.
-pub fn matched(page: &Page<'_>, pattern: &str) -> String {
-    if page.server(pattern).is_some() {
-        return card(page, pattern);
+/// Describes the servers that match a name or glob.
+pub fn describe_matches(config: &ConfigView<'_>, pattern: &str) -> String {
+    if config.server(pattern).is_some() {
+        return describe(config, pattern);
     }
     let glob = NameGlob::new(pattern);
     let views: Vec<_> =
-        page.snapshot.servers.values().filter(|view| glob.is_match(view.definition.name.as_str())).collect();
+        config.snapshot.servers.values().filter(|view| glob.is_match(view.definition.name.as_str())).collect();
     if views.is_empty() {
         return format!("{} matches no server.", code(pattern));
     }
     let lines: Vec<String> = views
         .iter()
-        .take(MOST)
+        .take(MAX_TOOLS)
         .map(|view| format!("- {} · {}", code(view.definition.name.as_str()), view.state.status.as_str()))
         .collect();
     format!("{} matches {}:\n{}", code(pattern), counted(views.len(), "server"), lines.join("\n"))
@@ -57,16 +57,16 @@ pub fn matched(page: &Page<'_>, pattern: &str) -> String {
 
 fn heading(view: &ServerView) -> String {
     let status = view.state.status;
-    let mut words = vec![format!("**{}**", code(view.definition.name.as_str())), status.as_str().to_owned()];
-    words.extend(status.reason());
+    let mut parts = vec![format!("**{}**", code(view.definition.name.as_str())), status.as_str().to_owned()];
+    parts.extend(status.reason());
     if !view.switched_on {
-        words.push("switched off".to_owned());
+        parts.push("tools hidden".to_owned());
     }
-    words.push(view.definition.spec.launch.transport().to_owned());
-    words.join(" · ")
+    parts.push(view.definition.spec.launch.transport().to_owned());
+    parts.join(" · ")
 }
 
-/// Who it says it is.
+/// What the server reports about itself.
 fn identity(view: &ServerView) -> Option<String> {
     let peer = view.state.peer.as_ref()?;
     Some(format!("{} {} · MCP {}", line(&peer.name, 80), line(&peer.version, 40), line(&peer.protocol_version, 20)))
@@ -74,48 +74,43 @@ fn identity(view: &ServerView) -> Option<String> {
 
 fn numbers(view: &ServerView) -> String {
     let state = &view.state;
-    let mut words = Vec::new();
+    let mut parts = Vec::new();
     if state.status == Status::Connected {
-        words.push(counted(view.shown_tools().count(), "tool"));
-        words.push(counted(view.resources().len(), "resource"));
-        words.push(counted(view.prompts().len(), "prompt"));
+        parts.push(counted(view.shown_tools().count(), "tool"));
+        parts.push(counted(view.resources().len(), "resource"));
+        parts.push(counted(view.prompts().len(), "prompt"));
     }
-    words.extend(state.latency.map(|latency| format!("latency {:.1} ms", millis(latency))));
-    words.extend(state.pid.map(|pid| format!("process {pid}")));
+    parts.extend(state.latency.map(|latency| format!("latency {:.1} ms", millis(latency))));
+    parts.extend(state.pid.map(|pid| format!("process {pid}")));
     if state.restarts > 0 {
-        words.push(counted(state.restarts as usize, "restart"));
+        parts.push(counted(state.restarts as usize, "restart"));
     }
-    if words.is_empty() { "Nothing is known of its tools yet.".to_owned() } else { words.join(" · ") }
+    if parts.is_empty() { "Its tools are not known yet.".to_owned() } else { parts.join(" · ") }
 }
 
-/// Which file decides, and what that file hides.
-fn origin(page: &Page<'_>, view: &ServerView) -> String {
+/// The definition in effect, and the definitions that it overrides.
+fn origin(config: &ConfigView<'_>, view: &ServerView) -> String {
     let definition = &view.definition;
     let from = code(&location(definition.scope, definition.file.as_deref(), Some(definition.line)));
-    let mut shown = match page.defines(view) {
+    let mut shown = match config.defines(view) {
         true => format!("Scope: {} ({from})", definition.scope),
-        false => format!("Not in force here: {from} ({}) comes first.", definition.scope),
+        false => format!("Overridden by {from} (scope {}).", definition.scope),
     };
-    let hidden: Vec<String> = definition
+    let overridden: Vec<String> = definition
         .hides
         .iter()
-        .filter(|hidden| page.defines(view) || hidden.file.as_deref() != Some(page.path))
+        .filter(|hidden| config.defines(view) || hidden.file.as_deref() != Some(config.path))
         .map(|hidden| code(&location(hidden.scope, hidden.file.as_deref(), Some(hidden.line))))
         .collect();
-    if !hidden.is_empty() {
-        shown.push_str(&format!("\n\nHides: {}", hidden.join(", ")));
+    if !overridden.is_empty() {
+        shown.push_str(&format!("\n\nOverrides: {}", overridden.join(", ")));
     }
     shown
 }
 
 fn tools(view: &ServerView) -> Option<String> {
-    let names: Vec<String> = view.shown_tools().take(MOST).map(|offered| code(&offered.tool.name)).collect();
+    let names: Vec<String> = view.shown_tools().take(MAX_TOOLS).map(|offered| code(&offered.tool.name)).collect();
     let more = view.shown_tools().count().saturating_sub(names.len());
     let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
     (!names.is_empty()).then(|| format!("Tools: {}{rest}", names.join(", ")))
-}
-
-pub fn counted(count: usize, noun: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{ending}")
 }

@@ -1,23 +1,23 @@
 use super::*;
 use crate::ide::fixture::Fixture;
 
-fn told(fixture: &Fixture) -> String {
-    let page = fixture.page();
-    match hover(&page, fixture.offset) {
-        Some(hover) => format!("[{}]\n{}", &page.text[hover.span], hover.markdown),
+fn shown(fixture: &Fixture) -> String {
+    let config = fixture.config();
+    match hover(&config, fixture.offset) {
+        Some(hover) => format!("[{}]\n{}", &config.text[hover.span], hover.markdown),
         None => "nothing".to_owned(),
     }
 }
 
 fn at(marked: &str) -> String {
-    told(&Fixture::new(marked))
+    shown(&Fixture::new(marked))
 }
 
 #[test]
-fn a_server_tells_how_it_is_doing_and_what_it_hides() {
+fn a_server_shows_its_state_and_what_it_overrides() {
     let text = r#"{ "servers": { "f$0s": { "command": "x", "description": "my *files*", "tools": { "hidden": "disable" } } } }"#;
     let user = r#"{ "servers": { "fs": { "command": "old" } } }"#;
-    insta::assert_snapshot!(told(&Fixture::new(text).user(user).tools("fs", &["read", "write", "hidden"])), @r#"
+    insta::assert_snapshot!(shown(&Fixture::new(text).user(user).tools("fs", &["read", "write", "hidden"])), @r#"
     ["fs"]
     **`fs`** · connected · stdio
 
@@ -29,20 +29,20 @@ fn a_server_tells_how_it_is_doing_and_what_it_hides() {
 
     Scope: project (`mcp.json:1`)
 
-    Hides: `user mcp.json:1`
+    Overrides: `user mcp.json:1`
 
     Tools: `read`, `write`
     "#);
 }
 
 #[test]
-fn a_server_that_failed_tells_its_last_error_as_plain_text() {
+fn a_failed_server_shows_its_last_error_as_plain_text() {
     let text = r#"{ "servers": { "f$0s": { "command": "x" } } }"#;
-    insta::assert_snapshot!(told(&Fixture::new(text).failed("fs", "exited: ![x](http://evil) ```")), @r#"
+    insta::assert_snapshot!(shown(&Fixture::new(text).failed("fs", "exited: ![x](http://evil) ```")), @r#"
     ["fs"]
     **`fs`** · failed · stdio
 
-    Nothing is known of its tools yet.
+    Its tools are not known yet.
 
     Last error:
     ````text
@@ -54,19 +54,19 @@ fn a_server_that_failed_tells_its_last_error_as_plain_text() {
 }
 
 #[test]
-fn a_server_that_is_hidden_tells_by_what() {
+fn an_overridden_server_shows_what_overrides_it() {
     let text = r#"{ "servers": { "f$0s": { "command": "x" } } }"#;
     let fixture = Fixture::new(text).user(&text.replace("$0", ""));
-    let hover = hover(&fixture.page_of("/user/mcp.json"), fixture.offset).unwrap();
-    assert!(hover.markdown.contains("Not in force here: `mcp.json:1` (project) comes first."), "{}", hover.markdown);
-    assert!(told(&Fixture::new(text).saved("{}")).ends_with("its entry counts once the file is saved without errors."));
+    let hover = hover(&fixture.config_of("/user/mcp.json"), fixture.offset).unwrap();
+    assert!(hover.markdown.contains("Overridden by `mcp.json:1` (scope project)."), "{}", hover.markdown);
+    assert!(shown(&Fixture::new(text).saved("{}")).ends_with("save the file without errors to load this server."));
 }
 
 #[test]
-fn a_tool_tells_its_parameters_and_why_it_has_its_level() {
+fn a_tool_shows_its_parameters_and_what_sets_its_level() {
     let text = r#"{ "servers": { "fs": { "command": "x", "tools": { "re$0ad": "deny", "re*": "disable" } } },
         "policy": { "readOnly": "allow-session" } }"#;
-    insta::assert_snapshot!(told(&Fixture::new(text).tools("fs", &["read", "write"])), @r#"
+    insta::assert_snapshot!(shown(&Fixture::new(text).tools("fs", &["read", "write"])), @r#"
     ["read"]
     **`mcp__fs__read`**
 
@@ -79,22 +79,22 @@ fn a_tool_tells_its_parameters_and_why_it_has_its_level() {
     | `path` | string | required · where \| what |
     | `limit` | integer | default `10` |
 
-    Its server says: only reads
+    According to its server: read-only
 
-    Level: **deny** from `mcp.json:1 tools.read`
+    Level: **deny**, set by `mcp.json:1 tools.read`
 
-    Shows the tool and refuses every call.
+    Shows the tool but rejects every call.
 
-    Without effect:
-    - disable from `mcp.json:1 tools.re*`
-    - allow-session from `mcp.json policy.readOnly`
+    Overridden:
+    - disable, set by `mcp.json:1 tools.re*`
+    - allow-session, set by `mcp.json policy.readOnly`
     "#);
 }
 
 #[test]
-fn a_glob_tells_what_it_matches() {
+fn a_glob_shows_what_it_matches() {
     let text = r#"{ "servers": { "fs": { "command": "x" } }, "policy": { "denylist": [{ "server": "*", "tool": "wri$0te*" }] } }"#;
-    insta::assert_snapshot!(told(&Fixture::new(text).tools("fs", &["read", "write_a", "write_b"])), @r#"
+    insta::assert_snapshot!(shown(&Fixture::new(text).tools("fs", &["read", "write_a", "write_b"])), @r#"
     ["write*"]
     `write*` matches 2 tools:
     - `write_a` · fs · deny
@@ -105,23 +105,23 @@ fn a_glob_tells_what_it_matches() {
 }
 
 #[test]
-fn an_action_tells_about_its_tool_and_its_server() {
+fn an_action_shows_its_tool_and_its_server() {
     let text =
         r#"{ "servers": { "fs": { "command": "x" } }, "actions": [{ "title": "t", "tool": "mcp__fs__re$0ad" }] }"#;
-    assert!(told(&Fixture::new(text).tools("fs", &["read"])).starts_with("[read\"]\n**`mcp__fs__read`**"));
+    assert!(shown(&Fixture::new(text).tools("fs", &["read"])).starts_with("[read\"]\n**`mcp__fs__read`**"));
     let text = text.replace("$0", "").replace("__fs", "__f$0s");
-    assert!(told(&Fixture::new(&text).tools("fs", &["read"])).starts_with("[\"mcp__fs]\n**`fs`** · connected"));
+    assert!(shown(&Fixture::new(&text).tools("fs", &["read"])).starts_with("[\"mcp__fs]\n**`fs`** · connected"));
     let stopped = r#"{ "servers": { "fs": { "command": "x", "tools": { "re$0ad": "deny" } } } }"#;
-    assert!(at(stopped).ends_with("`read` · its server `fs` is stopped"));
+    assert!(at(stopped).ends_with("`read` · server `fs` is stopped"));
 }
 
 #[test]
-fn keys_and_words_are_explained() {
+fn keys_and_values_are_documented() {
     assert!(at(r#"{ "servers": { "a": { "env$0File": "" } } }"#).ends_with("For servers of type `stdio`."));
     assert!(at(r#"{ "pol$0icy": {} }"#).starts_with("[\"policy\"]\n**`policy`**\n\nWhich tools may run"));
-    assert!(at(r#"{ "policy": { "default": "con$0firm" } }"#).contains("asked about each time"));
-    assert!(at(r#"{ "servers": { "a": { "tools": { "x": "allow-$0once" } } } }"#).contains("first call of a session"));
-    assert!(at(r#"{ "servers": { "a": { "auto$0Approve": [] } } }"#).contains("has no effect here"));
+    assert!(at(r#"{ "policy": { "default": "con$0firm" } }"#).contains("require your approval"));
+    assert!(at(r#"{ "servers": { "a": { "tools": { "x": "allow-$0once" } } } }"#).contains("first call in a session"));
+    assert!(at(r#"{ "servers": { "a": { "auto$0Approve": [] } } }"#).contains("has no effect"));
     assert_eq!(at(r#"{ "servers": { "a": { "description": "st$0dio" } } }"#), "nothing");
     assert_eq!(
         at(r#"{ // pol$0icy
@@ -131,16 +131,17 @@ fn keys_and_words_are_explained() {
 }
 
 #[test]
-fn a_variable_tells_whether_it_is_set_and_never_its_value() {
+fn a_variable_shows_whether_it_is_set_but_not_its_value() {
     let value = |text: &str| {
         at(&format!(
             r#"{{ "servers": {{ "a": {{ "args": ["x {text} y"] }} }}, "inputs": [{{ "id": "k", "description": "Key", "password": true }}] }}"#
         ))
     };
-    assert_eq!(value("${H$0OME}"), "[${HOME}]\n**`${HOME}`**\n\n`HOME` is set in the environment of the editor.");
-    assert!(value("${env:NO$0PE}").contains("`NOPE` is not set: the server is not started."));
-    assert!(value("${NO$0PE:-1}").contains("the default counts"));
-    assert!(value("${input:k$0}").contains("Key\n\nAsked for when a server first needs it, not shown while typed"));
+    assert_eq!(value("${H$0OME}"), "[${HOME}]\n**`${HOME}`**\n\n`HOME` is set in the editor's environment.");
+    assert!(value("${env:NO$0PE}").contains("`NOPE` is not set, so the server cannot be started."));
+    assert!(value("${NO$0PE:-1}").contains("the default is used"));
+    assert!(value("${input:k$0}").contains("Key\n\nYou are asked for it when a server first needs it"));
+    assert!(value("${input:k$0}").contains("It is hidden while you type."));
     assert!(value("${input:o$0ther}").contains("Not defined"));
     assert!(value("${keyring:o$0ther}").contains("OS keyring"));
     assert!(value("${workspace$0Folder}").contains("The workspace folder that this file belongs to."));

@@ -5,7 +5,7 @@ const TWO: &str = r#"{ "servers": { "a": { "command": "a" }, "b": { "command": "
 
 fn shown(scene: &Scene, hide: &[&str]) -> String {
     let hide: Vec<String> = hide.iter().map(|kind| (*kind).to_owned()).collect();
-    let lenses = lenses(&scene.page(), None, &hide);
+    let lenses = lenses(&scene.config(), None, &hide);
     let line = |lens: &Lens| {
         format!("{} | {} → {} {}", &scene.text[lens.span.clone()], lens.title, lens.command.name, lens.command.params)
     };
@@ -13,7 +13,7 @@ fn shown(scene: &Scene, hide: &[&str]) -> String {
 }
 
 #[test]
-fn a_running_server_shows_its_tools_and_what_can_be_done_with_it() {
+fn a_running_server_shows_its_tools_and_possible_actions() {
     let scene = Scene::new(TWO).connected("a", &["x", "y"]).untrusted("b");
     insta::assert_snapshot!(shown(&scene, &[]), @r#"
     { | Reload → mcp.config.reload {}
@@ -23,13 +23,13 @@ fn a_running_server_shows_its_tools_and_what_can_be_done_with_it() {
     "a" | Restart → mcp.server.restart {"server":"a"}
     "a" | Test → mcp.server.test {"server":"a"}
     "a" | Logs → mcp.server.logs {"server":"a"}
-    "b" | awaiting trust → mcp.servers {"server":"b"}
+    "b" | waiting for trust → mcp.servers {"server":"b"}
     "b" | Trust… → mcp.server.trust {"server":"b","trusted":true}
     "#);
 }
 
 #[test]
-fn kinds_that_the_editor_shows_itself_are_left_out() {
+fn hidden_kinds_are_left_out() {
     let scene = Scene::new(TWO).connected("a", &["x"]).status("b", Status::NeedsAuth, None);
     insta::assert_snapshot!(shown(&scene, &["reload", "add", "test", "logs", "stop", "restart"]), @r#"
     "a" | connected · 1 tool → mcp.servers {"server":"a"}
@@ -51,31 +51,31 @@ fn a_disabled_server_can_be_enabled_and_a_failed_one_started() {
 }
 
 #[test]
-fn an_unsaved_text_tells_what_saving_it_will_do() {
+fn an_unsaved_file_shows_what_saving_will_do() {
     let saved = r#"{ "servers": { "a": { "command": "a" }, "b": { "command": "b" }, "c": { "command": "c" } } }"#;
     let typed = r#"{ "servers": { "a": { "command": "a2" }, "b": { "command": "b" }, "d": { "command": "d" } } }"#;
     let scene = Scene::new(saved).typed(typed);
     let asked = ["a", "d"].map(|name| ServerName::new(name).unwrap()).into();
-    let title = |scene: &Scene, asked: &BTreeSet<ServerName>| lenses(&scene.page(), Some(asked), &[]).remove(0).title;
-    assert_eq!(title(&scene, &asked), "saving: 1 new, 1 restarts, 1 stops, 1 stay; a, d need trust");
+    let title = |scene: &Scene, asked: &BTreeSet<ServerName>| lenses(&scene.config(), Some(asked), &[]).remove(0).title;
+    assert_eq!(title(&scene, &asked), "On save: 1 new, 1 restarts, 1 stops, 1 unchanged; `a`, `d` need trust");
     assert_eq!(
         title(&Scene::new(saved).typed("{ \"servers\": { "), &asked),
-        "saving: nothing changes until the file parses"
+        "On save: no change until the syntax errors are fixed"
     );
-    assert_eq!(title(&Scene::new(saved), &BTreeSet::new()), "saving: 3 stay");
+    assert_eq!(title(&Scene::new(saved), &BTreeSet::new()), "On save: 3 unchanged");
 }
 
 #[test]
-fn switching_a_server_off_stops_it_and_switching_it_on_starts_it() {
+fn disabling_a_server_stops_it_and_enabling_starts_it() {
     let off = TWO.replacen("\"command\": \"a\"", "\"command\": \"a\", \"enabled\": false", 1);
-    let title = |scene: &Scene| lenses(&scene.page(), Some(&BTreeSet::new()), &[])[0].title.clone();
-    assert_eq!(title(&Scene::new(TWO).typed(&off)), "saving: 1 stops, 1 stay");
-    assert_eq!(title(&Scene::new(&off).typed(TWO)), "saving: 1 starts, 1 stay");
+    let title = |scene: &Scene| lenses(&scene.config(), Some(&BTreeSet::new()), &[])[0].title.clone();
+    assert_eq!(title(&Scene::new(TWO).typed(&off)), "On save: 1 stops, 1 unchanged");
+    assert_eq!(title(&Scene::new(&off).typed(TWO)), "On save: 1 starts, 1 unchanged");
 }
 
 #[test]
-fn the_state_of_a_hidden_definition_is_told_in_the_outline_too() {
+fn the_outline_shows_that_a_definition_is_overridden() {
     let scene = Scene::with_user(TWO, r#"{ "servers": { "a": { "command": "x" } } }"#).in_user_file();
-    let outline = crate::ide::symbols::symbols(&scene.page());
-    assert_eq!(outline[0].children[0].detail.as_deref(), Some("x · hidden by scope project"));
+    let outline = crate::ide::symbols::symbols(&scene.config());
+    assert_eq!(outline[0].children[0].detail.as_deref(), Some("x · overridden by scope project"));
 }

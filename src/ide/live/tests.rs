@@ -3,12 +3,12 @@ use std::time::Instant;
 use super::*;
 use crate::ide::tests::{Scene, marked};
 
-fn told(scene: &Scene) -> String {
-    marked(&scene.text, &live(&scene.page()))
+fn shown(scene: &Scene) -> String {
+    marked(&scene.text, &problems(&scene.config()))
 }
 
 #[test]
-fn a_failed_connection_stands_at_what_it_was_made_to() {
+fn a_failed_connection_is_reported_at_its_target() {
     let scene = Scene::new(
         r#"{ "servers": {
   "web": { "url": "https://example.test/mcp" },
@@ -26,7 +26,7 @@ fn a_failed_connection_stands_at_what_it_was_made_to() {
             Some("exited with code 1; last lines of its stderr:\n  no key"),
         )
         .status("auth", Status::NeedsAuth, None);
-    insta::assert_snapshot!(told(&scene), @r#"
+    insta::assert_snapshot!(shown(&scene), @r#"
       "web": { "url": "https://example.test/mcp" },
                       ^^^^^^^^^^^^^^^^^^^^^^^^^^ error connection-failed: no route to example.test
       "port": { "type": "tcp", "port": 3001 },
@@ -35,28 +35,28 @@ fn a_failed_connection_stands_at_what_it_was_made_to() {
                             ^^^^^^ warning connection-failed: exited with code 1; last lines of its stderr
                             help:   no key
       "auth": { "url": "https://example.test/b" }
-                       ^^^^^^^^^^^^^^^^^^^^^^^^ warning needs-sign-in: `auth` wants you to sign in (401)
+                       ^^^^^^^^^^^^^^^^^^^^^^^^ warning needs-sign-in: `auth` requires you to sign in (HTTP 401)
     "#);
 }
 
 #[test]
-fn what_happened_to_an_older_definition_is_not_held_against_the_new_one() {
+fn the_failure_of_an_older_definition_is_not_reported() {
     let scene = Scene::new(r#"{ "servers": { "a": { "command": "a" } } }"#).status("a", Status::Failed, Some("gone"));
-    assert!(told(&scene).contains("gone"));
-    assert_eq!(told(&scene.typed(r#"{ "servers": { "a": { "command": "b" } } }"#)), "");
+    assert!(shown(&scene).contains("gone"));
+    assert_eq!(shown(&scene.typed(r#"{ "servers": { "a": { "command": "b" } } }"#)), "");
 }
 
 #[test]
-fn a_server_that_waits_for_trust_says_so() {
+fn a_server_that_waits_for_trust_is_reported() {
     let scene = Scene::new(r#"{ "servers": { "a": { "command": "a" } } }"#).untrusted("a");
-    insta::assert_snapshot!(told(&scene), @r#"
+    insta::assert_snapshot!(shown(&scene), @r#"
     { "servers": { "a": { "command": "a" } } }
-                   ^^^ information awaiting-trust: `a` waits until you have looked at its definition and trust it
+                   ^^^ information awaiting-trust: `a` is waiting for trust; review its definition and trust it to start it
     "#);
 }
 
 #[test]
-fn a_rule_for_a_tool_that_is_not_there_names_the_nearest() {
+fn a_rule_for_an_unknown_tool_suggests_a_similar_one() {
     let scene = Scene::new(
         r#"{ "servers": {
   "fs": { "command": "fs", "tools": { "read_fiel": "deny", "read_*": "deny", "frobnicate": "deny" } }
@@ -64,8 +64,8 @@ fn a_rule_for_a_tool_that_is_not_there_names_the_nearest() {
 "policy": { "denylist": [{ "server": "fs", "tool": "wriite" }, { "server": "*", "tool": "none" }] },
 "actions": [{ "title": "t", "tool": "mcp__fs__write2" }] }"#,
     );
-    assert_eq!(told(&scene), "");
-    insta::assert_snapshot!(told(&scene.connected("fs", &["read_file", "write"])), @r#"
+    assert_eq!(shown(&scene), "");
+    insta::assert_snapshot!(shown(&scene.connected("fs", &["read_file", "write"])), @r#"
       "fs": { "command": "fs", "tools": { "read_fiel": "deny", "read_*": "deny", "frobnicate": "deny" } }
                                           ^^^^^^^^^^^ warning unknown-tool: `fs` has no tool `read_fiel`
                                           help: did you mean `read_file`?
@@ -80,34 +80,34 @@ fn a_rule_for_a_tool_that_is_not_there_names_the_nearest() {
 }
 
 #[test]
-fn a_definition_that_another_scope_hides_is_grey_and_leads_there() {
+fn an_overridden_definition_is_greyed_out_and_refers_to_the_other() {
     let servers = r#"{ "servers": { "a": { "command": "a" } } }"#;
     let scene = Scene::with_user(servers, "{ \"servers\": {\n \"a\": { \"command\": \"b\" } } }").in_user_file();
-    insta::assert_snapshot!(told(&scene), @r#"
+    insta::assert_snapshot!(shown(&scene), @r#"
     "a": { "command": "b" } } }
-    ^^^ information hidden: `a` has no effect here: a file of scope `project` defines it, too, and counts
+    ^^^ information hidden: `a` has no effect here: the definition in scope `project` overrides it
     "#);
-    let problem = live(&scene.page()).remove(0);
+    let problem = problems(&scene.config()).remove(0);
     assert!(problem.unnecessary);
     assert_eq!(problem.related[0].file, std::path::Path::new("/w/mcp.json"));
 }
 
 #[test]
-fn a_text_that_does_not_parse_still_shows_what_its_servers_do() {
+fn a_text_that_does_not_parse_still_shows_the_state_of_its_servers() {
     let scene = Scene::new(r#"{ "servers": { "a": { "command": "a" } } }"#).untrusted("a");
-    assert!(told(&scene.typed(r#"{ "servers": { "a": { "command": "a", } "#)).contains("awaiting-trust"));
+    assert!(shown(&scene.typed(r#"{ "servers": { "a": { "command": "a", } "#)).contains("awaiting-trust"));
 }
 
 #[test]
-fn facts_stay_the_same_while_nothing_that_is_shown_changes() {
-    let facts = |scene: &Scene| Facts::of(scene.page().snapshot);
+fn the_live_state_ignores_what_is_not_shown() {
+    let state = |scene: &Scene| LiveState::of(scene.config().snapshot);
     let scene = Scene::new(r#"{ "servers": { "a": { "command": "a" } } }"#).connected("a", &["x"]);
-    let before = facts(&scene);
+    let before = state(&scene);
     let scene = scene.change("a", |view| {
         let mut state = crate::model::ServerState::clone(&view.state);
         state.latency = Some(std::time::Duration::from_millis(7));
         view.state = std::sync::Arc::new(state);
     });
-    assert!(facts(&scene) == before);
-    assert!(facts(&scene.status("a", Status::Failed, None)) != before);
+    assert!(state(&scene) == before);
+    assert!(state(&scene.status("a", Status::Failed, None)) != before);
 }

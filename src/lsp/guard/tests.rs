@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use super::*;
 
-/// A front whose methods do what their names say.
+/// A front end whose methods do what their names say.
 struct Script {
     editor: Editor,
     notes: Vec<Value>,
@@ -15,7 +15,7 @@ struct Script {
 
 #[derive(Default)]
 struct Shared {
-    /// Requests that wait, and those that were dropped while they did.
+    /// How many requests have waited, and how many of them were dropped.
     waiting: AtomicUsize,
     dropped: AtomicUsize,
     changed: Notify,
@@ -61,11 +61,11 @@ impl Front for Script {
                     let _waiting = Waiting::new(&shared);
                     std::future::pending().await
                 }
-                "panic" => panic!("as asked"),
+                "panic" => panic!("requested"),
                 "notes" => notes,
                 "ask" => editor.ask("question", &json!({})).await.unwrap_or_else(|error| json!(error.to_string())),
                 "give-up" => {
-                    // Polled once, so that it is on its way, then dropped.
+                    // Poll once to send the request, then drop it.
                     assert!(editor.ask::<_, Value>("question", &json!({})).now_or_never().is_none());
                     json!("gave up")
                 }
@@ -84,7 +84,7 @@ impl Front for Script {
     fn begin(&mut self) {}
 }
 
-/// The editor's side, byte by byte.
+/// The editor's side of the connection.
 struct Client {
     input: WriteHalf<DuplexStream>,
     output: ReadHalf<DuplexStream>,
@@ -131,8 +131,8 @@ impl Client {
         serde_json::from_slice(&body).unwrap()
     }
 
-    /// The next message in short: an answer as `id result`, an error as `id code`, else the method.
-    async fn told(&mut self) -> String {
+    /// The next message in short: a result as `id result`, an error as `id code`, else the method.
+    async fn summary(&mut self) -> String {
         let message = self.next().await;
         match (message.get("method"), message.get("error")) {
             (Some(method), _) => method.as_str().unwrap().to_owned(),
@@ -148,52 +148,52 @@ impl Client {
 }
 
 #[tokio::test]
-async fn a_hundred_waiting_requests_hold_up_nothing() {
+async fn a_hundred_waiting_requests_block_nothing() {
     let mut client = Client::start();
     for id in 0..100 {
         client.request(id, "wait").await;
     }
     client.request(200, "echo").await;
-    assert_eq!(client.told().await, "200 null");
+    assert_eq!(client.summary().await, "200 null");
 }
 
 #[tokio::test]
-async fn a_cancelled_request_is_dropped_and_answered_once() {
+async fn a_cancelled_request_is_dropped_and_gets_one_response() {
     let mut client = Client::start();
     client.request(1, "wait").await;
     client.shared.until(&client.shared.waiting, 1).await;
     client.notify("$/cancelRequest", json!({ "id": 1 })).await;
-    assert_eq!(client.told().await, "1 -32800");
+    assert_eq!(client.summary().await, "1 -32800");
     client.shared.until(&client.shared.dropped, 1).await;
     client.notify("$/cancelRequest", json!({ "id": 1 })).await;
     client.notify("$/cancelRequest", json!({ "id": "unknown" })).await;
     client.notify("$/cancelRequest", json!(null)).await;
     client.request(2, "echo").await;
-    assert_eq!(client.told().await, "2 null");
+    assert_eq!(client.summary().await, "2 null");
 }
 
 #[tokio::test]
-async fn progress_that_the_user_stops_cancels_its_request() {
+async fn cancelling_progress_cancels_its_request() {
     let mut client = Client::start();
     client.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "wait", "params": { "workDoneToken": "t" } })).await;
     client.notify("window/workDoneProgress/cancel", json!({ "token": "t" })).await;
-    assert_eq!(client.told().await, "1 -32800");
+    assert_eq!(client.summary().await, "1 -32800");
 }
 
 #[tokio::test]
-async fn a_panic_is_an_error_of_its_own_request_only() {
+async fn a_panic_fails_only_its_own_request() {
     let mut client = Client::start();
     client.request(1, "panic").await;
-    assert_eq!(client.told().await, "1 -32603");
+    assert_eq!(client.summary().await, "1 -32603");
     client.request(2, "panic-at-once").await;
-    assert_eq!(client.told().await, "2 -32603");
+    assert_eq!(client.summary().await, "2 -32603");
     client.notify("panic", json!({})).await;
     client.request(3, "echo").await;
-    assert_eq!(client.told().await, "3 null");
+    assert_eq!(client.summary().await, "3 null");
 }
 
 #[tokio::test]
-async fn notifications_are_taken_in_in_the_order_in_which_they_came() {
+async fn notifications_are_handled_in_order() {
     let mut client = Client::start();
     for number in 0..300 {
         client.notify("note", json!(number)).await;
@@ -204,51 +204,51 @@ async fn notifications_are_taken_in_in_the_order_in_which_they_came() {
 }
 
 #[tokio::test]
-async fn an_answer_reaches_the_handler_that_asked_and_a_late_one_nobody() {
+async fn a_response_reaches_its_handler_and_a_late_one_is_ignored() {
     let mut client = Client::start();
     client.request(1, "ask").await;
     let question = client.next().await;
     client.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": "yes" })).await;
-    assert_eq!(client.told().await, r#"1 "yes""#);
+    assert_eq!(client.summary().await, r#"1 "yes""#);
 
     client.request(2, "give-up").await;
     let question = client.next().await;
-    let taken_back = client.next().await;
-    assert_eq!((&taken_back["method"], &taken_back["params"]["id"]), (&json!("$/cancelRequest"), &question["id"]));
-    assert_eq!(client.told().await, r#"2 "gave up""#);
+    let cancellation = client.next().await;
+    assert_eq!((&cancellation["method"], &cancellation["params"]["id"]), (&json!("$/cancelRequest"), &question["id"]));
+    assert_eq!(client.summary().await, r#"2 "gave up""#);
     client.send(json!({ "jsonrpc": "2.0", "id": question["id"], "result": "late" })).await;
     client.send(json!({ "jsonrpc": "2.0", "id": 999, "error": { "code": 1, "message": "whose?" } })).await;
     client.request(3, "echo").await;
-    assert_eq!(client.told().await, "3 null");
+    assert_eq!(client.summary().await, "3 null");
 }
 
 #[tokio::test]
-async fn a_broken_message_is_refused_and_the_session_goes_on() {
+async fn an_invalid_message_does_not_end_the_session() {
     let mut client = Client::start();
     client.bytes(b"Content-Length: 5\r\n\r\n{nope").await;
-    assert_eq!(client.told().await, "null -32700");
+    assert_eq!(client.summary().await, "null -32700");
     client.bytes(b"Content-Length: many\r\n\r\n").await;
-    assert_eq!(client.told().await, "null -32700");
+    assert_eq!(client.summary().await, "null -32700");
     client.bytes(b"nonsense\r\n\r\n").await;
     client.send(json!([])).await;
-    assert_eq!(client.told().await, "null -32600");
+    assert_eq!(client.summary().await, "null -32600");
     let deep = "[".repeat(200_000);
     client.bytes(format!("Content-Length: {}\r\n\r\n{deep}", deep.len()).as_bytes()).await;
-    assert_eq!(client.told().await, "null -32700");
+    assert_eq!(client.summary().await, "null -32700");
     client.request(1, "echo").await;
-    assert_eq!(client.told().await, "1 null");
+    assert_eq!(client.summary().await, "1 null");
 }
 
 #[tokio::test]
-async fn two_running_requests_cannot_have_one_id() {
+async fn two_running_requests_cannot_share_an_id() {
     let mut client = Client::start();
     client.request(1, "wait").await;
     client.request(1, "echo").await;
-    assert_eq!(client.told().await, "1 -32600");
+    assert_eq!(client.summary().await, "1 -32600");
 }
 
 #[tokio::test]
-async fn exit_ends_a_session_whatever_still_runs() {
+async fn exit_ends_the_session_while_requests_are_running() {
     let mut client = Client::start();
     client.request(1, "wait").await;
     client.request(2, "ask").await;
@@ -259,18 +259,18 @@ async fn exit_ends_a_session_whatever_still_runs() {
 }
 
 #[tokio::test]
-async fn shutdown_may_come_twice_and_makes_the_end_a_success() {
+async fn shutdown_may_be_sent_twice_and_makes_the_exit_code_zero() {
     let mut client = Client::start();
     client.request(1, "shutdown").await;
     client.request(2, "shutdown").await;
-    assert_eq!(client.told().await, "1 null");
-    assert_eq!(client.told().await, "2 null");
+    assert_eq!(client.summary().await, "1 null");
+    assert_eq!(client.summary().await, "2 null");
     let end = client.end().await;
     assert_eq!((end, end.exit_code()), (End { reason: Reason::InputClosed, after_shutdown: true }, 0));
 }
 
 #[tokio::test]
-async fn the_end_of_input_ends_a_session_that_waits() {
+async fn the_end_of_input_ends_the_session() {
     let mut client = Client::start();
     client.request(1, "wait").await;
     client.shared.until(&client.shared.waiting, 1).await;
@@ -281,7 +281,7 @@ async fn the_end_of_input_ends_a_session_that_waits() {
 }
 
 #[tokio::test]
-async fn an_editor_that_stops_reading_has_gone() {
+async fn the_session_ends_if_the_editor_stops_reading() {
     let (mut input, far_input) = tokio::io::duplex(1 << 20);
     let (output, far_output) = tokio::io::duplex(64);
     let shared = Arc::default();
@@ -295,7 +295,7 @@ async fn an_editor_that_stops_reading_has_gone() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_session_ends_with_the_process_that_the_editor_named() {
+async fn the_session_ends_with_the_process_of_the_editor() {
     let mut editor = tokio::process::Command::new("sleep").arg("60").spawn().unwrap();
     let mut client = Client::start();
     let params = json!({ "processId": editor.id() });
@@ -307,10 +307,10 @@ async fn a_session_ends_with_the_process_that_the_editor_named() {
 }
 
 #[tokio::test]
-async fn what_was_said_last_still_leaves_after_exit() {
+async fn the_last_messages_are_sent_after_exit() {
     let mut client = Client::start();
     client.request(1, "shutdown").await;
     client.notify("exit", json!(null)).await;
-    assert_eq!(client.told().await, "1 null");
+    assert_eq!(client.summary().await, "1 null");
     assert_eq!((&mut client.session).await.unwrap().exit_code(), 0);
 }

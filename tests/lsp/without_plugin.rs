@@ -1,5 +1,5 @@
-//! An editor that knows commands and edits and nothing else of ours: every fix works, every outcome is told, and it is
-//! asked one question at a time.
+//! An editor without our plugin, which supports only commands and edits: every fix works, every outcome is shown, and
+//! approvals are shown one at a time.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -41,7 +41,7 @@ async fn actions(editor: &mut TestEditor, path: &Path, line: u32, character: u32
     editor.request("textDocument/codeAction", params).await.unwrap().as_array().unwrap().clone()
 }
 
-/// Does what a click on a command does.
+/// Clicks a command.
 async fn click(editor: &mut TestEditor, commands: &[Value], title: &str) -> Result<Value, Value> {
     let found = commands.iter().find(|command| command["title"] == title);
     let command = found.unwrap_or_else(|| panic!("no {title}: {commands:#?}"));
@@ -51,7 +51,7 @@ async fn click(editor: &mut TestEditor, commands: &[Value], title: &str) -> Resu
 }
 
 #[tokio::test]
-async fn a_quick_fix_is_a_command_that_has_its_edit_made() {
+async fn a_quick_fix_is_a_command_that_applies_its_edit() {
     let home = Home::new();
     let text = "{ \"servers\": {\n  \"a\": { \"comand\": \"sh\" } // kept\n} }";
     let path = home.write("mcp.json", text);
@@ -70,7 +70,7 @@ async fn a_quick_fix_is_a_command_that_has_its_edit_made() {
 }
 
 #[tokio::test]
-async fn a_secret_goes_from_the_file_into_the_keyring() {
+async fn a_secret_is_moved_from_the_file_to_the_keyring() {
     let home = Home::new();
     let text =
         "{ \"servers\": { \"a\": { \"command\": \"sh\", \"env\": { \"API_TOKEN\": \"Bearer s3cr3t-value\" } } } }";
@@ -83,7 +83,7 @@ async fn a_secret_goes_from_the_file_into_the_keyring() {
     editor.open(&path, text);
     let column = text.find("\"Bearer").unwrap() as u32;
     let commands = actions(&mut editor, &path, 0, column + 2).await;
-    click(&mut editor, &commands, "Move it into the keyring as `API_TOKEN`").await.unwrap();
+    click(&mut editor, &commands, "Move to the keyring as `API_TOKEN`").await.unwrap();
     let changes = applied.lock().unwrap().remove(0);
     assert_eq!(changes[uri(&path)][0]["newText"], "\"Bearer ${keyring:API_TOKEN}\"");
     let kept = std::fs::read_dir(home.path("state")).unwrap().map(|entry| entry.unwrap().path());
@@ -93,7 +93,7 @@ async fn a_secret_goes_from_the_file_into_the_keyring() {
 }
 
 #[tokio::test]
-async fn what_came_of_a_lens_is_told() {
+async fn the_outcome_of_a_code_lens_is_shown() {
     let home = Home::new();
     let text = json!({ "servers": { "demo": demo(json!({})) } }).to_string();
     let path = home.paths().user_config();
@@ -110,10 +110,10 @@ async fn what_came_of_a_lens_is_told() {
     editor.command("mcp.server.start", json!({ "server": "demo" })).await.unwrap();
     let lenses = editor.ask_about("textDocument/codeLens", &path).await;
     let lenses: Vec<Value> = lenses.as_array().unwrap().iter().map(|lens| lens["command"].clone()).collect();
-    for (title, told) in [("Test", "connected"), ("Restart", "demo: connected"), ("Reload", "nothing has changed")] {
+    for (title, shown) in [("Test", "connected"), ("Restart", "demo: connected"), ("Reload", "nothing changed")] {
         click(&mut editor, &lenses, title).await.unwrap();
         let message = editor.notification("window/showMessage").await;
-        assert!(message["message"].as_str().unwrap().contains(told), "{title}: {message:#}");
+        assert!(message["message"].as_str().unwrap().contains(shown), "{title}: {message:#}");
     }
     click(&mut editor, &lenses, "Logs").await.unwrap();
     let shown = url::Url::parse(documents.lock().unwrap()[0].as_str().unwrap()).unwrap().to_file_path().unwrap();
@@ -127,7 +127,7 @@ async fn what_came_of_a_lens_is_told() {
 }
 
 #[tokio::test]
-async fn settings_are_asked_for_and_asked_again_when_they_change() {
+async fn settings_are_requested_again_when_they_change() {
     let home = Home::new();
     let text = "{ \"servers\": {} }";
     let path = home.write("mcp.json", text);
@@ -146,7 +146,7 @@ async fn settings_are_asked_for_and_asked_again_when_they_change() {
     let titles = |lenses: &Value| -> Vec<String> {
         lenses.as_array().unwrap().iter().map(|lens| lens["command"]["title"].as_str().unwrap().to_owned()).collect()
     };
-    // The answer to the question is on its way before this one, so it counts.
+    // The editor answers that request before this one, so the settings are applied.
     while asks.try_recv().is_err() {
         editor.ask_about("textDocument/codeLens", &path).await;
     }
@@ -159,7 +159,7 @@ async fn settings_are_asked_for_and_asked_again_when_they_change() {
 }
 
 #[tokio::test]
-async fn trust_is_asked_about_one_server_at_a_time_and_a_call_is_not_held_up_by_it() {
+async fn messages_about_trust_are_shown_one_at_a_time_and_do_not_delay_a_call() {
     let home = Home::new();
     let user = json!({ "servers": { "mine": demo(json!({})) } }).to_string();
     std::fs::write(home.paths().user_config(), user).unwrap();
@@ -174,7 +174,7 @@ async fn trust_is_asked_about_one_server_at_a_time_and_a_call_is_not_held_up_by_
     editor.handle("window/showMessageRequest", move |params| {
         taken.lock().unwrap().push(params["message"].clone());
         let message = params["message"].as_str().unwrap();
-        // The user answers about the call and closes the rest.
+        // The user allows the call and closes the other messages.
         let allow = message.contains("echo").then(|| json!({ "title": "Allow once" }));
         Ok(allow.unwrap_or_default())
     });

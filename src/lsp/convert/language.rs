@@ -1,30 +1,30 @@
-//! Completion, hover, and everything that leads from a name to its places, in LSP's words.
+//! Converts completion, hover, navigation and rename.
 
 use std::collections::HashMap;
 
-use tower_lsp::lsp_types::{
+use lsp_types::{
     CompletionItem, CompletionItemKind, CompletionList, CompletionTextEdit, DocumentHighlight, DocumentHighlightKind,
     Documentation, Hover as LspHover, HoverContents, InsertTextFormat, Location, MarkupContent, MarkupKind,
     SelectionRange, TextEdit, Url, WorkspaceEdit,
 };
 
-use super::{Places, uri};
-use crate::config::{Loaded, Span, problem};
+use super::{PositionMap, uri};
+use crate::config::{Loaded, Span};
 use crate::ide::completion::{Completions, Item, ItemKind};
-use crate::ide::definition::Spot;
+use crate::ide::definition::FileSpan;
 use crate::ide::hover::Hover;
 use crate::ide::markdown;
+use crate::ide::occurrences::{Occurrence, Role};
 use crate::ide::rename::Renamed;
-use crate::ide::uses::{Role, Use};
 
-/// Whether the editor knows tab stops.
+/// Whether the editor supports tab stops in completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Snippets {
-    Known,
-    Unknown,
+    Supported,
+    Unsupported,
 }
 
-/// What the editor shows our words as.
+/// The text format that the editor supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Markdown,
@@ -44,7 +44,7 @@ impl Format {
     }
 }
 
-impl Places {
+impl PositionMap {
     pub fn completions(&self, completions: &Completions, snippets: Snippets, format: Format) -> CompletionList {
         let items = completions.items.iter().enumerate();
         CompletionList {
@@ -56,7 +56,7 @@ impl Places {
     }
 
     fn completion(&self, index: usize, item: &Item, span: &Span, snippets: Snippets, format: Format) -> CompletionItem {
-        let snippet = item.snippet.as_ref().filter(|_| snippets == Snippets::Known);
+        let snippet = item.snippet.as_ref().filter(|_| snippets == Snippets::Supported);
         let edits: Vec<TextEdit> = item.edits.iter().map(|edit| self.text_edit(edit)).collect();
         CompletionItem {
             label: item.label.clone(),
@@ -71,7 +71,7 @@ impl Places {
             }),
             detail: item.detail.clone(),
             documentation: item.docs.as_deref().map(|docs| Documentation::MarkupContent(format.content(docs))),
-            // Ours is the order that helps, not the alphabet's.
+            // Keep our order instead of the alphabetical one.
             sort_text: Some(format!("{index:05}")),
             filter_text: Some(item.filter.clone()),
             insert_text_format: Some(match snippet {
@@ -94,53 +94,49 @@ impl Places {
         }
     }
 
-    /// Places in this file, whose uri is given, and in others.
-    pub fn locations(&self, spots: &[Spot], own: &Url, loaded: &Loaded) -> Vec<Location> {
-        // One index for each file, however many places are in it.
-        let mut others: HashMap<&std::path::Path, Places> = HashMap::new();
-        let mut locate = |spot: &Spot| -> Option<Location> {
-            let Some(file) = spot.file.as_deref() else {
-                return Some(Location { uri: own.clone(), range: self.range(&spot.span) });
+    /// Locations in this file, whose URI is `own`, and in other files.
+    pub fn locations(&self, locations: &[FileSpan], own: &Url, loaded: &Loaded) -> Vec<Location> {
+        // One map per file, however many locations are in it.
+        let mut others: HashMap<&std::path::Path, PositionMap> = HashMap::new();
+        let mut locate = |location: &FileSpan| -> Option<Location> {
+            let Some(file) = location.file.as_deref() else {
+                return Some(Location { uri: own.clone(), range: self.range(&location.span) });
             };
             let known = &loaded.file(file)?.source.path;
-            let places = others.entry(&**known).or_insert_with(|| {
-                Places::new(&loaded.file(known).map(|file| file.text.clone()).unwrap_or_default(), self.encoding)
+            let positions = others.entry(&**known).or_insert_with(|| {
+                PositionMap::new(&loaded.file(known).map(|file| file.text.clone()).unwrap_or_default(), self.encoding)
             });
-            Some(Location { uri: uri(file)?, range: places.range(&spot.span) })
+            Some(Location { uri: uri(file)?, range: positions.range(&location.span) })
         };
-        spots.iter().filter_map(&mut locate).collect()
+        locations.iter().filter_map(&mut locate).collect()
     }
 
-    pub fn highlight(&self, used: &Use) -> DocumentHighlight {
-        let kind = match used.role {
+    pub fn highlight(&self, occurrence: &Occurrence) -> DocumentHighlight {
+        let kind = match occurrence.role {
             Role::Definition => DocumentHighlightKind::WRITE,
-            Role::Use => DocumentHighlightKind::READ,
+            Role::Reference => DocumentHighlightKind::READ,
         };
-        DocumentHighlight { range: self.range(&used.span), kind: Some(kind) }
+        DocumentHighlight { range: self.range(&occurrence.span), kind: Some(kind) }
     }
 
-    /// All files' edits as one, so that they are undone as one.
+    /// The edits of all files as one edit, so that one undo reverts them.
     pub fn renamed(&self, all: &[Renamed], own: &Url, loaded: &Loaded) -> WorkspaceEdit {
         let of_file = |renamed: &Renamed| {
-            let edits = |places: &Places| renamed.edits.iter().map(|edit| places.text_edit(edit)).collect();
+            let edits = |positions: &PositionMap| renamed.edits.iter().map(|edit| positions.text_edit(edit)).collect();
             match renamed.file.as_deref() {
                 None => Some((own.clone(), edits(self))),
-                Some(path) => Some((uri(path)?, edits(&Places::new(&loaded.file(path)?.text, self.encoding)))),
+                Some(path) => Some((uri(path)?, edits(&PositionMap::new(&loaded.file(path)?.text, self.encoding)))),
             }
         };
         WorkspaceEdit { changes: Some(all.iter().filter_map(of_file).collect()), ..WorkspaceEdit::default() }
     }
 
-    /// Spans from the innermost on, each a part of the next.
+    /// Converts spans, innermost first, each inside the next.
     pub fn selection(&self, spans: &[Span]) -> SelectionRange {
         let mut outer: Option<SelectionRange> = None;
         for span in spans.iter().rev() {
             outer = Some(SelectionRange { range: self.range(span), parent: outer.map(Box::new) });
         }
         outer.unwrap_or(SelectionRange { range: self.range(&(0..0)), parent: None })
-    }
-
-    fn text_edit(&self, edit: &problem::TextEdit) -> TextEdit {
-        TextEdit { range: self.range(&edit.span), new_text: edit.text.clone() }
     }
 }

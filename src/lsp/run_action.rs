@@ -1,22 +1,22 @@
-//! `mcp.action.run`: a tool called with what the cursor is on, and its result put where the action says.
+//! `mcp.action.run`: calls a tool with the text at the cursor and puts the result where the action says.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use lsp_types::request::ShowMessageRequest;
+use lsp_types::{MessageActionItem, MessageType, Position, Range, ShowMessageRequestParams, TextEdit, Url};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
-use tower_lsp::lsp_types::request::ShowMessageRequest;
-use tower_lsp::lsp_types::{MessageActionItem, MessageType, Range, ShowMessageRequestParams, TextEdit, Url};
 
-use super::convert::{self, Places};
+use super::convert::{self, PositionMap};
 use super::documents::Document;
-use super::seat::Seat;
+use super::session::EditorSession;
 use super::show;
 use crate::config::spec::{Action, ActionResult};
 use crate::engine::gate::CallRequest;
 use crate::engine::turns::Turn;
-use crate::ide::ordinary::{self, Surroundings};
+use crate::ide::user_actions::{self, EditorContext};
 use crate::model::{Error, Requester, Result, ToolId};
 use crate::paths::read_file;
 use crate::protocol::commands::ActionRun;
@@ -25,35 +25,36 @@ use crate::protocol::types::ToolResult;
 use crate::server::connection::Progress;
 use crate::text::{one_line, visible};
 
-/// The largest file that an action may look at.
-const LARGEST: usize = 16 << 20;
-/// More buttons than this on a message help nobody.
-const BUTTONS: usize = 20;
+/// The maximum size of a file that an action can read.
+const MAX_FILE_SIZE: usize = 16 << 20;
+/// The maximum number of buttons on a message.
+const MAX_BUTTONS: usize = 20;
 
-/// Runs one; the answer is the tool's result, whatever else was done with it.
+/// Runs an action and returns the tool's result.
 pub async fn run(
-    seat: &Seat,
+    session: &EditorSession,
     params: ActionRun,
     progress: Option<mpsc::Sender<Progress>>,
     turn: Turn,
 ) -> Result<Answer> {
-    let page = Page::open(seat, &params)?;
-    // Nothing waits while the user chooses a tool.
+    let context = ActionContext::open(session, &params)?;
+    // Other commands must not wait while the user chooses a tool.
     let turn = if params.action.is_some() { turn } else { Turn::default() };
     let (tool, arguments, result, title) = match &params.action {
         Some(title) => {
-            let action = page.action(seat, title)?;
-            (action.tool, ordinary::fill(&action.arguments, &page.here), action.result, action.title)
+            let action = context.action(session, title)?;
+            (action.tool, user_actions::fill(&action.arguments, &context.values), action.result, action.title)
         }
         None => {
-            let (tool, argument) = choose(seat).await?;
-            let text = if page.here.selection.is_empty() { &page.here.line } else { &page.here.selection };
+            let (tool, argument) = choose(session).await?;
+            let text =
+                if context.values.selection.is_empty() { &context.values.line } else { &context.values.selection };
             let title = tool.to_string();
             (title.clone(), Value::Object(Map::from_iter([(argument, json!(text))])), ActionResult::Show, title)
         }
     };
-    let tool = ToolId::parse(&tool).ok_or_else(|| Error::InvalidParams(format!("`{tool}` is no tool")))?;
-    let outcome = seat
+    let tool = ToolId::parse(&tool).ok_or_else(|| Error::InvalidParams(format!("`{tool}` is not a valid tool id")))?;
+    let outcome = session
         .engine
         .call(CallRequest {
             tool,
@@ -68,78 +69,80 @@ pub async fn run(
         .await?;
     let answer = ToolResult::new(&outcome)?;
     let text = text_of(&answer);
-    match page.edit(result, &text) {
-        _ if answer.is_error => show::message(seat, MessageType::ERROR, &text).await,
+    match context.edit(result, &text) {
+        _ if answer.is_error => show::message(session, MessageType::ERROR, &text).await,
         Some(edit) => {
-            // While the tool ran the user may have typed; then the place is another one.
-            let moved = seat.documents.get(&page.document.uri).is_some_and(|now| now.text != page.document.text);
-            if moved || !seat.apply(&page.document, vec![edit], &title).await {
-                show::show(seat, &title, &text).await;
-                let why = if moved { "the text has changed meanwhile" } else { "the editor would not change the text" };
-                return Err(Error::Conflict(format!("{why}: the tool has run, and its result is only shown")));
+            // If the user typed while the tool ran, the range is no longer valid.
+            let changed =
+                session.documents.get(&context.document.uri).is_some_and(|now| now.text != context.document.text);
+            if changed || !session.apply(&context.document, vec![edit], &title).await {
+                show::show(session, &title, &text).await;
+                let reason = if changed { "the text has changed" } else { "the editor did not apply the edit" };
+                return Err(Error::Conflict(format!("{reason}; the result is shown instead")));
             }
         }
-        None => show::show(seat, &title, &text).await,
+        None => show::show(session, &title, &text).await,
     }
     wire(&answer)
 }
 
 /// The text that an action was chosen in, and where.
-struct Page {
+struct ActionContext {
     document: Document,
-    places: Places,
+    positions: PositionMap,
     range: Range,
-    here: Surroundings,
+    values: EditorContext,
 }
 
-impl Page {
-    fn open(seat: &Seat, params: &ActionRun) -> Result<Self> {
-        let odd = |what: &str| Error::InvalidParams(format!("`mcp.action.run`: {what}"));
-        let uri = Url::parse(&params.uri).map_err(|_| odd("`uri` is no address of a file"))?;
-        let range: Range = serde_json::from_value(params.range.clone()).map_err(|_| odd("`range` is no range"))?;
-        let document = match seat.documents.get(&uri) {
+impl ActionContext {
+    fn open(session: &EditorSession, params: &ActionRun) -> Result<Self> {
+        let invalid = |what: &str| Error::InvalidParams(format!("`mcp.action.run`: {what}"));
+        let uri = Url::parse(&params.uri).map_err(|_| invalid("`uri` is not a valid URI"))?;
+        let range: Range =
+            serde_json::from_value(params.range.clone()).map_err(|_| invalid("`range` must be a range"))?;
+        let document = match session.documents.get(&uri) {
             Some(document) => document,
             None => from_disk(uri)?,
         };
-        let places = Places::new(&document.text, seat.greeting().encoding);
-        let span = places.span(range);
-        let line = places.span(Range {
-            start: tower_lsp::lsp_types::Position { line: range.start.line, character: 0 },
-            end: tower_lsp::lsp_types::Position { line: range.start.line, character: u32::MAX },
+        let positions = PositionMap::new(&document.text, session.info().encoding);
+        let span = positions.span(range);
+        let line = positions.span(Range {
+            start: Position { line: range.start.line, character: 0 },
+            end: Position { line: range.start.line, character: u32::MAX },
         });
         let text = |span: std::ops::Range<usize>| document.text.get(span).unwrap_or_default().to_owned();
         let file = document.path.clone().unwrap_or_default();
-        let folder = seat.folder_of(&file);
+        let folder = session.folder_of(&file);
         let relative = folder.as_deref().and_then(|folder| file.strip_prefix(folder).ok()).unwrap_or(&file);
-        let here = Surroundings {
+        let values = EditorContext {
             selection: text(span.clone()),
-            word: ordinary::word_at(&document.text, span.start).to_owned(),
+            word: user_actions::word_at(&document.text, span.start).to_owned(),
             line: text(line),
             file: file.display().to_string(),
             relative_file: relative.display().to_string(),
             filetype: document.language.clone(),
             workspace_folder: folder.map(|folder| folder.display().to_string()).unwrap_or_default(),
         };
-        Ok(Self { places, range, here, document })
+        Ok(Self { positions, range, values, document })
     }
 
-    /// The action of this title; of several, one for this type of file.
-    fn action(&self, seat: &Seat, title: &str) -> Result<Action> {
-        let loaded = seat.engine.loaded().borrow().clone();
+    /// The action with this title. If there are several, prefers one for this file type.
+    fn action(&self, session: &EditorSession, title: &str) -> Result<Action> {
+        let loaded = session.engine.loaded().borrow().clone();
         let titled = || loaded.config.actions.iter().filter(|action| action.title == title);
-        let fitting = titled().find(|action| ordinary::fits(action, &self.document.language));
-        let action = fitting.or_else(|| titled().next()).cloned();
+        let matching = titled().find(|action| user_actions::applies_to(action, &self.document.language));
+        let action = matching.or_else(|| titled().next()).cloned();
         action.ok_or_else(|| Error::NotFound(format!("no action named `{}`", one_line(title, 80))))
     }
 
-    /// The change that puts a result into the text; none for one that is only shown.
+    /// The edit that inserts a result into the text; `None` if the result is only shown.
     fn edit(&self, result: ActionResult, text: &str) -> Option<TextEdit> {
         let range = match result {
             ActionResult::Show => return None,
             ActionResult::Replace => self.range,
             ActionResult::Insert => Range { start: self.range.end, end: self.range.end },
             ActionResult::Append => {
-                let end = self.places.position(self.document.text.len());
+                let end = self.positions.position(self.document.text.len());
                 Range { start: end, end }
             }
         };
@@ -151,47 +154,49 @@ impl Page {
     }
 }
 
-impl Seat {
-    /// The workspace folder that a file lies in; without one the first.
+impl EditorSession {
+    /// The workspace folder that contains a file, else the first folder.
     fn folder_of(&self, file: &Path) -> Option<PathBuf> {
         let folders = self.folders();
-        let holding =
+        let containing =
             folders.iter().filter(|folder| file.starts_with(folder)).max_by_key(|folder| folder.as_os_str().len());
-        holding.or(folders.first()).cloned()
+        containing.or(folders.first()).cloned()
     }
 }
 
-/// A file that the editor has not told us about.
+/// A file that is not open in the editor.
 fn from_disk(uri: Url) -> Result<Document> {
     let path = convert::path(&uri).ok_or_else(|| Error::NotFound(format!("{uri} is not open")))?;
-    let bytes = read_file(&path, LARGEST).map_err(|error| Error::Io(format!("{}: {error}", path.display())))?;
-    let bytes = bytes.ok_or_else(|| Error::NotFound(format!("{} is not there", path.display())))?;
+    let bytes = read_file(&path, MAX_FILE_SIZE)
+        .map_err(|error| Error::Io(format!("cannot read {}: {error}", path.display())))?;
+    let bytes = bytes.ok_or_else(|| Error::NotFound(format!("{} does not exist", path.display())))?;
     let text: Arc<str> = String::from_utf8_lossy(&bytes).into();
     Ok(Document { uri, path: Some(path), language: String::new(), version: 0, text })
 }
 
-/// Asks which tool gets the selection; also the name of the argument that takes it.
-async fn choose(seat: &Seat) -> Result<(ToolId, String)> {
-    let snapshot = seat.engine.now();
-    let mut takers = ordinary::takers(&snapshot);
-    takers.truncate(BUTTONS);
-    if takers.is_empty() {
-        return Err(Error::NotFound("no connected server has a tool that takes one text".to_owned()));
+/// Asks the user which tool to call. Also returns the name of the argument for the selection.
+async fn choose(session: &EditorSession) -> Result<(ToolId, String)> {
+    let snapshot = session.engine.now();
+    let mut tools = user_actions::text_tools(&snapshot);
+    tools.truncate(MAX_BUTTONS);
+    if tools.is_empty() {
+        return Err(Error::NotFound("no connected server has a tool that takes a single text argument".to_owned()));
     }
     let title = |id: &ToolId| format!("{}/{}", id.server, one_line(&id.tool, 64));
     let item = |id: &ToolId| MessageActionItem { title: title(id), properties: Default::default() };
     let params = ShowMessageRequestParams {
         typ: MessageType::INFO,
-        message: "Which MCP tool gets the selection?".to_owned(),
-        actions: Some(takers.iter().map(|(offered, _)| item(&offered.id)).collect()),
+        message: "Which MCP tool do you want to call with the selection?".to_owned(),
+        actions: Some(tools.iter().map(|(offered, _)| item(&offered.id)).collect()),
     };
-    let answer = seat.editor.request::<ShowMessageRequest>(&params).await;
+    let answer = session.editor.request::<ShowMessageRequest>(&params).await;
     let chosen = answer.ok().flatten().ok_or(Error::Cancelled)?;
-    let taker = takers.iter().find(|(offered, _)| title(&offered.id) == chosen.title).ok_or(Error::Cancelled)?;
-    Ok((taker.0.id.clone(), taker.1.to_owned()))
+    let (offered, argument) =
+        tools.iter().find(|(offered, _)| title(&offered.id) == chosen.title).ok_or(Error::Cancelled)?;
+    Ok((offered.id.clone(), (*argument).to_owned()))
 }
 
-/// All texts of a result, made safe; what is no text is named.
+/// All texts of a result, without control characters. Other content is represented by its type.
 fn text_of(result: &ToolResult<&RawValue>) -> String {
     let blocks: Vec<Value> = serde_json::from_str(result.content.get()).unwrap_or_default();
     let part = |content: &Value| {
@@ -202,7 +207,7 @@ fn text_of(result: &ToolResult<&RawValue>) -> String {
                 field("/resource/text").or_else(|| field("/resource/uri")).unwrap_or_default().to_owned()
             }
             Some("resource_link") => field("/uri").unwrap_or_default().to_owned(),
-            other => format!("({})", other.unwrap_or("something unknown")),
+            other => format!("({})", other.unwrap_or("unknown content")),
         }
     };
     let parts: Vec<String> = blocks.iter().map(part).collect();

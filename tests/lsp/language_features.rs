@@ -1,4 +1,4 @@
-//! Completion, hover, definitions, references and renaming, against a server that really runs.
+//! Completion, hover, definition, references and rename with a running server.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::support::{Home, TestEditor, attach, uri};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-sidecar");
 
-/// An editor in a project whose file defines the demo server, trusted and connected.
+/// An editor in a project with the demo server, which is trusted and connected.
 async fn with_demo(home: &Home, capabilities: Value) -> (TestEditor, PathBuf) {
     let path = home.write("mcp.json", &file(r#""tools": { "echo": "allow-session" }"#));
     let (mut editor, _) = attach(home);
@@ -25,7 +25,7 @@ fn file(more: &str) -> String {
     format!(r#"{{ "servers": {{ "demo": {{ "command": {}, "args": ["demo-server"], {more} }} }} }}"#, json!(PROGRAM))
 }
 
-/// Shows a text to the server, and tells where its `$0` is.
+/// Opens a text and returns the position of its `$0`.
 fn show(editor: &mut TestEditor, path: &Path, marked: &str) -> Value {
     let (before, after) = marked.split_once("$0").unwrap();
     editor.open(path, &format!("{before}{after}"));
@@ -43,7 +43,7 @@ fn labels(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn live_tools_are_completed_in_a_file_that_is_being_typed() {
+async fn tools_are_completed_in_an_incomplete_file() {
     let home = Home::new();
     let (mut editor, path) = with_demo(&home, json!({})).await;
     let params = show(&mut editor, &path, "{ \"servers\": { \"demo\": { \"tools\": {\n  \"ec$0\n");
@@ -58,7 +58,7 @@ async fn live_tools_are_completed_in_a_file_that_is_being_typed() {
 }
 
 #[tokio::test]
-async fn an_editor_that_shows_plain_text_only_gets_no_markdown() {
+async fn an_editor_without_markdown_gets_plain_text() {
     let home = Home::new();
     let plain = json!(["plaintext"]);
     let capabilities = json!({ "textDocument": {
@@ -88,7 +88,7 @@ async fn an_editor_that_shows_plain_text_only_gets_no_markdown() {
 }
 
 #[tokio::test]
-async fn an_editor_that_knows_snippets_gets_them() {
+async fn an_editor_with_snippet_support_gets_snippets() {
     let home = Home::new();
     let completion = json!({ "textDocument": { "completion": { "completionItem": { "snippetSupport": true } } } });
     let (mut editor, path) = with_demo(&home, completion).await;
@@ -100,25 +100,25 @@ async fn an_editor_that_knows_snippets_gets_them() {
 }
 
 #[tokio::test]
-async fn a_hover_tells_how_the_server_and_its_tools_are_doing() {
+async fn hover_shows_the_state_of_a_server_and_its_tools() {
     let home = Home::new();
     let (mut editor, path) = with_demo(&home, json!({})).await;
     let text = file(r#""tools": { "echo": "allow-session" }"#);
     let params = show(&mut editor, &path, &text.replace("\"demo\"", "\"de$0mo\""));
     let server = ask(&mut editor, "hover", params).await;
-    let words = server["contents"]["value"].as_str().unwrap();
-    assert!(words.starts_with("**`demo`** · connected · stdio"), "{words}");
-    assert!(words.contains("9 tools") && words.contains("`roll_dice`"), "{words}");
+    let shown = server["contents"]["value"].as_str().unwrap();
+    assert!(shown.starts_with("**`demo`** · connected · stdio"), "{shown}");
+    assert!(shown.contains("9 tools") && shown.contains("`roll_dice`"), "{shown}");
     let params = show(&mut editor, &path, &text.replace("\"echo\"", "\"ec$0ho\""));
     let tool = ask(&mut editor, "hover", params).await;
-    let words = tool["contents"]["value"].as_str().unwrap();
-    assert!(words.contains("| `text` | string | required · What to say back |"), "{words}");
-    assert!(words.contains("Level: **allow-session** from `mcp.json:1 tools.echo`"), "{words}");
+    let shown = tool["contents"]["value"].as_str().unwrap();
+    assert!(shown.contains("| `text` | string | required · What to say back |"), "{shown}");
+    assert!(shown.contains("Level: **allow-session**, set by `mcp.json:1 tools.echo`"), "{shown}");
     editor.quit().await;
 }
 
 #[tokio::test]
-async fn a_definition_leads_into_the_file_that_it_hides() {
+async fn definition_leads_to_the_overridden_file() {
     let home = Home::new();
     let user = home.path("config/mcp.json");
     std::fs::write(&user, "{\n  \"servers\": { \"demo\": { \"type\": \"sdk\" } }\n}").unwrap();
@@ -135,7 +135,7 @@ async fn a_definition_leads_into_the_file_that_it_hides() {
 }
 
 #[tokio::test]
-async fn a_server_is_found_and_renamed_wherever_the_file_speaks_of_it() {
+async fn references_to_a_server_are_found_and_renamed() {
     let home = Home::new();
     let (mut editor, path) = with_demo(&home, json!({})).await;
     let text = "{ \"servers\": { \"de$0mo\": {}, \"other\": {} },\n  \"policy\": { \"denylist\": [{ \"server\": \"demo\", \"tool\": \"*\" }] },\n  \"actions\": [{ \"title\": \"é\", \"tool\": \"mcp__demo__echo\" }] }";
@@ -154,12 +154,12 @@ async fn a_server_is_found_and_renamed_wherever_the_file_speaks_of_it() {
     assert!(edits.len() == 3 && edits.iter().all(|edit| edit["newText"] == "show"), "{edit:#}");
     params["newName"] = json!("other");
     let error = editor.request("textDocument/rename", params).await.unwrap_err();
-    assert_eq!(error["message"], "`other` is taken in this file; choose another name");
+    assert_eq!(error["message"], "`other` already exists in this file; choose another name");
     editor.quit().await;
 }
 
 #[tokio::test]
-async fn a_renamed_server_is_renamed_in_the_other_files_that_speak_of_it() {
+async fn rename_updates_references_in_other_files() {
     let home = Home::new();
     let user = home.paths().user_config();
     std::fs::write(&user, "{ \"policy\": { \"allowlist\": [\n  { \"server\": \"demo\", \"tool\": \"echo\" }] } }")
@@ -175,7 +175,7 @@ async fn a_renamed_server_is_renamed_in_the_other_files_that_speak_of_it() {
 }
 
 #[tokio::test]
-async fn the_outline_and_the_source_of_a_level_tell_what_is_so() {
+async fn the_outline_shows_the_state_and_a_level_its_source() {
     let home = Home::new();
     let (mut editor, path) = with_demo(&home, json!({})).await;
     let text = file("\n\"tools\": {\n \"echo\": \"allow-session\" }");
@@ -192,7 +192,7 @@ async fn the_outline_and_the_source_of_a_level_tell_what_is_so() {
 }
 
 #[tokio::test]
-async fn a_selection_grows_from_a_word_to_the_whole_file() {
+async fn the_selection_expands_from_a_word_to_the_whole_file() {
     let home = Home::new();
     let (mut editor, path) = with_demo(&home, json!({})).await;
     let mut params = show(&mut editor, &path, r#"{ "servers": { "de$0mo": {} } }"#);
@@ -208,7 +208,7 @@ async fn a_selection_grows_from_a_word_to_the_whole_file() {
 }
 
 #[tokio::test]
-async fn templates_are_listed_for_whoever_wants_to_add_a_server() {
+async fn templates_are_listed() {
     let home = Home::new();
     let (mut editor, _) = with_demo(&home, json!({})).await;
     let listed = editor.command("mcp.templates", json!({})).await.unwrap();

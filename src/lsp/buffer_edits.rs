@@ -1,4 +1,4 @@
-//! Config files that the editor has open are changed there, so that its undo works and unsaved text is not lost.
+//! Edits of files that are open in the editor. They are made in the buffer, so that undo works and unsaved text is kept.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,24 +7,24 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use tower_lsp::lsp_types::request::ApplyWorkspaceEdit;
-use tower_lsp::lsp_types::{
+use lsp_types::request::ApplyWorkspaceEdit;
+use lsp_types::{
     ApplyWorkspaceEditParams, DocumentChanges, OneOf, OptionalVersionedTextDocumentIdentifier, TextDocumentEdit,
     TextEdit, WorkspaceEdit,
 };
 
-use super::convert::Places;
+use super::convert::PositionMap;
 use super::documents::Document;
-use super::seat::Seat;
+use super::session::EditorSession;
 use crate::config::edit;
 use crate::engine::edit::OpenBuffers;
 
-/// Putting a few characters in is a matter of milliseconds, but an editor may ask its user.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Applying an edit takes milliseconds, but the editor may ask the user first.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-impl OpenBuffers for Seat {
+impl OpenBuffers for EditorSession {
     fn open(&self, path: &Path) -> Option<Arc<str>> {
-        let can = self.greeting().supports.apply_edit;
+        let can = self.info().supports.apply_edit;
         self.document(path).filter(|_| can).map(|document| document.text)
     }
 
@@ -32,28 +32,29 @@ impl OpenBuffers for Seat {
         async move {
             let Some(document) = self.document(path) else { return false };
             let Some(change) = edit::difference(&document.text, text) else { return true };
-            let places = Places::new(&document.text, self.greeting().encoding);
-            let edit = TextEdit { range: places.range(&change.span), new_text: change.text };
-            self.apply(&document, vec![edit], "Change the config").await
+            let positions = PositionMap::new(&document.text, self.info().encoding);
+            let edit = positions.text_edit(&change);
+            self.apply(&document, vec![edit], "Edit the MCP config").await
         }
         .boxed()
     }
 }
 
-impl Seat {
-    /// Has the editor change a buffer that stands as it is here; false when it would not.
+impl EditorSession {
+    /// Asks the editor to edit a buffer; false if it does not.
     pub async fn apply(&self, document: &Document, edits: Vec<TextEdit>, label: &str) -> bool {
-        let params = ApplyWorkspaceEditParams { label: Some(label.to_owned()), edit: self.change(document, edits) };
-        match tokio::time::timeout(PATIENCE, self.editor.request::<ApplyWorkspaceEdit>(&params)).await {
+        let params =
+            ApplyWorkspaceEditParams { label: Some(label.to_owned()), edit: self.workspace_edit(document, edits) };
+        match tokio::time::timeout(TIMEOUT, self.editor.request::<ApplyWorkspaceEdit>(&params)).await {
             Ok(Ok(answer)) => answer.applied,
             _ => false,
         }
     }
 
-    /// A change of one buffer, bound to its version where the editor can tell one from another.
-    fn change(&self, document: &Document, edits: Vec<TextEdit>) -> WorkspaceEdit {
+    /// An edit of one buffer, bound to its version if the editor supports versions.
+    fn workspace_edit(&self, document: &Document, edits: Vec<TextEdit>) -> WorkspaceEdit {
         let open = self.documents.get(&document.uri).is_some();
-        if !open || !self.greeting().supports.document_changes {
+        if !open || !self.info().supports.document_changes {
             let changes = HashMap::from([(document.uri.clone(), edits)]);
             return WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() };
         }
@@ -64,7 +65,7 @@ impl Seat {
         WorkspaceEdit { document_changes: Some(changes), ..WorkspaceEdit::default() }
     }
 
-    /// The buffer of a file, whichever link the editor came to it by.
+    /// The buffer of a file, even if the editor uses another link to it.
     fn document(&self, path: &Path) -> Option<Document> {
         let all = self.documents.all();
         let real = || path.canonicalize().ok();

@@ -1,15 +1,15 @@
-//! What ordinary files are offered: the `actions` of the config, and tools that can take the selection.
+//! Code actions outside of config files: the `actions` of the config, and tools that take the selection.
 
 use serde_json::{Map, Value, json};
 
-use super::actions::{Deed, Kind, Offer};
+use super::actions::{CodeAction, Effect, Kind};
 use super::command::Command;
 use crate::config::spec::Action;
 use crate::engine::snapshot::{OfferedTool, Snapshot};
 
-/// A place in an ordinary file, as an action's arguments may speak of it.
+/// The values of the variables in an action's arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Surroundings {
+pub struct EditorContext {
     pub selection: String,
     pub word: String,
     pub line: String,
@@ -19,46 +19,46 @@ pub struct Surroundings {
     pub workspace_folder: String,
 }
 
-/// The actions for a file of this type. `place` is what each command is told about where it was chosen: `uri`, `range`.
-pub fn offers(actions: &[Action], filetype: &str, place: &Value, any_tool: bool) -> Vec<Offer> {
-    let offer = |title: &str, action: Option<&str>| {
+/// The actions for a file of this type. `place` contains the `uri` and `range` for the command.
+pub fn actions(actions: &[Action], filetype: &str, place: &Value, any_tool: bool) -> Vec<CodeAction> {
+    let code_action = |title: &str, action: Option<&str>| {
         let mut params = place.clone();
         if let Some(fields) = params.as_object_mut() {
             fields.insert("action".to_owned(), json!(action));
         }
-        let deed = Deed::Run(Command { name: "mcp.action.run", params });
-        Offer { title: title.to_owned(), kind: Kind::Run, deed, problem: None }
+        let effect = Effect::Run(Command { name: "mcp.action.run", params });
+        CodeAction { title: title.to_owned(), kind: Kind::Run, effect, problem: None }
     };
-    let fitting = actions.iter().filter(|action| fits(action, filetype));
-    let mut offers: Vec<Offer> = fitting.map(|action| offer(&action.title, Some(&action.title))).collect();
+    let matching = actions.iter().filter(|action| applies_to(action, filetype));
+    let mut actions: Vec<CodeAction> = matching.map(|action| code_action(&action.title, Some(&action.title))).collect();
     if any_tool {
-        offers.push(offer("Call MCP tool…", None));
+        actions.push(code_action("Call MCP tool…", None));
     }
-    offers
+    actions
 }
 
-pub fn fits(action: &Action, filetype: &str) -> bool {
+pub fn applies_to(action: &Action, filetype: &str) -> bool {
     action.filetypes.is_empty() || action.filetypes.iter().any(|wanted| wanted.eq_ignore_ascii_case(filetype))
 }
 
-/// The arguments with every placeholder replaced, once: what a selection holds is never taken for a placeholder.
-pub fn fill(arguments: &Value, here: &Surroundings) -> Value {
+/// Expands the variables in arguments. Values are not expanded again, so a selection may contain `${…}`.
+pub fn fill(arguments: &Value, context: &EditorContext) -> Value {
     match arguments {
-        Value::String(text) => Value::String(fill_text(text, here)),
-        Value::Array(items) => Value::Array(items.iter().map(|item| fill(item, here)).collect()),
+        Value::String(text) => Value::String(fill_text(text, context)),
+        Value::Array(items) => Value::Array(items.iter().map(|item| fill(item, context)).collect()),
         Value::Object(map) => {
-            Value::Object(map.iter().map(|(key, value)| (key.clone(), fill(value, here))).collect::<Map<_, _>>())
+            Value::Object(map.iter().map(|(key, value)| (key.clone(), fill(value, context))).collect::<Map<_, _>>())
         }
         other => other.clone(),
     }
 }
 
-fn fill_text(text: &str, here: &Surroundings) -> String {
+fn fill_text(text: &str, context: &EditorContext) -> String {
     let mut filled = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         filled.push_str(before);
-        let known = after.split_once('}').and_then(|(name, behind)| Some((value(name, here)?, behind)));
+        let known = after.split_once('}').and_then(|(name, behind)| Some((value(name, context)?, behind)));
         match known {
             Some((value, behind)) => {
                 filled.push_str(value);
@@ -73,20 +73,20 @@ fn fill_text(text: &str, here: &Surroundings) -> String {
     filled + rest
 }
 
-fn value<'a>(name: &str, here: &'a Surroundings) -> Option<&'a str> {
+fn value<'a>(name: &str, context: &'a EditorContext) -> Option<&'a str> {
     Some(match name {
-        "selection" => &here.selection,
-        "word" => &here.word,
-        "line" => &here.line,
-        "file" => &here.file,
-        "relativeFile" => &here.relative_file,
-        "filetype" => &here.filetype,
-        "workspaceFolder" => &here.workspace_folder,
+        "selection" => &context.selection,
+        "word" => &context.word,
+        "line" => &context.line,
+        "file" => &context.file,
+        "relativeFile" => &context.relative_file,
+        "filetype" => &context.filetype,
+        "workspaceFolder" => &context.workspace_folder,
         _ => return None,
     })
 }
 
-/// The word that an offset lies in or at the end of.
+/// The word that contains an offset or ends there.
 pub fn word_at(text: &str, offset: usize) -> &str {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let (before, after) = (text.get(..offset).unwrap_or_default(), text.get(offset..).unwrap_or_default());
@@ -95,8 +95,8 @@ pub fn word_at(text: &str, offset: usize) -> &str {
     text.get(start..end).unwrap_or_default()
 }
 
-/// The tools that need one text and nothing else, each with the name of the argument that takes it.
-pub fn takers(snapshot: &Snapshot) -> Vec<(&OfferedTool, &str)> {
+/// The tools that need a single text argument, with the name of the argument.
+pub fn text_tools(snapshot: &Snapshot) -> Vec<(&OfferedTool, &str)> {
     let shown = snapshot.servers.values().flat_map(|view| view.shown_tools());
     shown.filter_map(|offered| Some((&**offered, only_text(&offered.tool.input_schema)?))).collect()
 }
@@ -118,22 +118,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placeholders_are_replaced_once_and_only_those_that_exist() {
-        let here = Surroundings {
+    fn known_variables_are_expanded_once() {
+        let context = EditorContext {
             selection: "a ${file} b".to_owned(),
             file: "/w/x.rs".to_owned(),
             line: "let x;".to_owned(),
-            ..Surroundings::default()
+            ..EditorContext::default()
         };
         let arguments = json!({ "q": "${selection}!", "deep": ["${line} in ${file}", "${HOME} ${", 5] });
         assert_eq!(
-            fill(&arguments, &here),
+            fill(&arguments, &context),
             json!({ "q": "a ${file} b!", "deep": ["let x; in /w/x.rs", "${HOME} ${", 5] })
         );
     }
 
     #[test]
-    fn a_word_is_found_from_inside_and_from_its_end() {
+    fn a_word_is_found_inside_and_at_its_end() {
         let text = "let größe = 1;";
         for offset in [4, 6, 11] {
             assert_eq!(word_at(text, offset), "größe");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_takes_the_selection_when_it_needs_one_text_and_nothing_else() {
+    fn a_tool_that_needs_a_single_text_takes_the_selection() {
         let taker = |schema: Value| only_text(schema.as_object().unwrap()).map(str::to_owned);
         let text = json!({ "type": "string" });
         assert_eq!(taker(json!({ "properties": { "a": text, "b": {} }, "required": ["a"] })).as_deref(), Some("a"));

@@ -1,14 +1,13 @@
-//! Everything in a file that has a name, and every place that uses it: one walk for definition, references, rename
-//! and hover.
+//! All definitions of and references to names in a file. Used by definition, references, rename and hover.
 
 use crate::config::Span;
 use crate::config::expand::{Piece, Reference, pieces};
 use crate::config::tree::{Kind, Member, Node, Tree};
 use crate::policy::NameGlob;
 
-use super::page::inner;
+use super::config_view::{ConfigView, inner};
 
-/// What has a name.
+/// Something with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Named {
     Server(String),
@@ -18,18 +17,19 @@ pub enum Named {
         tool: String,
     },
     Input(String),
-    /// Of the environment.
+    /// An environment variable.
     Variable(String),
+    /// A key in the keyring.
     Key(String),
 }
 
-/// One place where it stands.
+/// A definition or reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Use {
+pub struct Occurrence {
     pub named: Named,
-    /// The name itself, without quotes or anything else around it.
+    /// The name itself, without quotes.
     pub span: Span,
-    /// Where the cursor may be to mean it.
+    /// The span in which the cursor selects it.
     pub around: Span,
     pub role: Role,
 }
@@ -37,32 +37,43 @@ pub struct Use {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Definition,
-    Use,
+    Reference,
+}
+
+impl Occurrence {
+    pub fn defines(&self, named: &Named) -> bool {
+        self.role == Role::Definition && self.named == *named
+    }
 }
 
 impl Named {
-    /// Whether a use speaks about this. A glob speaks about all that it matches.
-    pub fn is_meant_by(&self, used: &Self) -> bool {
+    /// Whether another name refers to this one. A glob refers to everything that it matches.
+    pub fn is_matched_by(&self, other: &Self) -> bool {
         let matches = |glob: &str, name: &str| glob == name || NameGlob::new(glob).is_match(name);
-        match (self, used) {
+        match (self, other) {
             (Self::Server(name), Self::Server(glob)) => matches(glob, name),
             (Self::Tool { server, tool }, Self::Tool { server: servers, tool: tools }) => {
                 matches(servers, server) && matches(tools, tool)
             }
-            _ => self == used,
+            _ => self == other,
         }
     }
 }
 
-/// What the cursor is on.
-pub fn at(text: &str, tree: &Tree, offset: usize) -> Option<Use> {
-    let touches = |used: &Use| used.around.start <= offset && offset <= used.around.end;
-    // Of two that touch, the narrower one is meant.
-    uses(text, tree).into_iter().filter(touches).min_by_key(|used| used.around.len())
+impl ConfigView<'_> {
+    pub fn occurrences(&self) -> Vec<Occurrence> {
+        occurrences(self.text, self.tree)
+    }
+
+    /// The occurrence at an offset. Of two, the narrower one.
+    pub fn occurrence_at(&self, offset: usize) -> Option<Occurrence> {
+        let touches = |occurrence: &Occurrence| occurrence.around.start <= offset && offset <= occurrence.around.end;
+        self.occurrences().into_iter().filter(touches).min_by_key(|occurrence| occurrence.around.len())
+    }
 }
 
-/// Every use in a file, in no particular order.
-pub fn uses(text: &str, tree: &Tree) -> Vec<Use> {
+/// All occurrences in a file, in no particular order.
+pub fn occurrences(text: &str, tree: &Tree) -> Vec<Occurrence> {
     let mut walk = Walk { text, found: Vec::new() };
     for section in tree.root.as_ref().and_then(Node::members).unwrap_or_default() {
         match section.key.text.as_str() {
@@ -78,7 +89,7 @@ pub fn uses(text: &str, tree: &Tree) -> Vec<Use> {
 
 struct Walk<'a> {
     text: &'a str,
-    found: Vec<Use>,
+    found: Vec<Occurrence>,
 }
 
 impl Walk<'_> {
@@ -89,12 +100,12 @@ impl Walk<'_> {
             let tool = |tool: &str| Named::Tool { server: name.clone(), tool: tool.to_owned() };
             match member.key.text.as_str() {
                 "tools" => members(&member.value).for_each(|rule| {
-                    self.add(tool(&rule.key.text), &rule.key.span, Role::Use);
+                    self.add(tool(&rule.key.text), &rule.key.span, Role::Reference);
                 }),
                 "disabled_tools" | "disabledTools" | "excludeTools" | "enabled_tools" | "includeTools" => {
                     for item in items(&member.value) {
                         if let Some(name) = item.text() {
-                            self.add(tool(name), &item.span, Role::Use);
+                            self.add(tool(name), &item.span, Role::Reference);
                         }
                     }
                 }
@@ -115,18 +126,18 @@ impl Walk<'_> {
         for entry in lists.flat_map(|list| items(&list.value)) {
             let server = text_of(entry, "server");
             if let Some((server, span)) = server {
-                self.add(Named::Server(server.to_owned()), span, Role::Use);
+                self.add(Named::Server(server.to_owned()), span, Role::Reference);
             }
             if let Some((tool, span)) = text_of(entry, "tool") {
                 let server = server.map_or("*", |(server, _)| server).to_owned();
-                self.add(Named::Tool { server, tool: tool.to_owned() }, span, Role::Use);
+                self.add(Named::Tool { server, tool: tool.to_owned() }, span, Role::Reference);
             }
         }
     }
 
     fn action(&mut self, action: &Node) {
         let Some((_, span)) = text_of(action, "tool") else { return };
-        // Names have no escapes, so the text as it stands is the name.
+        // Names contain no escapes, so the raw text is the name.
         let all = inner(self.text, span);
         let written = self.text.get(all.clone()).unwrap_or_default();
         let Some((before, server, between, tool)) = parts(written) else { return };
@@ -135,21 +146,21 @@ impl Walk<'_> {
         let tool_start = server_span.end + between;
         let tool_span = tool_start..tool_start + tool.len();
         let around = |name: &Span, from: usize, to: usize| from.min(name.start)..to.max(name.end);
-        self.found.push(Use {
+        self.found.push(Occurrence {
             named: Named::Server(server.to_owned()),
             around: around(&server_span, span.start, server_span.end),
             span: server_span,
-            role: Role::Use,
+            role: Role::Reference,
         });
-        self.found.push(Use {
+        self.found.push(Occurrence {
             named: Named::Tool { server: server.to_owned(), tool: tool.to_owned() },
             around: around(&tool_span, tool_span.start, span.end),
             span: tool_span,
-            role: Role::Use,
+            role: Role::Reference,
         });
     }
 
-    /// The `${…}` of every string below. The depth of a tree is bounded by its parser.
+    /// The `${…}` references in all strings of a node. The parser limits the depth of the tree.
     fn references(&mut self, node: &Node) {
         match &node.kind {
             Kind::Text(text) if text.contains("${") => self.references_of(&node.span),
@@ -171,22 +182,22 @@ impl Walk<'_> {
                 _ => continue,
             };
             let around = all.start + span.start..all.start + span.end;
-            // Behind `${`, `env:`, `input:` or `keyring:`, whose own letters must not be taken for the name.
+            // Search after the prefix, because it may contain the name.
             let body = self.text.get(around.start + 2..around.end).unwrap_or_default();
             let prefix = ["env:", "input:", "keyring:"].iter().find(|&&prefix| body.starts_with(prefix));
             let skipped = prefix.map_or(0, |prefix| prefix.len());
             let Some(found) = body.get(skipped..).and_then(|rest| rest.find(&name)) else { continue };
             let start = around.start + 2 + skipped + found;
-            self.found.push(Use { named, span: start..start + name.len(), around, role: Role::Use });
+            self.found.push(Occurrence { named, span: start..start + name.len(), around, role: Role::Reference });
         }
     }
 
     fn add(&mut self, named: Named, around: &Span, role: Role) {
-        self.found.push(Use { named, span: inner(self.text, around), around: around.clone(), role });
+        self.found.push(Occurrence { named, span: inner(self.text, around), around: around.clone(), role });
     }
 }
 
-/// `mcp__server__tool` or `server/tool`, with the lengths of what stands before and between.
+/// Splits `mcp__server__tool` or `server/tool`. Also returns the lengths of the prefix and the separator.
 fn parts(written: &str) -> Option<(usize, &str, usize, &str)> {
     match written.strip_prefix("mcp__") {
         Some(rest) => rest.split_once("__").map(|(server, tool)| (5, server, 2, tool)),
@@ -213,16 +224,22 @@ mod tests {
     use crate::config::tree::parse;
 
     #[test]
-    fn everything_with_a_name_is_found_at_its_exact_place() {
+    fn all_names_are_found_with_their_exact_spans() {
         let text = r#"{
             "servers": { "fs": { "command": "${env:BIN:-fs}", "args": ["${input:key} ${keyring:k}"], "tools": { "read_*": "deny" } } },
             "inputs": [{ "id": "key" }],
             "policy": { "denylist": [{ "server": "f*", "tool": "drop" }] },
             "actions": [{ "tool": "mcp__fs__read__all" }, { "tool": "fs/write" }, { "tool": "odd" }]
         }"#;
-        let show =
-            |used: &Use| format!("{:?} at {} in {}", used.named, &text[used.span.clone()], &text[used.around.clone()]);
-        insta::assert_snapshot!(uses(text, &parse(text, 64)).iter().map(show).collect::<Vec<_>>().join("\n"), @r#"
+        let show = |occurrence: &Occurrence| {
+            format!(
+                "{:?} at {} in {}",
+                occurrence.named,
+                &text[occurrence.span.clone()],
+                &text[occurrence.around.clone()]
+            )
+        };
+        insta::assert_snapshot!(occurrences(text, &parse(text, 64)).iter().map(show).collect::<Vec<_>>().join("\n"), @r#"
         Server("fs") at fs in "fs"
         Tool { server: "fs", tool: "read_*" } at read_* in "read_*"
         Variable("BIN") at BIN in ${env:BIN:-fs}

@@ -1,12 +1,12 @@
-//! What "select more" takes next: the word, its string, the entry, the object around it, and so on to the whole file.
+//! Expand selection: from the word to its string, entry, object, and finally the whole file.
 
 use crate::config::Span;
 use crate::config::tree::{Kind, Node, Tree};
 
-use super::page::inner;
+use super::config_view::inner;
 
 /// The spans around an offset, innermost first, each inside the next.
-pub fn selection(text: &str, tree: &Tree, offset: usize) -> Vec<Span> {
+pub fn selection_ranges(text: &str, tree: &Tree, offset: usize) -> Vec<Span> {
     let mut spans: Vec<Span> = std::iter::once(0..text.len()).collect();
     let mut next = tree.root.as_ref();
     while let Some(node) = next.filter(|node| holds(&node.span, offset)) {
@@ -43,7 +43,7 @@ pub fn selection(text: &str, tree: &Tree, offset: usize) -> Vec<Span> {
     spans
 }
 
-/// What stands between the brackets, without the blanks at both ends.
+/// The text between the brackets, without surrounding whitespace.
 fn brackets(text: &str, node: &Node, offset: usize, spans: &mut Vec<Span>) {
     let within = node.span.start + 1..node.span.end.saturating_sub(1).max(node.span.start + 1);
     let raw = text.get(within.clone()).unwrap_or_default();
@@ -66,7 +66,7 @@ mod tests {
     fn widening(marked: &str) -> String {
         let offset = marked.find("$0").unwrap();
         let text = marked.replace("$0", "");
-        let spans = selection(&text, &parse(&text, 64), offset);
+        let spans = selection_ranges(&text, &parse(&text, 64), offset);
         for pair in spans.windows(2) {
             assert!(pair[1].start <= pair[0].start && pair[0].end <= pair[1].end, "{spans:?}");
         }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selection_grows_from_the_word_to_the_file() {
+    fn the_selection_expands_from_the_word_to_the_file() {
         insta::assert_snapshot!(widening("{ \"a\": { \"b\": [\"o$0ne\", 2] } } "), @r#"
         one
         "one"

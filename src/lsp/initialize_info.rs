@@ -1,27 +1,27 @@
-//! What `initialize` says about the editor and its workspace.
+//! The parameters of `initialize`: the editor, its workspace and its capabilities.
 //!
-//! Read leniently, field by field: an odd capability of some editor must not keep the session from starting.
+//! Fields are parsed one by one, and invalid ones are ignored: an odd capability must not prevent the session.
 
 use std::path::PathBuf;
 
+use lsp_types::Url;
 use serde::Deserialize;
 use serde_json::Value;
-use tower_lsp::lsp_types::Url;
 
 use super::convert;
 use crate::engine::editors::Abilities;
 use crate::text::lines::Encoding;
 
-/// What an editor said when it came.
+/// What we need from the parameters of `initialize`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Greeting {
-    /// Name and version of the editor, as it says.
+pub struct InitializeInfo {
+    /// The editor's name and version.
     pub editor: Option<String>,
     pub folders: Vec<PathBuf>,
-    /// The user's settings, to go over those of `config.toml`.
+    /// The user's settings. They override `config.toml`.
     pub settings: Option<Value>,
     pub encoding: Encoding,
-    /// Present when our own plugin is at the other end, or another client that speaks as it does.
+    /// Present for our own plugins, and for other clients that implement our extension.
     pub abilities: Option<EditorAbilities>,
     pub supports: Supports,
 }
@@ -39,48 +39,46 @@ pub struct EditorAbilities {
     pub elicitation: bool,
     #[serde(deserialize_with = "lenient")]
     pub sampling: bool,
-    /// MCP servers that live inside the editor.
+    /// MCP servers that run inside the editor.
     #[serde(deserialize_with = "lenient")]
     pub sdk_servers: Vec<String>,
-    /// Whether the editor itself trusts the workspace; absent where it has no such notion.
+    /// Whether the editor trusts the workspace; absent if it has no workspace trust.
     #[serde(deserialize_with = "lenient")]
     pub workspace_trusted: Option<bool>,
 }
 
-/// What an editor understands of plain LSP, as far as it matters to us.
+/// The LSP capabilities of the editor that we use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Supports {
     pub show_document: bool,
-    pub work_done_progress: bool,
     pub code_lens_refresh: bool,
     pub inlay_hint_refresh: bool,
     pub snippets: bool,
-    pub disabled_actions: bool,
     pub apply_edit: bool,
-    /// Edits that name the version of the text they are for.
+    /// Edits with a document version.
     pub document_changes: bool,
-    /// Code actions as such, not only bare commands.
+    /// Code actions instead of plain commands.
     pub code_actions: bool,
-    /// Links from a complaint to its explanation.
+    /// Links from a diagnostic to its documentation.
     pub code_description: bool,
-    /// May be asked for the user's settings.
+    /// Requests for the user's settings.
     pub configuration: bool,
-    /// An outline as a tree.
+
     pub nested_symbols: bool,
-    /// Shows hovers as plain text only.
+    /// Hovers only as plain text.
     pub plain_hover: bool,
-    /// The same for the words beside completions.
+    /// Documentation of completions only as plain text.
     pub plain_docs: bool,
 }
 
-impl Default for Greeting {
+impl Default for InitializeInfo {
     fn default() -> Self {
         Self::read(&Value::Null)
     }
 }
 
-impl Greeting {
-    /// What the engine may ask of this editor.
+impl InitializeInfo {
+    /// What the engine can use this editor for.
     pub fn abilities(&self) -> Abilities {
         match &self.abilities {
             Some(own) => Abilities {
@@ -97,7 +95,7 @@ impl Greeting {
     pub fn read(params: &Value) -> Self {
         let capability = |pointer: &str| params.pointer(&format!("/capabilities/{pointer}"));
         let yes = |pointer: &str| capability(pointer).and_then(Value::as_bool).unwrap_or_default();
-        // An editor that lists no formats shows Markdown as most do.
+        // Editors that list no formats support Markdown.
         let plain = |pointer: &str| {
             let formats = capability(pointer).and_then(Value::as_array).filter(|formats| !formats.is_empty());
             formats.is_some_and(|formats| formats.iter().all(|format| format != "markdown"))
@@ -108,7 +106,7 @@ impl Greeting {
             editor: editor(params),
             folders: folders(params),
             settings: params.get("initializationOptions").filter(|settings| settings.is_object()).cloned(),
-            // Bytes are what we count in; UTF-16 is what every editor understands.
+            // We work with bytes; every editor supports UTF-16.
             encoding: match encodings.is_some_and(|offered| offered.iter().any(|name| name == "utf-8")) {
                 true => Encoding::Utf8,
                 false => Encoding::Utf16,
@@ -116,11 +114,9 @@ impl Greeting {
             abilities: abilities.map(|abilities| EditorAbilities::deserialize(abilities).unwrap_or_default()),
             supports: Supports {
                 show_document: yes("window/showDocument/support"),
-                work_done_progress: yes("window/workDoneProgress"),
                 code_lens_refresh: yes("workspace/codeLens/refreshSupport"),
                 inlay_hint_refresh: yes("workspace/inlayHint/refreshSupport"),
                 snippets: yes("textDocument/completion/completionItem/snippetSupport"),
-                disabled_actions: yes("textDocument/codeAction/disabledSupport"),
                 apply_edit: yes("workspace/applyEdit"),
                 document_changes: yes("workspace/workspaceEdit/documentChanges"),
                 code_description: yes("textDocument/publishDiagnostics/codeDescriptionSupport"),
@@ -140,7 +136,7 @@ fn editor(params: &Value) -> Option<String> {
     Some(crate::text::one_line(&format!("{name} {version}"), 80))
 }
 
-/// The workspace folders, else the root that older editors send, else its plain path.
+/// The workspace folders. Older editors send the URI or the path of a single root.
 fn folders(params: &Value) -> Vec<PathBuf> {
     let uri = |uri: &Value| convert::path(&Url::parse(uri.as_str()?).ok()?);
     let listed = params.get("workspaceFolders").and_then(Value::as_array);
@@ -154,7 +150,7 @@ fn folders(params: &Value) -> Vec<PathBuf> {
     root.or_else(plain).into_iter().collect()
 }
 
-/// A field of the wrong type counts as absent; Lua, for one, cannot tell an empty list from an empty object.
+/// Treats a field of the wrong type as absent. Lua, for example, cannot distinguish an empty list from an empty object.
 fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -170,8 +166,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_come_from_the_best_source_there_is() {
-        let folders = |params| Greeting::read(&params).folders;
+    fn folders_are_read_from_the_best_available_field() {
+        let folders = |params| InitializeInfo::read(&params).folders;
         let root = json!({ "rootUri": "file:///b", "rootPath": "/c" });
         assert_eq!(folders(root), [PathBuf::from("/b")]);
         assert_eq!(folders(json!({ "rootUri": null, "rootPath": "/c" })), [PathBuf::from("/c")]);
@@ -181,23 +177,23 @@ mod tests {
     }
 
     #[test]
-    fn an_editor_with_odd_abilities_is_still_greeted() {
+    fn invalid_abilities_are_ignored() {
         let ours = json!({ "version": "1", "approvals": true, "sdkServers": {}, "sampling": "yes", "more": 1 });
-        let greeting = Greeting::read(&json!({ "capabilities": { "experimental": { "mcpSidecar": ours } } }));
+        let info = InitializeInfo::read(&json!({ "capabilities": { "experimental": { "mcpSidecar": ours } } }));
         let abilities = EditorAbilities { version: "1".to_owned(), approvals: true, ..EditorAbilities::default() };
-        assert_eq!(greeting.abilities, Some(abilities));
+        assert_eq!(info.abilities, Some(abilities));
         assert_eq!(
-            Greeting::read(&json!({ "capabilities": { "experimental": { "mcpSidecar": true } } })).abilities,
+            InitializeInfo::read(&json!({ "capabilities": { "experimental": { "mcpSidecar": true } } })).abilities,
             None
         );
-        assert_eq!(Greeting::read(&json!([])), Greeting::default());
+        assert_eq!(InitializeInfo::read(&json!([])), InitializeInfo::default());
     }
 
     #[test]
-    fn only_an_editor_that_says_so_gets_plain_text() {
+    fn plain_text_is_used_only_if_markdown_is_not_supported() {
         let plain = |formats| {
             let capabilities = json!({ "textDocument": { "hover": { "contentFormat": formats } } });
-            Greeting::read(&json!({ "capabilities": capabilities })).supports.plain_hover
+            InitializeInfo::read(&json!({ "capabilities": capabilities })).supports.plain_hover
         };
         assert!(plain(json!(["plaintext"])));
         for formats in [json!(["markdown", "plaintext"]), json!(["plaintext", "markdown"]), json!([]), json!(null)] {
@@ -206,9 +202,10 @@ mod tests {
     }
 
     #[test]
-    fn utf_8_is_taken_when_it_is_offered() {
-        let encoding =
-            |offer| Greeting::read(&json!({ "capabilities": { "general": { "positionEncodings": offer } } })).encoding;
+    fn utf_8_is_used_if_the_editor_supports_it() {
+        let encoding = |offer| {
+            InitializeInfo::read(&json!({ "capabilities": { "general": { "positionEncodings": offer } } })).encoding
+        };
         assert_eq!(encoding(json!(["utf-16", "utf-8"])), Encoding::Utf8);
         assert_eq!(encoding(json!(["utf-32", "utf-16"])), Encoding::Utf16);
         assert_eq!(encoding(json!(null)), Encoding::Utf16);

@@ -1,26 +1,26 @@
-//! Approvals in an editor that has no prompt of its own for them: a message with buttons for each, one after another.
+//! Approvals in an editor without a prompt for them: one message with buttons at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use lsp_types::request::ShowMessageRequest;
+use lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
-use tower_lsp::lsp_types::request::ShowMessageRequest;
-use tower_lsp::lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
 
 use super::editor::Editor;
 use crate::engine::Engine;
 use crate::engine::approvals::{Approval, Kind};
 
-/// How long a question has the screen for itself. Some editors never answer a message that the user closed, and a call
-/// may not wait behind such a question until both have expired: after this time the next one is shown beside it.
-const ALONE: Duration = Duration::from_secs(60);
+/// How long a message is shown alone. Some editors never answer a message that the user closed, and the next call must
+/// not wait until it expires: after this time the next message is shown as well.
+const SHOWN_ALONE: Duration = Duration::from_secs(60);
 
-/// Runs until the editor has gone. Closing the message of a call is a no to that call, unless another editor shows the
-/// question in a prompt of its own; trust that is not given now may be given later.
-pub async fn ask(engine: Engine, editor: Editor) {
+/// Runs until the editor disconnects. Closing the message of a call denies the call, unless another editor shows the
+/// approval in its own prompt. Closing a message about trust decides nothing: the user can still trust the server later.
+pub async fn show_approvals(engine: Engine, editor: Editor) {
     let mut approvals = engine.approvals().subscribe();
-    let mut turns = Turns::default();
+    let mut schedule = Schedule::default();
     let mut shown: BTreeMap<String, AbortHandle> = BTreeMap::new();
     let mut messages = JoinSet::new();
     loop {
@@ -28,19 +28,19 @@ pub async fn ask(engine: Engine, editor: Editor) {
         shown.retain(|id, message| {
             let waits = waiting.iter().any(|approval| approval.id == *id);
             if !waits {
-                // Answered elsewhere, or too late: aborting takes the message off the screen where it can.
+                // Answered elsewhere, or expired. Aborting removes the message if the editor supports it.
                 message.abort();
             }
             waits
         });
-        for approval in turns.next(&waiting, Instant::now()) {
-            let message = messages.spawn(show(engine.clone(), editor.clone(), approval.clone()));
+        for approval in schedule.next(&waiting, Instant::now()) {
+            let message = messages.spawn(show_message(engine.clone(), editor.clone(), approval.clone()));
             shown.insert(approval.id.clone(), message);
         }
-        let next_turn = turns.next_turn(&waiting);
+        let next_turn = schedule.next_turn(&waiting);
         tokio::select! {
             changed = approvals.changed() => if changed.is_err() { return },
-            Some(ended) = messages.join_next() => if let Ok(id) = ended { turns.end(&id) },
+            Some(ended) = messages.join_next() => if let Ok(id) = ended { schedule.end(&id) },
             () = until(next_turn) => {}
             () = editor.gone() => return,
         }
@@ -54,69 +54,68 @@ async fn until(moment: Option<Instant>) {
     }
 }
 
-/// Two lines at one counter: a question about trust holds nobody up but its server and may stay for days, so it never
-/// stands before one that a call waits for.
+/// A message about trust blocks only its own server and may stay open for days, so it must not delay a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Line {
+enum Queue {
     Calls,
     Trust,
 }
 
-/// Who is asked when: in each line one after another, the oldest first.
+/// When each message is shown: one at a time per queue, oldest first.
 #[derive(Default)]
-struct Turns {
-    /// The question whose turn it is, and until when.
-    now: BTreeMap<Line, (String, Instant)>,
-    /// Whoever has had a turn.
-    had: BTreeSet<String>,
+struct Schedule {
+    /// The approval that is shown alone, and until when.
+    current: BTreeMap<Queue, (String, Instant)>,
+    /// The approvals that have been shown.
+    shown: BTreeSet<String>,
 }
 
-impl Turns {
-    /// The questions whose turn begins now.
+impl Schedule {
+    /// The approvals to show now.
     fn next<'a>(&mut self, waiting: &'a [Approval], now: Instant) -> Vec<&'a Approval> {
-        self.had.retain(|id| waiting.iter().any(|approval| approval.id == *id));
-        self.now.retain(|_, (id, until)| *until > now && self.had.contains(id));
+        self.shown.retain(|id| waiting.iter().any(|approval| approval.id == *id));
+        self.current.retain(|_, (id, until)| *until > now && self.shown.contains(id));
         let mut next = Vec::new();
-        for line in [Line::Calls, Line::Trust] {
-            if !self.now.contains_key(&line)
-                && let Some(approval) = self.first(waiting, line)
+        for queue in [Queue::Calls, Queue::Trust] {
+            if !self.current.contains_key(&queue)
+                && let Some(approval) = self.first(waiting, queue)
             {
-                self.now.insert(line, (approval.id.clone(), now + ALONE));
-                self.had.insert(approval.id.clone());
+                self.current.insert(queue, (approval.id.clone(), now + SHOWN_ALONE));
+                self.shown.insert(approval.id.clone());
                 next.push(approval);
             }
         }
         next
     }
 
-    /// When somebody's turn begins whatever happens.
+    /// When the next message is shown at the latest.
     fn next_turn(&self, waiting: &[Approval]) -> Option<Instant> {
-        let held = self.now.iter().filter(|(line, _)| self.first(waiting, **line).is_some());
-        held.map(|(_, (_, until))| *until).min()
+        let blocking = self.current.iter().filter(|(queue, _)| self.first(waiting, **queue).is_some());
+        blocking.map(|(_, (_, until))| *until).min()
     }
 
-    /// The message has been answered or closed.
+    /// The message was answered or closed.
     fn end(&mut self, id: &str) {
-        self.now.retain(|_, (now, _)| now != id);
+        self.current.retain(|_, (now, _)| now != id);
     }
 
-    fn first<'a>(&self, waiting: &'a [Approval], line: Line) -> Option<&'a Approval> {
-        waiting.iter().find(|approval| line_of(approval) == Some(line) && !self.had.contains(&approval.id))
+    fn first<'a>(&self, waiting: &'a [Approval], queue: Queue) -> Option<&'a Approval> {
+        waiting.iter().find(|approval| queue_of(approval) == Some(queue) && !self.shown.contains(&approval.id))
     }
 }
 
-/// Buttons can say yes or no, but not fill in a form.
-fn line_of(approval: &Approval) -> Option<Line> {
+/// `None` for forms: buttons cannot fill them in.
+fn queue_of(approval: &Approval) -> Option<Queue> {
     match approval.kind {
-        Kind::Tool => Some(Line::Calls),
-        Kind::Trust => Some(Line::Trust),
-        Kind::Elicitation if approval.schema.is_none() => Some(Line::Calls),
+        Kind::Tool => Some(Queue::Calls),
+        Kind::Trust => Some(Queue::Trust),
+        Kind::Elicitation if approval.schema.is_none() => Some(Queue::Calls),
         Kind::Elicitation | Kind::Input => None,
     }
 }
 
-/// Shows one and carries the answer out; its id again when that is over.
-async fn show(engine: Engine, editor: Editor, approval: Approval) -> String {
+/// Shows one approval and applies the answer. Returns its id.
+async fn show_message(engine: Engine, editor: Editor, approval: Approval) -> String {
     let title = |option: &str| MessageActionItem { title: label(option).to_owned(), properties: Default::default() };
     let params = ShowMessageRequestParams {
         typ: MessageType::WARNING,
@@ -127,14 +126,14 @@ async fn show(engine: Engine, editor: Editor, approval: Approval) -> String {
     let (option, note) = match answer {
         Ok(Some(chosen)) => (approval.options.iter().copied().find(|option| label(option) == chosen.title), None),
         Ok(None) if approval.kind == Kind::Tool && engine.editors().any(|able| able.approvals).is_none() => {
-            (Some("deny"), Some("the question was closed".to_owned()))
+            (Some("deny"), Some("the message was closed".to_owned()))
         }
         _ => (None, None),
     };
     if let Some(option) = option
         && let Err(error) = engine.resolve(&approval.id, option, note, None)
     {
-        tracing::debug!(%error, "answered elsewhere first");
+        tracing::debug!(%error, "the approval was already answered");
     }
     approval.id
 }
@@ -195,27 +194,27 @@ mod tests {
         }
     }
 
-    /// Who is asked at each step: `+` a second passes, `x!` the message about x is closed, else what waits.
-    fn story(steps: &[&str]) -> String {
+    /// What is shown after each step: `+` a minute passes, `x!` message x is closed, anything else lists what waits.
+    fn messages(steps: &[&str]) -> String {
         let mut now = Instant::now();
-        let mut turns = Turns::default();
+        let mut schedule = Schedule::default();
         let mut waiting: Vec<Approval> = Vec::new();
-        let mut told = Vec::new();
+        let mut lines = Vec::new();
         for step in steps {
             match step.strip_suffix('!') {
-                Some(id) => turns.end(id),
+                Some(id) => schedule.end(id),
                 None if *step == "+" => now += Duration::from_secs(61),
                 None => waiting = step.split_whitespace().map(approval).collect(),
             }
-            let asked: Vec<_> = turns.next(&waiting, now).iter().map(|approval| approval.id.clone()).collect();
-            told.push(format!("{step}: {}", asked.join(" ")));
+            let shown: Vec<_> = schedule.next(&waiting, now).iter().map(|approval| approval.id.clone()).collect();
+            lines.push(format!("{step}: {}", shown.join(" ")));
         }
-        told.join("\n")
+        lines.join("\n")
     }
 
     #[test]
-    fn trust_is_asked_about_one_server_after_another() {
-        insta::assert_snapshot!(story(&["t1 t2 t3", "t1 t2 t3", "t2 t3", "t2!", "t2 t3"]), @r"
+    fn messages_about_trust_are_shown_one_at_a_time() {
+        insta::assert_snapshot!(messages(&["t1 t2 t3", "t1 t2 t3", "t2 t3", "t2!", "t2 t3"]), @r"
         t1 t2 t3: t1
         t1 t2 t3: 
         t2 t3: t2
@@ -225,8 +224,8 @@ mod tests {
     }
 
     #[test]
-    fn a_call_does_not_wait_behind_a_question_of_trust_nor_for_ever_behind_another_call() {
-        insta::assert_snapshot!(story(&["t1 c1 c2", "c1!", "t1 c2 c3", "+", "+"]), @r"
+    fn a_call_waits_neither_for_trust_nor_forever_for_another_call() {
+        insta::assert_snapshot!(messages(&["t1 c1 c2", "c1!", "t1 c2 c3", "+", "+"]), @r"
         t1 c1 c2: c1 t1
         c1!: c2
         t1 c2 c3: 

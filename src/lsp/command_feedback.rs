@@ -1,29 +1,30 @@
-//! The outcome of a lens or an action in words, for editors that do nothing with the answer of a command.
+//! Shows the outcome of a code lens or code action, for editors that ignore the response of a command.
 
+use lsp_types::MessageType;
 use serde_json::Value;
-use tower_lsp::lsp_types::MessageType;
 
-use super::seat::Seat;
+use super::session::EditorSession;
 use super::show;
+use crate::ide::counted;
 use crate::text::one_line;
 
-/// Tells what came of a command: a short message, or a document where there is more to read.
-pub async fn tell(seat: &Seat, command: &str, answer: &Value) {
+/// Shows the outcome of a command: as a message, or as a document if it is long.
+pub async fn show(session: &EditorSession, command: &str, answer: &Value) {
     if command == "mcp.server.logs" {
-        return show::show(seat, "logs", &logs(answer)).await;
+        return show::show(session, "logs", &logs(answer)).await;
     }
-    if let Some((kind, mut words)) = words(command, answer) {
+    if let Some((kind, mut text)) = summary(command, answer) {
         let files: Vec<&str> =
             answer.get("unsaved").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         if !files.is_empty() {
-            // What the words tell is how things still are.
-            words = format!("changed in the editor; it counts when you save {}", files.join(", "));
+            // The response describes the state before the change is saved.
+            text = format!("Save {} to apply the change", files.join(", "));
         }
-        show::message(seat, kind, &words).await;
+        show::message(session, kind, &text).await;
     }
 }
 
-fn words(command: &str, answer: &Value) -> Option<(MessageType, String)> {
+fn summary(command: &str, answer: &Value) -> Option<(MessageType, String)> {
     let servers = || match answer.get("server") {
         Some(server) => vec![server],
         None => answer.get("servers").and_then(Value::as_array).into_iter().flatten().collect(),
@@ -44,29 +45,28 @@ fn words(command: &str, answer: &Value) -> Option<(MessageType, String)> {
         "mcp.config.reload" => Some((MessageType::INFO, reload(answer))),
         "mcp.tool.policy" => {
             let count = answer.get("tools").and_then(Value::as_array).map_or(0, Vec::len);
-            let tools = if count == 1 { "1 tool".to_owned() } else { format!("{count} tools") };
-            Some((MessageType::INFO, format!("the level of {tools} was set")))
+            Some((MessageType::INFO, format!("Set the level of {}", counted(count, "tool"))))
         }
         "mcp.secret.keep" => {
             let name = answer.get("name").and_then(Value::as_str).unwrap_or_default();
-            Some((MessageType::INFO, format!("kept in the keyring as `{}`", one_line(name, 80))))
+            Some((MessageType::INFO, format!("Stored the secret in the keyring as `{}`", one_line(name, 80))))
         }
         _ => None,
     }
 }
 
-/// `fs: connected, 3 tools`, `web: failed, connection refused`.
+/// `fs: connected, 3 tools` or `web: failed, connection refused`.
 fn status(server: &Value) -> String {
     let text = |field: &str| server.get(field).and_then(Value::as_str);
     let name = text("name").unwrap_or_default();
     let tools = server.get("toolCount").and_then(Value::as_u64).unwrap_or_default();
-    let mut words = vec![text("status").unwrap_or("unknown").to_owned()];
-    words.extend(text("reason").map(str::to_owned));
-    if words.first().is_some_and(|status| status == "connected") {
-        words.push(if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") });
+    let mut parts = vec![text("status").unwrap_or("unknown").to_owned()];
+    parts.extend(text("reason").map(str::to_owned));
+    if parts.first().is_some_and(|status| status == "connected") {
+        parts.push(counted(tools as usize, "tool"));
     }
-    words.extend(text("error").map(|error| one_line(error, 300)));
-    format!("{name}: {}", words.join(", "))
+    parts.extend(text("error").map(|error| one_line(error, 300)));
+    format!("{name}: {}", parts.join(", "))
 }
 
 fn reload(answer: &Value) -> String {
@@ -76,12 +76,12 @@ fn reload(answer: &Value) -> String {
         (count("added"), "added"),
         (count("removed"), "removed"),
         (count("changed"), "restarted"),
-        (count("policyOnly"), "with other rules"),
-        (errors, "files with errors"),
+        (count("policyOnly"), "with new rules"),
+        (errors, if errors == 1 { "file with errors" } else { "files with errors" }),
     ];
-    let told: Vec<String> =
+    let parts: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
-    if told.is_empty() { "nothing has changed".to_owned() } else { told.join(", ") }
+    if parts.is_empty() { "Reloaded: nothing changed".to_owned() } else { format!("Reloaded: {}", parts.join(", ")) }
 }
 
 fn logs(answer: &Value) -> String {
@@ -90,7 +90,7 @@ fn logs(answer: &Value) -> String {
         format!("{} {:7} {:7} {}", text("time"), text("source"), text("level"), text("text"))
     };
     let lines: Vec<String> = answer.get("lines").and_then(Value::as_array).into_iter().flatten().map(line).collect();
-    if lines.is_empty() { "nothing has been said yet".to_owned() } else { lines.join("\n") + "\n" }
+    if lines.is_empty() { "No logs yet".to_owned() } else { lines.join("\n") + "\n" }
 }
 
 #[cfg(test)]
@@ -100,15 +100,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_of_it_is_told_in_a_line() {
-        let told = |command: &str, answer: Value| words(command, &answer).map(|(_, words)| words);
+    fn the_outcome_of_a_command_fits_on_one_line() {
+        let text = |command: &str, answer: Value| summary(command, &answer).map(|(_, text)| text);
         let connected = json!({ "name": "fs", "status": "connected", "toolCount": 1 });
-        assert_eq!(told("mcp.server.restart", json!({ "servers": [connected] })).unwrap(), "fs: connected, 1 tool");
+        assert_eq!(text("mcp.server.restart", json!({ "servers": [connected] })).unwrap(), "fs: connected, 1 tool");
         let failed = json!({ "name": "web", "status": "failed", "error": "refused\nmore" });
-        assert!(told("mcp.server.trust", json!({ "server": failed })).unwrap().starts_with("web: failed, refused"));
+        assert!(text("mcp.server.trust", json!({ "server": failed })).unwrap().starts_with("web: failed, refused"));
         let reload =
             json!({ "added": ["a"], "removed": [], "changed": [], "policyOnly": [], "unchanged": 3, "errors": {} });
-        assert_eq!(told("mcp.config.reload", reload).unwrap(), "1 added");
-        assert_eq!(told("mcp.tools", json!({})), None);
+        assert_eq!(text("mcp.config.reload", reload).unwrap(), "Reloaded: 1 added");
+        assert_eq!(text("mcp.tools", json!({})), None);
     }
 }
