@@ -73,7 +73,7 @@ export function registerDocuments(sidecar: Sidecar): Disposable[] {
   });
   const readLog = async (uri: Uri) => {
     const server = uri.path.slice(1).replace(/\.log$/, "");
-    const { lines } = await sidecar.command<{ lines: LogLine[] }>("mcp.server.logs", { server, limit: LINES });
+    const { lines } = await sidecar.command("mcp.server.logs", { server, limit: LINES });
     return logText(lines);
   };
   return [

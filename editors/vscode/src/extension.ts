@@ -16,7 +16,6 @@ import { registerDocuments } from "./documents";
 import { showError } from "./errors";
 import { hasConfig, isConfigFile } from "./files";
 import { registerHosted } from "./hosted";
-import type { Call, Grant } from "./protocol";
 import { registerResources } from "./resources";
 import { Results } from "./results/panel";
 import { registerSampling } from "./sampling";
@@ -99,12 +98,11 @@ async function startIfConfigured(sidecar: Sidecar): Promise<void> {
 }
 
 function makeApp(context: ExtensionContext, sidecar: Sidecar): App {
-  const list =
-    <T>(command: string, params: object, key: string) =>
-    async () =>
-      sidecar.runStatus === "running" ? ((await sidecar.command<Record<string, T[]>>(command, params))[key] ?? []) : [];
+  const isRunning = () => sidecar.runStatus === "running";
   const filter: CallFilter = {};
-  const calls = () => list<Call>("mcp.calls", { limit: CALLS, ...filter }, "calls")();
+  const calls = async () =>
+    isRunning() ? (await sidecar.command("mcp.calls", { limit: CALLS, ...filter })).calls : [];
+  const grants = async () => (isRunning() ? (await sidecar.command("mcp.grants", {})).grants : []);
   return {
     context,
     sidecar,
@@ -114,7 +112,7 @@ function makeApp(context: ExtensionContext, sidecar: Sidecar): App {
     approvals: new ListView("mcpSidecar.approvals", () => sidecar.state.approvals, approvalRow),
     calls: new ListView("mcpSidecar.calls", calls, callRow),
     filter,
-    grants: new ListView("mcpSidecar.grants", list<Grant>("mcp.grants", {}, "grants"), grantRow),
+    grants: new ListView("mcpSidecar.grants", grants, grantRow),
   };
 }
 

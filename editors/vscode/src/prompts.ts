@@ -1,14 +1,9 @@
 /** Prompts of servers: asks for their arguments, with completion by the server, and returns their text. */
 
 import { window } from "vscode";
-import type { Content, PromptInfo } from "./protocol";
+import type { Prompt, PromptArgument, PromptInfo, PromptMessage } from "./protocol";
 import { plainText } from "./results/page";
 import type { Sidecar } from "./sidecar";
-
-export type PromptAnswer = {
-  description?: string;
-  messages: { role: string; content: Content | Content[] }[];
-};
 
 /** The text of a prompt, after asking for its arguments; `undefined` if the user cancelled. */
 export async function getPrompt(sidecar: Sidecar, prompt: PromptInfo): Promise<string | undefined> {
@@ -23,20 +18,18 @@ export async function getPrompt(sidecar: Sidecar, prompt: PromptInfo): Promise<s
     }
   }
   const params = { server: prompt.server, name: prompt.name, arguments: given };
-  return promptText(await sidecar.command<PromptAnswer>("mcp.prompt.get", params));
+  return promptText(await sidecar.command("mcp.prompt.get", params));
 }
 
 /** The messages one after another, with their roles if there is more than one role. */
-export function promptText({ messages }: PromptAnswer): string {
+export function promptText({ messages }: Prompt): string {
   const both = messages.some(message => message.role !== "user");
-  const text = ({ role, content }: PromptAnswer["messages"][number]) =>
+  const text = ({ role, content }: PromptMessage) =>
     `${both ? `**${role}:** ` : ""}${plainText({ content: [content].flat() })}`;
   return messages.map(text).join("\n\n");
 }
 
-type Argument = NonNullable<PromptInfo["arguments"]>[number];
-
-async function ask(sidecar: Sidecar, prompt: PromptInfo, argument: Argument, given: Record<string, string>) {
+async function ask(sidecar: Sidecar, prompt: PromptInfo, argument: PromptArgument, given: Record<string, string>) {
   const title = prompt.title ?? prompt.name;
   const about = `${argument.name}${argument.required ? "" : ", optional"}`;
   const placeHolder = argument.description ? `${about}: ${argument.description}` : about;
@@ -68,7 +61,7 @@ async function offered(sidecar: Sidecar, prompt: PromptInfo, name: string, given
     ...(Object.keys(given).length > 0 && { context: { arguments: given } }),
   };
   try {
-    return (await sidecar.command<{ values: string[] }>("mcp.complete", params)).values;
+    return (await sidecar.command("mcp.complete", params)).values as string[];
   } catch {
     return [];
   }

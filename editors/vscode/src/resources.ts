@@ -43,11 +43,9 @@ export function textOf(contents: readonly ResourceContents[]): string {
   return contents.map(part).join("\n");
 }
 
-type Read = { contents: ResourceContents[] };
-
 /** Opens a resource: text as a document, binary data on a page. */
 export async function openResource(sidecar: Sidecar, server: string, uri: string, show: ShowContents): Promise<void> {
-  const { contents } = await sidecar.command<Read>("mcp.resource.read", { server, uri });
+  const { contents } = await sidecar.command("mcp.resource.read", { server, uri });
   if (contents.some(content => content.text === undefined && content.blob)) {
     show(server, uri, contents);
     return;
@@ -93,7 +91,7 @@ export function registerResources(sidecar: Sidecar): Disposable[] {
       provideTextDocumentContent: async (address, token) => {
         const names = sidecar.state.servers.map(server => server.name);
         const params = { ...resourceOf(address, names), subscribe: true };
-        const { contents } = await sidecar.command<Read>("mcp.resource.read", params, token);
+        const { contents } = await sidecar.command("mcp.resource.read", params, token);
         return textOf(contents);
       },
     }),

@@ -12,18 +12,12 @@ import {
   workspace,
 } from "vscode";
 import { ResponseError } from "vscode-languageclient/node";
+import type { Content } from "./protocol";
 import type { Sidecar } from "./sidecar";
-
-interface Block {
-  type: string;
-  text?: string;
-  data?: string;
-  mimeType?: string;
-}
 
 /** The part of MCP's `CreateMessageRequestParams` that models of VS Code support. */
 export interface SamplingParams {
-  messages: { role: "user" | "assistant"; content: Block | Block[] }[];
+  messages: { role: "user" | "assistant"; content: Content | Content[] }[];
   systemPrompt?: string;
   maxTokens?: number;
   temperature?: number;
@@ -36,9 +30,7 @@ export function registerSampling(sidecar: Sidecar): void {
   sidecar.add({
     abilities: () => ({ sampling: allowed() }),
     attach: client => {
-      client.onRequest("mcp/sample", ({ params }: { params: SamplingParams }, token: CancellationToken) =>
-        sample(params, token),
-      );
+      client.onRequest("mcp/sample", ({ params }, token) => sample(params as SamplingParams, token));
     },
   });
 }
@@ -86,7 +78,7 @@ function messages(params: SamplingParams): LanguageModelChatMessage[] {
   return [...system, ...rest];
 }
 
-function textOf(block: Block): string {
+function textOf(block: Content): string {
   if (block.type === "text") return block.text ?? "";
   throw refused(`models of VS Code accept only text, but the request contains a block of type \`${block.type}\``);
 }

@@ -5,18 +5,27 @@ import { type CancellationToken, type Disposable, EventEmitter, type LogOutputCh
 import { LanguageClient, RevealOutputChannelOn, State, WorkDoneProgress } from "vscode-languageclient/node";
 import { type Binary, find } from "./binary";
 import { middleware } from "./middleware";
-import type { Approval, ServerStatus } from "./protocol";
+import type { Commands, Notifications, Requests } from "./protocol";
 import { forwarded } from "./settings";
 import { WorkspaceState } from "./state";
 
 export type RunStatus = "off" | "starting" | "running" | "failed";
+
+/** The requests of the contract, as the client sends and answers them. */
+export interface Client {
+  sendRequest<N extends keyof Requests>(method: N, params: Requests[N]["params"]): Promise<Requests[N]["answer"]>;
+  onRequest<N extends keyof Requests>(
+    method: N,
+    handle: (params: Requests[N]["params"], token: CancellationToken) => Requests[N]["answer"],
+  ): Disposable;
+}
 
 /** What a part of the extension adds to the client: capabilities, and requests that it answers. */
 export interface Part {
   /** Goes into `capabilities.experimental.mcpSidecar`. */
   abilities?(): Record<string, unknown>;
   /** Called for each new client, before it starts. */
-  attach?(client: LanguageClient): void;
+  attach?(client: Client): void;
   /** Called each time the sidecar is ready. */
   ready?(): void;
 }
@@ -72,7 +81,12 @@ export class Sidecar implements Disposable {
   }
 
   /** Runs a command of the sidecar, and starts the sidecar if needed. */
-  async command<T>(name: string, params: object = {}, token?: CancellationToken, onProgress?: Progress): Promise<T> {
+  async command<N extends keyof Commands>(
+    name: N,
+    params: Commands[N]["params"],
+    token?: CancellationToken,
+    onProgress?: Progress,
+  ): Promise<Commands[N]["answer"]> {
     await this.start();
     const client = this.client;
     if (!client) {
@@ -84,8 +98,8 @@ export class Sidecar implements Disposable {
       const request = { command: name, arguments: [params], ...(workDoneToken && { workDoneToken }) };
       // An undefined token would be sent as a second parameter.
       return await (token
-        ? client.sendRequest<T>("workspace/executeCommand", request, token)
-        : client.sendRequest<T>("workspace/executeCommand", request));
+        ? client.sendRequest("workspace/executeCommand", request, token)
+        : client.sendRequest("workspace/executeCommand", request));
     } finally {
       if (listening) {
         listening.dispose();
@@ -93,7 +107,7 @@ export class Sidecar implements Disposable {
     }
   }
 
-  async notify(method: string, params: object): Promise<void> {
+  async notify<N extends keyof Notifications>(method: N, params: Notifications[N]["params"]): Promise<void> {
     await this.client?.sendNotification(method, params);
   }
 
@@ -104,7 +118,8 @@ export class Sidecar implements Disposable {
 
   /** Sends the current settings to the sidecar. */
   async sendSettings(): Promise<void> {
-    await this.notify("workspace/didChangeConfiguration", { settings: { mcpSidecar: settings() } });
+    const params = { settings: { mcpSidecar: settings() } };
+    await this.client?.sendNotification("workspace/didChangeConfiguration", params);
   }
 
   dispose(): void {
@@ -178,7 +193,7 @@ export class Sidecar implements Disposable {
       clear: () => {},
     });
     for (const [method, handle] of Object.entries(this.state.handlers)) {
-      client.onNotification(method, handle as (params: unknown) => void);
+      client.onNotification(method, handle);
     }
     for (const part of this.parts) {
       part.attach?.(client);
@@ -204,11 +219,11 @@ export class Sidecar implements Disposable {
   }
 
   private async fetch(): Promise<void> {
-    const ask = <T>(command: string) =>
-      this.client?.sendRequest<T>("workspace/executeCommand", { command, arguments: [{}] });
-    const servers = await ask<{ servers: ServerStatus[] }>("mcp.servers");
+    const ask = async <N extends keyof Commands>(command: N): Promise<Commands[N]["answer"] | undefined> =>
+      this.client?.sendRequest("workspace/executeCommand", { command, arguments: [{}] });
+    const servers = await ask("mcp.servers");
     this.state.setServers(servers?.servers ?? []);
-    const approvals = await ask<{ approvals: Approval[] }>("mcp.approvals");
+    const approvals = await ask("mcp.approvals");
     this.state.setApprovals(approvals?.approvals ?? []);
     for (const part of this.parts) {
       part.ready?.();

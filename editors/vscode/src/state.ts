@@ -1,7 +1,9 @@
 /** The state of the workspace as the sidecar last sent it. Nothing is computed here. */
 
 import { EventEmitter } from "vscode";
-import type { Approval, Call, LogLine, Reload, ServerStatus } from "./protocol";
+import type { Approval, Call, Notifications, Reload, ServerStatus } from "./protocol";
+
+type Params<N extends keyof Notifications> = Notifications[N]["params"];
 
 export class WorkspaceState {
   private readonly known = new Map<string, ServerStatus>();
@@ -11,8 +13,8 @@ export class WorkspaceState {
   private readonly approvalsEmitter = new EventEmitter<readonly Approval[]>();
   private readonly callEmitter = new EventEmitter<Call>();
   private readonly reloadEmitter = new EventEmitter<Reload>();
-  private readonly resourceEmitter = new EventEmitter<{ server: string; uri: string }>();
-  private readonly logEmitter = new EventEmitter<LogLine & { server: string }>();
+  private readonly resourceEmitter = new EventEmitter<Params<"mcp/resourceUpdated">>();
+  private readonly logEmitter = new EventEmitter<Params<"mcp/log">>();
 
   /** A server or its tools have changed; without a name, all servers. */
   readonly onServers = this.serversEmitter.event;
@@ -42,25 +44,25 @@ export class WorkspaceState {
   }
 
   /** How each notification changes the state. */
-  readonly handlers: Record<string, (params: never) => void> = {
-    "mcp/serverChanged": ({ server }: { server: ServerStatus }) => {
+  readonly handlers: { [N in Exclude<keyof Notifications, "mcp/workspaceTrust">]: (params: Params<N>) => void } = {
+    "mcp/serverChanged": ({ server }) => {
       this.known.set(server.name, server);
       this.serversEmitter.fire(server.name);
     },
-    "mcp/serverRemoved": ({ name }: { name: string }) => {
+    "mcp/serverRemoved": ({ name }) => {
       this.known.delete(name);
       this.serversEmitter.fire(undefined);
     },
-    "mcp/toolsChanged": ({ server }: { server: string }) => this.serversEmitter.fire(server),
-    "mcp/approvalsChanged": ({ approvals }: { approvals: Approval[] }) => this.setApprovals(approvals),
-    "mcp/callFinished": (call: Call) => this.callEmitter.fire(call),
-    "mcp/configReloaded": (reload: Reload) => {
+    "mcp/toolsChanged": ({ server }) => this.serversEmitter.fire(server),
+    "mcp/approvalsChanged": ({ approvals }) => this.setApprovals(approvals),
+    "mcp/callFinished": call => this.callEmitter.fire(call),
+    "mcp/configReloaded": reload => {
       this.reloadEmitter.fire(reload);
       // Levels may have changed even if no server has.
       this.serversEmitter.fire(undefined);
     },
-    "mcp/resourceUpdated": (changed: { server: string; uri: string }) => this.resourceEmitter.fire(changed),
-    "mcp/log": (line: LogLine & { server: string }) => this.logEmitter.fire(line),
+    "mcp/resourceUpdated": changed => this.resourceEmitter.fire(changed),
+    "mcp/log": line => this.logEmitter.fire(line),
   };
 
   setServers(servers: readonly ServerStatus[]): void {

@@ -3,7 +3,7 @@
 import { commands, type ExtensionContext, ProgressLocation, window } from "vscode";
 import type { ApprovalPanel } from "../approvals/panel";
 import { showError } from "../errors";
-import type { Approval, Call, Grant, ServerStatus, ToolInfo } from "../protocol";
+import type { Approval, Call, Commands, Grant, ServerStatus, ToolInfo } from "../protocol";
 import type { Results } from "../results/panel";
 import type { Sidecar } from "../sidecar";
 import { quoted } from "../text";
@@ -11,12 +11,7 @@ import type { ListView } from "../views/list";
 import { serverRow } from "../views/serverRows";
 import type { ServersView } from "../views/servers";
 
-/** The filter of `mcp.calls`. */
-export interface CallFilter {
-  server?: string;
-  failed?: boolean;
-  since?: string;
-}
+export type CallFilter = Commands["mcp.calls"]["params"];
 
 export interface App {
   context: ExtensionContext;
@@ -76,7 +71,7 @@ export async function toolOf(app: App, given: ToolArgument, question: string): P
   if (typeof named === "object") {
     return named;
   }
-  const { tools } = await app.sidecar.command<{ tools: ToolInfo[] }>("mcp.tools", { all: named !== undefined });
+  const { tools } = await app.sidecar.command("mcp.tools", { all: named !== undefined });
   if (named !== undefined) {
     const found = tools.find(tool => tool.name === named);
     if (!found) {

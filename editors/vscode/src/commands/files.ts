@@ -2,26 +2,28 @@
 
 import { commands, Uri, window } from "vscode";
 import { showText, textUri } from "../documents";
-import type { ConfigFile, Reload, Scope } from "../protocol";
+import type { Check, Dialect, EditedFiles, FileScope, Reload, Template } from "../protocol";
 import { plural, quoted, sentence } from "../text";
 import { type App, confirm, register, type ServerArgument, serverOf } from "./app";
 import { FILE_SCOPES } from "./servers";
 
-const PROGRAMS = ["vscode", "claude", "claude-desktop", "cursor", "windsurf", "zed", "cline", "codex", "mcphub"];
-const ABOUT: Partial<Record<Scope, string>> = {
+const DIALECTS: readonly Dialect[] = [
+  "vscode",
+  "claude",
+  "claude-desktop",
+  "cursor",
+  "windsurf",
+  "zed",
+  "cline",
+  "codex",
+  "mcphub",
+];
+const ABOUT: Partial<Record<FileScope, string>> = {
   project: "for everyone who works on this project",
   local: "for you, in this project",
   user: "for you, everywhere",
   session: "in memory, until the sidecar stops",
 };
-
-interface Template {
-  id: string;
-  title: string;
-  description: string;
-  config: object;
-  inputs: object[];
-}
 
 export function fileCommands(app: App): void {
   const { sidecar } = app;
@@ -38,7 +40,7 @@ export function fileCommands(app: App): void {
         "Remove",
       ))
     ) {
-      unsaved(await sidecar.command("mcp.server.remove", { server: server.name, scope: server.scope }));
+      unsaved(await sidecar.command("mcp.server.remove", { server: server.name, scope: server.scope as FileScope }));
     }
   });
 
@@ -47,17 +49,17 @@ export function fileCommands(app: App): void {
     const server = name ? sidecar.state.server(name) : undefined;
     const to = server && (await scope(`Move ${quoted(server.name)} to which file?`, one => one !== server.scope));
     if (to) {
-      unsaved(await sidecar.command("mcp.server.move", { server: server.name, from: server.scope, to }));
+      unsaved(await sidecar.command("mcp.server.move", { server: server.name, from: server.scope as FileScope, to }));
     }
   });
 
   register(app, "mcpSidecar.config.reload", async () => {
-    const reload = await sidecar.command<Reload>("mcp.config.reload");
+    const reload = await sidecar.command("mcp.config.reload", {});
     window.setStatusBarMessage(`$(check) ${reloadText(reload)}`, 5_000);
   });
 
   register(app, "mcpSidecar.config.open", async () => {
-    const { files } = await sidecar.command<{ files: ConfigFile[] }>("mcp.config");
+    const { files } = await sidecar.command("mcp.config", {});
     const items = files
       .filter(file => file.scope !== "managed" || file.exists)
       .map(file => ({
@@ -76,22 +78,22 @@ export function fileCommands(app: App): void {
   register(app, "mcpSidecar.config.import", () => importServers(app));
 
   register(app, "mcpSidecar.config.export", async () => {
-    const to = await window.showQuickPick(PROGRAMS, { placeHolder: "Export for which program?" });
+    const to = await dialect("Export for which program?");
     if (to) {
-      const { text } = await sidecar.command<{ text: string }>("mcp.config.export", { to });
+      const { text } = await sidecar.command("mcp.config.export", { to });
       await showText(to === "codex" ? "config.toml" : `${to}.json`, text);
     }
   });
 
   register(app, "mcpSidecar.doctor", async () => {
-    const { checks } = await sidecar.command<{ checks: Check[] }>("mcp.doctor");
+    const { checks } = await sidecar.command("mcp.doctor", {});
     const page = textUri("MCP Sidecar: doctor.md", doctorText(checks));
     await commands.executeCommand("markdown.showPreview", page);
   });
 }
 
 async function add(app: App): Promise<void> {
-  const { templates } = await app.sidecar.command<{ templates: Template[] }>("mcp.templates");
+  const { templates } = await app.sidecar.command("mcp.templates", {});
   const own = {
     label: "$(edit) Another program or address…",
     description: "",
@@ -109,10 +111,10 @@ async function add(app: App): Promise<void> {
     return;
   }
   const config = chosen.template?.config ?? (await describe());
-  const server = config && (await askName(chosen.template?.id ?? ""));
+  const server = config ? await askName(chosen.template?.id ?? "") : undefined;
   const into = server && (await scope(`Add ${quoted(server)} to which file?`));
   if (into) {
-    const inputs = chosen.template?.inputs;
+    const inputs = chosen.template?.inputs ?? [];
     unsaved(await app.sidecar.command("mcp.server.add", { server, config, inputs, scope: into }));
     await commands.executeCommand("mcpSidecar.server.reveal", { server });
   }
@@ -148,40 +150,41 @@ export function definition(text: string): object | undefined {
 }
 
 /** A file, by its scope. */
-export async function scope(question: string, fits: (scope: Scope) => boolean = () => true, more: Scope[] = []) {
+export async function scope(
+  question: string,
+  fits: (scope: FileScope) => boolean = () => true,
+  more: FileScope[] = [],
+) {
   const items = [...more, ...FILE_SCOPES].filter(fits).map(one => ({ label: one, description: ABOUT[one] ?? "" }));
-  return (await window.showQuickPick(items, { placeHolder: question }))?.label as Scope | undefined;
+  return (await window.showQuickPick(items, { placeHolder: question }))?.label;
 }
 
-interface Imported {
-  imported: string[];
-  skipped: Record<string, string>;
-  notes?: Record<string, string[]>;
+async function dialect(question: string) {
+  return (await window.showQuickPick(DIALECTS, { placeHolder: question })) as Dialect | undefined;
 }
 
 async function importServers(app: App): Promise<void> {
-  const from = await window.showQuickPick(PROGRAMS, { placeHolder: "Import servers from which program?" });
+  const from = await dialect("Import servers from which program?");
   const into = from && (await scope("Into which file?"));
   if (!into) {
     return;
   }
-  const plan = await app.sidecar.command<Imported>("mcp.config.import", { from, scope: into, dryRun: true });
+  const plan = await app.sidecar.command("mcp.config.import", { from, scope: into, dryRun: true });
   if (plan.imported.length === 0) {
     const why = Object.entries(plan.skipped).map(([name, reason]) => `${name}: ${reason}`);
     window.showInformationMessage(`Nothing to import from ${from}. ${why.join("; ")}`);
     return;
   }
-  const notes = Object.entries(plan.notes ?? {}).flatMap(([name, lines]) => lines.map(line => `${name}: ${line}`));
+  const notes = Object.entries(plan.notes).flatMap(([name, lines]) => lines.map(line => `${name}: ${line}`));
   const question = `Import ${plural(plan.imported.length, "server")} from ${from}?`;
   if (await confirm(question, [plan.imported.map(quoted).join(", "), ...notes].join("\n\n"), "Import")) {
-    unsaved(await app.sidecar.command("mcp.config.import", { from, scope: into }));
+    await app.sidecar.command("mcp.config.import", { from, scope: into });
   }
 }
 
 /** A file that is open in an editor is changed there, and the change applies once it is saved. */
-export function unsaved(answer: unknown): void {
-  const files = (answer as { unsaved?: string[] } | undefined)?.unsaved;
-  if (files && files.length > 0) {
+export function unsaved({ unsaved: files = [] }: EditedFiles): void {
+  if (files.length > 0) {
     window.setStatusBarMessage(`$(save) Save ${files.join(", ")} to apply this change`, 8_000);
   }
 }
@@ -194,13 +197,6 @@ export function reloadText(reload: Reload): string {
     reload.policyOnly.length > 0 && `changed the levels of ${reload.policyOnly.join(", ")}`,
   ].filter(Boolean);
   return parts.length > 0 ? parts.join("; ") : "nothing changed";
-}
-
-interface Check {
-  name: string;
-  ok: boolean;
-  message: string;
-  fix?: string;
 }
 
 export function doctorText(checks: readonly Check[]): string {

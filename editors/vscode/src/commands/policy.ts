@@ -1,23 +1,14 @@
 /** Commands for levels: set the level of one tool or of all tools of a server, and explain why a tool has its level. */
 
 import { window } from "vscode";
-import { LEVELS, type Level, type Scope, type ServerStatus, type ToolInfo } from "../protocol";
+import { type FileScope, LEVELS, type Level, type Policy, type ServerStatus, type ToolInfo } from "../protocol";
 import { quoted, sentence } from "../text";
 import { LEVEL_WORDS } from "../views/serverRows";
 import { type App, register, type ServerArgument, serverOf, type ToolArgument, toolOf } from "./app";
 import { scope, unsaved } from "./files";
 
-interface Policy {
-  tool: string;
-  level: Level;
-  source: string;
-  hides: { level?: Level; source?: string }[];
-  /** Agents with another level, and why. */
-  agents?: { agent: string; level: Level; source: string }[];
-}
-
 export function policyCommands(app: App): void {
-  register(app, "mcpSidecar.tool.setLevel", async (given: ToolArgument & { level?: Level; scope?: Scope }) => {
+  register(app, "mcpSidecar.tool.setLevel", async (given: ToolArgument & { level?: Level; scope?: FileScope }) => {
     const tool = await toolOf(app, given, "Set the level of which tool?");
     if (tool) {
       const known = typeof given === "object" ? given : {};
@@ -36,16 +27,14 @@ export function policyCommands(app: App): void {
     const tool = await toolOf(app, given, "Explain the level of which tool?");
     if (tool) {
       const params = { server: tool.server, tool: tool.tool };
-      const { policies } = await app.sidecar.command<{ policies: Policy[] }>("mcp.policies", params);
+      const { policies } = await app.sidecar.command("mcp.policies", params);
       await explain(app, tool, policies[0]);
     }
   });
 }
 
 async function explain(app: App, tool: ToolInfo, policy: Policy | undefined): Promise<void> {
-  const hidden = (policy?.hides ?? []).map(
-    one => `overrides ${one.level ?? "a level"} from ${one.source ?? "another rule"}`,
-  );
+  const hidden = (policy?.hides ?? []).map(({ level, source }) => `overrides ${level} from ${source}`);
   const agents = (policy?.agents ?? []).map(({ agent, level, source }) => `for ${quoted(agent)}: ${level} (${source})`);
   const detail = [
     `${sentence(LEVEL_WORDS[tool.level])} (decided by: ${policy?.source ?? tool.source})`,
@@ -67,7 +56,7 @@ async function explain(app: App, tool: ToolInfo, policy: Policy | undefined): Pr
 interface LevelChange {
   now?: Level;
   level?: Level | undefined;
-  scope?: Scope | undefined;
+  scope?: FileScope | undefined;
 }
 
 async function set(app: App, server: string, tool: string, change: LevelChange): Promise<void> {
@@ -84,9 +73,9 @@ export async function setLevel(
   server: string,
   tool: string,
   level: Level | null,
-  into: Scope,
+  into: FileScope,
 ): Promise<void> {
-  unsaved(await app.sidecar.command("mcp.tool.policy", { server, tool, level, scope: into }));
+  unsaved(await app.sidecar.command("mcp.tool.policy", { server, tool, scope: into, ...(level && { level }) }));
   app.sidecar.state.touch(server);
 }
 
@@ -105,7 +94,7 @@ async function pickLevel(tool: string, now: Level | undefined): Promise<Level | 
 }
 
 /** A file can set the levels of the servers that it defines; the session those of any server. */
-async function pickScope(server: ServerStatus | undefined): Promise<Scope | undefined> {
+async function pickScope(server: ServerStatus | undefined): Promise<FileScope | undefined> {
   const own = server?.scope;
   return scope("Where to save it?", one => one === "session" || one === own, ["session"]);
 }

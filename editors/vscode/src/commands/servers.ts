@@ -2,21 +2,24 @@
 
 import { commands, Position, Range, Uri, window, workspace } from "vscode";
 import { showLog, showText } from "../documents";
-import type { Scope, ServerStatus } from "../protocol";
+import type { Commands, FileScope, ResourceInfo, ServerStatus, TestReport } from "../protocol";
 import { plural, quoted, sentence } from "../text";
 import { type App, busy, register, type ServerArgument, serverOf } from "./app";
-
-type Answer = { server: ServerStatus };
 
 export function serverCommands(app: App): void {
   const { sidecar } = app;
   runCommands(app);
 
-  const set = (name: string, question: string, command: string, params: object) =>
+  const set = <N extends keyof Commands>(
+    name: string,
+    question: string,
+    command: N,
+    params: Omit<Commands[N]["params"], "server">,
+  ) =>
     register(app, `mcpSidecar.server.${name}`, async (given: ServerArgument) => {
       const server = await serverOf(app, given, question);
       if (server) {
-        await sidecar.command<Answer>(command, { server, ...params });
+        await sidecar.command(command, { server, ...params } as Commands[N]["params"]);
       }
     });
   set("show", "Show the tools of which server?", "mcp.server.toggle", { enabled: true });
@@ -79,7 +82,7 @@ export function serverCommands(app: App): void {
   register(app, "mcpSidecar.server.inspect", async (given: ServerArgument) => {
     const server = await serverOf(app, given, "Inspect which server?");
     if (server) {
-      const { servers } = await sidecar.command<{ servers: ServerStatus[] }>("mcp.servers", { server });
+      const { servers } = await sidecar.command("mcp.servers", { server });
       await showText(`${server}.json`, JSON.stringify(servers[0], undefined, 2), { language: "json" });
     }
   });
@@ -112,16 +115,15 @@ async function explainRestricted(server: string): Promise<void> {
 
 /** Start, stop and restart, each for one server and for all. */
 function runCommands(app: App): void {
-  const can: Record<string, (server: ServerStatus) => boolean> = {
-    start: server => server.status === "stopped" || server.status === "failed",
-    stop: server => server.status !== "stopped" && server.status !== "disabled",
-    restart: server => server.status !== "disabled",
-  };
-  for (const [verb, fits] of Object.entries(can)) {
-    const run = (params: object) => app.sidecar.command<{ servers: ServerStatus[] }>(`mcp.server.${verb}`, params);
+  const can: ["start" | "stop" | "restart", (server: ServerStatus) => boolean][] = [
+    ["start", server => server.status === "stopped" || server.status === "failed"],
+    ["stop", server => server.status !== "stopped" && server.status !== "disabled"],
+    ["restart", server => server.status !== "disabled"],
+  ];
+  for (const [verb, fits] of can) {
     register(app, `mcpSidecar.server.${verb}`, async (given: ServerArgument) => {
       const server = await serverOf(app, given, `${sentence(verb)} which server?`, fits);
-      const answer = server ? await run({ server }) : undefined;
+      const answer = server ? await app.sidecar.command(`mcp.server.${verb}`, { server }) : undefined;
       const failed = answer?.servers.find(one => one.status === "failed");
       if (failed && verb !== "stop") {
         throw Object.assign(new Error(`${quoted(failed.name)}: ${failed.error ?? "failed"}`), {
@@ -129,22 +131,13 @@ function runCommands(app: App): void {
         });
       }
     });
-    register(app, `mcpSidecar.servers.${verb}All`, () => run({ all: true }));
+    register(app, `mcpSidecar.servers.${verb}All`, () => app.sidecar.command(`mcp.server.${verb}`, { all: true }));
   }
-}
-
-interface Report {
-  success: boolean;
-  message: string;
-  tools: { name: string; description?: string }[];
-  resources: { name?: string; uri?: string; description?: string }[];
-  prompts: { name: string; description?: string }[];
-  latencyMs: number;
 }
 
 async function test(app: App, server: string): Promise<void> {
   const report = await busy(`Testing ${quoted(server)}`, (_, token) =>
-    app.sidecar.command<Report>("mcp.server.test", { server }, token),
+    app.sidecar.command("mcp.server.test", { server }, token),
   );
   const more = "Show All";
   const show = report.success ? window.showInformationMessage : window.showErrorMessage;
@@ -157,9 +150,11 @@ async function test(app: App, server: string): Promise<void> {
   }
 }
 
-export function reportText(server: string, report: Report): string {
-  const list = (title: string, items: { name?: string; uri?: string; description?: string }[]) => {
-    const lines = items.map(item => `- \`${item.name ?? item.uri}\` ${(item.description ?? "").replace(/\s+/g, " ")}`);
+export function reportText(server: string, report: TestReport): string {
+  const list = (title: string, items: unknown[]) => {
+    const lines = (items as Partial<ResourceInfo>[]).map(
+      item => `- \`${item.name ?? item.uri}\` ${(item.description ?? "").replace(/\s+/g, " ")}`,
+    );
     return items.length > 0 ? `\n## ${title}\n\n${lines.join("\n")}\n` : "";
   };
   const counted = plural(report.tools.length, "tool");
@@ -167,4 +162,4 @@ export function reportText(server: string, report: Report): string {
 }
 
 /** The scopes that have a file. */
-export const FILE_SCOPES: readonly Scope[] = ["project", "local", "user"];
+export const FILE_SCOPES: readonly FileScope[] = ["project", "local", "user"];

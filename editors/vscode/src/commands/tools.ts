@@ -118,12 +118,12 @@ async function callByForm(app: App, tool: ToolInfo, given: Values = {}): Promise
 function call(app: App, tool: ToolInfo, values: Values): Thenable<ToolResult> {
   last = { tool: tool.name, arguments: values };
   // The user has just seen these arguments in the form and sent them: that is the answer to `require-approval`.
-  const params = { tool: tool.name, arguments: values, decision: "allow-once" };
+  const params = { tool: tool.name, arguments: values, decision: "allow-once" as const };
   return busy(
     `Running ${quoted(tool.tool)} of ${quoted(tool.server)}`,
     (progress: Progress<{ message?: string; increment?: number }>, token: CancellationToken) => {
       let reached = 0;
-      return app.sidecar.command<ToolResult>("mcp.tool.call", params, token, ({ message, percentage }) => {
+      return app.sidecar.command("mcp.tool.call", params, token, ({ message, percentage }) => {
         const increment = percentage === undefined ? 0 : percentage - reached;
         reached += increment;
         progress.report({ ...(message && { message }), increment });
@@ -141,8 +141,7 @@ async function resourceOf(app: App, given: ResourceArgument | undefined): Promis
   if (given?.server && given.uri) {
     return { server: given.server, uri: given.uri, name: given.uri };
   }
-  type Listed = { resources: ResourceInfo[]; templates: ResourceInfo[] };
-  const { resources, templates } = await app.sidecar.command<Listed>("mcp.resources");
+  const { resources, templates } = await app.sidecar.command("mcp.resources", {});
   const items = [...resources, ...templates].map(resource => ({
     label: `$(file) ${resource.title ?? resource.name}`,
     description: resource.server,
@@ -158,7 +157,7 @@ async function resourceOf(app: App, given: ResourceArgument | undefined): Promis
 }
 
 async function pickPrompt(app: App, question: string): Promise<PromptInfo | undefined> {
-  const { prompts } = await app.sidecar.command<{ prompts: PromptInfo[] }>("mcp.prompts");
+  const { prompts } = await app.sidecar.command("mcp.prompts", {});
   if (prompts.length === 0) {
     window.showInformationMessage("No connected server offers prompts.");
     return undefined;

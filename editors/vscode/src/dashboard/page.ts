@@ -1,23 +1,14 @@
 /** The dashboard: how often tools ran, how long they took, and the level of every tool. Pure. */
 
-import { LEVELS, type Level, type ServerStatus, type ToolInfo } from "../protocol";
+import { LEVELS, type Level, type ServerMetrics, type ServerStatus, type ToolInfo } from "../protocol";
 import { duration } from "../results/page";
 import { annotationText } from "../views/serverRows";
 import { type Html, html } from "../web/html";
 
-export interface Metrics {
-  server: string;
-  startMs?: number;
-  discoverMs?: number;
-  restarts: number;
-  uptimeMs?: number;
-  tools: { tool: string; calls: number; errors: number; p50Ms: number; p95Ms: number; p99Ms: number }[];
-}
-
 export interface DashboardData {
   servers: readonly ServerStatus[];
   tools: readonly ToolInfo[];
-  metrics: readonly Metrics[];
+  metrics: readonly ServerMetrics[];
   approvals: number;
 }
 
@@ -76,7 +67,7 @@ function row(tool: ToolInfo): Html {
 <td class="soft">${tool.changed ? html`<span class="warn">changed since you allowed it</span>` : tool.source}</td></tr>`;
 }
 
-function metricsTable(metrics: readonly Metrics[]): Html {
+function metricsTable(metrics: readonly ServerMetrics[]): Html {
   const rows = metrics.flatMap(one => one.tools.map(tool => ({ server: one.server, ...tool })));
   const times = metrics.filter(one => one.startMs !== undefined);
   const row = (
@@ -85,7 +76,7 @@ function metricsTable(metrics: readonly Metrics[]): Html {
 <td class="number">${one.calls}</td><td class="number ${one.errors > 0 ? "bad" : ""}">${one.errors}</td>
 <td class="number">${duration(one.p50Ms)}</td><td class="number">${duration(one.p95Ms)}</td>
 <td class="number">${duration(one.p99Ms)}</td></tr>`;
-  const start = (one: Metrics) => html`<tr><td class="name">${one.server}</td>
+  const start = (one: ServerMetrics) => html`<tr><td class="name">${one.server}</td>
 <td class="number">${duration(one.startMs ?? 0)}</td><td class="number">${duration(one.discoverMs ?? 0)}</td>
 <td class="number">${one.restarts}</td><td class="number">${uptime(one.uptimeMs)}</td></tr>`;
   return html`<h2>Calls</h2>${

@@ -4,9 +4,9 @@ import type { Disposable } from "vscode";
 import { type App, register } from "../commands/app";
 import { setLevel } from "../commands/policy";
 import { showError } from "../errors";
-import { LEVELS, type Level, type Scope, type ToolInfo } from "../protocol";
+import { type FileScope, LEVELS, type Level, type ToolInfo } from "../protocol";
 import { type Message, Panel } from "../web/panel";
-import { dashboardPage, type Metrics } from "./page";
+import { dashboardPage } from "./page";
 
 /** Many servers change at once when they start; the page is redrawn once for all of them. */
 const DRAW_MS = 300;
@@ -18,8 +18,8 @@ export function dashboard(app: App): Disposable[] {
   let timer: NodeJS.Timeout | undefined;
 
   const page = async () => {
-    tools = (await sidecar.command<{ tools: ToolInfo[] }>("mcp.tools", { all: true })).tools;
-    const metrics = (await sidecar.command<{ servers: Metrics[] }>("mcp.metrics")).servers;
+    tools = (await sidecar.command("mcp.tools", { all: true })).tools;
+    const metrics = (await sidecar.command("mcp.metrics", {})).servers;
     const { servers, approvals } = sidecar.state;
     const body = dashboardPage({ servers, tools, metrics, approvals: approvals.length });
     return { key: "dashboard", title: "MCP Sidecar", body };
@@ -53,8 +53,8 @@ export function dashboard(app: App): Disposable[] {
       return;
     }
     for (const { server, tool } of tools.filter(one => names.includes(one.name))) {
-      const own = sidecar.state.server(server)?.scope ?? "session";
-      await setLevel(app, server, tool, level as Level, scope === "file" ? own : ("session" satisfies Scope));
+      const own = sidecar.state.server(server)?.scope as FileScope | undefined;
+      await setLevel(app, server, tool, level as Level, (scope === "file" && own) || "session");
     }
   };
   register(app, "mcpSidecar.dashboard", async () => panel.show(await page()));

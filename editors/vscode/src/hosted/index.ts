@@ -4,8 +4,7 @@
  */
 
 import { type ExtensionContext, workspace } from "vscode";
-import type { LanguageClient } from "vscode-languageclient/node";
-import type { Sidecar } from "../sidecar";
+import type { Client, Sidecar } from "../sidecar";
 import { tools } from "./editor";
 import { answer, type Message, type Served } from "./server";
 
@@ -31,10 +30,10 @@ export function registerHosted(context: ExtensionContext, sidecar: Sidecar): voi
   });
 }
 
-function listen(client: LanguageClient, served: Served): void {
-  client.onRequest("mcp/sdk/message", ({ server, message }: { server: string; message: Message }) => {
+function listen(client: Client, served: Served): void {
+  client.onRequest("mcp/sdk/message", ({ server, message }) => {
     if (server === NAME) {
-      void reply(client, served, message);
+      void reply(client, served, message as Message);
     }
     return {};
   });
@@ -42,7 +41,7 @@ function listen(client: LanguageClient, served: Served): void {
 }
 
 /** The MCP response is a separate message, after the `{}` that acknowledges the request. */
-async function reply(client: LanguageClient, served: Served, message: Message): Promise<void> {
+async function reply(client: Client, served: Served, message: Message): Promise<void> {
   const said = await answer(served, message);
   if (said) {
     // A sidecar that has stopped meanwhile needs no response.

@@ -1,7 +1,7 @@
 /** What a tool or a prompt is, as a page. It has a button that runs or inserts it: showing it does neither. Pure. */
 
 import { traits } from "../approvals/labels";
-import type { PromptInfo, Schema, ToolInfo } from "../protocol";
+import type { PromptArgument, PromptInfo, Schema, ToolInfo } from "../protocol";
 import { sentence, withoutHidden } from "../text";
 import { LEVEL_WORDS } from "../views/serverRows";
 import { type Html, html } from "../web/html";
@@ -37,7 +37,7 @@ function parameters({ properties = {}, required = [] }: Schema): Html {
 }
 
 export function promptPage(prompt: PromptInfo): Html {
-  const row = ({ name, description, required }: NonNullable<PromptInfo["arguments"]>[number]) =>
+  const row = ({ name, description, required }: PromptArgument) =>
     html`<dt>${name}</dt><dd>${required ? "required" : "optional"} <span class="soft">${description}</span></dd>`;
   const takes = prompt.arguments ?? [];
   return html`<h1 tabindex="-1">${prompt.title ?? prompt.name}</h1>

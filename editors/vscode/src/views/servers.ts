@@ -72,15 +72,14 @@ export class ServersView implements TreeDataProvider<ServerNode>, Disposable {
     }
     const { server } = node;
     if (node.group === "tools") {
-      const { tools } = await this.sidecar.command<{ tools: ToolInfo[] }>("mcp.tools", { server, all: true });
+      const { tools } = await this.sidecar.command("mcp.tools", { server, all: true });
       return tools.sort(byName(tool => tool.tool)).map(tool => ({ kind: "tool", server, tool }));
     }
     if (node.group === "resources") {
-      type Resources = { resources: ResourceInfo[]; templates: ResourceInfo[] };
-      const { resources, templates } = await this.sidecar.command<Resources>("mcp.resources", { server });
+      const { resources, templates } = await this.sidecar.command("mcp.resources", { server });
       return [...resources, ...templates].map(resource => ({ kind: "resource", server, resource }));
     }
-    const { prompts } = await this.sidecar.command<{ prompts: PromptInfo[] }>("mcp.prompts", { server });
+    const { prompts } = await this.sidecar.command("mcp.prompts", { server });
     return prompts.map(prompt => ({ kind: "prompt", server, prompt }));
   }
 

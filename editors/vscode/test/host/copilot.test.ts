@@ -3,7 +3,7 @@
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { connectArguments, sharing } from "../../src/copilot";
-import type { Call, ServerStatus } from "../../src/protocol";
+import type { ServerStatus } from "../../src/protocol";
 import { eventually, extension } from "./support";
 
 /** VS Code prefixes tools with the name of the endpoint. */
@@ -31,7 +31,7 @@ describe("the endpoint for Copilot", () => {
     // A tool that is not read-only, with a schema that the oldest supported VS Code understands.
     const tool = await eventually("it is among VS Code's tools", () => named("everything__toggle-simulated-logging"));
     const level = { server: "everything", tool: "toggle-simulated-logging" };
-    const { policies } = await sidecar.command<{ policies: { level: string }[] }>("mcp.policies", level);
+    const { policies } = await sidecar.command("mcp.policies", level);
     assert.equal(policies[0]?.level, "require-approval");
     // Toggled on and off again.
     for (let time = 0; time < 2; time++) {
@@ -46,7 +46,7 @@ describe("the endpoint for Copilot", () => {
       [],
       "the user was asked a second time",
     );
-    const { calls } = await sidecar.command<{ calls: Call[] }>("mcp.calls", { ...level, limit: 1 });
+    const { calls } = await sidecar.command("mcp.calls", { ...level, limit: 1 });
     assert.deepEqual([calls[0]?.requester.kind, calls[0]?.requester.name], ["agent", "VS Code"]);
   });
 });

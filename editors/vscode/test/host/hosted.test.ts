@@ -11,7 +11,7 @@ interface Located {
   message?: string;
 }
 
-async function ask<T>(tool: string, given: object = {}): Promise<T> {
+async function ask<T>(tool: string, given = {}): Promise<T> {
   const result = await call(`mcp__vscode__${tool}`, given);
   assert.equal(result.isError, false, JSON.stringify(result.content));
   return result.structuredContent as T;

@@ -50,7 +50,7 @@ export async function connected(name: string): Promise<ServerStatus> {
 }
 
 /** Calls a tool as a user who has just seen the arguments. */
-export async function call(tool: string, given: object = {}): Promise<ToolResult> {
+export async function call(tool: string, given: Record<string, unknown> = {}): Promise<ToolResult> {
   const { sidecar } = await extension();
   return sidecar.command("mcp.tool.call", { tool, arguments: given, decision: "allow-once" });
 }
