@@ -48,6 +48,22 @@ return {
     end,
   },
   {
+    "every type is defined once, so the plugin does not repeat or change the generated types of the protocol",
+    function()
+      local defined, wrong = {}, {}
+      for path, text in pairs(sources()) do
+        for kind, name in text:gmatch("%f[^\n%z]%-%-%-@(%l+) (mcp_sidecar%.[%w_]+)") do
+          if kind == "class" or kind == "alias" then
+            if defined[name] then table.insert(wrong, ("%s: %s, %s"):format(name, defined[name], path)) end
+            defined[name] = path
+          end
+        end
+      end
+      assert(defined["mcp_sidecar.ServerStatus"], "the generated types are missing")
+      assert(#wrong == 0, table.concat(wrong, "\n"))
+    end,
+  },
+  {
     "annotations name the parameters of a function in order",
     function()
       local wrong = {}

@@ -5,7 +5,7 @@ local user_actions = require("mcp_sidecar.user_actions")
 
 ---@param command string
 ---@param extra? table other parameters than the name of the server
----@return fun(server: mcp_sidecar.Server)
+---@return fun(server: mcp_sidecar.ServerStatus)
 local function sends(command, extra)
   return function(server) client.command(command, vim.tbl_extend("force", { server = server.name }, extra or {})) end
 end
@@ -13,7 +13,7 @@ end
 ---The same for a command that starts the server: a question about its trust or its inputs may follow.
 ---@param command string
 ---@param extra? table
----@return fun(server: mcp_sidecar.Server)
+---@return fun(server: mcp_sidecar.ServerStatus)
 local function starts(command, extra)
   return function(server)
     local current = client.current()
@@ -22,7 +22,7 @@ local function starts(command, extra)
   end
 end
 
----@type table<string, fun(server: mcp_sidecar.Server)>
+---@type table<string, fun(server: mcp_sidecar.ServerStatus)>
 local M = {
   start = starts("mcp.server.start"),
   stop = sends("mcp.server.stop"),

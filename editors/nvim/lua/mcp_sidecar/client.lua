@@ -19,7 +19,7 @@ local CANCELLED, NOT_RUNNING = -32800, -32099
 ---@class mcp_sidecar.Error an error as the sidecar reports it
 ---@field code integer
 ---@field message string
----@field data? { kind: string, server?: string, tool?: string, detail?: any }
+---@field data? mcp_sidecar.ErrorData
 
 ---@type table<integer, table<integer, fun(err: mcp_sidecar.Error)?>?> by client id, then request id
 local pending = {}

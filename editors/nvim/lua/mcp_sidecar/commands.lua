@@ -15,7 +15,7 @@ end
 local function tools()
   local names = {}
   for _, server in ipairs(require("mcp_sidecar").servers()) do
-    for _, tool in ipairs(server.tools or {}) do
+    for _, tool in ipairs(server.tools) do
       table.insert(names, server.name .. "/" .. tool.name)
     end
   end
@@ -53,7 +53,7 @@ local function on_server(name)
     if server == "all" and on_all[name] then return client.command("mcp.server." .. name, { all = true }) end
     -- An unknown name: the sidecar reports whether there is such a server.
     local unknown = { name = server, scope = "project", status = "stopped", enabled = false }
-    actions[name](client.workspace().servers[server] or unknown --[[@as mcp_sidecar.Server]])
+    actions[name](client.workspace().servers[server] or unknown --[[@as mcp_sidecar.ServerStatus]])
   end
   local function pick(_, problem)
     if problem then return client.error(problem) end
@@ -76,9 +76,9 @@ local function policy(arguments)
     local lines = {}
     for _, each in ipairs(result.policies) do
       table.insert(lines, ("`%s`  **%s**  %s"):format(each.tool, each.level, each.source))
-      for _, hidden in ipairs(each.hides or {}) do
-        local text = type(hidden) == "table" and table.concat(vim.tbl_values(hidden), " ") or hidden
-        table.insert(lines, "  overrides " .. text)
+      for _, hidden in ipairs(each.hides) do
+        local reason = hidden.reason and ": " .. hidden.reason or ""
+        table.insert(lines, ("  overrides %s %s%s"):format(hidden.level, hidden.source, reason))
       end
     end
     show(lines, "No matching tool.", "why")

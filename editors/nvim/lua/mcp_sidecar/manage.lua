@@ -65,7 +65,7 @@ function M.add(name)
   end)
 end
 
----@param server mcp_sidecar.Server
+---@param server mcp_sidecar.ServerStatus
 function M.remove(server)
   local question = ("Remove `%s` from the %s file?"):format(server.name, server.scope)
   if vim.fn.confirm(question, "&Keep\n&Remove", 1) == 2 then
@@ -74,7 +74,7 @@ function M.remove(server)
 end
 
 ---Moves the definition of a server to another file.
----@param server mcp_sidecar.Server
+---@param server mcp_sidecar.ServerStatus
 function M.move(server)
   pick_scope(
     function(to) client.command("mcp.server.move", { server = server.name, from = server.scope, to = to }) end,

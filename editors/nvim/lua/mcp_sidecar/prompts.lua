@@ -5,12 +5,15 @@ local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
+---@param prompt mcp_sidecar.PromptInfo
+---@param origin mcp_sidecar.Origin
+---@param result mcp_sidecar.Prompt
 local function insert(prompt, origin, result)
   local lines = {}
   for place, message in ipairs(result.messages) do
     if place > 1 then table.insert(lines, "") end
-    local content = vim.islist(message.content) and message.content or { message.content }
-    vim.list_extend(lines, (require("mcp_sidecar.ui.result").render({ server = prompt.server, content = content })))
+    local shown = { server = prompt.server, content = { message.content } }
+    vim.list_extend(lines, (require("mcp_sidecar.ui.result").render(shown)))
   end
   local buffer = origin.buffer
   if vim.api.nvim_buf_is_valid(buffer) and vim.bo[buffer].modifiable and vim.bo[buffer].buftype == "" then
@@ -26,7 +29,7 @@ end
 ---Asks for one argument: the user picks one of the values that the server suggests, or types one.
 ---@param server string
 ---@param ref table the MCP reference that the argument belongs to
----@param argument { name: string, required?: boolean }
+---@param argument mcp_sidecar.PromptArgument
 ---@param known table<string, string> arguments that already have a value
 ---@param done fun(value?: string)
 function M.ask(server, ref, argument, known, done)
@@ -46,6 +49,8 @@ function M.ask(server, ref, argument, known, done)
   end)
 end
 
+---@param prompt mcp_sidecar.PromptInfo
+---@param origin mcp_sidecar.Origin
 local function fill(prompt, origin)
   local arguments, ref = {}, { type = "ref/prompt", name = prompt.name }
   local function step(place)

@@ -64,6 +64,9 @@ function M.refresh(server, uri)
 end
 
 ---Asks for the variables of a template, with completion by its server.
+---@param item mcp_sidecar.ResourceInfo
+---@param uri string
+---@param done fun(uri: string)
 local function expand(item, uri, done)
   local name = uri:match("{[+#./;?&]?([%w_]+)[%w_,*]*}")
   if not name then return done(uri) end

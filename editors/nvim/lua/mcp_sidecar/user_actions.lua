@@ -46,7 +46,7 @@ function M.add(action, moment)
 end
 
 ---Whether a question is about something that the user has just started here.
----@param approval mcp_sidecar.Approval
+---@param approval mcp_sidecar.ClientApproval
 ---@return boolean
 function M.caused(approval)
   return vim.iter(pairs(actions)):any(function(action)

@@ -5,11 +5,14 @@ local events = require("mcp_sidecar.events")
 
 local M = {}
 
+---@class mcp_sidecar.ClientApproval: mcp_sidecar.Approval
+---@field client_id integer the LSP client of the sidecar that asks
+
 ---@class mcp_sidecar.Workspace
 ---@field client_id integer
 ---@field root? string
----@field servers table<string, mcp_sidecar.Server>
----@field approvals mcp_sidecar.Approval[]
+---@field servers table<string, mcp_sidecar.ServerStatus>
+---@field approvals mcp_sidecar.ClientApproval[]
 ---@field busy integer running calls of this Neovim
 
 ---@type table<integer, mcp_sidecar.Workspace?> by client id
@@ -21,7 +24,7 @@ M.all = {}
 function M.empty(client_id, root) return { client_id = client_id, root = root, servers = {}, approvals = {}, busy = 0 } end
 
 ---The questions of all workspaces, oldest first.
----@return mcp_sidecar.Approval[]
+---@return mcp_sidecar.ClientApproval[]
 function M.approvals()
   local waiting = {}
   for _, workspace in pairs(M.all) do

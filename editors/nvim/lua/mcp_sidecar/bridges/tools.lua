@@ -5,9 +5,9 @@ local client = require("mcp_sidecar.client")
 
 local M = {}
 
----@type mcp_sidecar.Tool[]
+---@type mcp_sidecar.ToolInfo[]
 local known = {}
----@type fun(tools: mcp_sidecar.Tool[])[]
+---@type fun(tools: mcp_sidecar.ToolInfo[])[]
 local listeners = {}
 
 local function load()
@@ -20,7 +20,7 @@ local function load()
 end
 
 ---Calls back with the tools, now and whenever they change.
----@param listener fun(tools: mcp_sidecar.Tool[])
+---@param listener fun(tools: mcp_sidecar.ToolInfo[])
 local function follow(listener)
   if #listeners == 0 then
     client.on("tools", load)
@@ -32,7 +32,7 @@ end
 
 ---Keeps the entries that `make` returns for the tools up to date in a table of a chat plugin. Other entries stay.
 ---@param into table<string, any>
----@param make fun(tools: mcp_sidecar.Tool[]): table<string, any>
+---@param make fun(tools: mcp_sidecar.ToolInfo[]): table<string, any>
 function M.keep(into, make)
   local ours = {}
   follow(function(tools)
@@ -47,8 +47,8 @@ function M.keep(into, make)
 end
 
 ---Returns a function that makes an entry for each tool, by name.
----@param make fun(tool: mcp_sidecar.Tool, name: string): any
----@return fun(tools: mcp_sidecar.Tool[]): table<string, any>
+---@param make fun(tool: mcp_sidecar.ToolInfo, name: string): any
+---@return fun(tools: mcp_sidecar.ToolInfo[]): table<string, any>
 function M.each(make)
   return function(tools)
     local entries = {}
@@ -60,21 +60,21 @@ function M.each(make)
 end
 
 ---The last known tools.
----@return mcp_sidecar.Tool[]
+---@return mcp_sidecar.ToolInfo[]
 function M.known()
   if #listeners == 0 then follow(function() end) end
   return known
 end
 
 ---A name that models accept: letters, digits and `_`, at most 64.
----@param tool mcp_sidecar.Tool
+---@param tool mcp_sidecar.ToolInfo
 ---@return string
 function M.name(tool)
   local name = tool.name:gsub("[^%w_]", "_")
   return #name <= 64 and name or name:sub(1, 55) .. "_" .. vim.fn.sha256(name):sub(1, 8)
 end
 
----@param result mcp_sidecar.Result
+---@param result mcp_sidecar.ToolResult
 ---@return string
 function M.text(result)
   local parts = {}
@@ -91,7 +91,7 @@ function M.text(result)
   return table.concat(parts, "\n")
 end
 
----@param tool mcp_sidecar.Tool
+---@param tool mcp_sidecar.ToolInfo
 ---@param arguments table
 ---@param requester string
 ---@param done fun(text?: string, err?: string)

@@ -9,7 +9,7 @@ local windows = require("mcp_sidecar.ui.windows")
 local M = {}
 
 ---Asks for a single field. A secret is never shown and never in a buffer.
----@param field mcp_sidecar.Field
+---@param field mcp_sidecar.Schema
 ---@param label string
 ---@param secret? boolean
 ---@param done fun(value?: any) nil when it was left empty

@@ -25,7 +25,7 @@ local prompt = {
   window = nil, ---@type integer?
   buffer = nil, ---@type integer?
   shown = nil, ---@type string? the id of the question
-  drawn = nil, ---@type mcp_sidecar.Approval?
+  drawn = nil, ---@type mcp_sidecar.ClientApproval?
   replaced = false, -- the question before it was shown to a user who had the focus here
   armed = 0, -- when the keys start to work
   first = nil, ---@type { id: string, key: string }? the first key of an answer that takes two
@@ -35,7 +35,7 @@ local prompt = {
 }
 ---@type table<string, true?> answered here, until the sidecar no longer lists it
 local answered = {}
----@type mcp_sidecar.Approval? a question of this plugin: whether to trust a definition that the sidecar does not ask about
+---@type mcp_sidecar.ClientApproval? a question of this plugin: whether to trust a definition that the sidecar does not ask about
 local own
 
 ---@type fun(), fun()
@@ -43,11 +43,11 @@ local redraw, refresh
 
 -- What waits ----------------------------------------------------------------------------------------------------------
 
----@return mcp_sidecar.Approval[]
+---@return mcp_sidecar.ClientApproval[]
 local function waiting() return vim.list_extend(own and { own } or {}, workspaces.approvals()) end
 
 ---@param id? string
----@return mcp_sidecar.Approval?
+---@return mcp_sidecar.ClientApproval?
 local function find(id)
   return vim.iter(waiting()):find(function(approval) return approval.id == id end)
 end
@@ -91,7 +91,7 @@ end
 
 -- Answers -----------------------------------------------------------------------------------------------------------
 
----@param approval mcp_sidecar.Approval
+---@param approval mcp_sidecar.ClientApproval
 ---@param answer { decision: string, done?: string }
 ---@param extra? { note?: string, content?: table }
 ---@param done? fun(err?: mcp_sidecar.Error)
@@ -113,7 +113,7 @@ local function send(approval, answer, extra, done)
   end, { client = vim.lsp.get_client_by_id(approval.client_id) })
 end
 
----@param approval mcp_sidecar.Approval
+---@param approval mcp_sidecar.ClientApproval
 local function fill(approval)
   require("mcp_sidecar.ui.answer_form").open(
     approval,
@@ -125,7 +125,7 @@ local function fill(approval)
   )
 end
 
----@param approval mcp_sidecar.Approval
+---@param approval mcp_sidecar.ClientApproval
 ---@param key string
 local function wait_for_second_key(approval, key)
   local first = { id = approval.id, key = key }
@@ -141,7 +141,7 @@ end
 
 ---Sends the answer of a key, if the question takes it and the key can be deliberate.
 ---@param key string
----@param approval? mcp_sidecar.Approval
+---@param approval? mcp_sidecar.ClientApproval
 local function press(key, approval)
   if not approval or answered[approval.id] or vim.uv.now() < prompt.armed or vim.fn.reg_executing() ~= "" then
     return
@@ -170,7 +170,7 @@ local answer_keys = { y = true, n = true, N = true, c = true, f = true, a = true
 
 ---A buffer for a question. Keys that start an edit elsewhere do nothing here.
 ---@param name string
----@param asked fun(): mcp_sidecar.Approval? the question that this buffer shows
+---@param asked fun(): mcp_sidecar.ClientApproval? the question that this buffer shows
 local function make_buffer(name, asked)
   local buffer = windows.buffer("mcp-approval://" .. name, "mcp-approval")
   for key in pairs(answer_keys) do
@@ -201,7 +201,7 @@ local function escape()
   redraw()
 end
 
----@param approval mcp_sidecar.Approval
+---@param approval mcp_sidecar.ClientApproval
 ---@return string
 local function winbar(approval)
   local first = prompt.first and prompt.first.id == approval.id and prompt.first.key or nil
@@ -233,7 +233,7 @@ local function prompt_buffer()
 end
 
 ---Draws the prompt with a question; `enter` focuses it.
----@param approval mcp_sidecar.Approval
+---@param approval mcp_sidecar.ClientApproval
 ---@param enter boolean
 local function show(approval, enter)
   local buffer, another, open = prompt_buffer(), not vim.deep_equal(prompt.drawn, approval), window()
@@ -273,7 +273,7 @@ function redraw()
 end
 
 ---Marks all questions as seen.
----@return mcp_sidecar.Approval? expected a new one about something that the user has just started here
+---@return mcp_sidecar.ClientApproval? expected a new one about something that the user has just started here
 local function take_new()
   local expected
   for _, approval in ipairs(waiting()) do

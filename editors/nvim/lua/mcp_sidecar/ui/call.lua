@@ -15,7 +15,7 @@ local M = {}
 ---column (exclusive), all from 0
 ---@field exact? boolean the range is a selection within lines, not whole lines
 
----@type { tool: mcp_sidecar.Tool, arguments: table }?
+---@type { tool: mcp_sidecar.ToolInfo, arguments: table }?
 local last_call
 
 ---The current buffer and window; with a range, or the exact selection if it has the same lines.
@@ -47,10 +47,10 @@ function M.text(origin)
 end
 
 ---Sends a call and shows its result.
----@param tool mcp_sidecar.Tool
+---@param tool mcp_sidecar.ToolInfo
 ---@param arguments table
 ---@param origin mcp_sidecar.Origin
----@param opts? { decision?: string, moment?: mcp_sidecar.Moment, progress?: fun(text: string), done?: fun(err?: mcp_sidecar.Error): boolean? }
+---@param opts? { decision?: mcp_sidecar.Decision, moment?: mcp_sidecar.Moment, progress?: fun(text: string), done?: fun(err?: mcp_sidecar.Error): boolean? }
 ---@return fun() cancel
 function M.send(tool, arguments, origin, opts)
   opts = opts or {}
@@ -87,13 +87,13 @@ function M.send(tool, arguments, origin, opts)
 end
 
 ---Shows the description and the schema of a tool.
----@param tool mcp_sidecar.Tool
+---@param tool mcp_sidecar.ToolInfo
 function M.describe(tool)
-  local lines = { tool.description or "", "", ("level `%s` from %s"):format(tool.level, tool.source), "" }
+  local lines = { tool.description, "", ("level `%s` from %s"):format(tool.level, tool.source), "" }
   windows.peek(windows.add_json(lines, tool.inputSchema), tool.name)
 end
 
----@param tool mcp_sidecar.Tool
+---@param tool mcp_sidecar.ToolInfo
 ---@param arguments table
 ---@param origin mcp_sidecar.Origin
 local function fill_in(tool, arguments, origin)

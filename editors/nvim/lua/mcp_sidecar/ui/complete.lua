@@ -7,13 +7,13 @@ local M = {}
 
 local PATHS = { "path", "file", "dir", "folder", "uri" }
 
----@alias mcp_sidecar.Completion { word: string, abbr?: string, menu?: string, info?: string }
+---@alias mcp_sidecar.CompleteItem { word: string, abbr?: string, menu?: string, info?: string }
 
 ---The suggested values of a field, as JSON.
 ---@param name string
----@param field mcp_sidecar.Field
+---@param field mcp_sidecar.Schema
 ---@param typed string
----@return mcp_sidecar.Completion[]
+---@return mcp_sidecar.CompleteItem[]
 local function values(name, field, typed)
   local found, fixed = {}, schemas.values(field)
   local function offer(value, menu) table.insert(found, { word = vim.json.encode(value):gsub("\\/", "/"), menu = menu }) end
@@ -33,7 +33,7 @@ end
 
 ---The missing fields with initial values.
 ---@param form mcp_sidecar.Form
----@return mcp_sidecar.Completion[]
+---@return mcp_sidecar.CompleteItem[]
 local function names(form)
   local _, required = schemas.order(form.schema)
   return vim.tbl_map(function(name)
@@ -50,7 +50,7 @@ end
 ---For 'omnifunc': first returns where the word starts, then its completions.
 ---@param first integer 1 or 0
 ---@param base string
----@return integer|mcp_sidecar.Completion[]
+---@return integer|mcp_sidecar.CompleteItem[]
 function M.omni(first, base)
   local line = vim.api.nvim_get_current_line():sub(1, vim.api.nvim_win_get_cursor(0)[2])
   if first == 1 then return #(line:match('^(%s*"[^"]+"%s*:%s*)') or line:match("^%s*")) end

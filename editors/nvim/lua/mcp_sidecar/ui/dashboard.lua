@@ -16,10 +16,10 @@ local state = {
   view = "servers",
   rows = {}, ---@type mcp_sidecar.Row[]
   unfolded = {}, ---@type table<string, boolean?>
-  tools = {}, ---@type table<string, mcp_sidecar.Tool[]?>
+  tools = {}, ---@type table<string, mcp_sidecar.ToolInfo[]?>
   calls = {}, ---@type mcp_sidecar.Call[]
   grants = {}, ---@type mcp_sidecar.Grant[]
-  log = {}, ---@type mcp_sidecar.LogLine[]
+  log = {}, ---@type mcp_sidecar.ServerLogLine[]
   drawing = false,
   wanted = nil, ---@type string? where the cursor should go: a server, or "" for the first row with an item
 }
@@ -123,7 +123,7 @@ function M.load()
   if load then load() end
 end
 
----@param server mcp_sidecar.Server
+---@param server mcp_sidecar.ServerStatus
 function M.fold(server)
   state.unfolded[server.name] = not state.unfolded[server.name] or nil
   if state.unfolded[server.name] then M.load_tools(server.name) end

@@ -126,7 +126,7 @@ end
 local function show_errors(form, err)
   local found, list = places(form), {}
   for _, each in ipairs(err.data and err.data.detail or {}) do
-    local name = ((each.path or ""):match("^/([^/]+)") or ""):gsub("~1", "/"):gsub("~0", "~")
+    local name = (each.path:match("^/([^/]+)") or ""):gsub("~1", "/"):gsub("~0", "~")
     table.insert(list, problem(found[name] or 0, each.message))
   end
   vim.diagnostic.set(problems, form.buffer, #list > 0 and list or { problem(0, err.message) })
@@ -155,7 +155,7 @@ local function submit(form)
 end
 
 ---Suggestions for a field: the values of its schema, else the selection and the file that the form was opened from.
----@param field mcp_sidecar.Field
+---@param field mcp_sidecar.Schema
 ---@param origin mcp_sidecar.Origin
 ---@return mcp_sidecar.Value[]
 local function offers(field, origin)

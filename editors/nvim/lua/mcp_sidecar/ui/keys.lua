@@ -44,7 +44,7 @@ local function selected(kind)
 end
 
 ---Runs an action for each selected server.
----@param act fun(server: mcp_sidecar.Server)
+---@param act fun(server: mcp_sidecar.ServerStatus)
 local function each(act)
   return function() vim.iter(selected("server")):each(act) end
 end
@@ -62,7 +62,7 @@ end
 local function peek_json(value, title) windows.peek(windows.add_json({}, value), title) end
 
 ---Shows the details of a server with its definition.
----@param server mcp_sidecar.Server
+---@param server mcp_sidecar.ServerStatus
 local function describe(server)
   local lines, info = {}, server.serverInfo or {}
   local function add(label, value)
@@ -174,7 +174,7 @@ local function start_sidecar()
   end)
 end
 
----@param server mcp_sidecar.Server
+---@param server mcp_sidecar.ServerStatus
 local function fold(server) board.fold(server) end
 
 local many = { "n", "x" }

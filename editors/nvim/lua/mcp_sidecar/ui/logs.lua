@@ -28,7 +28,7 @@ local function fill(server)
   client.fetch("mcp.server.logs", { server = server, limit = 1000 }, function(result)
     if not vim.api.nvim_win_is_valid(window) or vim.api.nvim_win_get_buf(window) ~= buffer then return end
     local lines = vim.tbl_map(function(line)
-      local time, level = style.clock(line.time) .. " ", style.pad(line.level or line.source, 7) .. " "
+      local time, level = style.clock(line.time) .. " ", style.pad(line.level, 7) .. " "
       return { { time, "McpMuted" }, { level .. line.text:gsub("%c+", " "), M.group(line) } }
     end, result.lines)
     local follows = vim.api.nvim_win_get_cursor(window)[1] == vim.api.nvim_buf_line_count(buffer)

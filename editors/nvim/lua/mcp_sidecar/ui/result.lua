@@ -35,12 +35,14 @@ function M.keep(data, mime)
 end
 
 ---One content block as lines of markdown.
+---@param server string
+---@param content mcp_sidecar.Content
 ---@return string[]
 local function block(server, content)
   local kind, resource = content.type, content.resource or {}
   local function link(name, uri) return ("[%s](mcp://%s/%s)"):format(name, server, uri) end
   if kind == "text" then return vim.split(content.text or "", "\r?\n") end
-  if kind == "image" or kind == "audio" then return M.keep(content.data, content.mimeType) end
+  if content.data and (kind == "image" or kind == "audio") then return M.keep(content.data, content.mimeType) end
   if kind == "resource_link" then
     return { link(content.title or content.name or content.uri, content.uri), content.description }
   end
@@ -50,7 +52,7 @@ local function block(server, content)
   return vim.list_extend(lines, vim.split(resource.text or "", "\r?\n"))
 end
 
----@param result { server: string, content: table[], structuredContent?: any }
+---@param result { server: string, content: mcp_sidecar.Content[], structuredContent?: any }
 ---@return string[] lines, "markdown"|"json" filetype
 function M.render(result)
   local only = #result.content == 1 and result.content[1].type == "text" and result.content[1].text or nil
@@ -106,7 +108,7 @@ local function put(origin, lines, replace)
   vim.api.nvim_buf_set_lines(origin.buffer, row, row, false, lines)
 end
 
----@param result mcp_sidecar.Result
+---@param result mcp_sidecar.ToolResult
 ---@param origin mcp_sidecar.Origin
 function M.show(result, origin)
   local lines, filetype = M.render(result)

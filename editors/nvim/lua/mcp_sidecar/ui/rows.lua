@@ -10,15 +10,18 @@ local M = {}
 ---@field kind? "server"|"tool"|"approval"|"call"|"grant"|"log"
 ---@field item? any
 
+---@class mcp_sidecar.ServerLogLine: mcp_sidecar.LogLine
+---@field server string
+
 ---@class mcp_sidecar.Known the data of the rows
 ---@field running boolean
----@field servers table<string, mcp_sidecar.Server>
+---@field servers table<string, mcp_sidecar.ServerStatus>
 ---@field approvals mcp_sidecar.Approval[]
 ---@field unfolded table<string, boolean?>
----@field tools table<string, mcp_sidecar.Tool[]?>
+---@field tools table<string, mcp_sidecar.ToolInfo[]?>
 ---@field calls mcp_sidecar.Call[]
 ---@field grants mcp_sidecar.Grant[]
----@field log mcp_sidecar.LogLine[]
+---@field log mcp_sidecar.ServerLogLine[]
 
 ---@alias mcp_sidecar.Cell { [1]: string, [2]?: string, most?: integer, rest?: boolean } text, group, width
 
@@ -72,7 +75,7 @@ local function columns(kind, items, width, cells)
 end
 
 ---The text next to a server: why it is not connected, or what it has.
----@param server mcp_sidecar.Server
+---@param server mcp_sidecar.ServerStatus
 ---@return string text, string? group
 local function summary(server)
   if server.status == "disabled" then return "in its config file", "McpMuted" end
@@ -83,7 +86,7 @@ local function summary(server)
       "McpWarn"
   end
   if server.status == "pending" then return server.reason or "starting", "McpWarn" end
-  if server.status ~= "connected" then return (server.config or {}).description or "", "McpMuted" end
+  if server.status ~= "connected" then return server.config.description or "", "McpMuted" end
   local parts = {}
   local has = { { server.toolCount, "tool" }, { server.resourceCount, "resource" }, { server.promptCount, "prompt" } }
   for _, part in ipairs(has) do
@@ -92,7 +95,7 @@ local function summary(server)
   return table.concat(parts, "  ")
 end
 
----@param servers mcp_sidecar.Server[]
+---@param servers mcp_sidecar.ServerStatus[]
 ---@param unfolded table<string, boolean?>
 local function server_rows(servers, unfolded, width)
   return columns("server", servers, width, function(server)
@@ -112,7 +115,7 @@ local function server_rows(servers, unfolded, width)
   end)
 end
 
----@param tools mcp_sidecar.Tool[]
+---@param tools mcp_sidecar.ToolInfo[]
 ---@param indent integer
 ---@param width integer
 local function tool_rows(tools, indent, width)
@@ -129,8 +132,8 @@ local function tool_rows(tools, indent, width)
 end
 
 ---The rows of an unfolded server: errors, tools, where it is defined.
----@param server mcp_sidecar.Server
----@param tools? mcp_sidecar.Tool[]
+---@param server mcp_sidecar.ServerStatus
+---@param tools? mcp_sidecar.ToolInfo[]
 ---@return mcp_sidecar.Row[]
 local function details(server, tools, width)
   local rows = {}
@@ -142,10 +145,10 @@ local function details(server, tools, width)
   end
   detail("error", server.error, "McpError")
   detail("changed", server.trustDiff, "McpWarn")
-  detail("warning", table.concat(server.warnings or {}, "\n"), "McpWarn")
+  detail("warning", table.concat(server.warnings, "\n"), "McpWarn")
   if server.toolCount > 0 and not tools then detail("tools", "…") end
   vim.list_extend(rows, tool_rows(tools or {}, 7, width))
-  local definition = server.config or {}
+  local definition = server.config
   if server.status ~= "connected" or #(tools or {}) == 0 then
     local words = vim.iter({ definition.command or definition.url or {}, definition.args or {} }):flatten(2)
     detail("runs", words:map(tostring):join(" "))
@@ -160,8 +163,8 @@ end
 ---@param none string shown when there are none
 local function section(name, rows, none) return vim.list_extend({ title(name) }, #rows > 0 and rows or { note(none) }) end
 
----@param servers table<string, mcp_sidecar.Server>
----@return mcp_sidecar.Server[]
+---@param servers table<string, mcp_sidecar.ServerStatus>
+---@return mcp_sidecar.ServerStatus[]
 local function sorted(servers)
   local found = vim.tbl_values(servers)
   table.sort(found, function(one, other) return one.name < other.name end)
@@ -174,7 +177,7 @@ local views = {}
 function views.servers(known, width)
   local rows = {}
   for _, shown in ipairs(server_rows(sorted(known.servers), known.unfolded, width)) do
-    local server = shown.item --[[@as mcp_sidecar.Server]]
+    local server = shown.item --[[@as mcp_sidecar.ServerStatus]]
     table.insert(rows, shown)
     if known.unfolded[server.name] then vim.list_extend(rows, details(server, known.tools[server.name], width)) end
   end
@@ -239,7 +242,7 @@ function views.grants(known, width)
         { grant.server .. "/" .. grant.tool, "McpTool", most = 36 },
         { grant.level, style.level_group(grant.level) },
         { grant.scope },
-        { "since " .. (grant.since or ""):sub(1, 10), "McpMuted" },
+        { "since " .. grant.since:sub(1, 10), "McpMuted" },
         { "x revokes", "McpKey" },
       }
     end
@@ -252,7 +255,7 @@ function views.log(known, width)
     local group = require("mcp_sidecar.ui.logs").group(line)
     return { { "   " .. style.clock(line.time) .. " ", "McpMuted" } }, {
       { line.server, "McpServer", most = 20 },
-      { line.level or line.source, group },
+      { line.level, group },
       { line.text, group, rest = true },
     }
   end)

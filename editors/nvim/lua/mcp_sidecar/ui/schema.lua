@@ -4,25 +4,6 @@ local json = require("mcp_sidecar.json")
 
 local M = {}
 
----@class mcp_sidecar.Field one property of a schema; it comes from a server, so any value may have any type
----@field type? string|string[]
----@field title? any
----@field description? any
----@field default? any
----@field const? any
----@field enum? any
----@field enumNames? any
----@field format? string
----@field items? any
----@field oneOf? any
----@field anyOf? any
----@field minimum? any
-
----@class mcp_sidecar.Schema: mcp_sidecar.Field
----@field properties? table<string, mcp_sidecar.Schema>
----@field required? any
----@field password? boolean the input must not be shown
-
 local empty = { string = "", number = 0, integer = 0, boolean = false, array = {} }
 
 ---@param value any
@@ -61,7 +42,7 @@ function M.field(schema, name) return (schema.properties or {})[name] or {} end
 ---@field title any
 
 ---The allowed values of a field; nil if it takes any value.
----@param field mcp_sidecar.Field
+---@param field mcp_sidecar.Schema
 ---@return mcp_sidecar.Value[]?
 function M.values(field)
   if field.type == "boolean" then return { { value = true, title = "yes" }, { value = false, title = "no" } } end
@@ -123,7 +104,7 @@ local limits = {
 }
 
 ---A short description of the allowed values.
----@param field mcp_sidecar.Field
+---@param field mcp_sidecar.Schema
 ---@return string
 function M.constraint(field)
   local parts = { type(field.type) == "table" and table.concat(field.type, " or ") or field.type }

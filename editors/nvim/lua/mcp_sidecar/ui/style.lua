@@ -27,7 +27,7 @@ for name, link in pairs(links) do
   vim.api.nvim_set_hl(0, name, { link = link, default = true })
 end
 
----@type table<string, { icon: string, group: string }>
+---@type table<mcp_sidecar.Status, { icon: string, group: string }>
 M.status = {
   connected = { icon = "●", group = "McpOk" },
   pending = { icon = "◌", group = "McpWarn" },
@@ -42,7 +42,7 @@ M.status = {
 ---@return string mark, string group
 function M.outcome(success) return success and "✓" or "✗", success and "McpOk" or "McpError" end
 
----@param level string
+---@param level mcp_sidecar.Level
 ---@return string group
 function M.level_group(level)
   if level == "deny" or level == "disable" then return "McpError" end

@@ -9,7 +9,7 @@ local M = {}
 
 ---Calls back with the status of a server, or reports that there is none.
 ---@param server string
----@param done fun(status: mcp_sidecar.Server)
+---@param done fun(status: mcp_sidecar.ServerStatus)
 local function fetch(server, done)
   client.fetch("mcp.servers", { server = server }, function(result)
     if not result.servers[1] then return client.error(("no server named `%s`"):format(server)) end
@@ -18,7 +18,7 @@ local function fetch(server, done)
 end
 
 ---@param server string
----@param done fun(approval: mcp_sidecar.Approval)
+---@param done fun(approval: mcp_sidecar.ClientApproval)
 function M.ask(server, done)
   fetch(
     server,
@@ -33,6 +33,7 @@ function M.ask(server, done)
         requester = { kind = "user" },
         options = { "allow-project", "deny" },
         createdAt = "",
+        expiresAt = "",
         client_id = (client.current() or {}).id or -1,
       })
     end

@@ -13,7 +13,7 @@ local function report(prefix)
   end
 end
 
----@param tool mcp_sidecar.Tool
+---@param tool mcp_sidecar.ToolInfo
 ---@param name string
 local function definition(tool, name)
   return {
@@ -35,7 +35,7 @@ local function definition(tool, name)
   }
 end
 
----@param list mcp_sidecar.Tool[]
+---@param list mcp_sidecar.ToolInfo[]
 ---@return table<string, { description: string, tools: string[], opts: table }>
 local function groups(list)
   local found = {}
