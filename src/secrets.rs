@@ -133,11 +133,11 @@ impl Keyring {
             sender.send(work(owner)).ok();
         });
         let gone = || Error::Io("the keyring is not available: its thread has ended; restart mcp-sidecar".to_owned());
-        let asked = async {
+        let answered = async {
             self.jobs.send(job).await.map_err(|_| gone())?;
             answer.await.map_err(|_| gone())?
         };
-        tokio::time::timeout(UNLOCK_TIMEOUT, asked).await.unwrap_or_else(|_| {
+        tokio::time::timeout(UNLOCK_TIMEOUT, answered).await.unwrap_or_else(|_| {
             let seconds = UNLOCK_TIMEOUT.as_secs();
             Err(Error::Io(format!("the keyring did not answer within {seconds} s; unlock it and try again")))
         })

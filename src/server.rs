@@ -123,7 +123,7 @@ impl Server {
             AutoStart::Now if context.on_demand => AutoStart::OnFirstUse,
             auto_start => auto_start,
         };
-        Self::begin(trusted, generation, context, auto_start)
+        Self::create(trusted, generation, context, auto_start)
     }
 
     /// Starts a definition once, even a lazy or disabled one, returns the outcome, and stops it again.
@@ -134,7 +134,7 @@ impl Server {
         let (events, _) = mpsc::channel(1);
         let (_settings, only) = watch::channel(Arc::new(settings));
         let context = Context { settings: only, events, ..context };
-        let server = Self::begin(trusted, 0, context, AutoStart::Now);
+        let server = Self::create(trusted, 0, context, AutoStart::Now);
         let mut state = server.0.state.clone();
         let outcome = state.wait_for(|state| !matches!(state.status, Status::Pending(_))).await;
         let outcome = outcome.map_or_else(|_| server.state(), |state| state.clone());
@@ -142,7 +142,7 @@ impl Server {
         outcome
     }
 
-    fn begin(trusted: Trusted, generation: u64, context: Context, auto_start: AutoStart) -> Self {
+    fn create(trusted: Trusted, generation: u64, context: Context, auto_start: AutoStart) -> Self {
         let name = trusted.definition().name.clone();
         let limit = context.settings.borrow().limits.stderr_bytes;
         let logs = Logs::new(name.clone(), generation, limit, context.events.clone());
@@ -318,7 +318,7 @@ impl Server {
     /// Runs one request. If the connection is lost, it ends immediately with the reason.
     async fn guard<T>(&self, number: u64, work: impl Future<Output = Result<T>>) -> Result<T> {
         let _flight = self.0.activity.begin();
-        let begun = Instant::now();
+        let started = Instant::now();
         let result = tokio::select! {
             biased;
             result = work => result,
@@ -326,7 +326,7 @@ impl Server {
         };
         match result {
             Ok(answer) => {
-                self.0.activity.record_latency(begun.elapsed());
+                self.0.activity.record_latency(started.elapsed());
                 Ok(answer)
             }
             // The connection broke; how the process ended is the better reason.

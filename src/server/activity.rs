@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 pub struct Activity {
     in_flight: AtomicUsize,
     /// Requests started so far.
-    begun: AtomicU64,
+    request_count: AtomicU64,
     /// Microseconds that the last answered request took; 0 if there is none yet.
     latency: AtomicU64,
     /// Whether the actor wants to be notified of the next response.
@@ -24,7 +24,7 @@ pub struct InFlight<'a>(&'a Activity);
 impl Activity {
     pub fn begin(&self) -> InFlight<'_> {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
-        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.request_count.fetch_add(1, Ordering::Relaxed);
         InFlight(self)
     }
 
@@ -33,8 +33,8 @@ impl Activity {
         self.in_flight.load(Ordering::Relaxed) == 0
     }
 
-    pub fn begun(&self) -> u64 {
-        self.begun.load(Ordering::Relaxed)
+    pub fn request_count(&self) -> u64 {
+        self.request_count.load(Ordering::Relaxed)
     }
 
     pub fn latency(&self) -> Option<Duration> {

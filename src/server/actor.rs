@@ -85,7 +85,7 @@ pub(super) struct Actor {
     /// The processes that are still ending.
     processes: TaskTracker,
     /// Notified when the server settles.
-    waiting: Vec<oneshot::Sender<()>>,
+    waiters: Vec<oneshot::Sender<()>>,
     connections: u64,
 }
 
@@ -133,7 +133,7 @@ impl Actor {
             link: watch::Sender::new(link),
             backoff: Backoff::default(),
             processes: TaskTracker::new(),
-            waiting: Vec::new(),
+            waiters: Vec::new(),
             connections: 0,
         }
     }
@@ -214,7 +214,7 @@ impl Actor {
                 () = self.stop.cancelled() => return Phase::End,
                 request = self.requests.recv() => match request {
                     None => return Phase::End,
-                    Some(ActorRequest::Start(done)) => self.waiting.push(done),
+                    Some(ActorRequest::Start(done)) => self.waiters.push(done),
                     Some(ActorRequest::Use | ActorRequest::SignIn) => {}
                     Some(request) => {
                         // The attempt must end before anything else starts.
@@ -249,7 +249,7 @@ impl Actor {
                 None
             }
             ActorRequest::Start(done) | ActorRequest::Restart(done) => {
-                self.waiting.push(done);
+                self.waiters.push(done);
                 self.backoff.reset();
                 Some(Phase::Start)
             }
@@ -306,8 +306,8 @@ impl Actor {
         let settled = state.status.settled();
         self.state.send_replace(Arc::new(state));
         if settled {
-            for waiting in self.waiting.drain(..) {
-                waiting.send(()).ok();
+            for waiter in self.waiters.drain(..) {
+                waiter.send(()).ok();
             }
         }
     }

@@ -105,11 +105,11 @@ impl Guardian {
         self.send(&groups);
         tracing::debug!(pid = child.id(), "guardian started");
         let started = Instant::now();
-        let waiting = std::thread::Builder::new().name("guardian".to_owned()).stack_size(64 << 10).spawn(move || {
+        let monitor = std::thread::Builder::new().name("guardian".to_owned()).stack_size(64 << 10).spawn(move || {
             child.wait().ok();
             replace(child.id(), started);
         });
-        if let Err(error) = waiting {
+        if let Err(error) = monitor {
             tracing::warn!(%error, "the guardian is not monitored");
         }
     }

@@ -193,11 +193,11 @@ impl Flow {
     /// The configured scopes; for more permissions, those granted and those required; or else what discovery says.
     async fn scopes(&self, manager: &AuthorizationManager, url: &Url, challenge: &Challenge) -> Vec<String> {
         let mut scopes = self.hints.scopes.clone();
-        if let Some(wanted) = &challenge.scope {
+        if let Some(scope) = &challenge.scope {
             if let Some(entry) = Entry::load(url, &self.store).await {
                 scopes.extend(entry.credentials.granted_scopes);
             }
-            scopes.extend(wanted.split_whitespace().map(str::to_owned));
+            scopes.extend(scope.split_whitespace().map(str::to_owned));
             let mut seen = std::collections::BTreeSet::new();
             scopes.retain(|scope| seen.insert(scope.clone()));
         }

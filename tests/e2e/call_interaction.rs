@@ -20,10 +20,10 @@ async fn a_form_of_a_server_is_answered_through_approvals() {
     assert_eq!(approval["schema"]["required"], json!(["name"]));
 
     let id = &approval["id"];
-    for odd in [json!(null), json!({}), json!({ "name": 5 }), json!({ "name": "x".repeat(500) })] {
-        let answer = json!({ "id": id, "decision": "accept", "content": odd });
+    for invalid in [json!(null), json!({}), json!({ "name": 5 }), json!({ "name": "x".repeat(500) })] {
+        let answer = json!({ "id": id, "decision": "accept", "content": invalid });
         let refused = workspace.editor().command("mcp.approval.resolve", answer).await.unwrap_err();
-        assert_eq!(refused["data"]["kind"], "invalid-params", "{odd} is no answer: {refused}");
+        assert_eq!(refused["data"]["kind"], "invalid-params", "{invalid} is not a valid answer: {refused}");
     }
     let answer = json!({ "id": id, "decision": "accept", "content": { "name": "Ada" } });
     assert_eq!(workspace.command("mcp.approval.resolve", answer.clone()).await, json!({}));
@@ -45,14 +45,14 @@ async fn progress_arrives_in_order_and_before_the_result() {
     let mut workspace = Workspace::open(json!({ "demo": demo() })).await;
     workspace.connected("demo").await;
     let call = workspace.begin_call_with_progress("mcp__demo__countdown", json!({ "from": 4, "interval": 5 }));
-    let mut told = Vec::new();
-    while told.last().is_none_or(|last: &Value| last["kind"] != "end") {
+    let mut values = Vec::new();
+    while values.last().is_none_or(|last: &Value| last["kind"] != "end") {
         let mut progress = workspace.editor().notification("$/progress").await;
         assert_eq!(progress["token"], "progress");
-        told.push(progress["value"].take());
+        values.push(progress["value"].take());
     }
     assert_eq!(
-        told,
+        values,
         [
             json!({ "kind": "begin", "title": "mcp__demo__countdown", "cancellable": true, "percentage": 0 }),
             json!({ "kind": "report", "percentage": 25, "message": "3" }),

@@ -155,9 +155,9 @@ async fn session_servers_are_added_and_removed_and_errors_are_reported() {
     let mut workspace = Workspace::open(json!({ "file": demo() })).await;
     let file = pid(&workspace.connected("file").await);
     let servers = json!({ "extra": demo(), "file": demo(), "bad": { "command": 5 }, "a__b": demo() });
-    let told = workspace.command("mcp.servers.set", json!({ "servers": servers })).await;
-    assert_eq!((&told["added"], &told["removed"]), (&json!(["extra", "file"]), &json!([])));
-    let errors = told["errors"].as_object().unwrap();
+    let result = workspace.command("mcp.servers.set", json!({ "servers": servers })).await;
+    assert_eq!((&result["added"], &result["removed"]), (&json!(["extra", "file"]), &json!([])));
+    let errors = result["errors"].as_object().unwrap();
     assert_eq!(errors.keys().collect::<Vec<_>>(), ["a__b", "bad"]);
     assert!(errors["a__b"].as_str().unwrap().contains("__"), "{errors:?}");
     let extra = workspace.connected("extra").await;
@@ -165,8 +165,8 @@ async fn session_servers_are_added_and_removed_and_errors_are_reported() {
     let over = workspace.until("file", |status| status["status"] == "connected" && pid(status) != file).await;
     assert_eq!((&over["scope"], &over["hides"][0]["scope"]), (&json!("session"), &json!("user")));
 
-    let told = workspace.command("mcp.servers.set", json!({ "servers": {} })).await;
-    assert_eq!(told, json!({ "added": [], "removed": ["extra", "file"], "errors": {} }));
+    let result = workspace.command("mcp.servers.set", json!({ "servers": {} })).await;
+    assert_eq!(result, json!({ "added": [], "removed": ["extra", "file"], "errors": {} }));
     assert_eq!(workspace.editor().notification("mcp/serverRemoved").await, json!({ "name": "extra" }));
     workspace.until("file", |status| status["status"] == "connected" && status["scope"] == "user").await;
     gone(&[pid(&extra), pid(&over)]).await;

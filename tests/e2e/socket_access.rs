@@ -30,7 +30,7 @@ fn can(program: &str, arguments: &[&str]) -> bool {
     let works = tried.as_ref().is_ok_and(|output| output.status.success());
     if !works {
         let why = tried.map_or_else(|error| error.to_string(), |output| String::from_utf8_lossy(&output.stderr).into());
-        println!("left out: `{program} {}` does not work here: {}", arguments.join(" "), why.trim());
+        println!("skipped: `{program} {}` does not work here: {}", arguments.join(" "), why.trim());
     }
     works
 }
@@ -39,7 +39,7 @@ fn can(program: &str, arguments: &[&str]) -> bool {
 async fn another_user_gets_no_answer_even_with_file_access() {
     let other = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     if !is_root() {
-        println!("left out: only root can be somebody else");
+        println!("skipped: only root can become another user");
         return;
     }
     if !can("setpriv", &[&other[..], &["perl", "-MIO::Socket::UNIX", "-e", "1"]].concat()) {
@@ -66,10 +66,10 @@ async fn another_user_gets_no_answer_even_with_file_access() {
         let output = output.unwrap();
         (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (heard, said) = as_other(&other);
-    assert_eq!(heard, "heard nothing", "{said}");
-    let (heard, said) = as_other(&["--reuid=0"]);
-    assert!(heard.starts_with("heard {\"session\":"), "{heard} {said}");
+    let (received, stderr) = as_other(&other);
+    assert_eq!(received, "heard nothing", "{stderr}");
+    let (received, stderr) = as_other(&["--reuid=0"]);
+    assert!(received.starts_with("heard {\"session\":"), "{received} {stderr}");
     agent.quit().await;
     stage.until_nothing_is_left().await;
 }

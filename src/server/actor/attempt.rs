@@ -62,7 +62,7 @@ pub struct Connected {
 }
 
 struct StartAttempt {
-    begun: Instant,
+    started: Instant,
     since: Timestamp,
     limit: Duration,
 }
@@ -103,7 +103,7 @@ impl Attempt {
         let values = self.resolve_values(launch).await?;
         let expanded = self.expand(launch, &values).await?;
         let limit = self.definition.spec.startup_timeout.unwrap_or(self.settings.servers.startup_timeout);
-        let attempt = StartAttempt { begun: Instant::now(), since: Timestamp::now(), limit };
+        let attempt = StartAttempt { started: Instant::now(), since: Timestamp::now(), limit };
         let mut era = self.era;
         // A server that closes the connection because of the wrong era is connected again with the other one.
         for _ in 0..2 {
@@ -127,7 +127,7 @@ impl Attempt {
         values: &Values,
         era: Option<Era>,
     ) -> Result<Connected, ConnectError> {
-        let deadline = attempt.begun + attempt.limit;
+        let deadline = attempt.started + attempt.limit;
         let request = ConnectRequest {
             name: self.definition.name.clone(),
             expanded: expanded.clone(),
@@ -185,7 +185,7 @@ impl Attempt {
             }
             Err(_) => return Err(attempt.timed_out("`initialize`").with_stderr(&self.logs, attempt.since).into()),
         };
-        let start_time = attempt.begun.elapsed();
+        let start_time = attempt.started.elapsed();
 
         let listing = Instant::now();
         let listed = tokio::select! {

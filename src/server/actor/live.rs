@@ -28,6 +28,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long to wait for the exit of a process after its pipes broke.
 const EXIT_WAIT: Duration = Duration::from_millis(300);
 const MAX_WARNINGS: usize = 50;
+const SKIPPED: &str = "skipped lines on stdout that are not MCP messages";
 
 /// Why a connection ended.
 enum End {
@@ -42,16 +43,16 @@ impl Actor {
         // Before the server is shown as connected: every later save counts.
         let mut sources = self.watch_sources().await;
         let Connected { connection, process, mut notices, since, .. } = self.publish_connected(connected);
-        let begun = Instant::now();
-        let used = self.activity.begun();
+        let started = Instant::now();
+        let used = self.activity.request_count();
         let interval = self.context.settings.borrow().servers.ping_interval;
-        let mut ticks = interval_at(begun + interval, interval);
+        let mut ticks = interval_at(started + interval, interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut seen = used;
         let mut missed = 0;
         let mut ping: Option<BoxFuture<'static, Result<Duration>>> = None;
         let mut changed: HashSet<Listed> = HashSet::new();
-        let mut list_at = begun;
+        let mut list_at = started;
         let mut listing: Option<BoxFuture<'static, Relisted>> = None;
         self.activity.notify_next();
 
@@ -95,9 +96,9 @@ impl Actor {
                     }
                 }
                 _ = ticks.tick() => {
-                    let begun = self.activity.begun();
-                    let idle = begun == seen && self.activity.is_idle();
-                    seen = begun;
+                    let count = self.activity.request_count();
+                    let idle = count == seen && self.activity.is_idle();
+                    seen = count;
                     self.activity.notify_next();
                     // One at a time: replacing an open ping would never let it time out.
                     if idle && ping.is_none() {
@@ -122,7 +123,7 @@ impl Actor {
             }
         };
 
-        if begun.elapsed() >= STABLE_AFTER || self.activity.begun() != used {
+        if started.elapsed() >= STABLE_AFTER || self.activity.request_count() != used {
             self.backoff.reset();
         }
         self.disconnect(end, connection, process).await
@@ -167,14 +168,10 @@ impl Actor {
                 self.publish(|state| warn(state, warning));
             }
             ServerNotice::Skipped { lines, sample } => {
-                let (noun, verb) =
-                    if lines == 1 { ("line", "is not an MCP message") } else { ("lines", "are not MCP messages") };
-                let warning = format!("skipped {lines} {noun} on stdout that {verb}, for example: {sample}");
+                let warning = format!("{SKIPPED}: {lines} so far, for example: {sample}");
                 self.publish(|state| {
                     // The new count replaces the previous one.
-                    state
-                        .warnings
-                        .retain(|warning| !(warning.starts_with("skipped ") && warning.contains(" on stdout that ")));
+                    state.warnings.retain(|warning| !warning.starts_with(SKIPPED));
                     warn(state, warning);
                 });
             }

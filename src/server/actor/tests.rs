@@ -49,9 +49,9 @@ async fn a_server_starts_completes_the_handshake_lists_and_is_connected() {
 #[tokio::test(start_paused = true)]
 async fn failures_are_retried_with_growing_delays_up_to_five_times() {
     let mut fixture = start([refused()]);
-    let begun = Instant::now();
+    let started = Instant::now();
     let state = fixture.until(|state| state.status == Status::Failed).await;
-    let took = begun.elapsed().as_secs_f64();
+    let took = started.elapsed().as_secs_f64();
     assert!((12.0..=15.1).contains(&took), "1 + 2 + 4 + 8 s less the jitter, but {took}");
     assert_eq!(fixture.attempts(), 5);
     assert_eq!(state.restarts, 4);
@@ -60,7 +60,7 @@ async fn failures_are_retried_with_growing_delays_up_to_five_times() {
     assert_eq!(error.kind(), "process-failed");
 
     let settled = fixture.server.restart().await.unwrap();
-    assert_eq!((settled.status, fixture.attempts()), (Status::Failed, 10), "by hand the count starts anew");
+    assert_eq!((settled.status, fixture.attempts()), (Status::Failed, 10), "a manual restart resets the count");
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,10 +91,10 @@ async fn missed_pings_are_detected_with_a_short_interval() {
         context.settings = tokio::sync::watch::channel(Arc::new(settings)).1;
     });
     fixture.until_status("connected").await;
-    let begun = Instant::now();
+    let started = Instant::now();
     let state = fixture.until(|state| state.error.is_some()).await;
     assert_eq!(state.error.as_deref(), Some("the server did not answer two pings in a row"));
-    assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,13 +143,13 @@ async fn a_lazy_server_shows_the_tools_that_it_had() {
 async fn changed_lists_are_reloaded_and_frequent_changes_are_throttled() {
     let storm = vec![json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }); 1_000];
     let fake = Fake { sends: storm, ..Fake::with(&["old"]) };
-    let (tools, asked) = (fake.tools.clone(), fake.lists_asked.clone());
+    let (tools, list_count) = (fake.tools.clone(), fake.list_count.clone());
     let mut fixture = start([Outcome::Server(fake)]);
     fixture.until_status("connected").await;
     *tools.lock().unwrap() = vec!["new"];
     fixture.until(|state| names(state) == ["new"]).await;
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert!(asked.load(Ordering::SeqCst) < 10);
+    assert!(list_count.load(Ordering::SeqCst) < 10);
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,10 +166,10 @@ async fn a_list_that_cannot_be_reloaded_stays_with_a_warning() {
 async fn a_call_whose_server_dies_ends_at_once() {
     let mut fixture = start([Outcome::Server(Fake::with(&["die"]))]);
     fixture.until_status("connected").await;
-    let begun = Instant::now();
+    let started = Instant::now();
     let error = run(&fixture.server, "die").await.unwrap_err();
     assert_eq!(error.kind(), "connection-failed");
-    assert!(begun.elapsed() < Duration::from_secs(1));
+    assert!(started.elapsed() < Duration::from_secs(1));
     fixture.until_status("pending").await;
     fixture.until_status("connected").await;
 }
@@ -197,11 +197,11 @@ async fn a_server_that_requires_sign_in_is_not_retried() {
 async fn retry_after_is_honoured() {
     let busy = OpenError::RetryAfter { after: Duration::from_secs(30), message: "429 too many requests".to_owned() };
     let mut fixture = start([Outcome::Error(busy), Outcome::Server(Fake::default())]);
-    let begun = Instant::now();
+    let started = Instant::now();
     let state = fixture.until(|state| state.error.is_some()).await;
     assert_eq!(state.status.reason().unwrap(), "retrying in 30 s");
     fixture.until_status("connected").await;
-    assert!(begun.elapsed() >= Duration::from_secs(30));
+    assert!(started.elapsed() >= Duration::from_secs(30));
 }
 
 #[tokio::test(start_paused = true)]
@@ -277,10 +277,10 @@ async fn a_start_can_be_interrupted_by_stop_and_restart() {
     while fixture.attempts() < 2 {
         tokio::task::yield_now().await;
     }
-    let begun = Instant::now();
+    let started = Instant::now();
     assert_eq!(fixture.server.restart().await.unwrap().status, Status::Connected);
     assert_eq!(starting.await.unwrap().unwrap().status, Status::Connected);
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(5));
 }
 
 #[tokio::test(start_paused = true)]

@@ -86,9 +86,9 @@ impl InputRequired {
     /// Answers one input request after the other.
     pub async fn ask(self, questions: &Questions, call: Option<&CallId>) -> Input {
         let mut responses = InputResponses::new();
-        for (key, wanted) in self.input_requests.unwrap_or_default() {
+        for (key, request) in self.input_requests.unwrap_or_default() {
             let answer =
-                match questions.answer(&wanted.method, wanted.params, call.into_iter().cloned().collect()).await {
+                match questions.answer(&request.method, request.params, call.into_iter().cloned().collect()).await {
                     Ok(answer) => answer,
                     Err(error) => {
                         json!({ "action": "cancel", "error": { "code": error.code.0, "message": error.message } })

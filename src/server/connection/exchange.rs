@@ -73,8 +73,8 @@ impl Connection {
                 _ = &mut closed => break Err(ServiceError::TransportClosed),
                 () = &mut timer => {
                     let now = Instant::now();
-                    let heard = if self.0.questions.is_open(call.as_ref()) { now } else { slot.last_progress().unwrap_or(started) };
-                    let deadline = latest.min(deadline(heard, limits.idle));
+                    let active = if self.0.questions.is_open(call.as_ref()) { now } else { slot.last_progress().unwrap_or(started) };
+                    let deadline = latest.min(deadline(active, limits.idle));
                     if deadline <= now {
                         let limit = if now < latest { limits.idle } else { limits.total };
                         // Checked before the cancellation is sent, which the server cannot have read yet.

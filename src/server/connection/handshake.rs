@@ -123,15 +123,15 @@ async fn build(
 
 /// Removes secrets from what a server says about itself, and truncates it.
 fn sanitize(info: &mut PeerInfo, max_bytes: usize) {
-    for words in [Some(&mut info.name), Some(&mut info.version), info.instructions.as_mut()].into_iter().flatten() {
+    for text in [Some(&mut info.name), Some(&mut info.version), info.instructions.as_mut()].into_iter().flatten() {
         // Masked first: a truncated secret would not be recognized.
-        *words = mask(words).into_owned();
-        lists::truncate(words, max_bytes);
+        *text = mask(text).into_owned();
+        lists::truncate(text, max_bytes);
     }
     // Only the capabilities are needed later.
-    if let Value::Object(said) = Arc::make_mut(&mut info.raw) {
-        said.retain(|key, value| key != "instructions" && (key == "capabilities" || !is_large(value, max_bytes)));
-        lists::mask_secrets(said, "protocolVersion");
+    if let Value::Object(fields) = Arc::make_mut(&mut info.raw) {
+        fields.retain(|key, value| key != "instructions" && (key == "capabilities" || !is_large(value, max_bytes)));
+        lists::mask_secrets(fields, "protocolVersion");
     }
 }
 
@@ -298,7 +298,7 @@ mod tests {
         };
         sanitize(&mut info, 100);
         assert_eq!((info.name.as_str(), info.version.len()), ("n •••", 100 + "…".len()));
-        assert!(info.instructions.is_some_and(|words| words.starts_with("use ••• x") && words.ends_with('…')));
+        assert!(info.instructions.is_some_and(|text| text.starts_with("use ••• x") && text.ends_with('…')));
         let raw = json!({ "capabilities": { "tools": { "listChanged": true } }, "serverInfo": { "name": "n •••" } });
         assert_eq!(*info.raw, raw);
     }

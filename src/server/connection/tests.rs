@@ -35,24 +35,24 @@ impl Fake {
     }
 
     /// The next message that the server receives.
-    async fn hear(&mut self) -> Value {
+    async fn receive(&mut self) -> Value {
         let line = self.lines.next_line().await.unwrap().expect("the connection is closed");
         serde_json::from_str(&line).unwrap()
     }
 
     /// The next message; it must have this method.
     async fn expect(&mut self, method: &str) -> Value {
-        let message = self.hear().await;
+        let message = self.receive().await;
         assert_eq!(message["method"], method, "{message}");
         message
     }
 
-    async fn say(&mut self, text: impl AsRef<[u8]>) {
+    async fn send(&mut self, text: impl AsRef<[u8]>) {
         self.write.write_all(text.as_ref()).await.unwrap();
     }
 
     async fn line(&mut self, text: impl AsRef<str>) {
-        self.say(format!("{}\n", text.as_ref())).await;
+        self.send(format!("{}\n", text.as_ref())).await;
     }
 
     async fn reply(&mut self, request: &Value, result: Value) {
@@ -117,7 +117,7 @@ fn options() -> (ConnectionOptions, Notices) {
 }
 
 fn options_with(host: Arc<FakeHost>) -> (ConnectionOptions, Notices) {
-    let (notices, heard) = mpsc::channel(64);
+    let (notices, received) = mpsc::channel(64);
     let mut limits = Settings::default().limits;
     limits.message_bytes = 64 << 10;
     let options = ConnectionOptions {
@@ -130,7 +130,7 @@ fn options_with(host: Arc<FakeHost>) -> (ConnectionOptions, Notices) {
         log_level: String::new(),
         notices,
     };
-    (options, heard)
+    (options, received)
 }
 
 /// A connection to a server with these capabilities.

@@ -30,11 +30,11 @@ pub fn run_guardian(mark: &str) -> ExitCode {
 
 /// `add <leader> <start>` or `remove <leader>`.
 fn apply(descendants: &mut Descendants, line: &str) {
-    let mut words = line.split(' ');
-    let verb = words.next();
-    let Some(leader) = words.next().and_then(|word| word.parse().ok()) else { return };
+    let mut fields = line.split(' ');
+    let verb = fields.next();
+    let Some(leader) = fields.next().and_then(|field| field.parse().ok()) else { return };
     match verb {
-        Some("add") => descendants.add(leader, words.next().and_then(|word| word.parse().ok()).unwrap_or(0)),
+        Some("add") => descendants.add(leader, fields.next().and_then(|field| field.parse().ok()).unwrap_or(0)),
         Some("remove") => descendants.remove(leader),
         _ => {}
     }

@@ -40,7 +40,7 @@ struct HttpState {
     origin: Origin,
     /// How long response headers may take for quick requests.
     head: Duration,
-    inbox_sender: InboxSender,
+    sender: InboxSender,
     session: Mutex<Session>,
     tools: Mutex<MarkedTools>,
     /// The running requests, so that each can be cancelled. Locked briefly.
@@ -62,12 +62,12 @@ fn with_timeout(
     ledger: Ledger,
 ) -> Result<HttpTransport, RemoteError> {
     let origin = Origin::new(endpoint, ledger.limit(), tokens)?;
-    let (inbox, inbox_sender) = inbox(ledger);
+    let (inbox, sender) = inbox(ledger);
     let closed = CancellationToken::new();
     let state = Arc::new(HttpState {
         origin,
         head,
-        inbox_sender,
+        sender,
         session: Mutex::default(),
         tools: Mutex::default(),
         running: Mutex::default(),
@@ -88,7 +88,7 @@ impl Transport<RoleClient> for HttpTransport {
     ) -> impl Future<Output = Result<(), RemoteError>> + Send + 'static {
         let state = self.state.clone();
         let (done, outcome) = oneshot::channel();
-        if let Some(reason) = state.inbox_sender.closed.reason() {
+        if let Some(reason) = state.sender.closed.reason() {
             done.send(Err(reason)).ok();
         } else {
             state.start(message, done);
@@ -103,10 +103,10 @@ impl Transport<RoleClient> for HttpTransport {
     async fn close(&mut self) -> Result<(), RemoteError> {
         let running: Vec<_> = lock(&self.state.running).drain().map(|(_, stop)| stop).collect();
         running.iter().for_each(CancellationToken::cancel);
-        if self.state.inbox_sender.closed.reason().is_none() {
+        if self.state.sender.closed.reason().is_none() {
             tokio::time::timeout(END_SESSION_TIMEOUT, self.state.end_session()).await.ok();
         }
-        self.state.inbox_sender.close(RemoteError::Closed);
+        self.state.sender.close(RemoteError::Closed);
         self.state.closed.cancel();
         Ok(())
     }
@@ -127,10 +127,10 @@ impl HttpState {
                         () = stop.cancelled() => report.end(Ok(())),
                         outcome = self.exchange(request, &mut report) => {
                             if let Err(reason) = &outcome {
-                                self.inbox_sender.close_if_fatal(reason);
+                                self.sender.close_if_fatal(reason);
                                 // A handshake that has already returned and fails afterwards ends the connection.
                                 if report.done.is_none() {
-                                    self.inbox_sender.close(reason.clone());
+                                    self.sender.close(reason.clone());
                                 }
                             }
                             report.end(outcome);
@@ -168,7 +168,7 @@ impl HttpState {
                     };
                     if let Err(reason) = &outcome {
                         tracing::debug!(error = %reason, "the server did not accept a notification");
-                        self.inbox_sender.close_if_fatal(reason);
+                        self.sender.close_if_fatal(reason);
                     } else if handshake {
                         self.clone().open_background_stream();
                     }

@@ -31,7 +31,7 @@ pub struct SseTransport {
 
 struct SseState {
     origin: Origin,
-    inbox_sender: InboxSender,
+    sender: InboxSender,
     /// How long the server may take to send the URL for messages.
     endpoint_timeout: Duration,
     /// The URL for messages, once the server has sent it.
@@ -50,8 +50,8 @@ fn with_timeout(
     ledger: Ledger,
 ) -> Result<SseTransport, RemoteError> {
     let origin = Origin::new(endpoint, ledger.limit(), tokens)?;
-    let (inbox, inbox_sender) = inbox(ledger);
-    let state = Arc::new(SseState { origin, inbox_sender, endpoint_timeout, post_url: watch::Sender::new(None) });
+    let (inbox, sender) = inbox(ledger);
+    let state = Arc::new(SseState { origin, sender, endpoint_timeout, post_url: watch::Sender::new(None) });
     let closed = CancellationToken::new();
     tokio::spawn({
         let (state, closed) = (state.clone(), closed.clone());
@@ -60,7 +60,7 @@ fn with_timeout(
                 () = closed.cancelled() => RemoteError::Closed,
                 reason = state.run() => reason,
             };
-            state.inbox_sender.close(reason);
+            state.sender.close(reason);
         }
     });
     Ok(SseTransport { state, inbox, _closing: closed.drop_guard() })
@@ -77,7 +77,7 @@ impl Transport<RoleClient> for SseTransport {
         async move {
             tokio::select! {
                 biased;
-                () = state.inbox_sender.closed.ended() => Err(state.inbox_sender.closed.reason().unwrap_or(RemoteError::Closed)),
+                () = state.sender.closed.ended() => Err(state.sender.closed.reason().unwrap_or(RemoteError::Closed)),
                 outcome = state.post(&message) => outcome,
             }
         }
@@ -88,7 +88,7 @@ impl Transport<RoleClient> for SseTransport {
     }
 
     async fn close(&mut self) -> Result<(), RemoteError> {
-        self.state.inbox_sender.close(RemoteError::Closed);
+        self.state.sender.close(RemoteError::Closed);
         Ok(())
     }
 }
@@ -103,7 +103,7 @@ impl SseState {
         loop {
             match events.next().await {
                 Ok(Some(event)) if event.name == "endpoint" => {}
-                Ok(Some(event)) => self.inbox_sender.deliver(&event.data).await,
+                Ok(Some(event)) => self.sender.deliver(&event.data).await,
                 Ok(None) => return RemoteError::Unreachable("the server closed its event stream".to_owned()),
                 Err(reason) => return reason,
             }
@@ -167,7 +167,7 @@ impl SseState {
             Err(reason) => Err(reason),
         };
         if let Err(reason) = &outcome {
-            self.inbox_sender.close_if_fatal(reason);
+            self.sender.close_if_fatal(reason);
         }
         outcome
     }

@@ -123,16 +123,16 @@ impl LineTransport {
 /// Parses a line, alone or as part of a message that spans several lines.
 fn take_line(line: &[u8], partial: &mut Option<Partial>, ledger: &Ledger) -> Vec<ServerJsonRpcMessage> {
     let parsed = repair::read(line);
-    let begins = line.first().is_some_and(|byte| matches!(byte, b'{' | b'[' | b'\xef'));
+    let is_start = line.first().is_some_and(|byte| matches!(byte, b'{' | b'[' | b'\xef'));
     match (parsed, partial.as_mut()) {
         // A complete message ends a partial one, which was not a message then.
-        (Parsed::Messages(messages), partial_message) if begins || partial_message.is_none() => {
+        (Parsed::Messages(messages), partial_message) if is_start || partial_message.is_none() => {
             if let Some(partial_message) = partial.take() {
                 ledger.skip(&partial_message.text);
             }
             ledger.accept(messages)
         }
-        (Parsed::Incomplete, partial_message) if begins => {
+        (Parsed::Incomplete, partial_message) if is_start => {
             if let Some(partial_message) = partial_message {
                 ledger.skip(&partial_message.text);
             }

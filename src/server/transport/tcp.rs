@@ -14,10 +14,8 @@ pub async fn dial(host: &str, port: u16, limit: Duration) -> Result<Wire, OpenEr
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return Err(OpenError::Io { message: describe(&error, &address) }),
         Err(_) => {
-            let message = format!(
-                "cannot connect to {address} within {} s (`startupTimeout` sets this limit)",
-                limit.as_secs_f64()
-            );
+            let limit = limit.as_secs_f64();
+            let message = format!("cannot connect to {address} within {limit} s (`startupTimeout` sets this limit)");
             return Err(OpenError::Io { message });
         }
     };
@@ -28,16 +26,13 @@ pub async fn dial(host: &str, port: u16, limit: Duration) -> Result<Wire, OpenEr
 }
 
 fn describe(error: &std::io::Error, address: &str) -> String {
-    match error.kind() {
-        ErrorKind::ConnectionRefused => {
-            format!("cannot connect to {address}: connection refused; is the server running?")
-        }
-        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
-            format!("cannot connect to {address}: the host is unreachable")
-        }
-        ErrorKind::TimedOut => format!("cannot connect to {address}: the host does not answer"),
-        _ => format!("cannot connect to {address}: {error}"),
-    }
+    let reason = match error.kind() {
+        ErrorKind::ConnectionRefused => "connection refused; is the server running?",
+        ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => "the host is unreachable",
+        ErrorKind::TimedOut => "the host does not answer",
+        _ => &error.to_string(),
+    };
+    format!("cannot connect to {address}: {reason}")
 }
 
 #[cfg(test)]

@@ -41,7 +41,7 @@ pub struct Fake {
     pub refuses_second_list: bool,
     /// Sent after `initialize`.
     pub sends: Vec<Value>,
-    pub lists_asked: Arc<AtomicUsize>,
+    pub list_count: Arc<AtomicUsize>,
 }
 
 impl Fake {
@@ -62,12 +62,12 @@ impl Fake {
                     "serverInfo": { "name": "fake", "version": "1" },
                 })),
                 "tools/list" => {
-                    let asked = self.lists_asked.fetch_add(1, Ordering::SeqCst);
-                    if asked > 0 && self.refuses_second_list {
+                    let count = self.list_count.fetch_add(1, Ordering::SeqCst);
+                    if count > 0 && self.refuses_second_list {
                         out.push(json!({ "jsonrpc": "2.0", "id": message["id"], "error": { "code": -32603, "message": "no" } }));
                         None
                     } else {
-                        out.extend(if asked == 0 { self.sends.clone() } else { Vec::new() });
+                        out.extend(if count == 0 { self.sends.clone() } else { Vec::new() });
                         let tools: Vec<Value> = self
                             .tools
                             .lock()

@@ -29,15 +29,15 @@ async fn roots_pings_and_unknown_methods_are_answered() {
     let (connection, mut fake, _) = connected(json!({})).await;
     fake.line(r#"{"jsonrpc":"2.0","id":"r","method":"roots/list"}"#).await;
     assert_eq!(
-        fake.hear().await["result"],
+        fake.receive().await["result"],
         json!({ "roots": [{ "uri": "file:///work%20space", "name": "work space" }] })
     );
     fake.line(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#).await;
-    assert_eq!(fake.hear().await, json!({ "jsonrpc": "2.0", "id": 7, "result": {} }));
+    assert_eq!(fake.receive().await, json!({ "jsonrpc": "2.0", "id": 7, "result": {} }));
     fake.line(r#"{"jsonrpc":"2.0","id":8,"method":"sampling/createMessage","params":{}}"#).await;
-    assert_eq!(fake.hear().await["error"]["code"], -32601);
+    assert_eq!(fake.receive().await["error"]["code"], -32601);
     fake.line(r#"{"jsonrpc":"2.0","id":9,"method":"x/odd"}"#).await;
-    assert_eq!(fake.hear().await["error"]["code"], -32601);
+    assert_eq!(fake.receive().await["error"]["code"], -32601);
     connection.roots_changed().await;
     fake.expect("notifications/roots/list_changed").await;
 }
@@ -57,7 +57,7 @@ async fn a_call_may_ask_five_questions_one_at_a_time() {
             let mut accepted = Vec::new();
             let mut declined = 0;
             for _ in 0..50 {
-                let answer = fake.hear().await;
+                let answer = fake.receive().await;
                 match answer["result"]["action"].as_str() {
                     Some("accept") => accepted.push(answer["result"]["content"]["echo"].clone()),
                     Some("decline") => declined += 1,
@@ -101,14 +101,14 @@ async fn a_question_pauses_the_timeout_of_its_own_call_and_ends_with_it() {
         let first = fake.expect("tools/call").await;
         fake.line(r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"well?"}}"#).await;
         fake.line(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#).await;
-        assert_eq!(fake.hear().await["id"], 2);
+        assert_eq!(fake.receive().await["id"], 2);
         (first, fake)
     };
     let first = call(&connection, "curious");
     tokio::pin!(first);
     let (request, mut fake) = tokio::select! {
         _ = &mut first => panic!("ended before it was answered"),
-        met = server => met,
+        done = server => done,
     };
     let second = async {
         let started = Instant::now();
@@ -117,7 +117,7 @@ async fn a_question_pauses_the_timeout_of_its_own_call_and_ends_with_it() {
         (result, started.elapsed())
     };
     let (result, took) = tokio::select! {
-        _ = &mut first => panic!("late while its user thinks"),
+        _ = &mut first => panic!("timed out during a question"),
         second = second => second,
     };
     assert_eq!(result.split(':').next(), Some("timeout"), "{result}");
@@ -126,7 +126,7 @@ async fn a_question_pauses_the_timeout_of_its_own_call_and_ends_with_it() {
     fake.expect("notifications/cancelled").await;
     fake.reply(&request, json!({ "content": [] })).await;
     first.await;
-    let withdrawn = fake.hear().await;
+    let withdrawn = fake.receive().await;
     assert_eq!((&withdrawn["id"], &withdrawn["result"]["action"]), (&json!(1), &json!("cancel")));
 }
 
@@ -138,10 +138,10 @@ async fn a_question_right_before_the_response_is_withdrawn() {
         let request = fake.expect("tools/call").await;
         let question = r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"well?"}}"#;
         let answer = json!({ "jsonrpc": "2.0", "id": request["id"], "result": { "content": [] } });
-        fake.say(format!("{question}\n{answer}\n")).await;
+        fake.send(format!("{question}\n{answer}\n")).await;
     };
     tokio::join!(call(&connection, "hasty"), server);
-    let withdrawn = fake.hear().await;
+    let withdrawn = fake.receive().await;
     assert_eq!((&withdrawn["id"], &withdrawn["result"]["action"]), (&json!(1), &json!("cancel")));
 }
 
@@ -167,7 +167,7 @@ async fn a_page_that_must_be_visited_first_is_shown_to_the_user() {
         fake.line(json!({ "jsonrpc": "2.0", "id": request["id"], "error": error }).to_string()).await;
     };
     let (result, ()) = tokio::join!(call(&connection, "private"), server);
-    let wanted = "complete the page at https://example.test/in, then try again (error -32042)";
-    assert_eq!(result, format!("protocol-error: server `fake`: sign in: {wanted}"));
+    let hint = "complete the page at https://example.test/in, then try again (error -32042)";
+    assert_eq!(result, format!("protocol-error: server `fake`: sign in: {hint}"));
     assert_eq!(host.asked.load(Ordering::SeqCst), 1);
 }

@@ -54,7 +54,7 @@ async fn a_call_without_an_answer_times_out_and_is_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn progress_arrives_in_order_and_extends_the_timeout_up_to_a_limit() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
-    let (progress, mut heard) = mpsc::channel(64);
+    let (progress, mut steps_received) = mpsc::channel(64);
     let server = async {
         let request = fake.expect("tools/call").await;
         let token = &request["params"]["_meta"]["progressToken"];
@@ -73,7 +73,7 @@ async fn progress_arrives_in_order_and_extends_the_timeout_up_to_a_limit() {
         "timeout: server `fake` did not answer `slow` within 600 s (`servers.max-timeout` sets this limit)"
     );
     let mut steps = Vec::new();
-    while let Ok(step) = heard.try_recv() {
+    while let Ok(step) = steps_received.try_recv() {
         assert_eq!((step.total, step.message.as_deref()), (Some(20.0), Some("on the way")));
         steps.push(step.progress);
     }
@@ -83,7 +83,7 @@ async fn progress_arrives_in_order_and_extends_the_timeout_up_to_a_limit() {
 #[tokio::test]
 async fn many_steps_of_progress_keep_their_order() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
-    let (progress, mut heard) = mpsc::channel(1_000);
+    let (progress, mut steps_received) = mpsc::channel(1_000);
     let server = async {
         let request = fake.expect("tools/call").await;
         let token = &request["params"]["_meta"]["progressToken"];
@@ -99,7 +99,7 @@ async fn many_steps_of_progress_keep_their_order() {
         tokio::join!(connection.call(&tool, CallOptions { progress: Some(progress), ..call_options() }), server);
     result.unwrap();
     let mut steps = Vec::new();
-    while let Ok(step) = heard.try_recv() {
+    while let Ok(step) = steps_received.try_recv() {
         steps.push(step.progress);
     }
     assert_eq!(steps, (0..1_000).map(f64::from).collect::<Vec<_>>());
@@ -111,7 +111,7 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
     let tool = permitted("slow", json!({}));
     let calling = connection.call(&tool, call_options());
     let request = tokio::select! {
-        _ = calling => panic!("nobody answered"),
+        _ = calling => panic!("the call must not end"),
         request = fake.expect("tools/call") => request,
     };
     let cancel = fake.expect("notifications/cancelled").await;
@@ -153,7 +153,7 @@ async fn the_last_message_may_lack_a_line_end() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
     let server = async move {
         let request = fake.expect("tools/call").await;
-        fake.say(json!({ "jsonrpc": "2.0", "id": request["id"], "result": { "content": [] } }).to_string()).await;
+        fake.send(json!({ "jsonrpc": "2.0", "id": request["id"], "result": { "content": [] } }).to_string()).await;
         drop(fake);
     };
     let (result, ()) = tokio::join!(call(&connection, "echo"), server);

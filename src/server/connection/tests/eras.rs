@@ -53,13 +53,13 @@ async fn requests_during_the_handshake_are_rejected_and_the_start_continues() {
     let server = async {
         let request = fake.expect("initialize").await;
         fake.line(r#"{"jsonrpc":"2.0","id":"early","method":"roots/list"}"#).await;
-        let answer = fake.hear().await;
+        let answer = fake.receive().await;
         assert_eq!(
             (answer["id"].as_str(), answer["error"]["message"].as_str()),
             (Some("early"), Some("requests are not allowed before `initialize` is answered"))
         );
         fake.line(r#"{"jsonrpc":"2.0","id":"alive","method":"ping"}"#).await;
-        assert_eq!(fake.hear().await, json!({ "jsonrpc": "2.0", "id": "alive", "result": {} }));
+        assert_eq!(fake.receive().await, json!({ "jsonrpc": "2.0", "id": "alive", "result": {} }));
         fake.line(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"hello"}}"#)
             .await;
         fake.reply(&request, json!({})).await;
@@ -112,7 +112,7 @@ async fn random_bytes_are_not_mcp() {
     let (options, _notices) = options();
     let error = error_of(options, async |fake| {
         let bytes: Vec<u8> = (0_u32..64 << 10).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-        fake.say(bytes).await;
+        fake.send(bytes).await;
         // The connection stays open: only the bytes show that this is not MCP.
         while fake.lines.next_line().await.is_ok_and(|line| line.is_some()) {}
     });

@@ -11,7 +11,7 @@ async fn answered(answer: impl AsRef<[u8]>) -> String {
         let answer = answer.as_ref();
         let at = answer.windows(2).position(|two| two == b"ID").unwrap_or(answer.len());
         let (before, after) = answer.split_at(at);
-        fake.say([before, id.as_bytes(), after.strip_prefix(b"ID").unwrap_or(after), b"\n"].concat()).await;
+        fake.send([before, id.as_bytes(), after.strip_prefix(b"ID").unwrap_or(after), b"\n"].concat()).await;
     };
     tokio::join!(call(&connection, "echo"), server).0
 }
@@ -93,7 +93,7 @@ async fn an_endless_line_fails_the_call_before_it_ends() {
     let flood = async {
         fake.expect("tools/call").await;
         loop {
-            fake.say([b'x'; 32 << 10]).await;
+            fake.send([b'x'; 32 << 10]).await;
         }
     };
     let result = tokio::select! {
@@ -108,13 +108,13 @@ async fn junk_between_messages_is_skipped_and_counted() {
     let (connection, mut fake, mut notices) = connected(json!({ "tools": {} })).await;
     let server = async {
         let request = fake.expect("tools/call").await;
-        fake.say(b"\x1b[31mstarting\x1b[0m up\n\n\xff\xfe\xfd broken\n{\"level\":\"info\"}\n\n").await;
+        fake.send(b"\x1b[31mstarting\x1b[0m up\n\n\xff\xfe\xfd broken\n{\"level\":\"info\"}\n\n").await;
         for piece in json!({ "jsonrpc": "2.0", "id": request["id"], "result": { "content": ["good"] } })
             .to_string()
             .as_bytes()
             .chunks(7)
         {
-            fake.say(piece).await;
+            fake.send(piece).await;
             tokio::task::yield_now().await;
         }
         fake.line("").await;

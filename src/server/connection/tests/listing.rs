@@ -144,8 +144,8 @@ async fn entries_beyond_a_limit_are_ignored_with_a_warning() {
 async fn only_supported_lists_are_requested_concurrently() {
     let (connection, mut fake, _) = connected(json!({ "resources": {}, "prompts": {} })).await;
     let server = async {
-        let asked = [fake.hear().await, fake.hear().await, fake.hear().await];
-        for request in &asked {
+        let requests = [fake.receive().await, fake.receive().await, fake.receive().await];
+        for request in &requests {
             match request["method"].as_str().unwrap() {
                 "resources/list" => {
                     fake.reply(
@@ -202,7 +202,7 @@ async fn lists_do_not_exceed_their_memory_limit() {
         |name: &str| json!({ "name": name, "description": "x".repeat(1_500), "inputSchema": { "type": "object" } });
     let server = async {
         for _ in 0..2 {
-            let request = fake.hear().await;
+            let request = fake.receive().await;
             match request["method"].as_str() {
                 Some("tools/list") => {
                     let tools = [big("a"), big("b"), big("c")];

@@ -127,12 +127,12 @@ impl HttpState {
             "tools/list" if sent.version.is_some() => {
                 let changed = lock(&self.tools).learn(text);
                 if let Some(changed) = changed {
-                    return self.inbox_sender.deliver_answer(&changed, &sent.id).await.answered;
+                    return self.sender.deliver_answer(&changed, &sent.id).await.answered;
                 }
             }
             _ => {}
         }
-        let delivered = self.inbox_sender.deliver_answer(text, &sent.id).await;
+        let delivered = self.sender.deliver_answer(text, &sent.id).await;
         if delivered.any {
             report.message();
         }
@@ -154,12 +154,12 @@ impl HttpState {
             let Some(last_id) = events.last_id().filter(|_| resumable).map(str::to_owned) else {
                 return Err(RemoteError::StreamEnded);
             };
-            let said = events.retry();
+            let retry = events.retry();
             events = loop {
-                tokio::time::sleep(pause(said, failures)).await;
+                tokio::time::sleep(pause(retry, failures)).await;
                 failures += 1;
                 match self.stream(Some(&last_id)).await {
-                    Ok(events) => break events.resuming(&last_id, said),
+                    Ok(events) => break events.resuming(&last_id, retry),
                     Err(reason) if failures >= MAX_RESUMES || reason.needs_auth() => return Err(reason),
                     Err(RemoteError::Refused(_) | RemoteError::Unreachable(_) | RemoteError::HeadersTimeout(_)) => {}
                     Err(reason) => {
@@ -185,14 +185,14 @@ impl HttpState {
             true => self.origin.read(answer).await.unwrap_or_default(),
             false => String::new(),
         };
-        let said = serde_json::from_str::<Refusal>(&body).unwrap_or_default();
-        if said.id.as_ref().is_some_and(|id| !id.is_null())
-            && self.inbox_sender.deliver_answer(&body, &sent.id).await.answered
+        let refusal = serde_json::from_str::<Refusal>(&body).unwrap_or_default();
+        if refusal.id.as_ref().is_some_and(|id| !id.is_null())
+            && self.sender.deliver_answer(&body, &sent.id).await.answered
         {
             report.message();
             return Ok(());
         }
-        let handshake = match (sent.method.as_str(), said.error.clone()) {
+        let handshake = match (sent.method.as_str(), refusal.error.clone()) {
             ("initialize" | "server/discover", Some(error)) => Some(error),
             // A server that does not know the method and sends no JSON-RPC error.
             ("server/discover", None) => {
@@ -203,15 +203,15 @@ impl HttpState {
         };
         if let Some(error) = handshake.filter(|_| status.is_client_error()) {
             // Converted to a JSON-RPC error, so that the handshake can try the other era.
-            self.inbox_sender.refuse(error, &sent.id).await;
+            self.sender.refuse(error, &sent.id).await;
             report.message();
             return Ok(());
         }
-        if status == StatusCode::BAD_REQUEST && has_session && said.error.is_some() {
+        if status == StatusCode::BAD_REQUEST && has_session && refusal.error.is_some() {
             // Some servers send this after a restart, when they do not know the session.
             return Err(RemoteError::SessionLost);
         }
-        Err(RemoteError::status(status, said.error.as_ref().map_or("", |error| error.message.as_ref())))
+        Err(RemoteError::status(status, refusal.error.as_ref().map_or("", |error| error.message.as_ref())))
     }
 }
 

@@ -76,10 +76,10 @@ fn put(headers: &mut HeaderMap, name: &str, value: &str) {
 
 /// Encodes a header value: as base64 if plain text would not arrive unchanged.
 fn encoded(value: &str) -> String {
-    let odd = value.bytes().any(|byte| !(0x20..=0x7e).contains(&byte));
-    let blank = value.starts_with([' ', '\t']) || value.ends_with([' ', '\t']);
-    let alike = value.starts_with("=?base64?") && value.ends_with("?=");
-    match odd || blank || alike {
+    let non_ascii = value.bytes().any(|byte| !(0x20..=0x7e).contains(&byte));
+    let padded = value.starts_with([' ', '\t']) || value.ends_with([' ', '\t']);
+    let looks_encoded = value.starts_with("=?base64?") && value.ends_with("?=");
+    match non_ascii || padded || looks_encoded {
         true => format!("=?base64?{}?=", BASE64_STANDARD.encode(value)),
         false => value.to_owned(),
     }

@@ -65,8 +65,8 @@ impl Session {
 }
 
 /// The delay before a stream is reopened.
-pub(super) fn pause(said: Option<u64>, failures: u32) -> Duration {
-    let pause = match said {
+pub(super) fn pause(retry: Option<u64>, failures: u32) -> Duration {
+    let pause = match retry {
         Some(milliseconds) => Duration::from_millis(milliseconds),
         None => PAUSE.saturating_mul(1 << failures.min(6)),
     };
@@ -90,7 +90,7 @@ impl HttpState {
         tokio::spawn(async move {
             tokio::select! {
                 () = closed.cancelled() => {}
-                () = self.inbox_sender.closed.ended() => {}
+                () = self.sender.closed.ended() => {}
                 () = self.background() => self.no_background_stream.cancel(),
             }
         });
@@ -98,17 +98,17 @@ impl HttpState {
 
     async fn background(&self) {
         let mut last_id: Option<String> = None;
-        let mut said = None;
+        let mut retry = None;
         let mut failures = 0;
         loop {
             match self.stream(last_id.as_deref()).await {
                 Ok(mut events) => {
                     while let Ok(Some(event)) = events.next().await {
                         failures = 0;
-                        self.inbox_sender.deliver(&event.data).await;
+                        self.sender.deliver(&event.data).await;
                     }
                     last_id = events.last_id().map(str::to_owned).or(last_id);
-                    said = events.retry().or(said);
+                    retry = events.retry().or(retry);
                 }
                 Err(RemoteError::Refused(_) | RemoteError::Unreachable(_) | RemoteError::HeadersTimeout(_)) => {}
                 // The server does not offer a background stream. Calls work without it.
@@ -117,7 +117,7 @@ impl HttpState {
                     return;
                 }
             }
-            tokio::time::sleep(pause(said, failures)).await;
+            tokio::time::sleep(pause(retry, failures)).await;
             failures += 1;
         }
     }

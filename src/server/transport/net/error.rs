@@ -26,7 +26,7 @@ pub enum RemoteError {
     InsufficientScope(String),
     #[error("HTTP 403 forbidden: access denied; check `headers` or your account on the server")]
     Forbidden,
-    #[error("{status}{}", waiting(*.wait))]
+    #[error("{status}{}", retry_hint(*.wait))]
     Busy { status: &'static str, wait: Option<Duration> },
     #[error("the server redirects to another host ({0}), which is not allowed; change `url` if you trust that host")]
     Redirect(String),
@@ -112,7 +112,7 @@ impl From<RemoteError> for OpenError {
     }
 }
 
-fn waiting(wait: Option<Duration>) -> String {
+fn retry_hint(wait: Option<Duration>) -> String {
     match wait {
         Some(wait) => format!("; the server asks to wait {} s", wait.as_secs()),
         None => String::new(),

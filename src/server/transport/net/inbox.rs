@@ -74,10 +74,10 @@ impl InboxSender {
     /// Closes the connection if no other request can succeed after this error.
     pub fn close_if_fatal(&self, reason: &RemoteError) {
         if reason.ends_connection() {
-            let (inbox_sender, reason) = (self.clone(), reason.clone());
+            let (sender, reason) = (self.clone(), reason.clone());
             tokio::spawn(async move {
                 tokio::time::sleep(GRACE).await;
-                inbox_sender.close(reason);
+                sender.close(reason);
             });
         }
     }
@@ -88,8 +88,8 @@ impl InboxSender {
         for mut message in self.ledger.read(text.as_bytes()) {
             delivered.any = true;
             delivered.answered |= answers(&message, request);
-            if let ServerJsonRpcMessage::Request(asked) = &mut message {
-                asked.request.extensions_mut().insert(StreamRequest(request.clone()));
+            if let ServerJsonRpcMessage::Request(server_request) = &mut message {
+                server_request.request.extensions_mut().insert(StreamRequest(request.clone()));
             }
             self.put(message).await;
         }

@@ -159,29 +159,30 @@ impl Origin {
                 }
             }
             StatusCode::TOO_MANY_REQUESTS => {
-                let wait = text(RETRY_AFTER).and_then(|value| wait(value, SystemTime::now()));
+                let wait = text(RETRY_AFTER).and_then(|value| parse_retry_after(value, SystemTime::now()));
                 Err(RemoteError::Busy { status: "HTTP 429 too many requests", wait })
             }
             // Without `Retry-After` the transport reads the body.
-            StatusCode::SERVICE_UNAVAILABLE => match text(RETRY_AFTER).and_then(|value| wait(value, SystemTime::now()))
-            {
-                Some(wait) => Err(RemoteError::Busy { status: "HTTP 503 service unavailable", wait: Some(wait) }),
-                None => Ok(answer),
-            },
+            StatusCode::SERVICE_UNAVAILABLE => {
+                match text(RETRY_AFTER).and_then(|value| parse_retry_after(value, SystemTime::now())) {
+                    Some(wait) => Err(RemoteError::Busy { status: "HTTP 503 service unavailable", wait: Some(wait) }),
+                    None => Ok(answer),
+                }
+            }
             _ => Ok(answer),
         }
     }
 }
 
 /// The value of `Retry-After`: seconds or a date.
-fn wait(said: &str, now: SystemTime) -> Option<Duration> {
-    let moment =
+fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    let http_date =
         format_description!("[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT");
-    let said = said.trim();
-    let wait = match said.parse() {
+    let value = value.trim();
+    let wait = match value.parse() {
         Ok(seconds) => Duration::from_secs(seconds),
         Err(_) => {
-            let until = PrimitiveDateTime::parse(said, moment).ok()?.assume_utc();
+            let until = PrimitiveDateTime::parse(value, http_date).ok()?.assume_utc();
             // A date in the past means no delay.
             Duration::try_from(until - OffsetDateTime::from(now)).unwrap_or_default()
         }
@@ -247,7 +248,7 @@ mod tests {
     #[test]
     fn retry_after_may_be_seconds_or_a_date() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-        let wait = |said: &str| super::wait(said, now).map(|wait| wait.as_secs());
+        let wait = |value: &str| super::parse_retry_after(value, now).map(|wait| wait.as_secs());
         assert_eq!(wait(" 7 "), Some(7));
         assert_eq!(wait("Sun, 06 Nov 1994 08:50:07 GMT"), Some(30));
         assert_eq!(wait("Sun, 06 Nov 1994 08:00:00 GMT"), Some(0));
