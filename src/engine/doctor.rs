@@ -238,11 +238,11 @@ mod tests {
         let text = r#"{ "servers": { "a": { "command": "npx" }, "b": { "command": "mine" },
             "c": { "command": "${X}" }, "off": { "command": "gone", "enabled": false } } }"#;
         insta::assert_snapshot!(lines(&programs(&loaded(text), &nowhere, Some(Path::new("/")))), @"
-        no npx: `npx` was not found on the PATH -> install Node.js, or give the full path
+        no npx: `npx` was not found on the PATH -> install Node.js or use its full path
         ok uvx: not found on the PATH, but no server needs it
         ok docker: not found on the PATH, but no server needs it
-        no program of `a`: `npx` was not found on the PATH -> install Node.js, or give the full path
-        no program of `b`: `mine` was not found on the PATH -> install it, or give the full path
+        no program of `a`: `npx` was not found on the PATH -> install Node.js or use its full path
+        no program of `b`: `mine` was not found on the PATH -> install it or use its full path
         ");
     }
 

@@ -124,7 +124,7 @@ fn the_doctor_reports_what_is_missing_and_how_to_fix_it() {
     place.write("config/mcp.json", &format!(r#"{{ "servers": {{ "gone": {missing}, }}, "odd" }}"#));
     assert_eq!(find("user config")["ok"], false);
     place.write("config/mcp.json", &format!(r#"{{ "servers": {{ "gone": {missing} }} }}"#));
-    assert_eq!(find("program of `gone`")["fix"], "install it, or give the full path");
+    assert_eq!(find("program of `gone`")["fix"], "install it or use its full path");
     assert_eq!(find("variables of `gone`")["message"], "not set: NOBODY_SET_THIS");
     let run = place.run(&["doctor"]);
     assert_eq!(run.code, 1);

@@ -160,7 +160,7 @@ async fn an_engine_that_is_killed_is_noticed_and_the_next_start_works() {
     assert_eq!(ended(&mut process).await.code(), Some(1));
     let mut said = String::new();
     process.stderr.take().unwrap().read_to_string(&mut said).await.unwrap();
-    assert!(said.contains("the engine of this workspace has ended unexpectedly"), "{said}");
+    assert!(said.contains("the engine of this workspace ended unexpectedly"), "{said}");
 
     let window = stage.window().await;
     assert_eq!(stage.pids.read().len(), 2);

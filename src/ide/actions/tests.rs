@@ -172,7 +172,7 @@ fn each_quick_fix_removes_its_problem_and_keeps_all_comments() {
     bad-port: Remove the quotes
     bad-url: Add `http://`
     bad-url: Add `https://`
-    command-not-found: Split it into `command` and `args`
+    command-not-found: Split into `command` and `args`
     conflicting-keys: Add `"type": "http"`
     conflicting-keys: Add `"type": "stdio"`
     conflicting-keys: Remove `enabled`
@@ -182,11 +182,11 @@ fn each_quick_fix_removes_its_problem_and_keeps_all_comments() {
     duplicate-key: Remove the first `command`
     duplicate-key: Remove this `k`
     milliseconds: Convert it to seconds
-    missing-key: Add `"port": `
+    missing-key: Add `"port"`
     name-clash: Remove the first `twice`
     name-clash: Remove this `a`
     plain-http: Change to `https`
-    raw-secret: Move it into the keyring as `API_TOKEN`
+    raw-secret: Move to the keyring as `API_TOKEN`
     raw-secret: Replace with ${env:API_TOKEN}
     same-key: Remove `url`
     type-mismatch: Change the type to `stdio`
@@ -253,7 +253,7 @@ fn the_first_of_several_fixes_is_preferred() {
     let preferred: Vec<_> =
         actions.iter().filter(|action| action.is_preferred(&actions)).map(|action| &action.title).collect();
     assert_eq!(preferred, ["Replace with ${env:API_TOKEN}"]);
-    assert!(actions.iter().any(|action| action.title.starts_with("Move it into the keyring")));
+    assert!(actions.iter().any(|action| action.title.starts_with("Move to the keyring")));
 }
 
 #[test]

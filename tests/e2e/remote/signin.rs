@@ -180,7 +180,7 @@ async fn more_permissions_are_requested_in_addition_but_not_forever() {
     try_sign_in(&server, Headless::default(), &store).await.unwrap();
     let client = enter(&server, &store).await.unwrap();
     let error = client.read("t").await.unwrap_err();
-    assert_eq!(error, "server `far` wants you to sign in first");
+    assert_eq!(error, "server `far` requires you to sign in first");
     try_sign_in(&server, Headless::default(), &store).await.unwrap();
     let client = enter(&server, &store).await.unwrap();
     assert_eq!(client.read("t").await.unwrap(), "welcome");
