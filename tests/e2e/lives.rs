@@ -125,7 +125,7 @@ async fn a_test_tells_what_it_found_and_leaves_nothing_running() {
         let good = workspace.command("mcp.server.test", params).await;
         assert_eq!(
             (&good["success"], &good["message"]),
-            (&json!(true), &json!("connected: 1 tools, 0 resources, 0 prompts"))
+            (&json!(true), &json!("connected: 1 tool, 0 resources, 0 prompts"))
         );
         assert_eq!(good["serverInfo"], json!({ "name": "faulty", "version": "1" }));
         assert_eq!(good["protocolVersion"], "2025-06-18");
