@@ -209,9 +209,9 @@ fn validate_content(approval: &Approval, content: Value) -> Result<Value> {
     match violations.first() {
         None => Ok(content),
         Some(first) => {
-            let place = first.path.trim_start_matches('/').replace('/', ".");
-            let place = if place.is_empty() { "content".to_owned() } else { format!("content.{place}") };
-            Err(Error::InvalidParams(format!("`{place}` does not match the form: {}", first.message)))
+            let field = first.path.trim_start_matches('/').replace('/', ".");
+            let field = if field.is_empty() { "content".to_owned() } else { format!("content.{field}") };
+            Err(Error::InvalidParams(format!("`{field}` does not match the form: {}", first.message)))
         }
     }
 }

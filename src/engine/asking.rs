@@ -174,7 +174,7 @@ mod tests {
         };
         let (_a, _b, c) = (register("a", 1), register("b", 2), register("c", 1));
         assert_eq!((asked(&["a"]), asked(&["b"])), (Some(1), Some(2)));
-        assert_eq!(asked(&["a", "c"]), Some(1), "both are of one agent");
+        assert_eq!(asked(&["a", "c"]), Some(1), "both belong to one agent");
         assert_eq!(asked(&["a", "b"]), None);
         assert_eq!(asked(&["a", "of an editor"]), None);
         assert_eq!(asked(&[]), None);

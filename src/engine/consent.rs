@@ -100,7 +100,7 @@ impl Engine {
         if let Some(grant) = Grant::new(&query, decision, offered.pin().clone())
             && let Saved::InMemory(why) = self.0.store.add_grant(grant).await
         {
-            tracing::warn!(tool = %offered.id, %why, "the answer holds only until the engine ends");
+            tracing::warn!(tool = %offered.id, %why, "cannot save the answer; it is lost when the engine exits");
         }
         if decision == Decision::Disable {
             self.apply_disabled().await?;

@@ -196,7 +196,7 @@ impl TrustChecker {
             Decision::Deny | Decision::Disable => self.store.distrust(key.clone(), fingerprint).await,
         };
         if let Saved::InMemory(why) = saved {
-            tracing::warn!(server = %key.server, %why, "the answer about trust holds only until the engine ends");
+            tracing::warn!(server = %key.server, %why, "cannot save the trust decision; it is lost when the engine exits");
         }
     }
 

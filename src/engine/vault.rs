@@ -40,7 +40,7 @@ impl Vault {
     pub async fn set(&self, name: &str, value: &Secret) {
         self.session().insert(name.to_owned(), value.clone());
         if let Err(error) = self.keyring.set(name, value).await {
-            tracing::warn!(name, %error, "kept for this session only");
+            tracing::warn!(name, %error, "cannot store a secret in the keyring; it is lost when the engine exits");
         }
     }
 

@@ -35,6 +35,6 @@ mod tests {
         assert!(found("fs/read").is_some());
         assert_eq!(found("fsync"), None);
         assert_eq!(found("write_file"), None);
-        assert_eq!(found("evil__own"), None, "its own name is no disguise");
+        assert_eq!(found("evil__own"), None, "its own name is not an imitation");
     }
 }

@@ -61,13 +61,9 @@ pub enum Refusal {
 pub fn permit(call: ToolCall, ruling: &Ruling, consent: Consent<'_>) -> Result<Permitted, Refusal> {
     let by_rule = ruling.source.clone();
     match ruling.level {
-        Level::Disable => {
-            let reason = format!("the tool is disabled by {}", ruling.source);
-            Err(denied(call, Level::Disable, by_rule, reason))
-        }
-        Level::Deny => {
-            let reason = format!("denied by {}", ruling.source);
-            Err(denied(call, Level::Deny, by_rule, reason))
+        level @ (Level::Disable | Level::Deny) => {
+            let reason = format!("its level is `{level}` ({})", ruling.source);
+            Err(denied(call, level, by_rule, reason))
         }
         Level::RequireApproval => with_consent(call, consent),
         _ if matches!(consent, Consent::Answer(decision) if !decision.allows()) => with_consent(call, consent),

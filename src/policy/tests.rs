@@ -516,17 +516,17 @@ mod passing {
         }
         insta::assert_snapshot!(table, @"
         disable
-          nothing            `mcp__fs__t` was denied: the tool is disabled by mcp.json:3 tools.t [mcp.json:3 tools.t]
-          grant              `mcp__fs__t` was denied: the tool is disabled by mcp.json:3 tools.t [mcp.json:3 tools.t]
-          answer allow-once  `mcp__fs__t` was denied: the tool is disabled by mcp.json:3 tools.t [mcp.json:3 tools.t]
-          answer deny        `mcp__fs__t` was denied: the tool is disabled by mcp.json:3 tools.t [mcp.json:3 tools.t]
-          answer disable     `mcp__fs__t` was denied: the tool is disabled by mcp.json:3 tools.t [mcp.json:3 tools.t]
+          nothing            `mcp__fs__t` was denied: its level is `disable` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
+          grant              `mcp__fs__t` was denied: its level is `disable` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
+          answer allow-once  `mcp__fs__t` was denied: its level is `disable` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
+          answer deny        `mcp__fs__t` was denied: its level is `disable` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
+          answer disable     `mcp__fs__t` was denied: its level is `disable` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
         deny
-          nothing            `mcp__fs__t` was denied: denied by mcp.json:3 tools.t [mcp.json:3 tools.t]
-          grant              `mcp__fs__t` was denied: denied by mcp.json:3 tools.t [mcp.json:3 tools.t]
-          answer allow-once  `mcp__fs__t` was denied: denied by mcp.json:3 tools.t [mcp.json:3 tools.t]
-          answer deny        `mcp__fs__t` was denied: denied by mcp.json:3 tools.t [mcp.json:3 tools.t]
-          answer disable     `mcp__fs__t` was denied: denied by mcp.json:3 tools.t [mcp.json:3 tools.t]
+          nothing            `mcp__fs__t` was denied: its level is `deny` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
+          grant              `mcp__fs__t` was denied: its level is `deny` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
+          answer allow-once  `mcp__fs__t` was denied: its level is `deny` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
+          answer deny        `mcp__fs__t` was denied: its level is `deny` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
+          answer disable     `mcp__fs__t` was denied: its level is `deny` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
         require-approval
           nothing            asks
           grant              passes: allow-always by grant g1

@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(of("cursor-vim"), "cursor-v*");
         assert_eq!(of("cursor"), "cursor*");
         assert_eq!(of("other"), "*");
-        assert_eq!(views.of(&Requester::default()).agent, "", "the user is no agent");
+        assert_eq!(views.of(&Requester::default()).agent, "", "the user is not an agent");
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(lowered.level, Level::RequireApproval);
         assert_eq!(&*lowered.source, "config.toml agents.a.ceiling (mcp.json:3 tools.x says allow-always)");
         assert_eq!(view.narrow(ruling(Level::Deny)), ruling(Level::Deny));
-        assert!(!view.accepts(Level::AllowSession), "an earlier answer would let it pass unasked");
+        assert!(!view.accepts(Level::AllowSession), "an earlier grant would permit it without asking");
         let offered: Vec<_> = Decision::ALL.into_iter().filter(|decision| view.offers(*decision)).collect();
         assert_eq!(offered, [Decision::AllowOnce, Decision::Deny, Decision::Disable]);
     }

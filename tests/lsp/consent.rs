@@ -120,6 +120,7 @@ async fn the_last_of_several_levels_sent_in_a_row_holds() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_last_of_several_edits_of_a_file_holds() {
     let mut desk = desk(json!({})).await;
+    desk.until("demo", "connected").await;
     for round in 0..ROUNDS / 3 {
         let sent = ["allow-always", "require-approval", "deny"].map(|level| {
             let params = json!({ "server": "demo", "tool": "add", "level": level, "scope": "user" });

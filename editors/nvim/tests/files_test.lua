@@ -78,7 +78,7 @@ return {
       child:command("Mcp add brave-search")
       child:hears("added `brave-search`")
       local prompt = child:prompt()
-      assert(prompt:find("brave-search needs brave-api-key", 1, true), prompt)
+      assert(prompt:find("`brave-search` needs `brave-api-key`", 1, true), prompt)
     end,
   },
   {

@@ -178,7 +178,7 @@ fn stdio_warnings(stdio: &Stdio, prefix: &str, fingerprint: &Fingerprint) -> Vec
     if fingerprint.lines.get(&format!("{prefix}program")).is_some_and(|program| program == program::DEFERRED) {
         let shown = show(&stdio.command);
         warnings.push(match stdio.command.contains("${") {
-            true => format!("which program `{shown}` is, is known only after its variables are expanded"),
+            true => format!("the program `{shown}` is known only after its variables are expanded"),
             false => {
                 format!("`{shown}` is looked up in a custom PATH that is known only after its variables are expanded")
             }
