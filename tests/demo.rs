@@ -68,13 +68,14 @@ fn the_demo_runs_to_its_end_and_leaves_no_files_behind() {
         "demo: connected, 9 tools",
         "42",
         "your-agent wants to run take_note",
-        "kept as note 1",
+        "saved as note 1",
         "restarted: none; only permissions changed: demo",
         "denied: `mcp__demo__forget_notes`",
     ];
     let mut rest = text.as_str();
     for line in expected {
-        let (_, after) = rest.split_once(line).unwrap_or_else(|| panic!("{line:?} is missing or in the wrong order in\n{text}"));
+        let (_, after) =
+            rest.split_once(line).unwrap_or_else(|| panic!("{line:?} is missing or in the wrong order in\n{text}"));
         rest = after;
     }
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);

@@ -65,7 +65,12 @@ fn a_level_is_shown_with_its_source_set_and_unset() {
     place.write("config/mcp.json", &format!(r#"{{ "servers": {{ "mine": {DEMO} }} }}"#));
     place.write("config/config.toml", "[agents.somebody]\nceiling = \"deny\"\n");
     let run = place.run(&["level", "mine/echo", "allow-session", "--scope", "user"]);
-    assert_eq!((run.code, run.out.as_str()), (0, "set `mine/echo` to allow-session in the user config\n"), "{}", run.err);
+    assert_eq!(
+        (run.code, run.out.as_str()),
+        (0, "set `mine/echo` to allow-session in the user config\n"),
+        "{}",
+        run.err
+    );
     let shown = place.run(&["level", "mine/echo"]).out;
     assert!(shown.contains("mcp__mine__echo") && shown.contains("allow-session"), "{shown}");
     assert!(shown.contains("agent somebody") && shown.contains("deny"), "{shown}");

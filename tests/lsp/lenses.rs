@@ -8,8 +8,8 @@ use mcp_sidecar::engine::Engine;
 use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
 
-use crate::support::desk::demo;
-use crate::support::{Desk, Home, TestEditor, attach_to, uri};
+use crate::support::harness::demo;
+use crate::support::{Harness, Home, TestEditor, attach_to, uri};
 
 /// What the editor was asked to do.
 type Asked = Arc<Mutex<Vec<Value>>>;
@@ -307,7 +307,7 @@ async fn a_level_set_in_an_open_file_is_an_edit_there_and_still_asks_nobody_when
 
 #[tokio::test]
 async fn servers_are_added_changed_moved_switched_and_removed_in_their_files() {
-    let mut desk = Desk::new(json!({}), json!({})).await;
+    let mut desk = Harness::new(json!({}), json!({})).await;
     let path = desk.home.write("mcp.json", "{\n  // Kept.\n  \"servers\": {}\n}\n");
     desk.run("mcp.config.reload", json!({})).await;
     let text = || std::fs::read_to_string(&path).unwrap();
@@ -345,7 +345,7 @@ async fn servers_are_added_changed_moved_switched_and_removed_in_their_files() {
 
 #[tokio::test]
 async fn inputs_of_a_new_server_are_written_beside_it_once() {
-    let mut desk = Desk::new(json!({}), json!({})).await;
+    let mut desk = Harness::new(json!({}), json!({})).await;
     let path = desk.home.write("mcp.json", "{\n  \"servers\": {}\n}\n");
     desk.run("mcp.config.reload", json!({})).await;
     let config = json!({ "command": "files-mcp", "env": { "KEY": "${input:key}" } });
@@ -360,7 +360,7 @@ async fn inputs_of_a_new_server_are_written_beside_it_once() {
 
 #[tokio::test]
 async fn servers_of_the_session_are_in_no_file() {
-    let mut desk = Desk::new(json!({}), json!({})).await;
+    let mut desk = Harness::new(json!({}), json!({})).await;
     let config = demo(json!({}));
     let added = desk.run("mcp.server.add", json!({ "server": "demo", "config": config, "scope": "session" })).await;
     assert_eq!((&added["server"]["scope"], &added["server"]["file"]), (&json!("session"), &Value::Null));
@@ -416,7 +416,7 @@ async fn a_result_is_not_put_into_a_text_that_has_changed_meanwhile() {
     let (file, words) = (room.home.project().join("notes.txt"), "one two three\n");
     room.editor.open(&file, words);
     // While the question is open, the user types; then he says yes.
-    let (voice, typed) = (room.editor.voice(), uri(&file));
+    let (voice, typed) = (room.editor.sender(), uri(&file));
     room.editor.handle("window/showMessageRequest", move |params| {
         let changes = json!([{ "text": "now one two three\n" }]);
         let change = json!({ "textDocument": { "uri": typed, "version": 2 }, "contentChanges": changes });

@@ -53,7 +53,7 @@ async fn live_tools_are_completed_in_a_file_that_is_being_typed() {
     let range = json!({ "start": { "line": 1, "character": 2 }, "end": { "line": 1, "character": 5 } });
     assert_eq!(echo["textEdit"], json!({ "range": range, "newText": "\"echo\": \"require-approval\"" }));
     assert_eq!((&echo["filterText"], &echo["insertTextFormat"]), (&json!("\"echo\""), &json!(1)));
-    assert!(echo["documentation"]["value"].as_str().unwrap().contains("Says back what it is told"));
+    assert!(echo["documentation"]["value"].as_str().unwrap().contains("Returns the given text"));
     editor.quit().await;
 }
 
@@ -69,7 +69,7 @@ async fn an_editor_that_shows_plain_text_only_gets_no_markdown() {
     let hover = ask(&mut editor, "hover", params).await;
     assert_eq!(hover["contents"]["kind"], "plaintext");
     let text = hover["contents"]["value"].as_str().unwrap();
-    assert!(text.starts_with("mcp__demo__echo") && text.contains("Says back what it is told"), "{text}");
+    assert!(text.starts_with("mcp__demo__echo") && text.contains("Returns the given text"), "{text}");
     assert!(text.contains("text  string  required") && !text.contains(['`', '|', '*']), "{text}");
     let params = show(&mut editor, &path, r#"{ "servers": { "demo": { "type": "$0" } } }"#);
     let list = ask(&mut editor, "completion", params).await;
@@ -112,7 +112,7 @@ async fn a_hover_tells_how_the_server_and_its_tools_are_doing() {
     let params = show(&mut editor, &path, &text.replace("\"echo\"", "\"ec$0ho\""));
     let tool = ask(&mut editor, "hover", params).await;
     let words = tool["contents"]["value"].as_str().unwrap();
-    assert!(words.contains("| `text` | string | required · What to say back |"), "{words}");
+    assert!(words.contains("| `text` | string | required · Text to return |"), "{words}");
     assert!(words.contains("Level: **allow-session** from `mcp.json:1 tools.echo`"), "{words}");
     editor.quit().await;
 }
