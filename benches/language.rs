@@ -1,8 +1,7 @@
-//! How long an editor waits for each language request in a file of 200 servers: `mcp-sidecar lsp` over pipes, as an
-//! editor has it. Each request is asked all over the file, at rest and right after something was typed, when
-//! everything has to be understood anew.
+//! Measures how long language requests take in a file with 200 servers, over pipes to `mcp-sidecar lsp`. Requests are sent
+//! for positions all over the file, with and without a change of the text right before.
 //!
-//! `make bench` runs it. `cargo bench --bench language -- 0.2` does a fifth of the work, for a quick look.
+//! `make bench` runs it. `cargo bench --bench language -- 0.2` does a fifth of the work.
 
 #![allow(
     clippy::indexing_slicing,
@@ -20,11 +19,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 const SERVERS: usize = 200;
-/// What no request may take longer than.
+/// The longest time that a request may take.
 const LIMIT: Duration = Duration::from_millis(10);
 
 fn main() -> io::Result<()> {
-    // Cargo adds `--bench`; a number is ours.
+    // Cargo adds `--bench`; the number is our own argument.
     let share = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(1.0_f64);
     let rounds = ((50.0 * share) as usize).max(5);
     let place = tempfile::tempdir()?;
@@ -36,7 +35,7 @@ fn main() -> io::Result<()> {
         for request in REQUESTS {
             let mut samples = Vec::new();
             for round in 0..=rounds {
-                // All over the file; the first round only warms up.
+                // Positions all over the file. The first round is a warm-up.
                 let line = editor.line_of_server(round * 37 % SERVERS);
                 if after_a_change {
                     editor.type_something()?;
@@ -64,7 +63,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// One line of the table; its name when it is too slow.
+/// Prints one line of the table. Returns its name if it is too slow.
 fn report(what: &str, mut samples: Vec<Duration>) -> Option<String> {
     samples.sort();
     let at = |share: usize| samples[(samples.len() * share / 100).min(samples.len() - 1)];
@@ -79,7 +78,7 @@ struct Request {
     at: (u32, u32),
 }
 
-/// Everything that an editor may ask about a config file.
+/// All requests that an editor may send for a config file.
 const REQUESTS: &[Request] = &[
     Request { method: "completion", at: (2, 8) },
     Request { method: "hover", at: (0, 8) },
@@ -144,7 +143,7 @@ impl Editor {
         let document = json!({ "uri": editor.uri, "languageId": "json", "version": 1, "text": editor.text });
         editor.notify("textDocument/didOpen", json!({ "textDocument": document }))?;
         editor.wait_for_diagnostics()?;
-        // The one server that runs: with it, the answers hold live facts.
+        // One server runs, so that responses contain live data.
         let start = json!({ "command": "mcp.server.start", "arguments": [{ "server": "server-0" }] });
         editor.request("workspace/executeCommand", start)?;
         Ok(editor)
@@ -156,7 +155,7 @@ impl Editor {
         u32::try_from(self.text[..at].matches('\n').count()).unwrap_or(u32::MAX)
     }
 
-    /// The time from the question to the last byte of the answer.
+    /// The time from the request to the last byte of the response.
     fn time(&mut self, request: &Request, line: u32) -> io::Result<Duration> {
         let position = json!({ "line": line + request.at.0, "character": request.at.1 });
         let end = json!({ "line": line + 40, "character": 0 });
@@ -183,7 +182,7 @@ impl Editor {
         Ok(took)
     }
 
-    /// One letter more in a comment: small, but all of the text is new.
+    /// Changes one letter in a comment. The whole text is sent.
     fn type_something(&mut self) -> io::Result<()> {
         self.version += 1;
         self.text = self.text.replacen("//", "//x", 1).replacen("//xxxxxxxx", "//", 1);
@@ -202,7 +201,7 @@ impl Editor {
         }
     }
 
-    /// The answer as it was sent.
+    /// Sends a request and returns the raw response.
     fn request(&mut self, method: &str, params: Value) -> io::Result<String> {
         self.next_id += 1;
         let id = self.next_id;
@@ -210,7 +209,7 @@ impl Editor {
         let (before, after) = (format!("\"id\":{id},"), format!("\"id\":{id}}}"));
         loop {
             let body = self.receive()?;
-            // Answers hold their id near the beginning or at the end; looking into them would be measured, too.
+            // The id is near the beginning or at the end. Parsing the response would be measured, too.
             let start = body.get(..60.min(body.len())).unwrap_or_default();
             if !start.contains("\"method\"") && (start.contains(&before) || body.ends_with(&after)) {
                 return Ok(body);
@@ -232,13 +231,13 @@ impl Editor {
     }
 }
 
-/// The user's config with its 200 servers, of every kind that files hold; one of them can be started.
+/// Writes a user config with 200 servers of all kinds; one of them can be started.
 fn write_files(place: &Path) -> io::Result<PathBuf> {
     for folder in ["config", "state", "run", "workspace"] {
         std::fs::create_dir_all(place.join(folder))?;
     }
     let program = env!("CARGO_BIN_EXE_mcp-sidecar");
-    let mut text = "// Made by the benchmark.\n{\n  \"servers\": {\n".to_owned();
+    let mut text = "// Written by the benchmark.\n{\n  \"servers\": {\n".to_owned();
     for number in 0..SERVERS {
         let reached = match number % 4 {
             _ if number == 0 => format!("\"command\": {},\n      \"args\": [\"demo-server\"]", json!(program)),

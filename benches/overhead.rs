@@ -1,9 +1,8 @@
-//! What the sidecar adds to a call: the same server, reached through a bare pipe, and through `mcp-sidecar lsp` and
-//! `connect`, as an editor and an agent reach it: with an engine in the same process, and through the engine that all
-//! share. The ways take turns within one run, and only the ratios mean anything: a machine's absolute figures say more
-//! about the machine.
+//! Measures what the sidecar adds to a call. The same server is called through a bare pipe, and through `mcp-sidecar lsp`
+//! and `connect`, each with a separate and with the shared engine. The routes take turns within one run. Only the ratios
+//! are meaningful; the absolute numbers depend on the machine.
 //!
-//! `make bench` runs it. `cargo bench --bench overhead -- 0.2` does a fifth of the work, for a quick look.
+//! `make bench` runs it. `cargo bench --bench overhead -- 0.2` does a fifth of the work.
 
 #![allow(
     clippy::indexing_slicing,
@@ -24,56 +23,61 @@ use serde_json::{Value, json};
 
 const SERVE: &str = "--be-the-server";
 const TOOLS: usize = 1_000;
-/// How many ways to the server there are.
-const WAYS: usize = 5;
+/// The number of routes to the server.
+const ROUTES: usize = 5;
 
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|first| first == SERVE) {
         return serve();
     }
-    // Cargo adds `--bench`; a number is ours.
+    // Cargo adds `--bench`; the number is our own argument.
     let share = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(1.0_f64);
     let place = tempfile::tempdir()?;
-    let mut ways = [
-        Way::direct()?,
-        Way::editor(&place.path().join("editor"), &["lsp", "--standalone"])?,
-        Way::editor(&place.path().join("shared"), &["lsp"])?,
-        Way::agent(&place.path().join("agent"), &["connect", "--standalone"])?,
-        Way::agent(&place.path().join("shared"), &["connect"])?,
+    let mut routes = [
+        Route::direct()?,
+        Route::editor(&place.path().join("editor"), &["lsp", "--standalone"])?,
+        Route::editor(&place.path().join("shared"), &["lsp"])?,
+        Route::agent(&place.path().join("agent"), &["connect", "--standalone"])?,
+        Route::agent(&place.path().join("shared"), &["connect"])?,
     ];
     let times = |count: usize| ((count as f64 * share) as usize).max(5);
     let small = Request::Call { tool: "echo", text: "x".repeat(100) };
     let large = Request::Call { tool: "big", text: String::new() };
 
     print!("{:<28}{:>12}", "", "bare pipe");
-    for way in ["editor alone", "editor", "agent alone", "agent"] {
-        print!("{way:>20}");
+    for route in ["editor alone", "editor", "agent alone", "agent"] {
+        print!("{route:>20}");
     }
     println!();
-    report("call of 100 B, p50", &latencies(&mut ways, times(20), 100, &small)?);
-    report("call with 1 MB back, p50", &latencies(&mut ways, times(10), 5, &large)?);
-    report("1,000 tools listed, p50", &latencies(&mut ways, times(10), 5, &Request::List)?);
-    report("one of 64 calls in flight", &in_flight(&mut ways, times(20_000), &small)?);
+    report("call of 100 B, p50", &latencies(&mut routes, times(20), 100, &small)?);
+    report("call with 1 MB back, p50", &latencies(&mut routes, times(10), 5, &large)?);
+    report("1,000 tools listed, p50", &latencies(&mut routes, times(10), 5, &Request::List)?);
+    report("one of 64 calls in flight", &in_flight(&mut routes, times(20_000), &small)?);
     Ok(())
 }
 
-/// What is asked of the server, in whichever words its way has for it.
+/// A request to the server. Each route has its own format.
 enum Request {
     Call { tool: &'static str, text: String },
     List,
 }
 
-/// p50 of each way, measured in `rounds` turns of `each` requests.
-fn latencies(ways: &mut [Way; WAYS], rounds: usize, each: usize, request: &Request) -> io::Result<[Duration; WAYS]> {
-    let mut samples = [const { Vec::new() }; WAYS];
+/// The median of each route, over `rounds` rounds of `each` requests.
+fn latencies(
+    routes: &mut [Route; ROUTES],
+    rounds: usize,
+    each: usize,
+    request: &Request,
+) -> io::Result<[Duration; ROUTES]> {
+    let mut samples = [const { Vec::new() }; ROUTES];
     for round in 0..=rounds {
-        for (way, samples) in ways.iter_mut().zip(&mut samples) {
+        for (route, samples) in routes.iter_mut().zip(&mut samples) {
             for _ in 0..each {
-                let message = way.message(request);
+                let message = route.message(request);
                 let started = Instant::now();
-                way.write(&message)?;
-                way.receive()?;
+                route.write(&message)?;
+                route.receive()?;
                 // The first round only warms up.
                 if round > 0 {
                     samples.push(started.elapsed());
@@ -87,18 +91,18 @@ fn latencies(ways: &mut [Way; WAYS], rounds: usize, each: usize, request: &Reque
     }))
 }
 
-/// The time that one call takes of a stream of calls, of which 64 are always on their way.
-fn in_flight(ways: &mut [Way; WAYS], calls: usize, request: &Request) -> io::Result<[Duration; WAYS]> {
-    let mut took = [Duration::ZERO; WAYS];
-    for (way, took) in ways.iter_mut().zip(&mut took) {
+/// The time per call if 64 calls are always in flight.
+fn in_flight(routes: &mut [Route; ROUTES], calls: usize, request: &Request) -> io::Result<[Duration; ROUTES]> {
+    let mut took = [Duration::ZERO; ROUTES];
+    for (route, took) in routes.iter_mut().zip(&mut took) {
         let started = Instant::now();
         for sent in 0..calls + 64 {
             if sent < calls {
-                let message = way.message(request);
-                way.write(&message)?;
+                let message = route.message(request);
+                route.write(&message)?;
             }
             if sent >= 64 {
-                way.receive()?;
+                route.receive()?;
             }
         }
         *took = started.elapsed() / u32::try_from(calls).unwrap_or(u32::MAX);
@@ -106,8 +110,8 @@ fn in_flight(ways: &mut [Way; WAYS], calls: usize, request: &Request) -> io::Res
     Ok(took)
 }
 
-/// The figure of the bare pipe, and each other one with its ratio to that.
-fn report(what: &str, [direct, others @ ..]: &[Duration; WAYS]) {
+/// Prints the time of the bare pipe, and the other times with their ratio to it.
+fn report(what: &str, [direct, others @ ..]: &[Duration; ROUTES]) {
     let micros = |figure: &Duration| figure.as_secs_f64() * 1e6;
     print!("{what:<28}{:>9.1} µs", micros(direct));
     for other in others {
@@ -116,8 +120,8 @@ fn report(what: &str, [direct, others @ ..]: &[Duration; WAYS]) {
     println!();
 }
 
-/// One way to the server. How messages are framed, and how a tool is called, is all that differs.
-struct Way {
+/// A route to the server. Routes differ in how messages are framed and how a tool is called.
+struct Route {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -132,30 +136,30 @@ enum Kind {
     Agent,
 }
 
-impl Drop for Way {
+impl Drop for Route {
     fn drop(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-impl Way {
+impl Route {
     fn direct() -> io::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(SERVE);
-        let mut way = Self::open(command, Kind::Direct)?;
-        way.greet()?;
-        Ok(way)
+        let mut route = Self::open(command, Kind::Direct)?;
+        route.greet()?;
+        Ok(route)
     }
 
     fn agent(place: &Path, arguments: &[&str]) -> io::Result<Self> {
-        let mut way = Self::open(sidecar(place, arguments)?, Kind::Agent)?;
-        way.greet()?;
-        way.wait_until_connected()?;
-        Ok(way)
+        let mut route = Self::open(sidecar(place, arguments)?, Kind::Agent)?;
+        route.greet()?;
+        route.wait_until_connected()?;
+        Ok(route)
     }
 
-    /// Begins a conversation of MCP.
+    /// Initializes an MCP session.
     fn greet(&mut self) -> io::Result<()> {
         let params = json!({
             "protocolVersion": "2025-11-25",
@@ -168,12 +172,12 @@ impl Way {
     }
 
     fn editor(place: &Path, arguments: &[&str]) -> io::Result<Self> {
-        let mut way = Self::open(sidecar(place, arguments)?, Kind::Editor)?;
-        way.write(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "capabilities": {} } }))?;
-        way.receive()?;
-        way.write(&json!({ "jsonrpc": "2.0", "method": "initialized", "params": {} }))?;
-        way.wait_until_connected()?;
-        Ok(way)
+        let mut route = Self::open(sidecar(place, arguments)?, Kind::Editor)?;
+        route.write(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": { "capabilities": {} } }))?;
+        route.receive()?;
+        route.write(&json!({ "jsonrpc": "2.0", "method": "initialized", "params": {} }))?;
+        route.wait_until_connected()?;
+        Ok(route)
     }
 
     fn open(mut command: Command, kind: Kind) -> io::Result<Self> {
@@ -184,7 +188,7 @@ impl Way {
         Ok(Self { child, input, output: BufReader::with_capacity(1 << 16, output), kind, next_id: 0 })
     }
 
-    /// Calls until the answer is a result: before that the server is still starting.
+    /// Calls until the response is a result: until then, the server is starting.
     fn wait_until_connected(&mut self) -> io::Result<()> {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
@@ -231,7 +235,7 @@ impl Way {
         self.input.write_all(text.as_bytes())
     }
 
-    /// The next answer; what the other side says or asks by itself in between is read and, where it must be, answered.
+    /// The next response. Skips notifications and answers requests.
     fn receive(&mut self) -> io::Result<Value> {
         #[derive(Deserialize)]
         struct Envelope<'text> {
@@ -246,7 +250,7 @@ impl Way {
             let envelope: Envelope = serde_json::from_slice(&body)?;
             match (envelope.method, envelope.id) {
                 (None, _) => {
-                    // A large result is not looked into: that would be measured, too.
+                    // A large result is not parsed, because that would be measured, too.
                     let result = envelope.result.filter(|result| result.get().len() < 10_000);
                     let result = result.and_then(|result| serde_json::from_str::<Value>(result.get()).ok());
                     return Ok(json!({ "result": result, "error": envelope.error }));
@@ -271,7 +275,7 @@ fn command(command: &str, params: Value) -> (&'static str, Value) {
     ("workspace/executeCommand", json!({ "command": command, "arguments": [params] }))
 }
 
-/// The sidecar with config and state of its own. The user's config defines the server, so nobody has to be asked.
+/// The sidecar with its own config and state. The user's config defines the server, so it needs no trust.
 fn sidecar(place: &Path, arguments: &[&str]) -> io::Result<Command> {
     for folder in ["config", "state", "run", "workspace"] {
         std::fs::create_dir_all(place.join(folder))?;
@@ -293,7 +297,7 @@ fn sidecar(place: &Path, arguments: &[&str]) -> io::Result<Command> {
     Ok(command)
 }
 
-/// The server: as fast as a pipe lets it be.
+/// The server, as fast as possible.
 fn serve() -> io::Result<()> {
     #[derive(Deserialize)]
     struct Request<'text> {

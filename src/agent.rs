@@ -1,22 +1,22 @@
-//! The front for agents: everything that the servers of a workspace offer, as one MCP server.
+//! The front for agents: presents all servers of a workspace as one MCP server.
 //!
-//! An agent lists and calls; it cannot start a server, change a rule or answer an approval. Every call takes the same
-//! door as those of an editor. rmcp keeps the conversation, in both eras of MCP; lists and results pass by it as the
-//! text they are, so that nothing a server says is lost or parsed on its way.
+//! An agent can list and call tools. It cannot start a server, change a permission or answer an approval. Its calls go
+//! through the same gate as those of an editor. rmcp manages the session, for protocol versions with and without
+//! `initialize`. Lists and results bypass rmcp as raw JSON, so that nothing is lost or parsed on the way.
 
-mod answer;
 mod asker;
 mod calls;
 mod catalog;
-mod desk;
 mod handler;
 mod http;
 mod names;
 mod notices;
+mod pending_responses;
+mod response;
 mod search;
 mod session;
+mod subscriptions;
 mod transport;
-mod watching;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,30 +32,30 @@ use tokio::sync::mpsc;
 use crate::engine::Engine;
 use crate::engine::folders::Claimant;
 use crate::model::Requester;
-use calls::Waiting;
+use calls::SuspendedCalls;
 use catalog::Catalog;
-use desk::Desk;
 use handler::Handler;
-pub use http::Http;
-use session::Sight;
-use transport::{Lines, Turned};
-use watching::Watching;
+pub use http::HttpEndpoint;
+use pending_responses::PendingResponses;
+use session::AgentView;
+use subscriptions::Subscriptions;
+use transport::{LineTransport, RejectedCall};
 
-/// Calls that were turned away and wait for their record; then nothing more is read of that agent.
-const RECORDS: usize = 64;
+/// How many rejected calls may wait to be recorded before we stop reading from the agent.
+const MAX_UNRECORDED: usize = 64;
 
-/// What all agents of an engine share: the engine, and what it offers, written out once for all who see the same.
+/// What all agents of an engine share: the engine, and the rendered lists of everything it offers.
 #[derive(Clone)]
 pub struct Endpoint {
     engine: Engine,
-    /// The newest catalog of each view; there are as many views as the settings name. Behind a `std` lock that is held
-    /// while a catalog is made, so that it is made once; never over an await.
+    /// The newest catalog of each view. The settings limit the number of views. The `std` lock is held while a catalog is
+    /// built, so that it is built once, but never across an await.
     catalogs: Arc<Mutex<Catalogs>>,
-    watching: Watching,
-    waiting: Arc<Waiting>,
+    subscriptions: Subscriptions,
+    suspended: Arc<SuspendedCalls>,
 }
 
-/// By the name of the view, whether tools are searched, and which servers an agent has from elsewhere.
+/// Key: the name of the view, whether tools are searched, and which servers are left out.
 type Catalogs = BTreeMap<(String, bool, Vec<String>), Arc<Catalog>>;
 
 /// The options of an agent, from the command line through the handshake to its session.
@@ -85,10 +85,10 @@ pub struct AgentOptions {
 
 impl Endpoint {
     pub fn new(engine: Engine) -> Self {
-        Self { engine, catalogs: Arc::default(), watching: Watching::default(), waiting: Arc::default() }
+        Self { engine, catalogs: Arc::default(), subscriptions: Subscriptions::default(), suspended: Arc::default() }
     }
 
-    /// Serves one agent on any stream of bytes, until it goes.
+    /// Serves one agent on any stream of bytes until it disconnects.
     pub async fn serve<R, W>(&self, input: R, output: W, options: AgentOptions)
     where
         R: AsyncRead + Unpin + Send + 'static,
@@ -97,42 +97,50 @@ impl Endpoint {
         let claim = self.engine.claim(Claimant::Agent);
         claim.set(vec![options.folder.clone()]).await;
         let limits = self.engine.settings().borrow().limits.clone();
-        let desk = Desk::new(limits.agent_calls);
-        let (records, mut refused) = mpsc::channel::<Turned>(RECORDS);
-        let lines = Lines::new(Box::new(input), Box::new(output), desk.clone(), limits.message_bytes, records);
-        let handler = Handler::new(self.clone(), desk, options);
+        let pending = PendingResponses::new(limits.agent_calls);
+        let (records, mut rejected) = mpsc::channel::<RejectedCall>(MAX_UNRECORDED);
+        let lines =
+            LineTransport::new(Box::new(input), Box::new(output), pending.clone(), limits.message_bytes, records);
+        let handler = Handler::new(self.clone(), pending, options);
         let (session, endpoint) = (handler.session.clone(), self.clone());
         let recording = tokio::spawn(async move {
-            while let Some(Turned { agent, tool, by, error }) = refused.recv().await {
-                let who = session.sight(agent).who;
-                endpoint.refused(who, &tool, Map::new(), by, &error).await;
+            while let Some(RejectedCall { agent, tool, reason, error }) = rejected.recv().await {
+                let requester = session.agent_view(agent).requester;
+                endpoint.record_rejected(requester, &tool, Map::new(), reason, &error).await;
             }
         });
         match handler.serve(lines).await {
             Ok(service) => match service.waiting().await {
-                Ok(reason) => tracing::info!(?reason, "agent gone"),
-                Err(error) => tracing::warn!(%error, "an agent's session ended by a fault of the sidecar"),
+                Ok(reason) => tracing::info!(?reason, "agent disconnected"),
+                Err(error) => tracing::warn!(%error, "the session of an agent failed"),
             },
-            Err(error) => tracing::info!(%error, "an agent left before it had begun"),
+            Err(error) => tracing::info!(%error, "an agent disconnected before initialize"),
         }
-        // Ends with the transport, which is gone by now.
+        // Ends with the transport, which has been dropped.
         recording.await.ok();
         drop(claim);
     }
 
-    /// Records a call that was turned away here, before the engine heard of it.
-    async fn refused(&self, who: Requester, name: &str, arguments: Map<String, Value>, by: &str, error: &ErrorData) {
-        self.engine.refuse_call(who, name, arguments, by, error.message.to_string()).await;
+    /// Records a call that was rejected before it reached the engine.
+    async fn record_rejected(
+        &self,
+        requester: Requester,
+        name: &str,
+        arguments: Map<String, Value>,
+        reason: &str,
+        error: &ErrorData,
+    ) {
+        self.engine.refuse_call(requester, name, arguments, reason, error.message.to_string()).await;
     }
 
-    /// What is offered now to whoever sees this much.
-    fn catalog(&self, sight: &Sight) -> Arc<Catalog> {
+    /// What is currently offered to an agent with this view.
+    fn catalog(&self, agent: &AgentView) -> Arc<Catalog> {
         let snapshot = self.engine.now();
         let mut catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (sight.view.agent.clone(), sight.search, sight.view.without().to_vec());
+        let key = (agent.view.agent.clone(), agent.search, agent.view.without().to_vec());
         let newest = catalogs.entry(key).or_default();
         if !newest.is_of(&snapshot) {
-            *newest = Arc::new(Catalog::new(snapshot, newest, sight));
+            *newest = Arc::new(Catalog::new(snapshot, newest, agent));
         }
         newest.clone()
     }

@@ -1,7 +1,7 @@
-//! The MCP server that is built in: harmless, without network or files, and with one example of everything that MCP
-//! has. First tries, the documentation and the tests use it, so nothing has to be installed to see a tool run.
+//! The built-in MCP server: harmless, without network or files, with one example of each MCP feature. The demo, the
+//! documentation and the tests use it, so that no other server has to be installed.
 //!
-//! It speaks MCP through `rmcp` alone and knows nothing of the sidecar: to the engine it is a server like any other.
+//! It uses `rmcp` and no other part of the sidecar. To the engine it is a server like any other.
 
 #![allow(deprecated, reason = "logging and subscribe are what peers before 2026-07-28 know")]
 
@@ -46,11 +46,11 @@ const LANGUAGES: [(&str, &str); 6] = [
     ("Spanish", "Hola"),
 ];
 
-/// All of its state is in memory and gone with the process.
+/// All state is in memory.
 #[derive(Default)]
 pub struct DemoServer {
     notes: Notes,
-    /// The least severe log message that is wanted. A lock, because it is one word, read and written at once.
+    /// The minimum severity of log messages. The lock is held for one read or write.
     log_level: Mutex<Option<LoggingLevel>>,
 }
 
@@ -65,12 +65,12 @@ impl DemoServer {
         };
         if wanted.is_some_and(|wanted| level as u8 >= wanted as u8) {
             let message = LoggingMessageNotificationParam::new(level, json!(text)).with_logger("demo");
-            // A peer that has gone does not need to be told.
+            // Fails if the peer has disconnected.
             context.peer.notify_logging_message(message).await.ok();
         }
     }
 
-    /// Tells a peer of the older kind that the notes are others now; those of the newer kind hear it in `listen`.
+    /// Notifies a peer before 2026-07-28 that the notes have changed. Newer peers are notified in `listen`.
     async fn notes_changed(&self, context: &RequestContext<RoleServer>) {
         if is_stateless(context) {
             return;
@@ -82,7 +82,7 @@ impl DemoServer {
     }
 }
 
-/// Whether this request is of the protocol that knows no session: 2026-07-28 and newer.
+/// Whether the request uses a protocol version without sessions: 2026-07-28 or newer.
 fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| !version.has_initialize())
 }
@@ -103,7 +103,7 @@ impl ServerHandler for DemoServer {
             .with_server_info(
                 Implementation::new("mcp-sidecar-demo", env!("CARGO_PKG_VERSION")).with_title("Demo of mcp-sidecar"),
             )
-            .with_instructions("Harmless tools to try things out with. Notes are kept in memory only.")
+            .with_instructions("Harmless tools to try things out. Notes are kept in memory only.")
     }
 
     async fn list_tools(
@@ -129,7 +129,7 @@ impl ServerHandler for DemoServer {
     ) -> Result<ListResourcesResult, ErrorData> {
         let all = Resource::new(notes::ALL, "notes")
             .with_title("All notes")
-            .with_description("Every note taken so far, one a line")
+            .with_description("All notes, one per line")
             .with_mime_type("text/plain");
         let each = self.notes.all().into_iter().enumerate().map(|(index, text)| {
             Resource::new(notes::uri(index + 1), format!("note {}", index + 1))
@@ -146,7 +146,7 @@ impl ServerHandler for DemoServer {
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let template = ResourceTemplate::new(notes::TEMPLATE, "note")
             .with_title("One note")
-            .with_description("A note by its number, from 1")
+            .with_description("A note by its number, starting at 1")
             .with_mime_type("text/plain");
         Ok(ListResourceTemplatesResult::with_all_items(vec![template]))
     }
@@ -157,7 +157,7 @@ impl ServerHandler for DemoServer {
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let Some(text) = self.notes.read(&request.uri) else {
-            return Err(ErrorData::resource_not_found(format!("there is no {}", request.uri), None));
+            return Err(ErrorData::resource_not_found(format!("no resource with the URI `{}`", request.uri), None));
         };
         let contents = ResourceContents::text(text, request.uri).with_mime_type("text/plain");
         Ok(ReadResourceResult::new(vec![contents]).into())
@@ -190,7 +190,7 @@ impl ServerHandler for DemoServer {
                     if changed.is_err() {
                         return Ok(());
                     }
-                    // The sink itself leaves out what was not asked for.
+                    // The sink drops notifications that were not requested.
                     subscription.sink().notify_resource_list_changed().await.ok();
                     subscription.sink().notify_resource_updated(notes::ALL).await.ok();
                 }
@@ -217,7 +217,7 @@ impl ServerHandler for DemoServer {
         _: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         if request.name != "greet" {
-            return Err(ErrorData::invalid_params(format!("there is no prompt `{}`", request.name), None));
+            return Err(ErrorData::invalid_params(format!("no prompt named `{}`", request.name), None));
         }
         let wanted = request.arguments.as_ref().and_then(|arguments| arguments.get("language")?.as_str());
         let Some((language, hello)) = LANGUAGES.iter().find(|(language, _)| Some(*language) == wanted) else {

@@ -1,35 +1,34 @@
-//! How a front meets its engine: one engine for each workspace, shared by every window and agent of its user.
+//! Connects a front to the engine of its workspace. All editors and agents of a workspace share one engine.
 //!
-//! A front finds the engine by its socket or starts it, says in one line who it is, gets one line back, and from then
-//! on bytes pass both ways unread. What is said over them is the business of `lsp` and `agent`. Platforms without such
-//! sockets run engine and front in one process.
+//! A front finds the engine by its socket or starts it. Each side sends one line, and then bytes are forwarded both ways
+//! without being parsed; `lsp` and `agent` handle them. Platforms without Unix sockets run engine and front in one process.
 
+#[cfg(unix)]
+mod address;
+#[cfg(unix)]
+mod exit_on_signal;
 #[cfg(unix)]
 mod forward;
 #[cfg(unix)]
-mod hello;
+mod handshake;
 #[cfg(unix)]
 mod join;
 #[cfg(unix)]
-mod leaving;
-#[cfg(unix)]
 mod lock;
-#[cfg(unix)]
-mod place;
 #[cfg(unix)]
 mod serve;
 mod workspace;
 
 #[cfg(unix)]
-pub use forward::{Opening, Stdio, forward};
+pub use address::EngineAddress;
 #[cfg(unix)]
-pub use hello::{Front, Hello, Opened};
+pub use exit_on_signal::{ExitOnSignal, exit_on_signal};
+#[cfg(unix)]
+pub use forward::{ReadAhead, Stdio, forward};
+#[cfg(unix)]
+pub use handshake::{Front, Hello, UrlReply};
 #[cfg(unix)]
 pub use join::{JoinError, Joined, join, join_running};
-#[cfg(unix)]
-pub use leaving::{Leaving, leave_on_signal};
-#[cfg(unix)]
-pub use place::Place;
 #[cfg(unix)]
 pub use serve::{bind, serve};
 pub use workspace::root_of;

@@ -68,7 +68,7 @@ fn the_demo_runs_to_its_end_and_leaves_no_files_behind() {
         "demo: connected, 9 tools",
         "42",
         "`your-agent` wants to run `take_note`",
-        "kept as note 1",
+        "saved as note 1",
         "restarted: none; only permissions changed: demo",
         "denied: `mcp__demo__forget_notes`",
     ];

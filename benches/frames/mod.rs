@@ -1,8 +1,8 @@
-//! LSP's frames, as both benchmarks read them.
+//! Reads LSP messages, for both benchmarks.
 
 use std::io::{self, BufRead};
 
-/// The body of the next message.
+/// Reads the body of the next message.
 pub fn read(input: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut length = 0;
     loop {

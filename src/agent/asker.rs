@@ -1,4 +1,4 @@
-//! Putting a question to the user by way of the agent, in whichever way its era knows.
+//! Asks the user through the agent, in the way that the agent's protocol version supports.
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::engine::asking::Asker;
 
-/// A question that waits to be put, and where its answer goes.
+/// A question, and where to send its answer.
 pub struct Question {
     pub params: Value,
     pub answer: oneshot::Sender<Value>,
@@ -18,64 +18,64 @@ pub struct Question {
 
 /// What an agent can ask its user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Modes {
+pub struct ElicitationModes {
     form: bool,
     url: bool,
 }
 
-impl Modes {
-    /// `None` when it cannot ask at all.
+impl ElicitationModes {
+    /// `None` if the agent cannot ask at all.
     pub fn of(context: &RequestContext<RoleServer>) -> Option<Self> {
         let ElicitationCapability { form, url, .. } = context.client_capabilities()?.elicitation?;
-        // Before there were two kinds, a form was meant.
+        // In older versions of MCP there were only forms.
         Some(Self { form: form.is_some() || url.is_none(), url: url.is_some() })
     }
 
-    fn suit(self, params: &Value) -> bool {
+    fn support(self, params: &Value) -> bool {
         if params.get("url").is_some() { self.url } else { self.form }
     }
 }
 
-/// Before 2026-07-28 a server asks whenever it likes.
-pub struct ByRequest {
+/// Before 2026-07-28, a server sends a request to the agent.
+pub struct AskByRequest {
     pub peer: Peer<RoleServer>,
-    pub modes: Modes,
+    pub modes: ElicitationModes,
     pub session: u64,
 }
 
-impl Asker for ByRequest {
+impl Asker for AskByRequest {
     fn session(&self) -> u64 {
         self.session
     }
 
     fn elicit(&self, params: Value) -> BoxFuture<'static, Option<Value>> {
-        let (peer, suits) = (self.peer.clone(), self.modes.suit(&params));
+        let (peer, supported) = (self.peer.clone(), self.modes.support(&params));
         async move {
             let request = CustomRequest::new("elicitation/create", Some(params));
             let answer = peer.send_request(ServerRequest::CustomRequest(request));
-            let answer = if suits { answer.await.ok()? } else { return None };
+            let answer = if supported { answer.await.ok()? } else { return None };
             serde_json::to_value(answer).ok()
         }
         .boxed()
     }
 }
 
-/// Since then it answers the call with the question, and the agent comes again with the answer.
-pub struct ByAnswer {
+/// Since 2026-07-28, the question is the result of the call, and the agent calls again with the answer.
+pub struct AskByResult {
     pub questions: mpsc::Sender<Question>,
-    pub modes: Modes,
+    pub modes: ElicitationModes,
     pub session: u64,
 }
 
-impl Asker for ByAnswer {
+impl Asker for AskByResult {
     fn session(&self) -> u64 {
         self.session
     }
 
     fn elicit(&self, params: Value) -> BoxFuture<'static, Option<Value>> {
-        let (questions, suits) = (self.questions.clone(), self.modes.suit(&params));
+        let (questions, supported) = (self.questions.clone(), self.modes.support(&params));
         async move {
-            if !suits {
+            if !supported {
                 return None;
             }
             let (answer, answered) = oneshot::channel();

@@ -1,5 +1,5 @@
-//! One agent's session: MCP in, one engine call across, MCP out.
-#![allow(deprecated, reason = "logging and subscribe are what peers before 2026-07-28 know")]
+//! Handles the MCP requests of one agent: each makes one engine call and returns its result.
+#![allow(deprecated, reason = "agents before 2026-07-28 use logging and subscribe")]
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,60 +19,64 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::answer::{self, Shape};
-use super::desk::Desk;
-use super::session::{Session, Sight};
+use super::pending_responses::PendingResponses;
+use super::response::{self, Shape};
+use super::session::{AgentView, Session};
 use super::{AgentOptions, Endpoint, notices};
 use crate::model::{Error, Result, ServerName};
 use crate::text::one_line;
 
 pub struct Handler {
     pub(super) session: Arc<Session>,
-    way: Way,
-    /// Tells an agent of the older era what happens, from `initialized` on.
-    telling: OnceLock<AbortOnDropHandle<()>>,
+    delivery: Delivery,
+    /// Sends notifications to an agent before 2026-07-28, after `initialized`.
+    notifier: OnceLock<AbortOnDropHandle<()>>,
 }
 
-/// How results go out.
-enum Way {
-    /// As text, by a transport of our own, which bounds what is under way.
-    Text(Desk),
-    /// Through rmcp's types, by a transport of rmcp, with so many calls at once.
-    Typed { calls: Arc<Semaphore>, _place: OwnedSemaphorePermit },
+/// How results are sent.
+enum Delivery {
+    /// As raw JSON, by our own transport, which limits the open requests.
+    Text(PendingResponses),
+    /// In rmcp's types, by a transport of rmcp. `calls` limits the open requests.
+    Typed { calls: Arc<Semaphore>, _permit: OwnedSemaphorePermit },
 }
 
-/// Whether this request is of the protocol that knows no session: 2026-07-28 and newer.
+/// Whether the request uses a protocol version without sessions: 2026-07-28 or newer.
 pub fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| !version.has_initialize())
 }
 
 impl Handler {
-    pub fn new(endpoint: Endpoint, desk: Desk, options: AgentOptions) -> Self {
-        Self { session: Arc::new(Session::new(endpoint, options)), way: Way::Text(desk), telling: OnceLock::new() }
+    pub fn new(endpoint: Endpoint, pending: PendingResponses, options: AgentOptions) -> Self {
+        Self {
+            session: Arc::new(Session::new(endpoint, options)),
+            delivery: Delivery::Text(pending),
+            notifier: OnceLock::new(),
+        }
     }
 
-    /// The same for a transport that does not carry text as it is. It takes one `place` while it is there.
+    /// For a transport that cannot send raw JSON. Holds `permit` as long as it exists.
     pub fn typed(
         endpoint: Endpoint,
         options: AgentOptions,
         calls: Arc<Semaphore>,
-        place: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Self {
         let session = Arc::new(Session::new(endpoint, options));
-        Self { session, way: Way::Typed { calls, _place: place }, telling: OnceLock::new() }
+        Self { session, delivery: Delivery::Typed { calls, _permit: permit }, notifier: OnceLock::new() }
     }
 
     pub(super) fn endpoint(&self) -> &Endpoint {
         &self.session.endpoint
     }
 
-    /// Who asks, and what he sees.
-    pub(super) fn sight(&self, context: &RequestContext<RoleServer>) -> Sight {
-        self.session.sight(context.client_info().map(|agent| agent.name))
+    /// The view of the agent that sent this request.
+    pub(super) fn agent_view(&self, context: &RequestContext<RoleServer>) -> AgentView {
+        self.session.agent_view(context.client_info().map(|agent| agent.name))
     }
 
-    /// Sends a result out in the shape that the agent's era asks for. Where text goes out as it is, rmcp gets an empty
-    /// `stub` in its place.
+    /// Returns a result with the fields that the agent's protocol version requires. If raw JSON is sent, rmcp gets an empty
+    /// `stub` instead.
     pub(super) fn deliver<T: DeserializeOwned>(
         &self,
         context: &RequestContext<RoleServer>,
@@ -82,20 +86,20 @@ impl Handler {
     ) -> Result<T, ErrorData> {
         let shape = if is_stateless(context) { shape } else { Shape::Plain };
         let raw = shape.apply(raw);
-        match &self.way {
-            Way::Text(desk) => {
-                desk.lay(&context.id, raw);
+        match &self.delivery {
+            Delivery::Text(pending) => {
+                pending.set_result(&context.id, raw);
                 Ok(stub)
             }
-            Way::Typed { .. } => answer::typed(&raw),
+            Delivery::Typed { .. } => response::typed(&raw),
         }
     }
 
-    /// Room for one more call; `None` where the transport sees to that.
-    pub(super) fn room(&self) -> Result<Option<OwnedSemaphorePermit>, ErrorData> {
-        let Way::Typed { calls, .. } = &self.way else { return Ok(None) };
+    /// A permit for one more call; `None` if the transport limits calls.
+    pub(super) fn acquire_permit(&self) -> Result<Option<OwnedSemaphorePermit>, ErrorData> {
+        let Delivery::Typed { calls, .. } = &self.delivery else { return Ok(None) };
         let full = |_| {
-            let text = "too many calls wait at this URL already (`limits.agent-calls` sets this limit)";
+            let text = "too many calls are running at this URL (the limit is `limits.agent-calls`)";
             ErrorData::new(ErrorCode(-32_000), text, None)
         };
         calls.clone().try_acquire_owned().map(Some).map_err(full)
@@ -109,25 +113,26 @@ impl Handler {
         stub: T,
     ) -> Result<T, ErrorData> {
         tokio::select! {
-            answer = answer => self.deliver(context, answer.map_err(|error| answer::error(&error))?, shape, stub),
-            () = context.ct.cancelled() => Err(answer::error(&Error::Cancelled)),
+            answer = answer => self.deliver(context, answer.map_err(|error| response::error(&error))?, shape, stub),
+            () = context.ct.cancelled() => Err(response::error(&Error::Cancelled)),
         }
     }
 
-    fn find_uri(&self, sight: &Sight, uri: &str) -> Result<(ServerName, String), ErrorData> {
-        let unknown = || ErrorData::resource_not_found(format!("there is no resource {}", one_line(uri, 500)), None);
-        self.endpoint().catalog(sight).find_uri(uri).ok_or_else(unknown)
+    fn find_uri(&self, agent: &AgentView, uri: &str) -> Result<(ServerName, String), ErrorData> {
+        let unknown =
+            || ErrorData::resource_not_found(format!("no resource with the URI `{}`", one_line(uri, 500)), None);
+        self.endpoint().catalog(agent).find_uri(uri).ok_or_else(unknown)
     }
 
-    fn find_prompt(&self, sight: &Sight, name: &str) -> Result<(ServerName, String), ErrorData> {
-        let unknown = || ErrorData::invalid_params(format!("there is no prompt `{}`", one_line(name, 200)), None);
-        self.endpoint().catalog(sight).prompt_names.get(name).cloned().ok_or_else(unknown)
+    fn find_prompt(&self, agent: &AgentView, name: &str) -> Result<(ServerName, String), ErrorData> {
+        let unknown = || ErrorData::invalid_params(format!("no prompt named `{}`", one_line(name, 200)), None);
+        self.endpoint().catalog(agent).prompt_names.get(name).cloned().ok_or_else(unknown)
     }
 
-    /// What stands behind this endpoint for somebody, in words for a model.
-    fn instructions(&self, sight: &Sight) -> Option<String> {
+    /// The instructions for the model.
+    fn instructions(&self, agent: &AgentView) -> Option<String> {
         let root = self.endpoint().engine.folders().first().map(|folder| folder.display().to_string());
-        Some(self.endpoint().catalog(sight).instructions(root.as_deref()))
+        Some(self.endpoint().catalog(agent).instructions(root.as_deref()))
     }
 }
 
@@ -156,20 +161,20 @@ impl ServerHandler for Handler {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         let mut result = self.negotiate_initialize(&request)?;
-        result.instructions = self.instructions(&self.session.sight(Some(request.client_info.name)));
+        result.instructions = self.instructions(&self.session.agent_view(Some(request.client_info.name)));
         Ok(result)
     }
 
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         let mut info = self.get_info();
-        info.instructions = self.instructions(&self.sight(&context));
+        info.instructions = self.instructions(&self.agent_view(&context));
         Ok(DiscoverResult::from_server_info(self.supported_protocol_versions().into_owned(), info))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let telling = tokio::spawn(notices::tell(self.session.clone(), context.peer));
-        // The second time it is said, there is somebody already.
-        self.telling.set(AbortOnDropHandle::new(telling)).ok();
+        let notifier = tokio::spawn(notices::notify(self.session.clone(), context.peer));
+        // Ignored if `initialized` is sent again.
+        self.notifier.set(AbortOnDropHandle::new(notifier)).ok();
     }
 
     async fn list_tools(
@@ -178,7 +183,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         first_page(page)?;
-        let catalog = self.session.settled(&self.sight(&context)).await;
+        let catalog = self.session.settled_catalog(&self.agent_view(&context)).await;
         self.deliver(&context, catalog.tools.0.clone(), Shape::Cacheable, ListToolsResult::default())
     }
 
@@ -196,7 +201,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         first_page(page)?;
-        let catalog = self.session.settled(&self.sight(&context)).await;
+        let catalog = self.session.settled_catalog(&self.agent_view(&context)).await;
         self.deliver(&context, catalog.resources.0.clone(), Shape::Cacheable, ListResourcesResult::default())
     }
 
@@ -206,7 +211,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         first_page(page)?;
-        let catalog = self.session.settled(&self.sight(&context)).await;
+        let catalog = self.session.settled_catalog(&self.agent_view(&context)).await;
         self.deliver(&context, catalog.templates.0.clone(), Shape::Cacheable, ListResourceTemplatesResult::default())
     }
 
@@ -215,11 +220,11 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let sight = self.sight(&context);
-        let (server, own) = self.find_uri(&sight, &request.uri)?;
+        let agent = self.agent_view(&context);
+        let (server, own) = self.find_uri(&agent, &request.uri)?;
         let read = async {
-            let raw = self.endpoint().engine.read_resource(&sight.who, &server, own.clone()).await?;
-            Ok(if own == request.uri { raw } else { under_its_shown_uri(raw, &own, &request.uri) })
+            let raw = self.endpoint().engine.read_resource(&agent.requester, &server, own.clone()).await?;
+            Ok(if own == request.uri { raw } else { with_shown_uri(raw, &own, &request.uri) })
         };
         let stub = ReadResourceResult::new(Vec::new());
         self.request(&context, Shape::Cacheable, read, stub).await.map(Into::into)
@@ -230,9 +235,9 @@ impl ServerHandler for Handler {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let sight = self.sight(&context);
-        let (server, own) = self.find_uri(&sight, &request.uri)?;
-        self.session.watch(&sight, server, own).await.map_err(|error| answer::error(&error))
+        let agent = self.agent_view(&context);
+        let (server, own) = self.find_uri(&agent, &request.uri)?;
+        self.session.subscribe(&agent, server, own).await.map_err(|error| response::error(&error))
     }
 
     async fn unsubscribe(
@@ -240,8 +245,8 @@ impl ServerHandler for Handler {
         request: UnsubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let (server, own) = self.find_uri(&self.sight(&context), &request.uri)?;
-        self.session.watch_no_longer(server, own);
+        let (server, own) = self.find_uri(&self.agent_view(&context), &request.uri)?;
+        self.session.unsubscribe(server, own);
         Ok(())
     }
 
@@ -250,8 +255,8 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
-        let sight = self.sight(subscription.request_context());
-        notices::listen(self.endpoint(), &sight, &subscription).await;
+        let agent = self.agent_view(subscription.request_context());
+        notices::listen(self.endpoint(), &agent, &subscription).await;
         Ok(())
     }
 
@@ -261,7 +266,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         first_page(page)?;
-        let catalog = self.session.settled(&self.sight(&context)).await;
+        let catalog = self.session.settled_catalog(&self.agent_view(&context)).await;
         self.deliver(&context, catalog.prompts.0.clone(), Shape::Cacheable, ListPromptsResult::default())
     }
 
@@ -270,10 +275,10 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let sight = self.sight(&context);
-        let (server, name) = self.find_prompt(&sight, &request.name)?;
+        let agent = self.agent_view(&context);
+        let (server, name) = self.find_prompt(&agent, &request.name)?;
         let arguments = request.arguments.unwrap_or_default();
-        let prompt = self.endpoint().engine.get_prompt(&sight.who, &server, name, arguments);
+        let prompt = self.endpoint().engine.get_prompt(&agent.requester, &server, name, arguments);
         self.request(&context, Shape::Typed, prompt, GetPromptResult::new(Vec::new())).await.map(Into::into)
     }
 
@@ -282,22 +287,22 @@ impl ServerHandler for Handler {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        let sight = self.sight(&context);
+        let agent = self.agent_view(&context);
         let (server, reference) = match &request.r#ref {
             Reference::Prompt(prompt) => {
-                let (server, name) = self.find_prompt(&sight, &prompt.name)?;
+                let (server, name) = self.find_prompt(&agent, &prompt.name)?;
                 (server, json!({ "type": "ref/prompt", "name": name }))
             }
             Reference::Resource(resource) => {
-                let (server, uri) = self.find_uri(&sight, &resource.uri)?;
+                let (server, uri) = self.find_uri(&agent, &resource.uri)?;
                 (server, json!({ "type": "ref/resource", "uri": uri }))
             }
             _ => return Err(ErrorData::invalid_params("only prompts and resources can be completed", None)),
         };
-        let odd = |error: serde_json::Error| ErrorData::invalid_params(error.to_string(), None);
-        let argument = serde_json::to_value(&request.argument).map_err(odd)?;
-        let known = request.context.as_ref().map(serde_json::to_value).transpose().map_err(odd)?;
-        let completed = self.endpoint().engine.complete(&sight.who, &server, reference, argument, known);
+        let invalid = |_| ErrorData::invalid_params("invalid completion argument", None);
+        let argument = serde_json::to_value(&request.argument).map_err(invalid)?;
+        let known = request.context.as_ref().map(serde_json::to_value).transpose().map_err(invalid)?;
+        let completed = self.endpoint().engine.complete(&agent.requester, &server, reference, argument, known);
         self.request(&context, Shape::Typed, completed, CompleteResult::default()).await
     }
 
@@ -306,43 +311,43 @@ impl ServerHandler for Handler {
         Ok(())
     }
 
-    /// Whatever is not MCP: above all the commands by which an editor starts servers or answers approvals.
+    /// Rejects methods that are not part of MCP, such as the commands that editors use to answer approvals.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = one_line(&request.method, 100);
-        let who = self.sight(&context).who;
-        tracing::warn!(agent = %who.name, %method, "refused method");
+        let requester = self.agent_view(&context).requester;
+        tracing::warn!(agent = %requester.name, %method, "rejected method");
         if KNOWN.contains(&request.method.as_str()) {
-            let odd = ErrorData::invalid_params(format!("the parameters of {method} make no sense"), None);
+            let invalid = ErrorData::invalid_params(format!("invalid parameters for {method}"), None);
             if request.method == "tools/call" {
                 let name = request.params.as_ref().and_then(|params| params.get("name")).and_then(Value::as_str);
                 let name = name.unwrap_or(&request.method);
-                self.endpoint().refused(who, name, Map::new(), "invalid params", &odd).await;
+                self.endpoint().record_rejected(requester, name, Map::new(), "invalid params", &invalid).await;
             }
-            return Err(odd);
+            return Err(invalid);
         }
-        self.endpoint().engine.refuse_method(who, &method).await;
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {method} here"), None))
+        self.endpoint().engine.refuse_method(requester, &method).await;
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("method not found: {method}"), None))
     }
 }
 
-/// Every list is one page: a cursor is one that we never gave.
-fn first_page(asked: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
-    match asked.and_then(|page| page.cursor).filter(|cursor| !cursor.is_empty()) {
-        Some(_) => Err(ErrorData::invalid_params("no such cursor: the whole list is on its first page", None)),
+/// Rejects cursors: every list has one page, so we never return a cursor.
+fn first_page(requested: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match requested.and_then(|page| page.cursor).filter(|cursor| !cursor.is_empty()) {
+        Some(_) => Err(ErrorData::invalid_params("unknown cursor: the first page contains the whole list", None)),
         None => Ok(()),
     }
 }
 
-/// Methods that come here only when their parameters could not be read.
+/// Methods that are treated as unknown only if their parameters are invalid.
 const KNOWN: [&str; 6] =
     ["tools/call", "resources/read", "prompts/get", "completion/complete", "logging/setLevel", "resources/subscribe"];
 
-/// What was read, under the address by which it was asked for.
-fn under_its_shown_uri(raw: Arc<RawValue>, own: &str, shown: &str) -> Arc<RawValue> {
+/// Replaces the URI in a result with the one that the agent requested.
+fn with_shown_uri(raw: Arc<RawValue>, own: &str, shown: &str) -> Arc<RawValue> {
     let Ok(mut value) = serde_json::from_str::<Value>(raw.get()) else { return raw };
     for content in value.get_mut("contents").and_then(Value::as_array_mut).into_iter().flatten() {
         if content.get("uri").and_then(Value::as_str) == Some(own) {

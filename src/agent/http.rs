@@ -1,7 +1,7 @@
-//! The same endpoint for agents that need a URL: on this machine only, and only for who knows the token.
+//! The endpoint for agents that need a URL. It listens on this machine only and requires a token.
 //!
-//! rmcp speaks streamable HTTP in both eras and checks `Host` and `Origin`; the token is checked before anything is read.
-//! On this way results pass through rmcp's types, so that what these do not know is lost.
+//! rmcp implements streamable HTTP and checks `Host` and `Origin`. The token is checked before the request is read. Results
+//! pass through rmcp's types here, so fields that rmcp does not know are lost.
 
 mod connections;
 
@@ -32,11 +32,11 @@ use crate::policy::hex;
 use connections::Connections;
 
 const PATH: &str = "/mcp";
-/// A session that says nothing for this long is over: agents that go without a word leave nothing behind.
-const IDLE: Duration = Duration::from_secs(60 * 60);
+/// A session that is idle for this long is closed, because agents may leave without closing it.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-/// An endpoint that listens, until it is dropped or `serve` is.
-pub struct Http {
+/// Listens until it is dropped or the future of `serve` is.
+pub struct HttpEndpoint {
     endpoint: Endpoint,
     options: AgentOptions,
     listener: TcpListener,
@@ -44,24 +44,30 @@ pub struct Http {
     token: Token,
 }
 
-/// The token and the file that holds it for those who may know it. Both end together.
+/// The digest of the token, and the file that contains the token. The file is deleted when this is dropped.
 struct Token {
     digest: Arc<[u8]>,
     file: PathBuf,
 }
 
 impl Endpoint {
-    /// Listens on this machine: on a port of the system's choice where `port` is 0. The token is a new one each time,
-    /// and stands in a file below `folder` that only this user can read.
-    pub async fn listen(&self, options: AgentOptions, port: u16, folder: &Path, name: &str) -> io::Result<Http> {
+    /// Listens on this machine, on any free port if `port` is 0. Creates a new token in a file in `folder` that only this
+    /// user can read.
+    pub async fn listen(
+        &self,
+        options: AgentOptions,
+        port: u16,
+        folder: &Path,
+        name: &str,
+    ) -> io::Result<HttpEndpoint> {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
         let port = listener.local_addr()?.port();
         let token = Token::new(&folder.join(format!("{name}.{port}.token")))?;
-        Ok(Http { endpoint: self.clone(), options, listener, port, token })
+        Ok(HttpEndpoint { endpoint: self.clone(), options, listener, port, token })
     }
 }
 
-impl Http {
+impl HttpEndpoint {
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}{PATH}", self.port)
     }
@@ -70,7 +76,7 @@ impl Http {
         &self.token.file
     }
 
-    /// Serves every agent that comes, until the future is dropped.
+    /// Serves agents until the future is dropped.
     pub async fn serve(self) -> io::Result<()> {
         let Self { endpoint, options, listener, port, token } = self;
         let claim = endpoint.engine.claim(Claimant::Agent);
@@ -85,19 +91,19 @@ impl Http {
             .with_max_request_body_bytes(limits.message_bytes)
             .with_cancellation_token(stop);
         let mut sessions = LocalSessionManager::default();
-        sessions.session_config.keep_alive = Some(IDLE);
+        sessions.session_config.keep_alive = Some(IDLE_TIMEOUT);
         let sessions = Arc::new(sessions);
         let _sessions = Sessions(sessions.clone());
         let (handlers, calls) = (Arc::new(Semaphore::new(limits.agent_calls)), Semaphore::new(limits.agent_calls));
         let calls = Arc::new(calls);
-        let most = limits.agent_calls;
+        let limit = limits.agent_calls;
         let make = move || {
-            let Ok(place) = handlers.clone().try_acquire_owned() else {
+            let Ok(permit) = handlers.clone().try_acquire_owned() else {
                 let text =
-                    format!("{most} agents are served at this URL already (`limits.agent-calls` sets this limit)");
+                    format!("too many agents: {limit} are already connected (the limit is `limits.agent-calls`)");
                 return Err(io::Error::other(text));
             };
-            Ok(Handler::typed(endpoint.clone(), options.clone(), calls.clone(), place))
+            Ok(Handler::typed(endpoint.clone(), options.clone(), calls.clone(), permit))
         };
         let service = StreamableHttpService::new(make, sessions, config);
         let router = Router::new()
@@ -107,17 +113,17 @@ impl Http {
     }
 }
 
-/// Lets nobody further who does not know the token. Digests are compared, so that the time it takes tells nothing.
+/// Rejects requests without the token. Comparing digests makes timing attacks useless.
 async fn admit(State(token): State<Arc<[u8]>>, request: Request, next: Next) -> Response {
-    let said = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let said = said.and_then(|value| value.split_once(' '));
-    let bearer = said.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
-    if bearer.is_some_and(|said| *digest(said) == *token) {
+    let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let header = header.and_then(|value| value.split_once(' '));
+    let bearer = header.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
+    if bearer.is_some_and(|bearer| *digest(bearer) == *token) {
         return next.run(request).await;
     }
-    tracing::warn!("refused a request without the token");
+    tracing::warn!("rejected a request without the token");
     let mut refusal =
-        (StatusCode::UNAUTHORIZED, "the token of this endpoint is wanted: `Authorization: Bearer …`\n").into_response();
+        (StatusCode::UNAUTHORIZED, "this endpoint requires a token: `Authorization: Bearer TOKEN`\n").into_response();
     refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     refusal
 }
@@ -134,7 +140,7 @@ impl Token {
         let mut bits = [0u8; 32];
         getrandom::fill(&mut bits).map_err(|error| io::Error::other(error.to_string()))?;
         let token = hex(&bits);
-        // Left behind by one that was killed. Nobody else can have put anything into this folder.
+        // A killed process may have left it behind. No other user can write to this folder.
         match std::fs::remove_file(file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -154,7 +160,7 @@ impl Drop for Token {
     }
 }
 
-/// The sessions of one listener, which end with it.
+/// The sessions of one listener. Closed when this is dropped.
 struct Sessions(Arc<LocalSessionManager>);
 
 impl Drop for Sessions {

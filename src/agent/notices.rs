@@ -1,5 +1,5 @@
-//! What an agent hears without asking: lists that changed, resources that changed, what servers log.
-#![allow(deprecated, reason = "logging is what peers before 2026-07-28 know")]
+//! Notifications for agents: changed lists, changed resources, and log messages of servers.
+#![allow(deprecated, reason = "agents before 2026-07-28 use logging")]
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::Endpoint;
 use super::catalog::Catalog;
-use super::session::{Session, Sight};
+use super::session::{AgentView, Session};
 use crate::engine::Notice;
 use crate::model::{LogLine, LogSource, ServerName};
 
-/// Which lists are others now.
+/// Which lists have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Changed {
+struct ChangedLists {
     tools: bool,
     resources: bool,
     prompts: bool,
 }
 
-impl Changed {
+impl ChangedLists {
     fn between(before: &Catalog, after: &Catalog) -> Self {
         Self {
             tools: !Arc::ptr_eq(&before.tools, &after.tools),
@@ -34,25 +34,25 @@ impl Changed {
     }
 }
 
-/// Tells an agent of the older era, until it goes.
-pub async fn tell(session: Arc<Session>, peer: Peer<RoleServer>) {
+/// Notifies an agent before 2026-07-28 until it disconnects.
+pub async fn notify(session: Arc<Session>, peer: Peer<RoleServer>) {
     let endpoint = &session.endpoint;
-    let sight = session.sight(peer.peer_info().map(|agent| agent.client_info.name.clone()));
-    let mut pictures = endpoint.engine.snapshot();
+    let agent = session.agent_view(peer.peer_info().map(|agent| agent.client_info.name.clone()));
+    let mut snapshots = endpoint.engine.snapshot();
     let mut notices = endpoint.engine.notices();
-    let mut told = endpoint.catalog(&sight);
+    let mut known = endpoint.catalog(&agent);
     loop {
-        // An agent that has gone does not need to be told.
+        // Notifications fail if the agent has disconnected.
         tokio::select! {
-            changed = pictures.changed() => {
+            changed = snapshots.changed() => {
                 if changed.is_err() {
                     return;
                 }
-                pictures.borrow_and_update();
-                endpoint.watch_anew();
-                let now = endpoint.catalog(&sight);
-                let changed = Changed::between(&told, &now);
-                told = now;
+                snapshots.borrow_and_update();
+                endpoint.resubscribe();
+                let now = endpoint.catalog(&agent);
+                let changed = ChangedLists::between(&known, &now);
+                known = now;
                 if changed.tools {
                     peer.notify_tool_list_changed().await.ok();
                 }
@@ -64,13 +64,13 @@ pub async fn tell(session: Arc<Session>, peer: Peer<RoleServer>) {
                 }
             }
             notice = notices.recv() => match notice {
-                Ok(Notice::Log { server, line }) if sight.view.shows_server(&server) => {
+                Ok(Notice::Log { server, line }) if agent.view.shows_server(&server) => {
                     if let Some(message) = message(&server, line, session.log_level()) {
                         peer.notify_logging_message(message).await.ok();
                     }
                 }
-                Ok(Notice::ResourceUpdated { server, uri }) if session.watches(&server, &uri) => {
-                    let uri = endpoint.catalog(&sight).shown_uri(&server, &uri);
+                Ok(Notice::ResourceUpdated { server, uri }) if session.is_subscribed(&server, &uri) => {
+                    let uri = endpoint.catalog(&agent).shown_uri(&server, &uri);
                     peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await.ok();
                 }
                 Ok(_) | Err(RecvError::Lagged(_)) => {}
@@ -80,31 +80,31 @@ pub async fn tell(session: Arc<Session>, peer: Peer<RoleServer>) {
     }
 }
 
-/// Tells an agent of the newer era what its subscription asks for. The sink itself leaves out the rest.
-pub async fn listen(endpoint: &Endpoint, sight: &Sight, subscription: &SubscriptionContext) {
-    let mut pictures = endpoint.engine.snapshot();
+/// Notifies an agent since 2026-07-28. The sink drops what the subscription does not ask for.
+pub async fn listen(endpoint: &Endpoint, agent: &AgentView, subscription: &SubscriptionContext) {
+    let mut snapshots = endpoint.engine.snapshot();
     let mut notices = endpoint.engine.notices();
     let sink = subscription.sink();
-    let mut told = endpoint.catalog(sight);
-    let watched = subscription.accepted().resource_subscriptions.clone().unwrap_or_default();
-    let found = watched.iter().filter_map(|uri| endpoint.catalog(sight).find_uri(uri)).collect::<Vec<_>>();
-    let mut watches = Vec::new();
+    let mut known = endpoint.catalog(agent);
+    let uris = subscription.accepted().resource_subscriptions.clone().unwrap_or_default();
+    let found = uris.iter().filter_map(|uri| endpoint.catalog(agent).find_uri(uri)).collect::<Vec<_>>();
+    let mut guards = Vec::new();
     for (server, uri) in &found {
-        // Over when this subscription is.
-        watches.extend(endpoint.watch(&sight.who, server, uri).await);
+        // Dropped when this subscription ends.
+        guards.extend(endpoint.subscribe(&agent.requester, server, uri).await);
     }
     loop {
         tokio::select! {
             () = subscription.cancelled() => break,
-            changed = pictures.changed() => {
+            changed = snapshots.changed() => {
                 if changed.is_err() {
                     break;
                 }
-                pictures.borrow_and_update();
-                endpoint.watch_anew();
-                let now = endpoint.catalog(sight);
-                let changed = Changed::between(&told, &now);
-                told = now;
+                snapshots.borrow_and_update();
+                endpoint.resubscribe();
+                let now = endpoint.catalog(agent);
+                let changed = ChangedLists::between(&known, &now);
+                known = now;
                 if changed.tools {
                     sink.notify_tool_list_changed().await.ok();
                 }
@@ -116,8 +116,8 @@ pub async fn listen(endpoint: &Endpoint, sight: &Sight, subscription: &Subscript
                 }
             }
             notice = notices.recv() => match notice {
-                Ok(Notice::ResourceUpdated { server, uri }) if sight.view.shows_server(&server) => {
-                    let uri = endpoint.catalog(sight).shown_uri(&server, &uri);
+                Ok(Notice::ResourceUpdated { server, uri }) if agent.view.shows_server(&server) => {
+                    let uri = endpoint.catalog(agent).shown_uri(&server, &uri);
                     sink.notify_resource_updated(uri).await.ok();
                 }
                 Ok(_) | Err(RecvError::Lagged(_)) => {}
@@ -127,13 +127,13 @@ pub async fn listen(endpoint: &Endpoint, sight: &Sight, subscription: &Subscript
     }
 }
 
-/// A line that is worth passing on: a server's own message, as severe as the agent asked for.
-pub fn message(server: &ServerName, line: LogLine, least: LoggingLevel) -> Option<LoggingMessageNotificationParam> {
+/// The notification for a log line; `None` if it is not a message of the server or not severe enough.
+pub fn message(server: &ServerName, line: LogLine, minimum: LoggingLevel) -> Option<LoggingMessageNotificationParam> {
     if line.source != LogSource::Server {
         return None;
     }
     let level: LoggingLevel = serde_json::from_value(Value::from(line.level.as_str())).ok()?;
     let message =
         || LoggingMessageNotificationParam::new(level, Value::String(line.text)).with_logger(server.to_string());
-    (level as u8 >= least as u8).then(message)
+    (level as u8 >= minimum as u8).then(message)
 }

@@ -1,6 +1,6 @@
-//! Two tools in place of a thousand: an agent that would drown in a list looks for what it needs, and calls it by name.
+//! Offers two tools instead of a long list: an agent searches for a tool and calls it by name.
 //!
-//! Pure. What is found is what would have been listed, and a call by name takes the way of every call.
+//! A search finds the tools that would have been listed, and calls by name go through the gate like all calls.
 
 use serde_json::{Map, Value, json};
 
@@ -10,30 +10,30 @@ use crate::text::one_line;
 pub const FIND: &str = "find_tools";
 pub const CALL: &str = "call_tool";
 
-/// Tools in one answer, unless the agent says otherwise; and whatever it says.
-const USUAL: usize = 10;
-const MOST: usize = 50;
-/// One answer holds about this much, and one tool at least.
-const BYTES: usize = 64 << 10;
-/// How many names are proposed in place of one that there is not.
-const NEAR: usize = 5;
+/// The default and the maximum number of tools in one result.
+const DEFAULT_LIMIT: usize = 10;
+const MAX_LIMIT: usize = 50;
+/// The maximum size of one result. It always contains at least one tool.
+const MAX_BYTES: usize = 64 << 10;
+/// How many similar names are suggested for an unknown name.
+const MAX_SUGGESTIONS: usize = 5;
 
-/// What such an agent is shown in place of the tools.
+/// The two tools that the agent sees.
 pub fn tools(servers: &[&str]) -> Vec<Value> {
-    let behind = match servers {
-        [] => "There is no server now.".to_owned(),
+    let servers = match servers {
+        [] => "No server is running.".to_owned(),
         servers => format!("Servers: {}.", servers.join(", ")),
     };
-    let query = json!({ "type": "string", "description": "What the tool should do, in a few words, or part of its name. Empty: all tools" });
-    let limit = json!({ "type": "integer", "minimum": 1, "maximum": MOST, "description": "Most tools to tell about" });
-    let name = json!({ "type": "string", "description": "The tool's name, as find_tools tells it" });
-    let arguments = json!({ "type": "object", "description": "Arguments that fit the tool's inputSchema" });
+    let query = json!({ "type": "string", "description": "What the tool should do, in a few words, or part of its name. Leave empty for all tools" });
+    let limit = json!({ "type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "description": "Maximum number of tools to return" });
+    let name = json!({ "type": "string", "description": "Name of the tool, as returned by find_tools" });
+    let arguments = json!({ "type": "object", "description": "Arguments that match the inputSchema of the tool" });
     vec![
         json!({
             "name": FIND,
             "title": "Find tools",
             "description": format!(
-                "Looks for tools of this workspace by words and tells their names, descriptions and schemas. Call one with {CALL}. {behind}"
+                "Finds tools of this workspace by keywords and returns their names, descriptions and schemas. Call a tool with {CALL}. {servers}"
             ),
             "inputSchema": { "type": "object", "properties": { "query": query, "limit": limit }, "required": ["query"] },
             "annotations": { "readOnlyHint": true, "openWorldHint": false },
@@ -41,7 +41,7 @@ pub fn tools(servers: &[&str]) -> Vec<Value> {
         json!({
             "name": CALL,
             "title": "Call a tool",
-            "description": format!("Calls a tool that {FIND} told about. The answer is the tool's own."),
+            "description": format!("Calls a tool that {FIND} returned. Returns the result of the tool."),
             "inputSchema": {
                 "type": "object", "properties": { "name": name, "arguments": arguments }, "required": ["name"],
             },
@@ -49,72 +49,73 @@ pub fn tools(servers: &[&str]) -> Vec<Value> {
     ]
 }
 
-/// The answer of `find_tools`; or what is wrong with the question.
+/// The result of `find_tools`, or an error message.
 pub fn find(tools: &[Value], arguments: &Map<String, Value>) -> Result<Value, String> {
     let query = match arguments.get("query") {
         None | Some(Value::Null) => "",
         Some(Value::String(query)) => query,
-        Some(_) => return Err("`query` has to be a text".to_owned()),
+        Some(_) => return Err("`query` must be a string".to_owned()),
     };
     let limit = match arguments.get("limit") {
-        None | Some(Value::Null) => USUAL,
+        None | Some(Value::Null) => DEFAULT_LIMIT,
         Some(limit) => match limit.as_u64().and_then(|limit| usize::try_from(limit).ok()) {
-            Some(limit @ 1..) => limit.min(MOST),
-            _ => return Err(format!("`limit` has to be a whole number from 1 to {MOST}")),
+            Some(limit @ 1..) => limit.min(MAX_LIMIT),
+            _ => return Err(format!("`limit` must be a whole number from 1 to {MAX_LIMIT}")),
         },
     };
     let words = words(query);
     let mut found: Vec<(usize, &Value)> = tools.iter().map(|tool| (score(tool, &words), tool)).collect();
     found.retain(|(score, _)| *score > 0 || words.is_empty());
-    // The sort is stable: what fits equally well stays in the order of the list.
+    // The sort is stable: tools with the same score keep their order.
     found.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     let total = found.len();
-    let mut told: Vec<Value> = Vec::new();
+    let mut returned: Vec<Value> = Vec::new();
     let mut bytes = 0;
     for (_, tool) in found.into_iter().take(limit) {
         let tool = shortened(tool);
         bytes += tool.to_string().len();
-        if bytes > BYTES && !told.is_empty() {
+        if bytes > MAX_BYTES && !returned.is_empty() {
             break;
         }
-        told.push(tool);
+        returned.push(tool);
     }
-    let left_out = total - told.len();
-    let mut answer = json!({ "tools": told });
+    let left_out = total - returned.len();
+    let mut answer = json!({ "tools": returned });
     if let Some(fields) = answer.as_object_mut().filter(|_| left_out > 0) {
         fields.insert("more".to_owned(), json!(left_out));
     }
     Ok(answer)
 }
 
-/// What `call_tool` asks for: a name and arguments.
-pub fn wanted(arguments: Map<String, Value>) -> Result<(String, Map<String, Value>), String> {
+/// The name and the arguments in a call of `call_tool`.
+pub fn parse_call(arguments: Map<String, Value>) -> Result<(String, Map<String, Value>), String> {
     let mut arguments = arguments;
     let name = match arguments.remove("name") {
         Some(Value::String(name)) => name,
-        _ => return Err(format!("`name` has to be the name of a tool; {FIND} tells which there are")),
+        _ => return Err(format!("`name` must be the name of a tool; use {FIND} to find tools")),
     };
     match arguments.remove("arguments") {
         None | Some(Value::Null) => Ok((name, Map::new())),
         Some(Value::Object(inner)) => Ok((name, inner)),
-        Some(_) => Err("`arguments` has to be an object".to_owned()),
+        Some(_) => Err("`arguments` must be an object".to_owned()),
     }
 }
 
-/// Why there is no such tool, with those that may have been meant.
-pub fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a String>, where_to_look: &str) -> String {
+/// The error for an unknown tool, with similar names.
+pub fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a String>, listed_by: &str) -> String {
     let names: Vec<&str> = names.map(String::as_str).collect();
-    let mut text = format!("unknown tool: {}", one_line(name, 200));
-    let near = near(name, &names);
-    if !near.is_empty() {
-        text.push_str(&format!("; similar are {}", near.join(", ")));
+    let mut text = format!("unknown tool `{}`", one_line(name, 200));
+    let similar = similar_names(name, &names);
+    match similar.is_empty() {
+        true => text.push('.'),
+        false => text.push_str(&format!("; did you mean `{}`?", similar.join("` or `"))),
     }
-    text.push_str(&format!("; {where_to_look} tells which there are"));
+    text.push_str(&format!(" Use {listed_by} to see all tools."));
     text
 }
 
-/// The names that are nearest to this one: by spelling, then by the words they share.
-fn near<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
+/// The most similar names: by spelling, then by shared words.
+fn similar_names<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
     let words = words(name);
     let mut near: Vec<&str> = did_you_mean::closest(name, names).into_iter().collect();
     let mut sharing: Vec<(usize, &str)> = names
@@ -127,37 +128,37 @@ fn near<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
         .collect();
     sharing.sort_by_key(|(shared, _)| std::cmp::Reverse(*shared));
     for (_, known) in sharing {
-        if near.len() < NEAR && !near.contains(&known) {
+        if near.len() < MAX_SUGGESTIONS && !near.contains(&known) {
             near.push(known);
         }
     }
     near
 }
 
-/// How well a tool fits: its name counts most, then its title and description, then its parameters. A tool that fits
-/// all words comes before one that fits some of them well.
+/// How well a tool matches: its name counts most, then its title and description, then its parameters. A tool that
+/// matches all words scores higher than one that matches some of them well.
 fn score(tool: &Value, wanted: &[String]) -> usize {
     let text = |key: &str| tool.get(key).and_then(Value::as_str).unwrap_or_default().to_lowercase();
     let name = text("name");
     let described = format!("{} {}", text("title"), text("description"));
     let parameters = tool.pointer("/inputSchema/properties").and_then(Value::as_object);
     let parameters: Vec<String> = parameters.into_iter().flatten().flat_map(|(key, _)| words(key)).collect();
-    let (own, said) = (words(&name), words(&described));
+    let (name_words, description_words) = (words(&name), words(&described));
     let mut sum = 0;
-    let mut fitting = 0;
+    let mut matching = 0;
     for word in wanted {
         let points = [
-            (own.contains(word), 20),
+            (name_words.contains(word), 20),
             (name.contains(word.as_str()), 10),
-            (said.contains(word), 6),
+            (description_words.contains(word), 6),
             (described.contains(word.as_str()), 3),
             (parameters.contains(word), 2),
         ];
-        let best = points.into_iter().find(|(fits, _)| *fits).map_or(0, |(_, points)| points);
-        fitting += usize::from(best > 0);
+        let best = points.into_iter().find(|(matches, _)| *matches).map_or(0, |(_, points)| points);
+        matching += usize::from(best > 0);
         sum += best;
     }
-    sum * fitting
+    sum * matching
 }
 
 /// Letters and digits in lower case; `readFile`, `read_file` and `read file` are the same words.
@@ -175,7 +176,7 @@ fn words(text: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// What a model needs to call a tool.
+/// The fields that a model needs to call a tool.
 fn shortened(tool: &Value) -> Value {
     let keys = ["name", "title", "description", "inputSchema", "annotations"];
     keys.into_iter().filter_map(|key| Some((key.to_owned(), tool.get(key)?.clone()))).collect()
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_fit_comes_first_and_what_does_not_fit_is_not_told() {
+    fn the_best_match_comes_first_and_other_tools_are_left_out() {
         assert_eq!(found("read file", json!({}))[0], "fs__read_file");
         assert_eq!(found("write a file", json!({ "limit": 1 }))[0], "fs__writeFile");
         assert_eq!(found("history", json!({})), ["git__log"]);
@@ -213,33 +214,33 @@ mod tests {
     }
 
     #[test]
-    fn no_words_find_everything_and_an_answer_says_what_it_left_out() {
+    fn an_empty_query_finds_everything_and_the_result_says_how_many_are_left_out() {
         assert_eq!(found("", json!({})).len(), 4);
         assert_eq!(found("", json!({ "limit": 2 })), ["fs__read_file", "fs__writeFile", "2 more"]);
-        let large = "x".repeat(BYTES);
+        let large = "x".repeat(MAX_BYTES);
         let tools = [tool("a__a", &large), tool("a__b", &large)];
         let answer = find(&tools, &Map::new()).unwrap();
         assert_eq!((answer["tools"].as_array().unwrap().len(), &answer["more"]), (1, &json!(1)));
     }
 
     #[test]
-    fn a_question_of_the_wrong_kind_is_told_what_is_wrong() {
+    fn invalid_arguments_are_reported() {
         for (arguments, word) in [(json!({ "query": 3 }), "query"), (json!({ "query": "", "limit": 0 }), "limit")] {
             assert!(find(&[], arguments.as_object().unwrap()).unwrap_err().contains(word));
         }
-        assert!(wanted(Map::new()).unwrap_err().contains("find_tools"));
+        assert!(parse_call(Map::new()).unwrap_err().contains("find_tools"));
         let odd = json!({ "name": "a", "arguments": [] });
-        assert!(wanted(odd.as_object().unwrap().clone()).is_err());
+        assert!(parse_call(odd.as_object().unwrap().clone()).is_err());
     }
 
     #[test]
-    fn a_name_that_there_is_not_brings_those_that_are_near() {
+    fn an_unknown_name_is_answered_with_similar_names() {
         let names = ["fs__read_file", "fs__write_file", "git__log"].map(str::to_owned);
         let text = unknown("fs__raed_file", names.iter(), FIND);
         assert_eq!(
             text,
-            "unknown tool: fs__raed_file; similar are fs__read_file, fs__write_file; find_tools tells which there are"
+            "unknown tool `fs__raed_file`; did you mean `fs__read_file` or `fs__write_file`? Use find_tools to see all tools."
         );
-        assert_eq!(unknown("zzz", names.iter(), FIND), "unknown tool: zzz; find_tools tells which there are");
+        assert_eq!(unknown("zzz", names.iter(), FIND), "unknown tool `zzz`. Use find_tools to see all tools.");
     }
 }

@@ -1,4 +1,4 @@
-//! One agent's session: who it is, what it sees of the workspace, and what it has asked to be told.
+//! One agent's session: its identity, its view of the workspace, and its subscriptions.
 #![allow(deprecated, reason = "logging is what peers before 2026-07-28 know")]
 
 use std::collections::BTreeMap;
@@ -8,64 +8,64 @@ use std::time::Duration;
 
 use rmcp::model::LoggingLevel;
 
-use super::catalog::{Catalog, is_coming};
-use super::watching::Watch;
+use super::catalog::{Catalog, is_starting};
+use super::subscriptions::SubscriptionGuard;
 use super::{AgentOptions, Endpoint};
 use crate::model::{Requester, RequesterKind, Result, ServerName};
 use crate::policy::View;
 use crate::text::one_line;
 
-/// How long a list waits for servers that are just starting: many agents ask once, right after they came.
-const SETTLING: Duration = Duration::from_secs(5);
+/// How long a list waits for servers that are starting: many agents list tools only once, right after they connect.
+const STARTUP_WAIT: Duration = Duration::from_secs(5);
 
 static SESSIONS: AtomicU64 = AtomicU64::new(0);
 
-/// Behind `std` locks that are private to this file and held for a moment.
+/// The `std` locks are private to this file and held only briefly.
 pub struct Session {
     pub endpoint: Endpoint,
-    /// Tells it from every other.
+    /// Unique among all sessions.
     pub number: u64,
     options: AgentOptions,
     log_level: Mutex<Option<LoggingLevel>>,
-    watched: Mutex<BTreeMap<(ServerName, String), Watch>>,
+    subscriptions: Mutex<BTreeMap<(ServerName, String), SubscriptionGuard>>,
 }
 
-/// Who asks, and what is there for him.
+/// What an agent is called, and which servers and tools it sees.
 #[derive(Clone)]
-pub struct Sight {
-    pub who: Requester,
+pub struct AgentView {
+    pub requester: Requester,
     pub view: Arc<View>,
-    /// Tools are searched in place of listed.
+    /// Tools are searched instead of listed.
     pub search: bool,
 }
 
 impl Session {
     pub fn new(endpoint: Endpoint, options: AgentOptions) -> Self {
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
-        let (log_level, watched) = Default::default();
-        Self { endpoint, number, options, log_level, watched }
+        let (log_level, subscriptions) = Default::default();
+        Self { endpoint, number, options, log_level, subscriptions }
     }
 
-    /// Whether its host is an editor of ours, which asks its user before calls that are more than a look.
+    /// Whether the agent runs in an editor that asks the user itself before each call that is not read-only.
     pub fn host_asks(&self) -> bool {
         self.options.ticket.as_deref().is_some_and(|ticket| self.endpoint.engine.editors().issued(ticket))
     }
 
-    /// What an agent sees that calls itself this. What its user calls it comes first.
-    pub fn sight(&self, own_name: Option<String>) -> Sight {
+    /// The view of an agent that reports this name. The name that its user chose takes precedence.
+    pub fn agent_view(&self, own_name: Option<String>) -> AgentView {
         let name = one_line(&self.options.label.clone().or(own_name).unwrap_or_default(), 80);
-        let who = Requester { kind: RequesterKind::Agent, name };
-        let view = View::excluding(self.endpoint.engine.view(&who), &self.options.without);
-        Sight { search: self.options.search || view.search, who, view }
+        let requester = Requester { kind: RequesterKind::Agent, name };
+        let view = View::excluding(self.endpoint.engine.view(&requester), &self.options.without);
+        AgentView { search: self.options.search || view.search, requester, view }
     }
 
-    /// What is offered, once the servers that are just starting have started.
-    pub async fn settled(&self, sight: &Sight) -> Arc<Catalog> {
-        let mut pictures = self.endpoint.engine.snapshot();
-        let coming = |view: &_| is_coming(view, &sight.view);
-        let settled = pictures.wait_for(|snapshot| !snapshot.servers.values().any(|view| coming(view)));
-        tokio::time::timeout(SETTLING, settled).await.ok();
-        self.endpoint.catalog(sight)
+    /// What is offered after the servers that are starting have started.
+    pub async fn settled_catalog(&self, agent: &AgentView) -> Arc<Catalog> {
+        let mut snapshots = self.endpoint.engine.snapshot();
+        let starting = |view: &_| is_starting(view, &agent.view);
+        let settled = snapshots.wait_for(|snapshot| !snapshot.servers.values().any(|view| starting(view)));
+        tokio::time::timeout(STARTUP_WAIT, settled).await.ok();
+        self.endpoint.catalog(agent)
     }
 
     pub fn log_level(&self) -> LoggingLevel {
@@ -76,19 +76,20 @@ impl Session {
         *lock(&self.log_level) = Some(level);
     }
 
-    pub async fn watch(&self, sight: &Sight, server: ServerName, uri: String) -> Result<()> {
-        let watch = self.endpoint.watch(&sight.who, &server, &uri).await?;
-        lock(&self.watched).insert((server, uri), watch);
+    pub async fn subscribe(&self, agent: &AgentView, server: ServerName, uri: String) -> Result<()> {
+        let guard = self.endpoint.subscribe(&agent.requester, &server, &uri).await?;
+        lock(&self.subscriptions).insert((server, uri), guard);
         Ok(())
     }
 
-    pub fn watch_no_longer(&self, server: ServerName, uri: String) {
-        let watch = lock(&self.watched).remove(&(server, uri));
-        drop(watch);
+    pub fn unsubscribe(&self, server: ServerName, uri: String) {
+        // The lock must be released before the guard is dropped.
+        let guard = lock(&self.subscriptions).remove(&(server, uri));
+        drop(guard);
     }
 
-    pub fn watches(&self, server: &ServerName, uri: &str) -> bool {
-        lock(&self.watched).keys().any(|(name, own)| name == server && own == uri)
+    pub fn is_subscribed(&self, server: &ServerName, uri: &str) -> bool {
+        lock(&self.subscriptions).keys().any(|(name, own)| name == server && own == uri)
     }
 }
 

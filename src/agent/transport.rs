@@ -1,8 +1,7 @@
-//! An agent's bytes: a message a line in, a message a line out, everything bounded.
+//! The transport to an agent: one JSON message per line, with limits on everything.
 //!
-//! The mirror of the servers' own transport: a result goes out as the text that its server sent. What cannot be taken
-//! on is answered here: a line that is no message, an id that is in use, one request too many. An agent that does not
-//! read what it asked for is cut off, and nobody else notices.
+//! A result is sent as the raw JSON of its server. Invalid messages, duplicate ids and requests over the limit are
+//! answered here. An agent that does not read its responses is disconnected, without affecting others.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,96 +20,102 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::desk::{Desk, Refused};
+use super::pending_responses::{PendingResponses, Rejection};
 use crate::server::transport::frame::{Frame, Frames};
 use crate::server::transport::repair::{self, Outline};
 
-/// Messages that may wait for an agent to read them.
-const WAITING: usize = 4_096;
-/// How long the last words may take when a connection closes.
-const LAST_WORDS: std::time::Duration = std::time::Duration::from_millis(500);
-/// What is written in one go.
-const TOGETHER: usize = 64 << 10;
+/// How many messages may wait for the agent to read them.
+const MAX_UNREAD: usize = 4_096;
+/// How long the remaining messages may take when the connection closes.
+const FLUSH_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(500);
+/// Small messages are combined into writes of about this size.
+const WRITE_SIZE: usize = 64 << 10;
 
 type Reader = Box<dyn AsyncRead + Send + Unpin>;
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
-/// The agent has gone, or was cut off.
+/// The agent has disconnected, or we have disconnected it.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("the agent has gone")]
-pub struct Gone;
+#[error("the agent has disconnected")]
+pub struct Disconnected;
 
-pub struct Lines {
+pub struct LineTransport {
     read: Reader,
     frames: Frames,
     ready: VecDeque<ClientJsonRpcMessage>,
-    desk: Desk,
+    pending: PendingResponses,
     outbox: Outbox,
     limit: usize,
-    /// What the agent calls itself.
+    /// The name that the agent reports.
     agent: Option<String>,
-    turned: VecDeque<Turned>,
-    records: mpsc::Sender<Turned>,
+    rejected: VecDeque<RejectedCall>,
+    records: mpsc::Sender<RejectedCall>,
 }
 
-/// A call that was turned away before anybody else heard of it.
-pub struct Turned {
+/// A call that was rejected before it reached the engine.
+pub struct RejectedCall {
     pub agent: Option<String>,
     pub tool: String,
-    pub by: &'static str,
+    pub reason: &'static str,
     pub error: ErrorData,
 }
 
-impl Lines {
-    pub fn new(read: Reader, write: Writer, desk: Desk, limit: usize, records: mpsc::Sender<Turned>) -> Self {
+impl LineTransport {
+    pub fn new(
+        read: Reader,
+        write: Writer,
+        pending: PendingResponses,
+        limit: usize,
+        records: mpsc::Sender<RejectedCall>,
+    ) -> Self {
         let outbox = Outbox::new(write, limit);
-        let (ready, turned) = Default::default();
-        Self { read, frames: Frames::new(limit), ready, desk, outbox, limit, agent: None, turned, records }
+        let (ready, rejected) = Default::default();
+        Self { read, frames: Frames::new(limit), ready, pending, outbox, limit, agent: None, rejected, records }
     }
 
     async fn next(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            // Whoever is turned away faster than that can be recorded waits. Reserving, too, may be dropped in between.
-            while !self.turned.is_empty() {
-                let Ok(place) = self.records.reserve().await else { break };
-                if let Some(turned) = self.turned.pop_front() {
-                    place.send(turned);
+            // Read no more until rejected calls are recorded. `reserve` is safe to cancel.
+            while !self.rejected.is_empty() {
+                let Ok(permit) = self.records.reserve().await else { break };
+                if let Some(rejected) = self.rejected.pop_front() {
+                    permit.send(rejected);
                 }
             }
             if let Some(message) = self.ready.pop_front() {
                 return Some(message);
             }
-            let cut = self.outbox.cut.clone();
-            // `read_buf` either appends or does nothing, so that dropping this future in between loses no byte.
+            let disconnect = self.outbox.disconnect.clone();
+            // `read_buf` is safe to cancel: no bytes are lost.
             let length = tokio::select! {
                 length = self.read.read_buf(self.frames.room()) => length,
-                () = cut.cancelled() => return None,
+                () = disconnect.cancelled() => return None,
             };
             match length {
                 Ok(0) | Err(_) => return None,
-                Ok(_) => self.sort(),
+                Ok(_) => self.handle_frames(),
             }
         }
     }
 
-    fn sort(&mut self) {
+    fn handle_frames(&mut self) {
         while let Some(frame) = self.frames.take() {
             match frame {
-                Frame::Line(line) => match read(self.frames.line(line)) {
-                    Read::Message(message) => self.admit(*message),
-                    Read::Nothing => {}
-                    Read::Bad(id, error) => self.refuse(id, error),
+                Frame::Line(line) => match parse(self.frames.line(line)) {
+                    Parsed::Message(message) => self.admit(*message),
+                    Parsed::Nothing => {}
+                    Parsed::Bad(id, error) => self.reject(id, error),
                 },
-                // Whose it was can be told when its end is there, at the latest.
+                // Its id may be at the end, so wait for that.
                 Frame::TooLong(_) => {}
                 Frame::TooLongEnded(flood) => {
                     let limit = self.limit;
-                    let text = format!("message longer than {limit} bytes (`limits.message-bytes` sets this limit)");
+                    let text = format!("message longer than {limit} bytes (the limit is `limits.message-bytes`)");
                     let outline = repair::outline(&flood.head, &flood.tail);
-                    match unread(outline, ErrorData::invalid_request(text, None)) {
-                        Read::Message(message) => self.admit(*message),
-                        Read::Nothing => {}
-                        Read::Bad(id, error) => self.refuse(id, error),
+                    match invalid(outline, ErrorData::invalid_request(text, None)) {
+                        Parsed::Message(message) => self.admit(*message),
+                        Parsed::Nothing => {}
+                        Parsed::Bad(id, error) => self.reject(id, error),
                     }
                 }
             }
@@ -123,25 +128,25 @@ impl Lines {
                 if let ClientRequest::InitializeRequest(initialize) = &request.request {
                     self.agent = Some(initialize.params.client_info.name.clone());
                 }
-                if let Err(refused) = self.desk.begin(&request.id) {
+                if let Err(rejection) = self.pending.begin(&request.id) {
                     let id = request.id.clone();
-                    let error = refusal(refused, &id);
+                    let error = rejection_error(rejection, &id);
                     if let ClientRequest::CallToolRequest(call) = &request.request {
                         let (agent, tool) = (self.agent.clone(), call.params.name.to_string());
-                        let by = match refused {
-                            Refused::Full(_) => "limits.agent-calls",
-                            Refused::Duplicate => "id in use",
+                        let reason = match rejection {
+                            Rejection::Full(_) => "limits.agent-calls",
+                            Rejection::Duplicate => "id in use",
                         };
-                        self.turned.push_back(Turned { agent, tool, by, error: error.clone() });
+                        self.rejected.push_back(RejectedCall { agent, tool, reason, error: error.clone() });
                     }
-                    return self.refuse(Some(id), error);
+                    return self.reject(Some(id), error);
                 }
             }
             JsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    self.desk.end(id);
+                    self.pending.take(id);
                 }
             }
             _ => {}
@@ -149,20 +154,20 @@ impl Lines {
         self.ready.push_back(message);
     }
 
-    fn refuse(&mut self, id: Option<RequestId>, error: ErrorData) {
-        tracing::debug!(code = error.code.0, message = %error.message, "refused a message of an agent");
+    fn reject(&mut self, id: Option<RequestId>, error: ErrorData) {
+        tracing::debug!(code = error.code.0, message = %error.message, "rejected a message of an agent");
         self.put(&ServerJsonRpcMessage::error(error, id)).ok();
     }
 
-    fn put(&mut self, message: &ServerJsonRpcMessage) -> Result<(), Gone> {
-        let laid = match message {
-            JsonRpcMessage::Response(response) => self.desk.end(&response.id).map(|raw| (&response.id, raw)),
+    fn put(&mut self, message: &ServerJsonRpcMessage) -> Result<(), Disconnected> {
+        let result = match message {
+            JsonRpcMessage::Response(response) => self.pending.take(&response.id).map(|raw| (&response.id, raw)),
             _ => None,
         };
-        match laid {
+        match result {
             Some((id, raw)) => self.outbox.put(envelope(id)?, Some(raw)),
             None => {
-                let mut text = serde_json::to_vec(message).map_err(|_| Gone)?;
+                let mut text = serde_json::to_vec(message).map_err(|_| Disconnected)?;
                 text.push(b'\n');
                 self.outbox.put(text, None)
             }
@@ -170,14 +175,17 @@ impl Lines {
     }
 }
 
-impl Transport<RoleServer> for Lines {
-    type Error = Gone;
+impl Transport<RoleServer> for LineTransport {
+    type Error = Disconnected;
 
-    fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = Result<(), Gone>> + Send + 'static {
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Disconnected>> + Send + 'static {
         if let JsonRpcMessage::Error(error) = &message
             && let Some(id) = &error.id
         {
-            self.desk.end(id);
+            self.pending.take(id);
         }
         std::future::ready(self.put(&message))
     }
@@ -186,81 +194,81 @@ impl Transport<RoleServer> for Lines {
         self.next().await
     }
 
-    async fn close(&mut self) -> Result<(), Gone> {
+    async fn close(&mut self) -> Result<(), Disconnected> {
         self.outbox.close().await;
         Ok(())
     }
 }
 
-enum Read {
+enum Parsed {
     Message(Box<ClientJsonRpcMessage>),
     Nothing,
     Bad(Option<RequestId>, ErrorData),
 }
 
-fn read(line: &[u8]) -> Read {
+fn parse(line: &[u8]) -> Parsed {
     let line = line.trim_ascii();
     if line.is_empty() {
-        return Read::Nothing;
+        return Parsed::Nothing;
     }
     match serde_json::from_slice::<ClientJsonRpcMessage>(line) {
-        Ok(message) => Read::Message(Box::new(message)),
+        Ok(message) => Parsed::Message(Box::new(message)),
         Err(_) => match serde_json::from_slice::<Value>(line) {
             Ok(value) => {
                 let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
-                Read::Bad(id, ErrorData::invalid_request("this is no message of JSON-RPC 2.0", None))
+                Parsed::Bad(id, ErrorData::invalid_request("not a JSON-RPC 2.0 message", None))
             }
             Err(error) => {
-                let text = format!("this cannot be read as JSON: {error}");
-                unread(repair::outline(line, line), ErrorData::parse_error(text, None))
+                let text = format!("invalid JSON at column {}", error.column());
+                invalid(repair::outline(line, line), ErrorData::parse_error(text, None))
             }
         },
     }
 }
 
-/// What becomes of a message that could not be read: its sender hears of it by its id, and an answer counts as a failed one.
-fn unread(outline: Option<Outline>, error: ErrorData) -> Read {
+/// The error for a message that cannot be parsed, with its id if possible. A response becomes a failed response.
+fn invalid(outline: Option<Outline>, error: ErrorData) -> Parsed {
     match outline {
-        Some(Outline { id, is_request: true }) => Read::Bad(Some(id), error),
+        Some(Outline { id, is_request: true }) => Parsed::Bad(Some(id), error),
         Some(Outline { id, is_request: false }) => {
-            Read::Message(Box::new(ClientJsonRpcMessage::error(error, Some(id))))
+            Parsed::Message(Box::new(ClientJsonRpcMessage::error(error, Some(id))))
         }
-        None => Read::Bad(None, error),
+        None => Parsed::Bad(None, error),
     }
 }
 
-fn refusal(refused: Refused, id: &RequestId) -> ErrorData {
-    match refused {
-        Refused::Duplicate => {
-            ErrorData::invalid_request(format!("a request with the id {id} is still being worked on"), None)
+fn rejection_error(rejection: Rejection, id: &RequestId) -> ErrorData {
+    match rejection {
+        Rejection::Duplicate => {
+            ErrorData::invalid_request(format!("a request with the id {id} is still running"), None)
         }
-        Refused::Full(most) => {
-            let text = format!("{most} requests of this agent wait already (`limits.agent-calls` sets this limit)");
+        Rejection::Full(limit) => {
+            let text = format!("too many requests: {limit} are already running (the limit is `limits.agent-calls`)");
             ErrorData::new(ErrorCode(-32_000), text, None)
         }
     }
 }
 
-/// What stands before a result; the result itself and the end of the envelope follow.
-fn envelope(id: &RequestId) -> Result<Vec<u8>, Gone> {
+/// The beginning of a response, up to the result.
+fn envelope(id: &RequestId) -> Result<Vec<u8>, Disconnected> {
     let mut text = br#"{"jsonrpc":"2.0","id":"#.to_vec();
-    serde_json::to_writer(&mut text, id).map_err(|_| Gone)?;
+    serde_json::to_writer(&mut text, id).map_err(|_| Disconnected)?;
     text.extend_from_slice(br#","result":"#);
     Ok(text)
 }
 
-/// A message on its way: its text, or the beginning of it and the result that comes then.
+/// A message on its delivery: its text, or the beginning of it and the result that comes then.
 type Outgoing = (Vec<u8>, Option<Arc<RawValue>>);
 
-/// What waits to be written, and the task that writes it. The queue has no bound of its own, because `send` must not
-/// wait: the account of what is unread is its bound.
+/// The queue of outgoing messages, and the task that writes them. The channel is unbounded because `send` must not wait;
+/// `unread` limits the queue instead.
 struct Outbox {
     sender: Option<mpsc::UnboundedSender<Outgoing>>,
     unread: Arc<Unread>,
-    /// Cancelled when the agent is cut off, or reads no more.
-    cut: CancellationToken,
+    /// Cancelled when the agent is disconnected.
+    disconnect: CancellationToken,
     writing: Option<AbortOnDropHandle<()>>,
-    most: usize,
+    max_bytes: usize,
 }
 
 #[derive(Default)]
@@ -272,46 +280,46 @@ struct Unread {
 impl Outbox {
     fn new(write: Writer, limit: usize) -> Self {
         let (sender, queue) = mpsc::unbounded_channel();
-        let (unread, cut) = (Arc::<Unread>::default(), CancellationToken::new());
-        let writing = AbortOnDropHandle::new(tokio::spawn(write_all(write, queue, unread.clone(), cut.clone())));
-        Self { sender: Some(sender), unread, cut, writing: Some(writing), most: 2 * limit }
+        let (unread, disconnect) = (Arc::<Unread>::default(), CancellationToken::new());
+        let writing = AbortOnDropHandle::new(tokio::spawn(write_all(write, queue, unread.clone(), disconnect.clone())));
+        Self { sender: Some(sender), unread, disconnect, writing: Some(writing), max_bytes: 2 * limit }
     }
 
-    fn put(&self, text: Vec<u8>, raw: Option<Arc<RawValue>>) -> Result<(), Gone> {
+    fn put(&self, text: Vec<u8>, raw: Option<Arc<RawValue>>) -> Result<(), Disconnected> {
         let length = length(&text, raw.as_deref());
         let waiting = self.unread.bytes.load(Ordering::Acquire);
-        // A message that is alone may be of any size: the agent might well read it.
-        let too_much = waiting > 0 && waiting + length > self.most;
-        if too_much || self.unread.messages.load(Ordering::Acquire) >= WAITING {
-            tracing::warn!(waiting, "an agent does not read what it asked for: cut off");
-            self.cut.cancel();
-            return Err(Gone);
+        // A single message may have any size.
+        let too_much = waiting > 0 && waiting + length > self.max_bytes;
+        if too_much || self.unread.messages.load(Ordering::Acquire) >= MAX_UNREAD {
+            tracing::warn!(waiting, "disconnected an agent that does not read its responses");
+            self.disconnect.cancel();
+            return Err(Disconnected);
         }
         self.unread.bytes.fetch_add(length, Ordering::AcqRel);
         self.unread.messages.fetch_add(1, Ordering::AcqRel);
-        self.sender.as_ref().ok_or(Gone)?.send((text, raw)).map_err(|_| Gone)
+        self.sender.as_ref().ok_or(Disconnected)?.send((text, raw)).map_err(|_| Disconnected)
     }
 
     async fn close(&mut self) {
         self.sender = None;
         if let Some(writing) = self.writing.take()
-            && !self.cut.is_cancelled()
+            && !self.disconnect.is_cancelled()
         {
-            // An agent that does not read is not waited for.
-            tokio::time::timeout(LAST_WORDS, writing).await.ok();
+            // Do not wait longer for an agent that does not read.
+            tokio::time::timeout(FLUSH_TIMEOUT, writing).await.ok();
         }
     }
 }
 
-/// Writes in the order of the queue, small messages together, large results without copying them.
+/// Writes the queue in order. Combines small messages, and writes large results without copying them.
 async fn write_all(
     mut write: Writer,
     mut queue: mpsc::UnboundedReceiver<Outgoing>,
     unread: Arc<Unread>,
-    cut: CancellationToken,
+    disconnect: CancellationToken,
 ) {
-    // Whoever cannot be written to is not listened to any more either.
-    let _cut = cut.drop_guard();
+    // Stops reading, too, when writing fails.
+    let _disconnect = disconnect.drop_guard();
     let mut text = Vec::new();
     let (mut messages, mut bytes) = (0, 0);
     let mut next = queue.recv().await;
@@ -324,7 +332,7 @@ async fn write_all(
         {
             return;
         }
-        if text.len() < TOGETHER
+        if text.len() < WRITE_SIZE
             && let Ok(more) = queue.try_recv()
         {
             next = Some(more);
@@ -341,17 +349,17 @@ async fn write_all(
     write.shutdown().await.ok();
 }
 
-/// What a message counts for in the account of what is unread.
+/// The size of a message.
 fn length(head: &[u8], raw: Option<&RawValue>) -> usize {
     head.len() + raw.map_or(0, |raw| raw.get().len() + 2)
 }
 
-/// Adds a result and the end of its envelope to what is to be written; a large one is written at once.
+/// Adds a result and the end of the response to `text`. A large result is written immediately.
 async fn put_result(write: &mut Writer, text: &mut Vec<u8>, raw: &str) -> std::io::Result<()> {
     if memchr::memchr2(b'\n', b'\r', raw.as_bytes()).is_some() {
-        // Line breaks in JSON stand only between its parts: a blank says the same.
+        // Raw line breaks in JSON are only whitespace, so they can become spaces.
         text.extend(raw.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
-    } else if raw.len() < TOGETHER {
+    } else if raw.len() < WRITE_SIZE {
         text.extend_from_slice(raw.as_bytes());
     } else {
         write.write_all(text).await?;

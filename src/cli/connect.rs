@@ -17,7 +17,7 @@ use crate::paths::Paths;
 #[cfg(unix)]
 use crate::server::process::MARK;
 #[cfg(unix)]
-use crate::session::{Joined, Opened};
+use crate::session::{Joined, UrlReply};
 use crate::settings::Settings;
 
 #[derive(Debug, clap::Args)]
@@ -68,9 +68,9 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
 #[cfg(unix)]
 fn shared(arguments: Arguments, context: &Context, paths: &Paths, settings: &Settings) -> anyhow::Result<Status> {
     use super::engine::forward;
-    use crate::session::{Front, Hello, Opening, Stdio, join, join_running, leave_on_signal};
+    use crate::session::{Front, Hello, ReadAhead, Stdio, exit_on_signal, join, join_running};
 
-    let _leaving = leave_on_signal()?;
+    let _exit_on_signal = exit_on_signal()?;
     let front = if arguments.http { Front::Url } else { Front::Agent };
     let hello = Hello {
         agent: AgentOptions { ticket: ticket(), ..arguments.agent },
@@ -88,7 +88,7 @@ fn shared(arguments: Arguments, context: &Context, paths: &Paths, settings: &Set
     };
     match front {
         Front::Url => at_url(joined, arguments.json),
-        _ => forward(joined, Stdio::take()?, Opening::default()),
+        _ => forward(joined, Stdio::take()?, ReadAhead::default()),
     }
 }
 
@@ -102,9 +102,9 @@ fn ticket() -> Option<String> {
 /// Prints the URL, and keeps it open until this process ends.
 #[cfg(unix)]
 fn at_url(mut joined: Joined, json: bool) -> anyhow::Result<Status> {
-    match serde_json::from_slice(&joined.line()?)? {
-        Opened::At { url, token_file } => print_endpoint(json, &url, &token_file)?,
-        Opened::Failed(why) => anyhow::bail!(why),
+    match serde_json::from_slice(&joined.read_line()?)? {
+        UrlReply::At { url, token_file } => print_endpoint(json, &url, &token_file)?,
+        UrlReply::Failed(why) => anyhow::bail!(why),
     }
     std::io::copy(&mut joined.stream, &mut std::io::sink())?;
     anyhow::bail!(ENGINE_ENDED)

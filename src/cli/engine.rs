@@ -15,7 +15,7 @@ use crate::logging;
 use crate::paths::Paths;
 use crate::server::{guardian, process};
 #[cfg(unix)]
-use crate::session::{self, Joined, Opening, Place, Stdio};
+use crate::session::{self, EngineAddress, Joined, ReadAhead, Stdio};
 use crate::settings::Settings;
 #[cfg(unix)]
 use crate::text;
@@ -48,13 +48,13 @@ fn serve(context: &Context) -> anyhow::Result<Status> {
     let paths = context.paths()?;
     let settings = context.settings(&paths);
     let root = context.folder(&settings)?;
-    let place = Place::of(&root, &paths)?;
-    let listener = session::bind(&place).context("cannot open the engine's socket")?;
+    let address = EngineAddress::of(&root, &paths)?;
+    let listener = session::bind(&address).context("cannot open the engine's socket")?;
     let _logging = logging::start(&paths.logs_dir(), &settings.log);
-    tracing::info!(workspace = %place.root.display(), "engine started");
+    tracing::info!(workspace = %address.root.display(), "engine started");
     let served = with_engine(context, paths, settings, async |engine: Engine| {
         print("ready\n").ok();
-        let served = session::serve(engine.clone(), &place, listener).await;
+        let served = session::serve(engine.clone(), &address, listener).await;
         engine.shutdown().await;
         served
     })?;
@@ -64,8 +64,8 @@ fn serve(context: &Context) -> anyhow::Result<Status> {
 
 /// Forwards bytes both ways until the session ends, then returns the session's exit code.
 #[cfg(unix)]
-pub(super) fn forward(joined: Joined, stdio: Stdio, opening: Opening) -> anyhow::Result<Status> {
-    let code = session::forward(joined, stdio, opening)?;
+pub(super) fn forward(joined: Joined, stdio: Stdio, read_ahead: ReadAhead) -> anyhow::Result<Status> {
+    let code = session::forward(joined, stdio, read_ahead)?;
     let code = code.context(ENGINE_ENDED)?;
     Ok(Status::from_code(code))
 }

@@ -33,10 +33,10 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
 }
 
 /// Serves the editor in this process. `opening` is the part of its input that has already been read.
-fn standalone(context: &Context, paths: Paths, settings: Settings, opening: Vec<u8>) -> anyhow::Result<Status> {
+fn standalone(context: &Context, paths: Paths, settings: Settings, read_ahead: Vec<u8>) -> anyhow::Result<Status> {
     let _logging = logging::start(&paths.logs_dir(), &settings.log);
     let end = with_engine(context, paths, settings, async |engine: Engine| {
-        let end = lsp::stdio(engine.clone(), opening).await;
+        let end = lsp::stdio(engine.clone(), read_ahead).await;
         engine.shutdown().await;
         end
     })?;
@@ -51,15 +51,15 @@ mod shared {
     use super::super::engine::forward;
     use super::{Context, Paths, Settings, Status, standalone};
     use crate::lsp::{Peek, peek_initialize};
-    use crate::session::{self, Front, Hello, JoinError, Opening, Stdio};
+    use crate::session::{self, Front, Hello, JoinError, ReadAhead, Stdio};
     use crate::text::mask;
 
     /// Reads the workspace from the editor's first message and joins the engine of that workspace.
     pub fn run(context: &Context, paths: Paths, settings: Settings) -> anyhow::Result<Status> {
-        let leaving = session::leave_on_signal()?;
+        let exit_on_signal = session::exit_on_signal()?;
         let mut stdio = Stdio::take()?;
         let mut folders = Vec::new();
-        let opening = Opening::read(&mut stdio.input, |bytes| match peek_initialize(bytes) {
+        let read_ahead = ReadAhead::read(&mut stdio.input, |bytes| match peek_initialize(bytes) {
             Peek::Incomplete => false,
             Peek::Folders(found) => {
                 folders = found;
@@ -71,11 +71,11 @@ mod shared {
             _ => PathBuf::from(&*context.folder(&settings)?),
         };
         match session::join(&root, &paths, &Hello::new(Front::Editor)) {
-            Ok(joined) => forward(joined, stdio, opening),
+            Ok(joined) => forward(joined, stdio, read_ahead),
             Err(error) => {
                 // From here on, a signal has to stop servers first.
-                drop(leaving);
-                fall_back(context, paths, settings, opening, &error)
+                drop(exit_on_signal);
+                fall_back(context, paths, settings, read_ahead, &error)
             }
         }
     }
@@ -86,11 +86,11 @@ mod shared {
         context: &Context,
         paths: Paths,
         settings: Settings,
-        opening: Opening,
+        read_ahead: ReadAhead,
         reason: &JoinError,
     ) -> anyhow::Result<Status> {
         let reason = mask(&reason.to_string()).into_owned();
         writeln!(io::stderr(), "warning: {reason}; starting a separate engine for this editor").ok();
-        standalone(context, paths, settings, opening.0)
+        standalone(context, paths, settings, read_ahead.0)
     }
 }

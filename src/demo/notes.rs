@@ -9,15 +9,15 @@ use tokio::sync::watch;
 pub const ALL: &str = "demo://notes";
 /// The template for a single one.
 pub const TEMPLATE: &str = "demo://note/{number}";
-/// So that nobody fills the memory by a loop.
-const MOST: usize = 100;
+/// Limits the memory that notes can use.
+const MAX_NOTES: usize = 100;
 
 /// The resource of one note, counted from 1.
 pub fn uri(number: usize) -> String {
     format!("demo://note/{number}")
 }
 
-/// A lock is enough: it is held for a push or a copy, never over an await.
+/// The lock is held for a push or a copy, never across an await.
 pub struct Notes {
     kept: Mutex<Kept>,
     changes: watch::Sender<()>,
@@ -36,11 +36,11 @@ impl Default for Notes {
 }
 
 impl Notes {
-    /// Adds a note and gives its number; `None` when there is room for no more.
+    /// Adds a note and returns its number; `None` if there are too many notes.
     pub fn add(&self, text: String) -> Option<usize> {
         let number = {
             let mut kept = self.kept();
-            if kept.notes.len() >= MOST {
+            if kept.notes.len() >= MAX_NOTES {
                 return None;
             }
             kept.notes.push(text);
@@ -50,7 +50,7 @@ impl Notes {
         Some(number)
     }
 
-    /// Forgets every note and tells how many there were.
+    /// Removes all notes and returns how many there were.
     pub fn clear(&self) -> usize {
         let forgotten = std::mem::take(&mut self.kept().notes).len();
         self.changes.send_replace(());
@@ -61,7 +61,7 @@ impl Notes {
         self.kept().notes.clone()
     }
 
-    /// The text behind one of our resource addresses.
+    /// The text of a resource.
     pub fn read(&self, uri: &str) -> Option<String> {
         let kept = self.kept();
         if uri == ALL {

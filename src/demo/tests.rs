@@ -1,4 +1,4 @@
-//! The demo server as a peer sees it, of both kinds of protocol.
+//! The demo server as a client sees it, with protocol versions before and since 2026-07-28.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 
-/// A peer that writes down what it hears and answers every question with the same name.
+/// A client that records notifications and answers every question the same way.
 #[derive(Clone)]
 struct Listener {
     heard: mpsc::UnboundedSender<String>,
@@ -137,11 +137,11 @@ async fn a_missing_argument_is_an_error_result_that_names_it() {
 }
 
 #[tokio::test]
-async fn a_note_becomes_a_resource_and_everybody_is_told() {
+async fn a_note_becomes_a_resource_and_subscribers_are_notified() {
     let mut talk = Talk::older().await;
     talk.peer.subscribe(SubscribeRequestParams::new(notes::ALL)).await.unwrap();
     talk.call("take_note", json!({ "text": "buy milk" })).await;
-    assert_eq!(talk.hears(3).await, [r#"Info: "kept note 1""#, "resources changed", "updated demo://notes"]);
+    assert_eq!(talk.hears(3).await, [r#"Info: "saved note 1""#, "resources changed", "updated demo://notes"]);
     let resources = talk.peer.list_all_resources().await.unwrap();
     assert_eq!(
         resources.iter().map(|resource| resource.uri.as_str()).collect::<Vec<_>>(),
@@ -159,7 +159,7 @@ async fn log_messages_below_the_level_that_was_set_are_left_out() {
     talk.call("take_note", json!({ "text": "quiet" })).await;
     talk.call("forget_notes", json!({})).await;
     let heard = talk.hears(3).await;
-    assert_eq!(heard, [r#"Warning: "forgot 1 notes""#, "resources changed", "resources changed"]);
+    assert_eq!(heard, [r#"Warning: "deleted 1 note""#, "resources changed", "resources changed"]);
 }
 
 #[tokio::test]
@@ -203,7 +203,7 @@ async fn the_name_is_asked_for_in_both_kinds_of_protocol() {
             .await;
     assert_eq!(newer.text_of("ask_name", json!({})).await, "Hello, Ada!");
     let shy = Talk::older().await;
-    assert_eq!(shy.text_of("ask_name", json!({})).await, "Hello, whoever you are!");
+    assert_eq!(shy.text_of("ask_name", json!({})).await, "Hello, stranger!");
 }
 
 #[tokio::test]

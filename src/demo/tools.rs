@@ -1,4 +1,4 @@
-//! The tools of the demo server: one for each way in which a tool can behave.
+//! The tools of the demo server: one for each kind of behavior.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::{DemoServer, is_stateless, notes};
 
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
-    /// What to say back
+    /// Text to return
     text: String,
 }
 
@@ -29,11 +29,11 @@ struct Add {
 
 #[derive(Deserialize, JsonSchema)]
 struct RollDice {
-    /// Sides of each die
+    /// Number of sides of each die
     #[serde(default = "six")]
     #[schemars(range(min = 2, max = 1000))]
     sides: u32,
-    /// How many dice
+    /// Number of dice
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 100))]
     count: u32,
@@ -51,7 +51,7 @@ struct Nothing {}
 
 #[derive(Deserialize, JsonSchema)]
 struct Countdown {
-    /// Where to begin; each step takes as long as `interval` says
+    /// Number to start from
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = 100))]
     from: u32,
@@ -67,7 +67,7 @@ struct Weather {
     city: String,
 }
 
-/// What `weather` gives as structured content.
+/// The structured content of `weather`.
 #[derive(Serialize, JsonSchema)]
 struct Forecast {
     city: String,
@@ -96,18 +96,18 @@ fn second() -> u32 {
 }
 
 pub fn list() -> Vec<Tool> {
-    let looks = || ToolAnnotations::new().read_only(true).open_world(false);
-    let changes = || ToolAnnotations::new().read_only(false).open_world(false);
+    let read_only = || ToolAnnotations::new().read_only(true).open_world(false);
+    let writes = || ToolAnnotations::new().read_only(false).open_world(false);
     vec![
-        tool::<Echo>("echo", "Says back what it is told", looks()),
-        tool::<Add>("add", "Adds two numbers", looks().idempotent(true)),
-        tool::<RollDice>("roll_dice", "Rolls dice", looks()),
-        tool::<TakeNote>("take_note", "Keeps a note in memory, as a new resource", changes().destructive(false)),
-        tool::<Nothing>("forget_notes", "Forgets every note", changes().destructive(true).idempotent(true)),
-        tool::<Countdown>("countdown", "Counts down slowly, with progress; can be cancelled", looks()),
-        tool::<Nothing>("ask_name", "Asks you for your name, then greets you", looks()),
-        tool::<Nothing>("picture", "Gives a small picture", looks().idempotent(true)),
-        tool::<Weather>("weather", "Makes up a weather forecast, as structured content", looks().idempotent(true))
+        tool::<Echo>("echo", "Returns the given text", read_only()),
+        tool::<Add>("add", "Adds two numbers", read_only().idempotent(true)),
+        tool::<RollDice>("roll_dice", "Rolls dice", read_only()),
+        tool::<TakeNote>("take_note", "Saves a note in memory, as a new resource", writes().destructive(false)),
+        tool::<Nothing>("forget_notes", "Deletes all notes", writes().destructive(true).idempotent(true)),
+        tool::<Countdown>("countdown", "Counts down slowly, with progress; can be cancelled", read_only()),
+        tool::<Nothing>("ask_name", "Asks you for your name, then greets you", read_only()),
+        tool::<Nothing>("picture", "Returns a small image", read_only().idempotent(true)),
+        tool::<Weather>("weather", "Makes up a weather forecast, as structured content", read_only().idempotent(true))
             .with_output_schema::<Forecast>(),
     ]
 }
@@ -129,65 +129,66 @@ pub async fn call(
 ) -> Result<CallToolResponse, ErrorData> {
     let arguments = Value::Object(request.arguments.clone().unwrap_or_default());
     let result = match request.name.as_ref() {
-        "echo" => read(arguments).map(|Echo { text }| said(text)),
-        "add" => read(arguments).map(|Add { a, b }| said((a + b).to_string())),
-        "roll_dice" => read(arguments).map(roll_dice),
-        "take_note" => match read(arguments) {
+        "echo" => parse(arguments).map(|Echo { text }| success(text)),
+        "add" => parse(arguments).map(|Add { a, b }| success((a + b).to_string())),
+        "roll_dice" => parse(arguments).map(roll_dice),
+        "take_note" => match parse(arguments) {
             Ok(note) => Ok(take_note(server, note, context).await),
             Err(reason) => Err(reason),
         },
         "forget_notes" => Ok(forget_notes(server, context).await),
-        "countdown" => match read(arguments) {
+        "countdown" => match parse(arguments) {
             Ok(countdown) => Ok(count_down(server, countdown, context).await),
             Err(reason) => Err(reason),
         },
         "ask_name" => return ask_name(&request, context).await,
         "picture" => Ok(picture()),
-        "weather" => read(arguments).and_then(weather),
-        unknown => return Err(ErrorData::invalid_params(format!("there is no tool `{unknown}`"), None)),
+        "weather" => parse(arguments).and_then(weather),
+        unknown => return Err(ErrorData::invalid_params(format!("unknown tool `{unknown}`"), None)),
     };
-    Ok(result.unwrap_or_else(|reason| refused(reason.to_string())).into())
+    Ok(result.unwrap_or_else(|reason| failure(reason.to_string())).into())
 }
 
-/// The arguments of one tool; what is wrong with them becomes its result.
-fn read<Arguments: serde::de::DeserializeOwned>(arguments: Value) -> serde_json::Result<Arguments> {
+/// Parses the arguments of a tool. An error becomes the result of the tool.
+fn parse<Arguments: serde::de::DeserializeOwned>(arguments: Value) -> serde_json::Result<Arguments> {
     serde_json::from_value(arguments)
 }
 
-fn said(text: impl Into<String>) -> CallToolResult {
+fn success(text: impl Into<String>) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(text)])
 }
 
-fn refused(text: impl Into<String>) -> CallToolResult {
+fn failure(text: impl Into<String>) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
 fn roll_dice(RollDice { sides, count }: RollDice) -> CallToolResult {
     if !(2..=1000).contains(&sides) || !(1..=100).contains(&count) {
-        return refused("a die has 2 to 1000 sides, and there are 1 to 100 dice");
+        return failure("`sides` must be from 2 to 1000, and `count` from 1 to 100");
     }
     let rolls: Vec<u32> = (0..count).map(|_| fastrand::u32(1..=sides)).collect();
     let shown = rolls.iter().map(u32::to_string).collect::<Vec<_>>().join(" + ");
-    said(if count == 1 { shown } else { format!("{shown} = {}", rolls.iter().sum::<u32>()) })
+    success(if count == 1 { shown } else { format!("{shown} = {}", rolls.iter().sum::<u32>()) })
 }
 
 async fn take_note(server: &DemoServer, note: TakeNote, context: &RequestContext<RoleServer>) -> CallToolResult {
     if note.text.is_empty() || note.text.chars().count() > 2000 {
-        return refused("a note has 1 to 2000 characters");
+        return failure("a note must have 1 to 2000 characters");
     }
     let Some(number) = server.notes.add(note.text) else {
-        return refused("there is room for no more notes; `forget_notes` makes some");
+        return failure("there are too many notes; call `forget_notes` to delete them");
     };
     server.notes_changed(context).await;
-    server.log(context, LoggingLevel::Info, format!("kept note {number}")).await;
-    said(format!("kept as note {number}: {}", notes::uri(number)))
+    server.log(context, LoggingLevel::Info, format!("saved note {number}")).await;
+    success(format!("saved as note {number}: {}", notes::uri(number)))
 }
 
 async fn forget_notes(server: &DemoServer, context: &RequestContext<RoleServer>) -> CallToolResult {
     let forgotten = server.notes.clear();
     server.notes_changed(context).await;
-    server.log(context, LoggingLevel::Warning, format!("forgot {forgotten} notes")).await;
-    said(format!("forgot {forgotten} notes"))
+    let text = format!("deleted {forgotten} {}", if forgotten == 1 { "note" } else { "notes" });
+    server.log(context, LoggingLevel::Warning, text.clone()).await;
+    success(text)
 }
 
 async fn count_down(
@@ -196,13 +197,13 @@ async fn count_down(
     context: &RequestContext<RoleServer>,
 ) -> CallToolResult {
     if !(1..=100).contains(&from) || !(1..=5000).contains(&interval) {
-        return refused("`from` is 1 to 100 and `interval` 1 to 5000 milliseconds");
+        return failure("`from` must be from 1 to 100, and `interval` from 1 to 5000 milliseconds");
     }
     for left in (0..from).rev() {
         tokio::select! {
             () = context.ct.cancelled() => {
                 server.log(context, LoggingLevel::Info, format!("countdown stopped at {}", left + 1)).await;
-                return refused("cancelled");
+                return failure("cancelled");
             }
             () = tokio::time::sleep(Duration::from_millis(interval.into())) => (),
         }
@@ -213,19 +214,19 @@ async fn count_down(
             context.peer.notify_progress(progress).await.ok();
         }
     }
-    said("lift-off")
+    success("lift-off")
 }
 
-/// Peers of the newer protocol are answered "I need input" and call again with it; older ones are asked in between.
+/// Since 2026-07-28, the result asks for input and the peer calls again. Older peers get a request during the call.
 async fn ask_name(
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     if context.client_capabilities().and_then(|capabilities| capabilities.elicitation).is_none() {
-        return Ok(refused("nobody can be asked here: the caller does not know elicitation").into());
+        return Ok(failure("cannot ask: the caller does not support elicitation").into());
     }
     let schema = ElicitationSchema::builder()
-        .required_string_property("name", |name| name.title("Name").description("What to call you").length(1, 100))
+        .required_string_property("name", |name| name.title("Name").description("Your name").length(1, 100))
         .build()
         .map_err(|reason| ErrorData::internal_error(reason, None))?;
     let question = ElicitRequestParams::FormElicitationParams {
@@ -244,13 +245,13 @@ async fn ask_name(
     } else {
         match context.peer.create_elicitation(question).await {
             Ok(answer) => answer,
-            Err(error) => return Ok(refused(format!("could not ask: {error}")).into()),
+            Err(error) => return Ok(failure(format!("cannot ask: {error}")).into()),
         }
     };
     let name = answer.content.as_ref().and_then(|content| content.get("name")?.as_str());
     Ok(match (answer.action, name) {
-        (ElicitationAction::Accept, Some(name)) => said(format!("Hello, {name}!")),
-        _ => said("Hello, whoever you are!"),
+        (ElicitationAction::Accept, Some(name)) => success(format!("Hello, {name}!")),
+        _ => success("Hello, stranger!"),
     }
     .into())
 }

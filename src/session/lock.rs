@@ -1,30 +1,30 @@
-//! One at a time may start or end the engine of a workspace.
+//! A lock, so that only one process starts or stops the engine of a workspace at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// The lock, while it is held. Whoever dies lets go of it.
+/// A lock that is held. It is released if the process ends.
 pub struct Lock {
     file: File,
     path: PathBuf,
 }
 
 impl Lock {
-    /// Waits for it. Nobody holds it for longer than an engine takes to start.
+    /// Waits for the lock. It is held no longer than an engine takes to start.
     pub fn take(path: &Path) -> io::Result<Self> {
         loop {
             let file = open(path)?;
             file.lock()?;
-            // The one before us may have taken the file away while we waited for it.
+            // The previous owner may have removed the file while we waited.
             if is_current(&file, path) {
                 return Ok(Self { file, path: path.to_owned() });
             }
         }
     }
 
-    /// Takes it if nobody has it.
+    /// Takes the lock if it is free.
     pub fn try_take(path: &Path) -> io::Result<Option<Self>> {
         let file = open(path)?;
         match file.try_lock() {
@@ -34,7 +34,7 @@ impl Lock {
         }
     }
 
-    /// Lets go of it and leaves nothing behind.
+    /// Releases the lock and removes its file.
     pub fn remove(self) {
         std::fs::remove_file(&self.path).ok();
         drop(self.file);
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_holds_it_and_nothing_stays_behind() {
+    fn the_lock_is_exclusive_and_its_file_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.lock");
         let lock = Lock::take(&path).unwrap();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waited_for_a_file_that_is_gone_takes_the_new_one() {
+    fn a_waiter_for_a_removed_file_locks_the_new_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.lock");
         let first = Lock::take(&path).unwrap();

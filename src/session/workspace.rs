@@ -1,11 +1,10 @@
-//! Which folder an engine is for.
+//! Finds the workspace of a folder.
 
 use std::path::{Path, PathBuf};
 
 use crate::settings::Files;
 
-/// The workspace that a folder belongs to: the nearest one from here upwards that holds a config file or is the root of
-/// a repository, else the folder itself.
+/// The workspace of a folder: the nearest parent with a config file or a repository, or the folder itself.
 pub fn root_of(folder: &Path, files: &Files) -> PathBuf {
     let names = || files.local.iter().chain(&files.project).map(String::as_str).chain([".git"]);
     let found = folder.ancestors().find(|folder| names().any(|name| folder.join(name).exists()));

@@ -1,4 +1,4 @@
-//! The front for agents, as an agent sees it, in both eras of MCP.
+//! The front for agents, as an agent sees it.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,12 +8,12 @@
     reason = "a test that cannot go on should say so at once"
 )]
 
-mod eras;
-mod line;
-mod odd;
+mod notifications;
+mod protocol_versions;
+mod raw_agent;
+mod robustness;
 #[path = "../support/mod.rs"]
 mod support;
-mod told;
 #[cfg(unix)]
 mod url;
 mod views;

@@ -1,4 +1,4 @@
-//! The endpoint as a URL: the same journeys over streamable HTTP, and who is kept out.
+//! The endpoint at a URL: streamable HTTP, and which requests are rejected.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig
 use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::eras::{Agent, modes};
-use crate::line::Host;
-use crate::support::desk::demo;
+use crate::protocol_versions::{Agent, modes};
+use crate::raw_agent::Host;
+use crate::support::harness::demo;
 
 /// An endpoint that listens while it is kept.
 struct Site {
@@ -65,7 +65,7 @@ fn header(name: reqwest::header::HeaderName, value: &str) -> HeaderMap {
 }
 
 #[tokio::test]
-async fn an_agent_with_the_url_and_the_token_is_served_like_any_other() {
+async fn an_agent_with_the_token_is_served() {
     let site = Site::new(json!({ "*": "allow-session", "echo": "require-approval", "forget_notes": "deny" })).await;
     for mode in modes() {
         let answer = json!({ "decision": "allow-once", "name": "Ada" });
@@ -84,7 +84,7 @@ async fn an_agent_with_the_url_and_the_token_is_served_like_any_other() {
 }
 
 #[tokio::test]
-async fn without_the_token_or_from_another_place_nobody_is_let_in() {
+async fn requests_without_the_token_or_from_another_origin_are_rejected() {
     let site = Site::new(json!({})).await;
     let none = HeaderMap::new;
     assert_eq!(site.greet(Some(&site.token), none()).await, StatusCode::OK);
@@ -102,7 +102,7 @@ async fn without_the_token_or_from_another_place_nobody_is_let_in() {
 }
 
 #[tokio::test]
-async fn the_token_is_for_this_user_alone_and_new_each_time() {
+async fn the_token_is_private_and_new_each_time() {
     let first = Site::new(json!({})).await;
     assert_eq!(std::fs::metadata(&first.file).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(first.token.len() >= 64);
@@ -110,7 +110,7 @@ async fn the_token_is_for_this_user_alone_and_new_each_time() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_endpoint_ends_its_agents_and_takes_the_token_along() {
+async fn closing_the_endpoint_disconnects_agents_and_deletes_the_token() {
     let site = Site::new(json!({ "*": "allow-session" })).await;
     let [older, _] = modes();
     let agent = Agent::over(site.transport(), older, None).await;
@@ -119,6 +119,6 @@ async fn the_end_of_the_endpoint_ends_its_agents_and_takes_the_token_along() {
     let Site { host, url, file, serving, .. } = site;
     assert!(serving.await.unwrap_err().is_cancelled());
     assert!(!file.exists());
-    assert!(client().post(&url).send().await.is_err(), "nobody listens any more");
+    assert!(client().post(&url).send().await.is_err(), "the endpoint is closed");
     drop(host);
 }

@@ -1,11 +1,11 @@
-//! What an agent sees by its name, how freely its calls may run at most, and tools that are searched in place of listed.
+//! What an agent sees, the limit of its permissions, and tools that are searched instead of listed.
 
 use mcp_sidecar::agent::AgentOptions;
 use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
 
-use crate::line::{Host, Line};
-use crate::support::desk::{demo, seat};
+use crate::raw_agent::{Host, RawAgent};
+use crate::support::harness::{demo, open_editor};
 
 fn host(settings: &str) -> Host {
     let (settings, problems) = Settings::from_toml(settings);
@@ -19,7 +19,7 @@ fn names(answer: &Value, list: &str) -> Vec<String> {
     items.iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What the agent is told where it waits for a text.
+/// The text of a result.
 fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap()
 }
@@ -31,20 +31,22 @@ async fn a_hidden_server_is_neither_listed_nor_found_by_name() {
     let tools = names(&agent.ask(1, "tools/list", json!({})).await, "tools");
     assert!(tools.contains(&"one__echo".to_owned()) && !tools.iter().any(|name| name.starts_with("two")), "{tools:?}");
     // Now that the servers have started, the instructions name them.
-    let mut late = Line::new(host.connect(1 << 20));
+    let mut late = RawAgent::new(host.connect(1 << 20));
     let greeting = late.initialize(json!({})).await;
     let instructions = greeting["instructions"].as_str().unwrap();
     assert!(instructions.contains("## one") && !instructions.contains("## two"), "{instructions}");
     let call = agent.ask(2, "tools/call", json!({ "name": "two__echo", "arguments": { "text": "x" } })).await;
     assert_eq!(call["error"]["code"], -32602, "{call:#}");
-    assert!(call["error"]["message"].as_str().unwrap().starts_with("unknown tool: two__echo; similar are one__echo"));
+    assert!(
+        call["error"]["message"].as_str().unwrap().starts_with("unknown tool `two__echo`; did you mean `one__echo`")
+    );
     assert_eq!(text(&agent.call(3, "one__echo", json!({ "text": "x" })).await), "x");
 
     assert_eq!(names(&agent.ask(4, "prompts/list", json!({})).await, "prompts"), ["one__greet"]);
     let prompt = agent.ask(5, "prompts/get", json!({ "name": "two__greet" })).await;
     assert_eq!(prompt["error"]["code"], -32602, "{prompt:#}");
     let listed = agent.ask(6, "resources/list", json!({})).await;
-    assert_eq!(listed["result"]["resources"][0]["uri"], "demo://notes", "nobody else has it: {listed:#}");
+    assert_eq!(listed["result"]["resources"][0]["uri"], "demo://notes", "no other server has it: {listed:#}");
     for (id, uri) in (7..).zip(["mcp+two://demo://notes", "mcp+nobody://demo://notes"]) {
         let read = agent.ask(id, "resources/read", json!({ "uri": uri })).await;
         assert!(read["error"]["code"].is_number(), "{read:#}");
@@ -52,13 +54,13 @@ async fn a_hidden_server_is_neither_listed_nor_found_by_name() {
 }
 
 #[tokio::test]
-async fn another_agent_sees_what_its_own_section_says_and_nothing_of_the_others() {
+async fn each_agent_has_its_own_section_in_the_settings() {
     let host = host("[agents.liner]\n[agents.'*']\ntools = ['two__*', '!two__take_*']\n");
     let mut agent = host.agent().await;
     let tools = names(&agent.ask(1, "tools/list", json!({})).await, "tools");
     assert!(tools.contains(&"one__echo".to_owned()) && tools.contains(&"two__take_note".to_owned()), "{tools:?}");
     let options = AgentOptions { label: Some("somebody".to_owned()), ..AgentOptions::default() };
-    let mut other = Line::new(host.connect_as(options, 1 << 20));
+    let mut other = RawAgent::new(host.connect_as(options, 1 << 20));
     other.initialize(json!({})).await;
     let tools = names(&other.ask(1, "tools/list", json!({})).await, "tools");
     assert!(tools.iter().all(|name| name.starts_with("two__")), "{tools:?}");
@@ -66,9 +68,9 @@ async fn another_agent_sees_what_its_own_section_says_and_nothing_of_the_others(
 }
 
 #[tokio::test]
-async fn under_a_ceiling_what_the_files_allow_is_asked_about_and_no_earlier_answer_counts() {
+async fn a_ceiling_overrides_levels_and_earlier_answers() {
     let host = host("[agents.liner]\nceiling = 'require-approval'\n");
-    let mut editor = seat(&host.home, &host.engine).await;
+    let mut editor = open_editor(&host.home, &host.engine).await;
     editor.ignore("mcp/serverChanged");
     let mut agent = host.agent().await;
     agent.ask(1, "tools/list", json!({})).await;
@@ -84,7 +86,7 @@ async fn under_a_ceiling_what_the_files_allow_is_asked_about_and_no_earlier_answ
         assert_eq!(text(&agent.next().await["result"]), "x");
         editor.notification_where("mcp/approvalsChanged", |params| !asks(params)).await;
     }
-    // The user himself is under no ceiling.
+    // The ceiling does not apply to the user.
     let own = json!({ "tool": "mcp__one__echo", "arguments": { "text": "mine" } });
     assert_eq!(editor.command("mcp.tool.call", own).await.unwrap()["decision"], "allow-session");
     let explained = editor.command("mcp.policies", json!({ "server": "one", "tool": "echo" })).await.unwrap();
@@ -96,7 +98,7 @@ async fn under_a_ceiling_what_the_files_allow_is_asked_about_and_no_earlier_answ
 }
 
 #[tokio::test]
-async fn a_ceiling_of_deny_refuses_every_call_and_says_which_words_did() {
+async fn a_ceiling_of_deny_denies_every_call_and_names_the_setting() {
     let host = host("[agents.liner]\nceiling = 'deny'\n");
     let mut agent = host.agent().await;
     agent.ask(1, "tools/list", json!({})).await;
@@ -106,9 +108,9 @@ async fn a_ceiling_of_deny_refuses_every_call_and_says_which_words_did() {
 }
 
 #[tokio::test]
-async fn one_who_searches_finds_tools_by_words_and_calls_them_by_name() {
+async fn an_agent_that_searches_finds_tools_by_keywords_and_calls_them_by_name() {
     let host = host("[agents.liner]\nmode = 'search'\ntools = ['!two__*']\n");
-    let mut agent = Line::new(host.connect(1 << 20));
+    let mut agent = RawAgent::new(host.connect(1 << 20));
     agent.initialize(json!({})).await;
     let listed = agent.ask(1, "tools/list", json!({})).await;
     assert_eq!(names(&listed, "tools"), ["find_tools", "call_tool"]);
@@ -125,11 +127,11 @@ async fn one_who_searches_finds_tools_by_words_and_calls_them_by_name() {
     assert!(odd["isError"] == true && text(&odd).contains("/a"), "{odd:#}");
     let unknown = agent.call(5, "call_tool", json!({ "name": "one__ad", "arguments": {} })).await;
     assert_eq!(unknown["isError"], true);
-    assert!(text(&unknown).contains("similar are one__add") && text(&unknown).contains("find_tools"), "{unknown:#}");
+    assert!(text(&unknown).contains("did you mean `one__add`") && text(&unknown).contains("find_tools"), "{unknown:#}");
     let hidden = agent.call(6, "call_tool", json!({ "name": "two__add", "arguments": { "a": 1, "b": 2 } })).await;
-    assert!(hidden["isError"] == true && text(&hidden).starts_with("unknown tool: two__add"), "{hidden:#}");
+    assert!(hidden["isError"] == true && text(&hidden).starts_with("unknown tool `two__add`"), "{hidden:#}");
     // The log knows the tool, not the way to it; those that are not there were asked for, too.
-    let mut editor = seat(&host.home, &host.engine).await;
+    let mut editor = open_editor(&host.home, &host.engine).await;
     editor.ignore("mcp/serverChanged");
     editor.ignore("mcp/approvalsChanged");
     let calls = editor.command("mcp.calls", json!({})).await.unwrap();
@@ -138,10 +140,10 @@ async fn one_who_searches_finds_tools_by_words_and_calls_them_by_name() {
 }
 
 #[tokio::test]
-async fn a_list_of_two_tools_is_told_anew_only_when_a_server_comes_or_goes() {
+async fn the_list_of_an_agent_that_searches_changes_only_with_the_servers() {
     let host = Host::new(json!({ "one": demo(json!({})) }));
     let options = AgentOptions { search: true, ..AgentOptions::default() };
-    let mut agent = Line::new(host.connect_as(options, 1 << 20));
+    let mut agent = RawAgent::new(host.connect_as(options, 1 << 20));
     agent.initialize(json!({})).await;
     let listed = agent.ask(1, "tools/list", json!({})).await;
     let described = listed["result"]["tools"][0]["description"].as_str().unwrap().to_owned();
@@ -150,7 +152,7 @@ async fn a_list_of_two_tools_is_told_anew_only_when_a_server_comes_or_goes() {
     let write = |servers: Value| {
         std::fs::write(host.home.path("config/mcp.json"), json!({ "servers": servers }).to_string()).unwrap();
     };
-    // A tool that goes is no longer found; that another server came is told.
+    // A disabled tool is no longer found, without a notification; a new server causes one.
     write(json!({ "one": demo(json!({ "echo": "disable" })) }));
     let mut id = 2;
     while agent.call(id, "find_tools", json!({ "query": "one__echo" })).await["structuredContent"]["tools"][0]["name"]
@@ -158,16 +160,18 @@ async fn a_list_of_two_tools_is_told_anew_only_when_a_server_comes_or_goes() {
     {
         id += 1;
     }
-    assert!(agent.notifications.iter().all(|told| told["method"] != "notifications/tools/list_changed"));
+    assert!(
+        agent.notifications.iter().all(|notification| notification["method"] != "notifications/tools/list_changed")
+    );
     write(json!({ "one": demo(json!({})), "two": demo(json!({})) }));
     agent.notified("notifications/tools/list_changed").await;
 }
 
 #[tokio::test]
-async fn a_server_that_an_agent_has_from_elsewhere_does_not_come_again() {
+async fn a_server_that_is_left_out_is_not_offered() {
     let host = host("");
     let options = AgentOptions { without: vec!["two".to_owned()], ..AgentOptions::default() };
-    let mut agent = Line::new(host.connect_as(options, 1 << 20));
+    let mut agent = RawAgent::new(host.connect_as(options, 1 << 20));
     agent.initialize(json!({})).await;
     let tools = names(&agent.ask(1, "tools/list", json!({})).await, "tools");
     assert!(tools.contains(&"one__echo".to_owned()) && !tools.iter().any(|name| name.starts_with("two")), "{tools:?}");
@@ -179,17 +183,17 @@ async fn a_server_that_an_agent_has_from_elsewhere_does_not_come_again() {
 }
 
 #[tokio::test]
-async fn where_an_editor_asks_itself_nobody_is_asked_again_but_for_looks_and_what_is_denied_stays_so() {
+async fn a_host_that_asks_itself_skips_our_approval_except_for_read_only_and_denied_tools() {
     let levels = json!({ "*": "require-approval", "forget_notes": "deny" });
     let host = Host::with(json!({ "one": demo(levels) }), Settings::default());
-    let mut editor = seat(&host.home, &host.engine).await;
+    let mut editor = open_editor(&host.home, &host.engine).await;
     let ticket = editor.greeting["capabilities"]["experimental"]["mcpSidecar"]["ticket"].as_str().map(str::to_owned);
-    let mut agent = Line::new(host.connect_as(AgentOptions { ticket, ..AgentOptions::default() }, 1 << 20));
+    let mut agent = RawAgent::new(host.connect_as(AgentOptions { ticket, ..AgentOptions::default() }, 1 << 20));
     agent.initialize(json!({})).await;
-    let kept = agent.call(1, "one__take_note", json!({ "text": "x" })).await;
-    assert!(text(&kept).starts_with("kept"), "{kept:#}");
-    // It asks nothing before a mere look, so that is asked about here; and so is whoever only guesses.
-    let mut stranger = Line::new(
+    let saved = agent.call(1, "one__take_note", json!({ "text": "x" })).await;
+    assert!(text(&saved).starts_with("saved"), "{saved:#}");
+    // Hosts do not ask about read-only tools, so we ask; and a guessed ticket has no effect.
+    let mut stranger = RawAgent::new(
         host.connect_as(AgentOptions { ticket: Some("ticket".to_owned()), ..AgentOptions::default() }, 1 << 20),
     );
     stranger.initialize(json!({})).await;
@@ -209,7 +213,7 @@ async fn where_an_editor_asks_itself_nobody_is_asked_again_but_for_looks_and_wha
 }
 
 #[tokio::test]
-async fn a_whole_name_means_one_tool_for_agents_and_for_editors() {
+async fn a_full_name_means_the_same_tool_for_agents_and_editors() {
     let all = json!({ "*": "allow-session" });
     let host = Host::new(json!({ "a_": demo(all.clone()), "a": demo(all) }));
     let mut agent = host.agent().await;
@@ -220,7 +224,7 @@ async fn a_whole_name_means_one_tool_for_agents_and_for_editors() {
         "`a` is not used: {listed:?}"
     );
     assert_eq!(text(&agent.call(2, "a___echo", json!({ "text": "x" })).await), "x");
-    let mut editor = seat(&host.home, &host.engine).await;
+    let mut editor = open_editor(&host.home, &host.engine).await;
     editor.ignore("mcp/serverChanged");
     editor.ignore("mcp/approvalsChanged");
     let call = json!({ "tool": "mcp__a___echo", "arguments": { "text": "y" } });

@@ -89,7 +89,7 @@ fn one_server_is_inspected_with_its_tools_and_their_parameters() {
       server         mcp-sidecar-demo 0.1.0
       protocol       2025-11-25
       capabilities   logging, completions, prompts, resources, tools
-      instructions   Harmless tools to try things out with. Notes are kept in memory only.
+      instructions   Harmless tools to try things out. Notes are kept in memory only.
 
     Tools (9)
       add  require-approval (built-in default) read-only, idempotent
@@ -100,11 +100,11 @@ fn one_server_is_inspected_with_its_tools_and_their_parameters() {
         Asks you for your name, then greets you
       countdown  require-approval (built-in default) read-only
         Counts down slowly, with progress; can be cancelled
-          from      integer  Where to begin; each step takes as long as `interval` says [10]
+          from      integer  Number to start from [10]
           interval  integer  Milliseconds between two steps [1000]
       echo  require-approval (built-in default) read-only
-        Says back what it is told
-          text*  string  What to say back
+        Returns the given text
+          text*  string  Text to return
     ");
     assert!(run.out.contains("\nResources (1)\n  demo://notes") && run.out.contains("\nPrompts (1)\n  greet"));
 }
@@ -130,8 +130,8 @@ fn a_test_shows_what_a_server_offers_or_why_it_fails() {
     let place = place();
     let good = place.run(&["test", "mine"]);
     assert_eq!((good.code, good.err.as_str()), (0, ""));
-    let (told, _) = good.out.split_once("; ready after").unwrap();
-    assert_eq!(told, "ok: `mine` is mcp-sidecar-demo 0.1.0, protocol 2025-11-25; 9 tools, 1 resource, 1 prompt");
+    let (summary, _) = good.out.split_once("; ready after").unwrap();
+    assert_eq!(summary, "ok: `mine` is mcp-sidecar-demo 0.1.0, protocol 2025-11-25; 9 tools, 1 resource, 1 prompt");
 
     let broken = place.run(&["test", "broken"]);
     assert_eq!((broken.code, broken.out.as_str()), (1, ""));

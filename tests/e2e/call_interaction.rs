@@ -36,7 +36,7 @@ async fn a_form_of_a_server_is_answered_through_approvals() {
     let news = workspace.editor().notification_where("mcp/approvalsChanged", other).await;
     let answer = json!({ "id": news["approvals"][0]["id"], "decision": "decline" });
     workspace.command("mcp.approval.resolve", answer).await;
-    assert_eq!(text(&workspace.editor().answer(call).await.unwrap()), "Hello, whoever you are!");
+    assert_eq!(text(&workspace.editor().answer(call).await.unwrap()), "Hello, stranger!");
     workspace.quit().await;
 }
 
@@ -89,11 +89,11 @@ async fn what_a_tool_changes_and_logs_reaches_the_editor() {
     let mut workspace = Workspace::open(json!({ "demo": demo() })).await;
     assert_eq!(workspace.connected("demo").await["resourceCount"], 1);
     let kept = workspace.call("mcp__demo__take_note", json!({ "text": "milk" })).await.unwrap();
-    assert!(kept.starts_with("kept as note 1"), "{kept}");
+    assert!(kept.starts_with("saved as note 1"), "{kept}");
     workspace.until("demo", |status| status["resourceCount"] == 2).await;
-    let log = workspace.editor().notification_where("mcp/log", |log| log["text"] == "demo: kept note 1").await;
+    let log = workspace.editor().notification_where("mcp/log", |log| log["text"] == "demo: saved note 1").await;
     assert!(log["time"].as_str().unwrap().ends_with('Z'));
     let lines = workspace.command("mcp.server.logs", json!({ "server": "demo", "limit": 1 })).await["lines"].clone();
-    assert_eq!((&lines[0]["source"], &lines[0]["text"]), (&json!("server"), &json!("demo: kept note 1")));
+    assert_eq!((&lines[0]["source"], &lines[0]["text"]), (&json!("server"), &json!("demo: saved note 1")));
     workspace.quit().await;
 }

@@ -243,7 +243,7 @@ async fn a_status_has_every_field_of_the_contract_and_no_other() {
     let echo = status["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "echo").unwrap();
     assert_eq!(
         *echo,
-        json!({ "name": "echo", "description": "Says back what it is told",
+        json!({ "name": "echo", "description": "Returns the given text",
             "annotations": { "readOnly": true, "openWorld": false } })
     );
     let shown =

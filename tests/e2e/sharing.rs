@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use mcp_sidecar::session::Place;
+use mcp_sidecar::session::EngineAddress;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
@@ -34,8 +34,8 @@ impl Stage {
         Self { home, pids }
     }
 
-    pub fn place(&self) -> Place {
-        Place::of(&self.home.project(), &self.home.paths()).unwrap()
+    pub fn place(&self) -> EngineAddress {
+        EngineAddress::of(&self.home.project(), &self.home.paths()).unwrap()
     }
 
     /// A window of the project whose server has started.

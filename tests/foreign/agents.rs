@@ -72,7 +72,7 @@ async fn plays(home: Home, mut agent: Agent, name: &str) {
     assert_eq!((&approval["tool"], &approval["arguments"]), (&json!("take_note"), &json!({ "text": "milk" })));
     resolve(editor, &approval, "allow-once", None).await;
     let result = agent.result().await;
-    assert!(text(&result).starts_with("kept as note 1"), "{result:#}");
+    assert!(text(&result).starts_with("saved as note 1"), "{result:#}");
 
     agent.begin("demo__take_note", json!({ "text": "eggs" }));
     let approval = asked(editor).await;
@@ -109,7 +109,7 @@ async fn is_asked_itself(mut agent: Agent) {
     let question = agent.question().await;
     assert!(question.contains("take_note") && question.contains("milk"), "{question}");
     let result = agent.result().await;
-    assert!(text(&result).starts_with("kept as note 1"), "{result:#}");
+    assert!(text(&result).starts_with("saved as note 1"), "{result:#}");
     agent.leave().await;
 }
 

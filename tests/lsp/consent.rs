@@ -4,31 +4,31 @@ use mcp_sidecar::engine::Engine;
 use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
 
-use crate::support::desk::{Desk, demo, seat};
+use crate::support::harness::{Harness, demo, open_editor};
 
 const ADD: &str = "mcp__demo__add";
 /// Enough for a race to show, in tests that run on several threads: on one thread, commands happen to run in order.
 const ROUNDS: usize = 30;
 
-async fn desk(tools: Value) -> Desk {
-    Desk::new(json!({ "servers": { "demo": demo(tools) } }), json!({})).await
+async fn desk(tools: Value) -> Harness {
+    Harness::new(json!({ "servers": { "demo": demo(tools) } }), json!({})).await
 }
 
 /// The same user with a new engine, as after a restart of the machine.
-async fn restarted(desk: Desk) -> Desk {
-    let Desk { home, engine, editor } = desk;
+async fn restarted(desk: Harness) -> Harness {
+    let Harness { home, engine, editor } = desk;
     drop(editor);
     engine.shutdown().await;
     drop(engine);
     let engine = Engine::start(home.paths(), Settings::default());
-    let editor = seat(&home, &engine).await;
-    let mut desk = Desk { home, engine, editor };
+    let editor = open_editor(&home, &engine).await;
+    let mut desk = Harness { home, engine, editor };
     desk.until("demo", "connected").await;
     desk
 }
 
 /// What a call comes to: `asks`, `runs` or the kind of its error. A question that comes up stays open.
-async fn tried(desk: &mut Desk) -> String {
+async fn tried(desk: &mut Harness) -> String {
     let id = desk.begin_call(ADD, json!({ "a": 1, "b": 2 }));
     loop {
         let approvals = desk.run("mcp.approvals", json!({})).await;
@@ -137,7 +137,7 @@ async fn the_last_of_several_edits_of_a_file_holds() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_last_word_on_trust_and_on_switching_holds() {
-    let mut desk = Desk::new(json!({}), json!({ "servers": { "demo": demo(json!({})) } })).await;
+    let mut desk = Harness::new(json!({}), json!({ "servers": { "demo": demo(json!({})) } })).await;
     desk.until("demo", "pending").await;
     for round in 0..ROUNDS / 3 {
         for last in [false, true] {
@@ -187,7 +187,7 @@ async fn allow_once_is_used_up_by_one_of_many_parallel_calls() {
         let mut settings = Settings::default();
         settings.audit.strict = strict;
         let config = json!({ "servers": { "demo": demo(json!({ "add": "allow-once" })) } });
-        let mut desk = Desk::with(config, json!({}), settings).await;
+        let mut desk = Harness::with(config, json!({}), settings).await;
         desk.until("demo", "connected").await;
         for _ in 0..CALLS {
             desk.begin_call(ADD, json!({ "a": 1, "b": 2 }));
@@ -204,7 +204,7 @@ async fn allow_once_is_given_back_when_the_call_was_not_sent() {
     let mut settings = Settings::default();
     settings.audit.strict = true;
     let config = json!({ "servers": { "demo": demo(json!({ "add": "allow-once" })) } });
-    let mut desk = Desk::with(config, json!({}), settings).await;
+    let mut desk = Harness::with(config, json!({}), settings).await;
     desk.until("demo", "connected").await;
     let database = desk.home.path("state/state.db");
     let lock = rusqlite::Connection::open(&database).unwrap();

@@ -4,18 +4,18 @@ use mcp_sidecar::engine::Engine;
 use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
 
-use crate::support::desk::{demo, fixture};
-use crate::support::{Desk, Home, attach_to};
+use crate::support::harness::{demo, fixture};
+use crate::support::{Harness, Home, attach_to};
 
-async fn desk() -> Desk {
-    let mut desk = Desk::new(json!({ "servers": { "demo": demo(json!({})) } }), json!({})).await;
+async fn desk() -> Harness {
+    let mut desk = Harness::new(json!({ "servers": { "demo": demo(json!({})) } }), json!({})).await;
     desk.until("demo", "connected").await;
     desk
 }
 
 #[tokio::test]
 async fn the_users_own_server_never_says_that_it_needs_trust() {
-    let mut desk = Desk::new(json!({ "servers": { "demo": demo(json!({})) } }), json!({})).await;
+    let mut desk = Harness::new(json!({ "servers": { "demo": demo(json!({})) } }), json!({})).await;
     loop {
         let change = desk.editor.notification("mcp/serverChanged").await;
         assert_eq!(change["server"]["needsTrust"], json!(false), "{change}");
@@ -103,7 +103,7 @@ async fn an_answer_that_counts_for_longer_shows_in_the_level_and_its_explanation
         "{policy}"
     );
     assert_eq!(policy["hides"][0]["level"], "require-approval", "{policy}");
-    let level = async |desk: &mut Desk| {
+    let level = async |desk: &mut Harness| {
         let tools = desk.run("mcp.tools", json!({})).await;
         let tool = tools["tools"].as_array().unwrap().iter().find(|tool| tool["tool"] == "echo").unwrap();
         tool["level"].clone()
@@ -128,7 +128,7 @@ async fn a_resource_a_prompt_and_an_entry_that_are_not_there_are_not_found() {
 
 #[tokio::test]
 async fn a_tool_that_changes_while_its_question_waits_is_asked_about_anew_with_the_difference() {
-    let mut desk = Desk::new(json!({ "servers": { "turncoat": fixture("turncoat.py") } }), json!({})).await;
+    let mut desk = Harness::new(json!({ "servers": { "turncoat": fixture("turncoat.py") } }), json!({})).await;
     desk.until("turncoat", "connected").await;
     let waiting = desk.begin_call("mcp__turncoat__greet", json!({}));
     let first = desk.approvals("tool", 1).await.remove(0);
@@ -151,7 +151,7 @@ async fn a_tool_that_changes_while_its_question_waits_is_asked_about_anew_with_t
 #[tokio::test]
 async fn an_address_that_anybody_can_listen_to_is_warned_about_before_the_server_connects() {
     let user = json!({ "servers": { "far": { "url": "http://mcp.example.test/mcp", "enabled": false } } });
-    let mut desk = Desk::new(user, json!({})).await;
+    let mut desk = Harness::new(user, json!({})).await;
     let warnings = desk.status("far").await["warnings"].clone();
     assert_eq!(
         warnings,
@@ -163,7 +163,7 @@ async fn an_address_that_anybody_can_listen_to_is_warned_about_before_the_server
 async fn what_a_server_says_about_itself_is_told_without_what_cannot_be_seen() {
     let mut server = fixture("faulty.py");
     server["args"].as_array_mut().unwrap().push(json!("sly"));
-    let mut desk = Desk::new(json!({ "servers": { "sly": server } }), json!({})).await;
+    let mut desk = Harness::new(json!({ "servers": { "sly": server } }), json!({})).await;
     let status = desk.until("sly", "connected").await;
     let tools = desk.run("mcp.tools", json!({})).await;
     let told: Vec<&str> =
@@ -178,7 +178,7 @@ async fn what_a_server_says_about_itself_is_told_without_what_cannot_be_seen() {
 async fn an_answer_with_nothing_in_it_ends_the_call_at_once() {
     let mut server = fixture("faulty.py");
     server["args"].as_array_mut().unwrap().push(json!("hollow"));
-    let mut desk = Desk::new(json!({ "servers": { "hollow": server } }), json!({})).await;
+    let mut desk = Harness::new(json!({ "servers": { "hollow": server } }), json!({})).await;
     desk.until("hollow", "connected").await;
     let call = json!({ "tool": "mcp__hollow__echo", "decision": "allow-once" });
     let (kind, message) = desk.fails("mcp.tool.call", call).await;
@@ -208,7 +208,7 @@ async fn closing_the_message_of_a_call_denies_it_if_no_editor_has_a_prompt() {
 async fn a_program_of_the_project_that_was_replaced_waits_for_trust_when_it_is_started_again() {
     use std::os::unix::fs::PermissionsExt;
 
-    let mut desk = Desk::new(json!({}), json!({ "servers": { "own": { "command": "./server" } } })).await;
+    let mut desk = Harness::new(json!({}), json!({ "servers": { "own": { "command": "./server" } } })).await;
     let program = desk.home.project().join("server");
     let write = |remark: &str| {
         let new = program.with_extension("new");

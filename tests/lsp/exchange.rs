@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::support::Desk;
+use crate::support::Harness;
 
 #[tokio::test]
 async fn an_import_is_in_force_when_it_is_answered_and_a_dry_run_changes_nothing() {
-    let mut desk = Desk::new(json!({ "servers": {} }), json!({})).await;
+    let mut desk = Harness::new(json!({ "servers": {} }), json!({})).await;
     let theirs = desk
         .home
         .write("theirs.json", r#"{ "mcpServers": { "a": { "command": "none-such-mcp", "disabled": true } } }"#);
@@ -42,7 +42,7 @@ async fn an_import_is_in_force_when_it_is_answered_and_a_dry_run_changes_nothing
 #[tokio::test]
 async fn an_export_gives_the_text_and_writes_it_where_it_is_told_to() {
     let user = json!({ "servers": { "a": { "command": "a-mcp", "enabled": false, "env": { "KEY": "${env:KEY}" } } } });
-    let mut desk = Desk::new(user, json!({})).await;
+    let mut desk = Harness::new(user, json!({})).await;
     let path = desk.home.path("out/config.toml");
     let told = desk.run("mcp.config.export", json!({ "to": "codex", "servers": ["a"], "path": path })).await;
     assert_eq!(told["text"], "[mcp_servers.a]\ncommand = \"a-mcp\"\nenv_vars = [\"KEY\"]\nenabled = false\n");

@@ -53,7 +53,7 @@ async fn tools_are_completed_in_an_incomplete_file() {
     let range = json!({ "start": { "line": 1, "character": 2 }, "end": { "line": 1, "character": 5 } });
     assert_eq!(echo["textEdit"], json!({ "range": range, "newText": "\"echo\": \"require-approval\"" }));
     assert_eq!((&echo["filterText"], &echo["insertTextFormat"]), (&json!("\"echo\""), &json!(1)));
-    assert!(echo["documentation"]["value"].as_str().unwrap().contains("Says back what it is told"));
+    assert!(echo["documentation"]["value"].as_str().unwrap().contains("Returns the given text"));
     editor.quit().await;
 }
 
@@ -69,7 +69,7 @@ async fn an_editor_without_markdown_gets_plain_text() {
     let hover = ask(&mut editor, "hover", params).await;
     assert_eq!(hover["contents"]["kind"], "plaintext");
     let text = hover["contents"]["value"].as_str().unwrap();
-    assert!(text.starts_with("mcp__demo__echo") && text.contains("Says back what it is told"), "{text}");
+    assert!(text.starts_with("mcp__demo__echo") && text.contains("Returns the given text"), "{text}");
     assert!(text.contains("text  string  required") && !text.contains(['`', '|', '*']), "{text}");
     let params = show(&mut editor, &path, r#"{ "servers": { "demo": { "type": "$0" } } }"#);
     let list = ask(&mut editor, "completion", params).await;
@@ -112,7 +112,7 @@ async fn hover_shows_the_state_of_a_server_and_its_tools() {
     let params = show(&mut editor, &path, &text.replace("\"echo\"", "\"ec$0ho\""));
     let tool = ask(&mut editor, "hover", params).await;
     let shown = tool["contents"]["value"].as_str().unwrap();
-    assert!(shown.contains("| `text` | string | required · What to say back |"), "{shown}");
+    assert!(shown.contains("| `text` | string | required · Text to return |"), "{shown}");
     assert!(shown.contains("Level: **allow-session**, set by `mcp.json:1 tools.echo`"), "{shown}");
     editor.quit().await;
 }

@@ -8,8 +8,8 @@ use mcp_sidecar::engine::Engine;
 use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
 
-use crate::support::desk::demo;
-use crate::support::{Desk, Home, TestEditor, attach_to, uri};
+use crate::support::harness::demo;
+use crate::support::{Harness, Home, TestEditor, attach_to, uri};
 
 /// What the editor was asked to do.
 type Asked = Arc<Mutex<Vec<Value>>>;
@@ -309,7 +309,7 @@ async fn a_level_in_an_open_file_is_an_edit_and_saving_it_does_not_ask() {
 
 #[tokio::test]
 async fn servers_are_added_changed_moved_disabled_and_removed() {
-    let mut desk = Desk::new(json!({}), json!({})).await;
+    let mut desk = Harness::new(json!({}), json!({})).await;
     let path = desk.home.write("mcp.json", "{\n  // Kept.\n  \"servers\": {}\n}\n");
     desk.run("mcp.config.reload", json!({})).await;
     let text = || std::fs::read_to_string(&path).unwrap();
@@ -347,7 +347,7 @@ async fn servers_are_added_changed_moved_disabled_and_removed() {
 
 #[tokio::test]
 async fn inputs_of_a_new_server_are_added_once() {
-    let mut desk = Desk::new(json!({}), json!({})).await;
+    let mut desk = Harness::new(json!({}), json!({})).await;
     let path = desk.home.write("mcp.json", "{\n  \"servers\": {}\n}\n");
     desk.run("mcp.config.reload", json!({})).await;
     let config = json!({ "command": "files-mcp", "env": { "KEY": "${input:key}" } });
@@ -362,7 +362,7 @@ async fn inputs_of_a_new_server_are_added_once() {
 
 #[tokio::test]
 async fn session_servers_are_not_written_to_a_file() {
-    let mut desk = Desk::new(json!({}), json!({})).await;
+    let mut desk = Harness::new(json!({}), json!({})).await;
     let config = demo(json!({}));
     let added = desk.run("mcp.server.add", json!({ "server": "demo", "config": config, "scope": "session" })).await;
     assert_eq!((&added["server"]["scope"], &added["server"]["file"]), (&json!("session"), &Value::Null));
@@ -418,7 +418,7 @@ async fn a_result_is_not_inserted_if_the_text_has_changed() {
     let (file, words) = (workspace.home.project().join("notes.txt"), "one two three\n");
     workspace.editor.open(&file, words);
     // The user types while the message is shown, and then allows the call.
-    let (voice, typed) = (workspace.editor.voice(), uri(&file));
+    let (voice, typed) = (workspace.editor.sender(), uri(&file));
     workspace.editor.handle("window/showMessageRequest", move |params| {
         let changes = json!([{ "text": "now one two three\n" }]);
         let change = json!({ "textDocument": { "uri": typed, "version": 2 }, "contentChanges": changes });

@@ -10,7 +10,7 @@ use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::support::desk::demo;
+use crate::support::harness::demo;
 use crate::support::{Home, TestEditor, attach_to, uri};
 
 /// A workspace whose user config is open.

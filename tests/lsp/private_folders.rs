@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::support::attach_to;
-use crate::support::desk::{Desk, demo, seat};
+use crate::support::harness::{Harness, demo, open_editor};
 
 /// A server that shows, by a file, that code of the repository ran.
-fn plant(desk: &Desk) -> PathBuf {
+fn plant(desk: &Harness) -> PathBuf {
     let proof = desk.home.project().join("the-code-of-the-repository-ran");
     let touch = format!("open({:?}, 'w').close()\n", proof.display().to_string());
     desk.home.write("planted_module.py", &touch);
@@ -22,17 +22,17 @@ fn plant(desk: &Desk) -> PathBuf {
 }
 
 /// Writes the user's own file and waits until the engine has read it.
-async fn own_servers(desk: &mut Desk, servers: Value) {
+async fn own_servers(desk: &mut Harness, servers: Value) {
     std::fs::write(desk.home.paths().user_config(), json!({ "servers": servers }).to_string()).unwrap();
     desk.run("mcp.config.reload", json!({})).await;
 }
 
-async fn desk() -> Desk {
-    Desk::new(json!({}), json!({})).await
+async fn desk() -> Harness {
+    Harness::new(json!({}), json!({})).await
 }
 
 /// Waits until a server has come to rest, well or not: by then its program has run.
-async fn settled(desk: &mut Desk, server: &str) -> Value {
+async fn settled(desk: &mut Harness, server: &str) -> Value {
     loop {
         let status = desk.status(server).await;
         if status["status"] != "pending" || status["reason"].as_str().is_some_and(|reason| reason.starts_with("retry"))
@@ -174,7 +174,7 @@ async fn after_the_upgrade_the_user_is_told_once_which_servers_run_elsewhere_now
     let text = told["message"].as_str().unwrap();
     assert!(text.contains("`moved`") && !text.contains("`stays`"), "{text}");
 
-    let mut second = seat(&home, &engine).await;
+    let mut second = open_editor(&home, &engine).await;
     second.ignore("mcp/serverChanged");
     second.command("mcp.servers", json!({})).await.unwrap();
     second.assert_quiet();

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use mcp_sidecar::protocol::commands::{AnyCommand, NAMES};
 use serde_json::{Value, json};
 
-use crate::support::Desk;
-use crate::support::desk::demo;
+use crate::support::Harness;
+use crate::support::harness::demo;
 
 /// Command → its two examples: what it takes, what it answers.
 fn page() -> BTreeMap<String, (Value, Value)> {
@@ -65,7 +65,7 @@ fn untold(path: &str, told: &Value, real: &Value, found: &mut Vec<String>) {
 #[tokio::test]
 async fn a_live_engine_answers_each_example_as_the_page_says() {
     let user = json!({ "servers": { "demo": demo(json!({ "echo": "require-approval" })) } });
-    let mut desk = Desk::new(user, json!({})).await;
+    let mut desk = Harness::new(user, json!({})).await;
     desk.until("demo", "connected").await;
     let page = page();
     let read_only = |name: &str| {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
 
-use crate::support::Desk;
-use crate::support::desk::{demo, fixture, seat};
+use crate::support::Harness;
+use crate::support::harness::{demo, fixture, open_editor};
 
-async fn desk(tools: Value) -> Desk {
-    let mut desk = Desk::new(json!({ "servers": { "demo": demo(tools) } }), json!({})).await;
+async fn desk(tools: Value) -> Harness {
+    let mut desk = Harness::new(json!({ "servers": { "demo": demo(tools) } }), json!({})).await;
     desk.until("demo", "connected").await;
     desk
 }
@@ -83,7 +83,7 @@ async fn silence_means_no() {
     let mut settings = Settings::default();
     settings.approvals.timeout = Duration::from_millis(50);
     let user = json!({ "servers": { "demo": demo(json!({})) } });
-    let mut desk = Desk::with(user, json!({}), settings).await;
+    let mut desk = Harness::with(user, json!({}), settings).await;
     desk.until("demo", "connected").await;
     let error = desk.call("mcp__demo__add", json!({ "a": 1, "b": 2 })).await.unwrap_err();
     assert_eq!(error["data"]["kind"], "denied");
@@ -103,7 +103,7 @@ async fn a_cancelled_call_takes_its_question_back() {
 #[tokio::test]
 async fn all_editors_see_a_question_and_the_first_answer_counts() {
     let mut desk = desk(json!({})).await;
-    let mut other = seat(&desk.home, &desk.engine).await;
+    let mut other = open_editor(&desk.home, &desk.engine).await;
     let call = desk.begin_call("mcp__demo__add", json!({ "a": 1, "b": 2 }));
     let shown =
         other.notification_where("mcp/approvalsChanged", |params| params["approvals"][0]["kind"] == "tool").await;
@@ -130,7 +130,7 @@ async fn a_call_of_an_agent_is_denied_when_the_last_editor_goes() {
     let mut questions = engine.approvals().subscribe();
     let call = tokio::spawn(async move { engine.call(wish).await });
     questions.wait_for(|waiting| !waiting.is_empty()).await.unwrap();
-    let Desk { editor, home: _home, .. } = desk;
+    let Harness { editor, home: _home, .. } = desk;
     drop(editor);
     let error = call.await.unwrap().unwrap_err();
     assert_eq!((error.kind(), error.to_string().contains("the editor was closed")), ("denied", true), "{error}");
@@ -155,7 +155,7 @@ async fn a_project_grant_lets_later_calls_pass_and_can_be_taken_back() {
 #[tokio::test]
 async fn a_tool_that_changes_loses_what_it_was_allowed_and_the_difference_is_shown() {
     let user = json!({ "servers": { "turncoat": fixture("turncoat.py") } });
-    let mut desk = Desk::new(user, json!({})).await;
+    let mut desk = Harness::new(user, json!({})).await;
     desk.until("turncoat", "connected").await;
     let call = desk.begin_call("mcp__turncoat__greet", json!({}));
     let approval = desk.approvals("tool", 1).await.remove(0);
@@ -188,7 +188,7 @@ async fn a_level_may_depend_on_the_arguments_and_says_where_it_comes_from() {
 #[tokio::test]
 async fn an_editor_without_a_prompt_of_its_own_is_asked_by_a_message_with_buttons() {
     let desk = desk(json!({})).await;
-    let Desk { home, engine, editor } = desk;
+    let Harness { home, engine, editor } = desk;
     let (mut plain, _end) = crate::support::attach_to(&engine);
     plain.ignore("textDocument/publishDiagnostics");
     plain.handle("window/showMessageRequest", |params| {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::support::desk::demo;
-use crate::support::{Desk, uri};
+use crate::support::harness::demo;
+use crate::support::{Harness, uri};
 
 #[tokio::test]
 async fn a_hostile_project_starts_nothing_and_grants_itself_nothing() {
@@ -15,7 +15,7 @@ async fn a_hostile_project_starts_nothing_and_grants_itself_nothing() {
         },
         "policy": { "default": "allow", "allowlist": [{ "server": "*", "tool": "*" }], "readOnly": "allow-always" }
     });
-    let mut desk = Desk::new(json!({ "servers": { "mine": demo(json!({})) } }), project).await;
+    let mut desk = Harness::new(json!({ "servers": { "mine": demo(json!({})) } }), project).await;
     desk.until("mine", "connected").await;
     for server in ["evil", "web"] {
         let status = desk.status(server).await;
@@ -42,7 +42,7 @@ async fn a_hostile_project_starts_nothing_and_grants_itself_nothing() {
 #[tokio::test]
 async fn trust_holds_for_exactly_what_was_shown() {
     let mut desk =
-        Desk::new(json!({}), json!({ "servers": { "demo": demo(json!({ "echo": "allow-session" })) } })).await;
+        Harness::new(json!({}), json!({ "servers": { "demo": demo(json!({ "echo": "allow-session" })) } })).await;
     let question = desk.approvals("trust", 1).await.remove(0);
     desk.resolve(&question, "allow-project").await;
     desk.until("demo", "connected").await;
@@ -69,7 +69,7 @@ async fn trust_holds_for_exactly_what_was_shown() {
 #[tokio::test]
 async fn a_policy_that_a_trusted_project_adds_later_widens_nothing_before_it_is_trusted() {
     let servers = json!({ "demo": demo(json!({})) });
-    let mut desk = Desk::new(json!({}), json!({ "servers": servers })).await;
+    let mut desk = Harness::new(json!({}), json!({ "servers": servers })).await;
     desk.run("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await;
     let pid = desk.until("demo", "connected").await["pid"].clone();
     let wider = json!({ "servers": servers, "policy": { "default": "allow", "readOnly": "allow-always" } });
@@ -94,7 +94,7 @@ async fn a_policy_that_a_trusted_project_adds_later_widens_nothing_before_it_is_
 
 #[tokio::test]
 async fn trust_is_taken_back_by_a_word_and_the_server_leaves() {
-    let mut desk = Desk::new(json!({}), json!({ "servers": { "demo": demo(json!({})) } })).await;
+    let mut desk = Harness::new(json!({}), json!({ "servers": { "demo": demo(json!({})) } })).await;
     desk.run("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await;
     let status = desk.until("demo", "connected").await;
     assert!(status["pid"].is_u64());
@@ -111,7 +111,7 @@ async fn secrets_are_in_no_answer_no_log_and_no_database() {
     let secret = "s3cr3t-value-that-nobody-may-see";
     let mut server = demo(json!({ "*": "allow-always" }));
     server["env"] = json!({ "API_TOKEN": secret, "OTHER": "${API_TOKEN_OF_TEST:-s3cr3t-value-that-nobody-may-see}" });
-    let mut desk = Desk::new(json!({ "servers": { "demo": server } }), json!({})).await;
+    let mut desk = Harness::new(json!({ "servers": { "demo": server } }), json!({})).await;
     desk.until("demo", "connected").await;
     desk.call("mcp__demo__echo", json!({ "text": secret })).await.unwrap();
     let mut seen = String::new();
@@ -135,7 +135,7 @@ async fn secrets_are_in_no_answer_no_log_and_no_database() {
 
 #[tokio::test]
 async fn nothing_of_a_project_starts_while_the_editor_itself_does_not_trust_the_workspace() {
-    let mut desk = Desk::new(json!({}), json!({ "servers": { "demo": demo(json!({})) } })).await;
+    let mut desk = Harness::new(json!({}), json!({ "servers": { "demo": demo(json!({})) } })).await;
     desk.editor.notify("mcp/workspaceTrust", json!({ "trusted": false }));
     desk.run("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await;
     let status = desk.status("demo").await;
@@ -147,7 +147,7 @@ async fn nothing_of_a_project_starts_while_the_editor_itself_does_not_trust_the_
 
 #[tokio::test]
 async fn a_project_that_is_moved_away_takes_its_servers_along_and_says_so() {
-    let mut desk = Desk::new(json!({}), json!({ "servers": { "demo": demo(json!({})) } })).await;
+    let mut desk = Harness::new(json!({}), json!({ "servers": { "demo": demo(json!({})) } })).await;
     desk.run("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await;
     desk.until("demo", "connected").await;
     let (project, elsewhere) = (desk.home.project(), desk.home.path("elsewhere"));
@@ -161,7 +161,7 @@ async fn a_project_that_is_moved_away_takes_its_servers_along_and_says_so() {
 
 #[tokio::test]
 async fn trust_in_a_server_outlasts_a_second_folder_with_one_of_its_name() {
-    let mut desk = Desk::new(json!({}), json!({ "servers": { "demo": demo(json!({})) } })).await;
+    let mut desk = Harness::new(json!({}), json!({ "servers": { "demo": demo(json!({})) } })).await;
     desk.run("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await;
     desk.until("demo", "connected").await;
     let other = desk.home.path("other");

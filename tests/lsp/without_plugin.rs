@@ -9,7 +9,7 @@ use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::support::desk::demo;
+use crate::support::harness::demo;
 use crate::support::{Home, TestEditor, attach_to, uri};
 
 /// The texts of the edits that the editor was asked to make.

@@ -1,5 +1,5 @@
-//! An editor for tests. Everything the other side says has to be expected: by a wait of the test, by a handler, or by
-//! `ignore`. What is left over when the editor quits makes the test fail.
+//! An editor for tests. Every message must be expected: by a wait of the test, by a handler, or by `ignore`. The test
+//! fails if unexpected messages are left when the editor quits.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -11,22 +11,22 @@ use tokio::sync::mpsc;
 
 use super::wire;
 
-/// No wait of a test takes longer on the slowest machine; it only ends tests that would hang.
+/// Fails tests that would hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Requests from here on were sent by a [`Voice`], which does not wait for answers.
-const FIRST_OF_VOICES: i64 = 1 << 40;
+/// Ids from here on are those of an [`EditorSender`], which does not wait for responses.
+const FIRST_SENDER_ID: i64 = 1 << 40;
 
 type Handler = Box<dyn FnMut(&Value) -> Result<Value, Value> + Send>;
 
-/// Lets something inside the editor send requests by itself, such as an MCP server that it hosts.
+/// Sends requests from inside the editor, for example for an MCP server that it hosts.
 #[derive(Clone)]
-pub struct Voice {
+pub struct EditorSender {
     output: mpsc::UnboundedSender<Value>,
     next_id: i64,
 }
 
-impl Voice {
+impl EditorSender {
     pub fn request(&mut self, method: &str, params: Value) {
         self.next_id += 1;
         let message = json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params });
@@ -43,7 +43,7 @@ pub struct TestEditor {
     output: mpsc::UnboundedSender<Value>,
     input: mpsc::UnboundedReceiver<Value>,
     next_id: i64,
-    /// Arrived, but nobody has asked for it yet.
+    /// Received, but not yet requested by the test.
     answers: BTreeMap<i64, Value>,
     notifications: VecDeque<(String, Value)>,
     handlers: BTreeMap<String, Handler>,
@@ -67,7 +67,7 @@ impl TestEditor {
                     return;
                 }
             }
-            // An editor that goes closes its side, whoever still holds the other.
+            // Closes our side when the editor is dropped.
             writer.shutdown().await.ok();
         });
         tokio::spawn(async move {
@@ -112,8 +112,8 @@ impl TestEditor {
         self.output.send(message).ok();
     }
 
-    pub fn voice(&self) -> Voice {
-        Voice { output: self.output.clone(), next_id: FIRST_OF_VOICES }
+    pub fn sender(&self) -> EditorSender {
+        EditorSender { output: self.output.clone(), next_id: FIRST_SENDER_ID }
     }
 
     /// Asks and waits; the error is the JSON-RPC error object.
@@ -230,7 +230,7 @@ impl TestEditor {
     #[track_caller]
     pub fn assert_quiet(&self) {
         assert!(self.notifications.is_empty(), "not expected: {:#?}", self.notifications);
-        assert!(self.answers.is_empty(), "answers to nobody: {:#?}", self.answers);
+        assert!(self.answers.is_empty(), "responses without a request: {:#?}", self.answers);
     }
 
     /// Waits for the other side to hang up.
@@ -260,7 +260,7 @@ impl TestEditor {
             (Some(method), None) if method == "$/cancelRequest" => {}
             (Some(method), None) if self.ignored.contains(&method) => {}
             (Some(method), None) => self.notifications.push_back((method, message["params"].clone())),
-            (None, Some(id)) if id.as_i64().is_some_and(|id| id > FIRST_OF_VOICES) => {}
+            (None, Some(id)) if id.as_i64().is_some_and(|id| id > FIRST_SENDER_ID) => {}
             (None, _) => {
                 let id = message["id"].as_i64().unwrap_or_else(|| panic!("an answer without an id: {message:#}"));
                 assert!(self.answers.insert(id, message).is_none(), "request {id} was answered twice");

@@ -1,4 +1,4 @@
-//! A folder for everything that a test writes: the sidecar's own files, and a project.
+//! A temporary folder for a test: the sidecar's own files, and a project.
 
 use std::path::PathBuf;
 
@@ -41,7 +41,7 @@ impl Home {
         }
     }
 
-    /// The same for a process.
+    /// The same paths as environment variables.
     pub fn variables(&self) -> [(&'static str, PathBuf); 4] {
         [
             ("MCP_SIDECAR_CONFIG_DIR", self.path("config")),
@@ -51,7 +51,7 @@ impl Home {
         ]
     }
 
-    /// Writes a file of the project, and tells where.
+    /// Writes a file of the project and returns its path.
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.project().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! A listener that takes on so many connections at once and lets the others wait.
+//! A listener that limits the number of connections. Others wait.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,17 +12,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A machine without room for another connection gets this long to find some.
-const RECOVERY: Duration = Duration::from_millis(100);
+/// How long to wait if the system cannot accept another connection.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
 pub struct Connections {
     listener: TcpListener,
-    places: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
 }
 
 impl Connections {
-    pub fn new(listener: TcpListener, most: usize) -> Self {
-        Self { listener, places: Arc::new(Semaphore::new(most)) }
+    pub fn new(listener: TcpListener, limit: usize) -> Self {
+        Self { listener, permits: Arc::new(Semaphore::new(limit)) }
     }
 }
 
@@ -32,11 +32,11 @@ impl Listener for Connections {
 
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         loop {
-            // The places are never closed, so that this only waits.
-            let Ok(place) = self.places.clone().acquire_owned().await else { return std::future::pending().await };
+            // The semaphore is never closed.
+            let Ok(permit) = self.permits.clone().acquire_owned().await else { return std::future::pending().await };
             match self.listener.accept().await {
-                Ok((stream, address)) => return (Connection { stream, _place: place }, address),
-                Err(_) => tokio::time::sleep(RECOVERY).await,
+                Ok((stream, address)) => return (Connection { stream, _permit: permit }, address),
+                Err(_) => tokio::time::sleep(RETRY_DELAY).await,
             }
         }
     }
@@ -46,10 +46,10 @@ impl Listener for Connections {
     }
 }
 
-/// A connection, and the place that it takes.
+/// A connection, and its permit.
 pub struct Connection {
     stream: TcpStream,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl AsyncRead for Connection {

@@ -51,7 +51,7 @@ pub async fn join(
     let joined = tokio::task::spawn_blocking(move || {
         let joined = session::join_running(&folder, &paths, &Hello::new(Front::Editor)).ok().flatten();
         // The engine of a parent folder has other servers.
-        joined.filter(|joined| joined.place.root == folder)
+        joined.filter(|joined| joined.address.root == folder)
     });
     let stream = joined.await.ok().flatten()?.stream;
     stream.set_nonblocking(true).ok()?;

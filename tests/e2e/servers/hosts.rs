@@ -105,7 +105,7 @@ pub fn inside(editor: &mut TestEditor, name: &'static str, program: &PathBuf, ar
             input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
         }
     });
-    let mut voice = editor.voice();
+    let mut voice = editor.sender();
     tokio::spawn(async move {
         let mut lines = BufReader::new(output).lines();
         while let Ok(Some(line)) = lines.next_line().await {

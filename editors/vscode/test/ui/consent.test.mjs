@@ -232,13 +232,13 @@ step("a click on a tool shows it, also one without arguments, and running it is 
   await vs.view("MCP Sidecar");
   await vs.treeItem("notes").click();
   await vs.treeItem("forget_notes").click();
-  const page = await vs.webviewWith("Forgets every note");
+  const page = await vs.webviewWith("Deletes all notes");
   await heading(page, "forget_notes");
   assert.match(await page.locator("main").innerText(), /may delete or overwrite/);
   assert.deepEqual(await page.getByRole("button").allInnerTexts(), ["Run…", "Set level…", "Why this level?"]);
   await press(page, "Run…");
   await vs.page.keyboard.press("Enter"); // the first row explains, it does not run
-  await heading(await vs.webviewWith("Forgets every note"), "forget_notes");
+  await heading(await vs.webviewWith("Deletes all notes"), "forget_notes");
   await press(page, "Run…");
   await vs.pick("Run `forget_notes`");
   await vs.webviewWith("Run again…");

@@ -1,12 +1,12 @@
-//! What a careless or hostile agent may try, and what passes through untouched.
+//! Requests of careless or hostile agents, and results that must not be changed.
 
 use mcp_sidecar::settings::Settings;
 use mcp_sidecar::store::CallQuery;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
-use crate::line::{Host, Line};
-use crate::support::desk::{demo, fixture};
+use crate::raw_agent::{Host, RawAgent};
+use crate::support::harness::{demo, fixture};
 use crate::support::{TestEditor, attach_to};
 
 fn all() -> Value {
@@ -14,7 +14,7 @@ fn all() -> Value {
 }
 
 #[tokio::test]
-async fn a_result_passes_as_the_text_that_the_server_sent() {
+async fn a_result_is_forwarded_as_raw_json() {
     let host = Host::new(json!({ "fixture": with(fixture("server.py"), all()) }));
     let mut agent = host.agent().await;
     agent.begin(1, "tools/call", json!({ "name": "fixture__echo", "arguments": { "a": [1, 2.50] } })).await;
@@ -23,7 +23,7 @@ async fn a_result_passes_as_the_text_that_the_server_sent() {
     while line.contains("list_changed") {
         line = agent.hear().await;
     }
-    // Blanks and order are those of the server's own JSON.
+    // Whitespace and order are those of the server.
     let raw = r#"{"content": [{"type": "text", "text": "{\"a\": [1, 2.5]}"}]}"#;
     assert_eq!(line, format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{raw}}}\n"));
 }
@@ -34,7 +34,7 @@ fn with(mut server: Value, tools: Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_is_an_error_and_a_refused_one_a_result() {
+async fn an_unknown_tool_is_an_error_and_a_denied_call_is_a_result() {
     let host = Host::new(json!({ "demo": demo(json!({ "echo": "deny", "add": "allow-session" })) }));
     let mut agent = host.agent().await;
     agent.ask(1, "tools/list", json!({})).await;
@@ -48,7 +48,7 @@ async fn an_unknown_tool_is_an_error_and_a_refused_one_a_result() {
 }
 
 #[tokio::test]
-async fn commands_of_editors_are_no_methods_of_agents() {
+async fn agents_cannot_use_the_commands_of_editors() {
     let host = Host::new(json!({}));
     let mut agent = host.agent().await;
     for (id, method) in (1..).zip(["mcp.approval.resolve", "workspace/executeCommand", "mcp/approve", "servers/start"])
@@ -64,7 +64,7 @@ async fn commands_of_editors_are_no_methods_of_agents() {
 }
 
 #[tokio::test]
-async fn an_id_in_use_is_refused_and_the_first_answer_is_not_mixed_up() {
+async fn a_duplicate_id_is_rejected() {
     let host = Host::new(json!({ "demo": demo(all()) }));
     let mut agent = host.agent().await;
     agent.ask(1, "tools/list", json!({})).await;
@@ -78,7 +78,7 @@ async fn an_id_in_use_is_refused_and_the_first_answer_is_not_mixed_up() {
 }
 
 #[tokio::test]
-async fn one_request_too_many_is_refused_by_the_name_of_its_limit() {
+async fn too_many_requests_are_rejected_with_the_name_of_the_limit() {
     let mut settings = Settings::default();
     settings.limits.agent_calls = 2;
     let host = Host::with(json!({ "demo": demo(all()) }), settings);
@@ -93,7 +93,7 @@ async fn one_request_too_many_is_refused_by_the_name_of_its_limit() {
 }
 
 #[tokio::test]
-async fn lines_that_are_no_messages_cost_nothing_but_an_error() {
+async fn invalid_lines_are_answered_with_an_error() {
     let host = Host::new(json!({}));
     let mut agent = host.agent().await;
     agent.say("").await;
@@ -107,7 +107,7 @@ async fn lines_that_are_no_messages_cost_nothing_but_an_error() {
 }
 
 #[tokio::test]
-async fn calls_that_are_turned_away_leave_a_record_too() {
+async fn rejected_calls_are_recorded() {
     let mut settings = Settings::default();
     settings.limits.agent_calls = 1;
     let host = Host::with(json!({ "demo": demo(all()) }), settings);
@@ -123,13 +123,13 @@ async fn calls_that_are_turned_away_leave_a_record_too() {
     assert_eq!(agent.next().await["id"], 6);
     assert_eq!(agent.next().await["id"], 5);
     let records = host.engine.calls(CallQuery::default()).await.unwrap();
-    let mut told: Vec<_> = records
+    let mut calls: Vec<_> = records
         .iter()
         .map(|record| format!("{} {} {} {}", record.server, record.tool, record.decided_by, record.success))
         .collect();
-    told.sort();
+    calls.sort();
     assert_eq!(
-        told,
+        calls,
         [
             "demo countdown limits.agent-calls false",
             "demo countdown user mcp.json:1 tools.* true",
@@ -142,7 +142,7 @@ async fn calls_that_are_turned_away_leave_a_record_too() {
 }
 
 #[tokio::test]
-async fn what_no_parser_takes_is_answered_by_its_id() {
+async fn a_message_that_cannot_be_parsed_is_answered_with_its_id() {
     let mut settings = Settings::default();
     settings.limits.message_bytes = 64 << 10;
     let host = Host::with(json!({}), settings);
@@ -165,7 +165,7 @@ async fn what_no_parser_takes_is_answered_by_its_id() {
 }
 
 #[tokio::test]
-async fn a_cursor_that_was_never_given_out_is_refused() {
+async fn an_unknown_cursor_is_rejected() {
     let host = Host::new(json!({}));
     let mut agent = host.agent().await;
     for (id, kind) in (1..).zip(["tools", "resources", "resources/templates", "prompts"]) {
@@ -175,14 +175,14 @@ async fn a_cursor_that_was_never_given_out_is_refused() {
 }
 
 #[tokio::test]
-async fn an_agent_that_does_not_read_is_cut_off_alone() {
+async fn an_agent_that_does_not_read_is_disconnected_without_affecting_others() {
     let mut settings = Settings::default();
     settings.limits.message_bytes = 64 << 10;
     let host = Host::with(json!({ "fixture": with(fixture("server.py"), all()) }), settings);
     let mut other = host.agent().await;
     other.ask(1, "tools/list", json!({})).await;
 
-    let mut deaf = Line::new(host.connect(4 << 10));
+    let mut deaf = RawAgent::new(host.connect(4 << 10));
     deaf.initialize(json!({})).await;
     let (_unread, mut output) = deaf.into_parts();
     let text = "x".repeat(30_000);
@@ -201,7 +201,7 @@ async fn an_agent_that_does_not_read_is_cut_off_alone() {
 }
 
 #[tokio::test]
-async fn a_new_list_is_told_when_the_config_changes() {
+async fn an_agent_is_notified_when_the_config_changes_its_tools() {
     let host = Host::new(json!({ "demo": demo(json!({})) }));
     let mut agent = host.agent().await;
     let tools = agent.ask(1, "tools/list", json!({})).await;
@@ -209,7 +209,7 @@ async fn a_new_list_is_told_when_the_config_changes() {
     agent.notifications.clear();
     let config = json!({ "servers": { "demo": demo(json!({ "echo": "disable" })) } });
     std::fs::write(host.home.path("config/mcp.json"), config.to_string()).unwrap();
-    // What was told while the server started may come first.
+    // Notifications from the start of the server may come first.
     let offers_echo =
         |answer: &Value| answer["result"]["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "demo__echo");
     for id in 2.. {
@@ -221,7 +221,7 @@ async fn a_new_list_is_told_when_the_config_changes() {
 }
 
 #[tokio::test]
-async fn the_same_address_of_two_servers_is_told_apart() {
+async fn the_same_uri_of_two_servers_is_qualified() {
     let host = Host::new(json!({ "one": demo(all()), "two": demo(all()) }));
     let mut agent = host.agent().await;
     let listed = agent.ask(1, "resources/list", json!({})).await;
@@ -237,7 +237,7 @@ async fn the_same_address_of_two_servers_is_told_apart() {
 }
 
 #[tokio::test]
-async fn we_are_never_behind_ourselves() {
+async fn the_sidecar_is_not_offered_as_its_own_server() {
     let program = env!("CARGO_BIN_EXE_mcp-sidecar");
     let host = Host::new(json!({ "self": { "command": program, "args": ["connect"], "autoStart": false } }));
     let mut agent = host.agent().await;
@@ -245,7 +245,7 @@ async fn we_are_never_behind_ourselves() {
 }
 
 #[tokio::test]
-async fn an_approval_for_an_agent_stands_in_the_editor_with_its_name() {
+async fn an_approval_shows_the_name_of_the_agent_in_the_editor() {
     let host = Host::new(json!({ "demo": demo(json!({})) }));
     let (mut editor, _session): (TestEditor, _) = attach_to(&host.engine);
     for noise in ["mcp/serverChanged", "mcp/toolsChanged", "mcp/log", "mcp/configReloaded", "mcp/callFinished"] {
@@ -269,7 +269,7 @@ async fn an_approval_for_an_agent_stands_in_the_editor_with_its_name() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_gets_no_answer_and_its_question_is_taken_back() {
+async fn a_cancelled_call_gets_no_response() {
     let host = Host::new(json!({ "demo": demo(all()) }));
     let mut agent = host.agent().await;
     agent.ask(1, "tools/list", json!({})).await;

@@ -1,5 +1,5 @@
-//! Results as they go out: a server's text in the envelope of the agent's era, and our own refusals as results that a
-//! model can read.
+//! Results for agents: a server's JSON with the fields that the agent's protocol version requires, and our own errors as
+//! results that a model can read.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use serde_json::{Map, Value, json};
 use crate::model::Error;
 use crate::text::{mask, visible};
 
-/// How much of an error a model is shown.
+/// The longest error text that is sent to a model.
 const LONGEST: usize = 8_000;
 
-/// What the newer era asks of a result.
+/// Which fields a result needs since 2026-07-28.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// As the server sent it: before 2026-07-28.
+    /// None: as the server sent it, before 2026-07-28.
     Plain,
     /// With a `resultType`.
     Typed,
-    /// With a `resultType`, and how long it may be kept: not at all.
+    /// With a `resultType`, and marked as not cacheable.
     Cacheable,
 }
 
@@ -31,19 +31,19 @@ impl Shape {
         if self == Self::Plain {
             return raw;
         }
-        let has = Has::of(raw.get());
+        let present = PresentFields::of(raw.get());
         let mut fields = String::new();
-        if !has.result_type {
+        if !present.result_type {
             fields.push_str(r#""resultType":"complete","#);
         }
-        if self == Self::Cacheable && !has.ttl {
+        if self == Self::Cacheable && !present.ttl {
             fields.push_str(r#""ttlMs":0,"#);
         }
-        if self == Self::Cacheable && !has.scope {
+        if self == Self::Cacheable && !present.scope {
             fields.push_str(r#""cacheScope":"private","#);
         }
         let Some(rest) = raw.get().trim_start().strip_prefix('{').filter(|_| !fields.is_empty()) else { return raw };
-        // An object without fields takes no comma.
+        // No comma before an empty object.
         let rest = rest.trim_start();
         let fields = if rest.starts_with('}') { fields.trim_end_matches(',') } else { fields.as_str() };
         let text = format!("{{{fields}{rest}");
@@ -51,15 +51,15 @@ impl Shape {
     }
 }
 
-/// Which fields are there already. A text that nowhere holds such a word is not read.
+/// Which fields the result already has. It is parsed only if it contains one of the names.
 #[derive(Default)]
-struct Has {
+struct PresentFields {
     result_type: bool,
     ttl: bool,
     scope: bool,
 }
 
-impl Has {
+impl PresentFields {
     fn of(text: &str) -> Self {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -68,9 +68,9 @@ impl Has {
             ttl_ms: Option<serde::de::IgnoredAny>,
             cache_scope: Option<serde::de::IgnoredAny>,
         }
-        let words = ["\"resultType\"", "\"ttlMs\"", "\"cacheScope\""];
-        let may = words.iter().any(|word| memchr::memmem::find(text.as_bytes(), word.as_bytes()).is_some());
-        let Some(fields) = may.then(|| serde_json::from_str::<Fields>(text).ok()).flatten() else {
+        let names = ["\"resultType\"", "\"ttlMs\"", "\"cacheScope\""];
+        let found = names.iter().any(|name| memchr::memmem::find(text.as_bytes(), name.as_bytes()).is_some());
+        let Some(fields) = found.then(|| serde_json::from_str::<Fields>(text).ok()).flatten() else {
             return Self::default();
         };
         Self {
@@ -81,26 +81,28 @@ impl Has {
     }
 }
 
-/// A result in rmcp's own types, for a transport that carries no text. What of a list these cannot read is left out, so
-/// that one odd entry does not take the others along.
+/// A result in rmcp's types, for a transport that cannot send raw JSON. Entries of a list that rmcp cannot parse are left
+/// out, so that one bad entry does not affect the others.
 pub fn typed<T: DeserializeOwned>(raw: &RawValue) -> Result<T, ErrorData> {
-    let odd = |error: serde_json::Error| ErrorData::internal_error(format!("the answer cannot be read: {error}"), None);
+    let invalid = |error: serde_json::Error| {
+        ErrorData::internal_error(format!("cannot parse the response of the server: {error}"), None)
+    };
     let first = match serde_json::from_str(raw.get()) {
         Ok(result) => return Ok(result),
         Err(error) => error,
     };
-    let Ok(mut fields) = serde_json::from_str::<Map<String, Value>>(raw.get()) else { return Err(odd(first)) };
+    let Ok(mut fields) = serde_json::from_str::<Map<String, Value>>(raw.get()) else { return Err(invalid(first)) };
     for (key, value) in &mut fields {
         if let Value::Array(items) = value {
             let count = items.len();
             items.retain(|item| serde_json::from_value::<T>(json!({ key: [item] })).is_ok());
-            tracing::warn!(list = key, left_out = count - items.len(), "entries that cannot be read");
+            tracing::warn!(list = key, left_out = count - items.len(), "left out entries that cannot be parsed");
         }
     }
-    serde_json::from_value(Value::Object(fields)).map_err(odd)
+    serde_json::from_value(Value::Object(fields)).map_err(invalid)
 }
 
-/// Why a call did not run, as a result that the model reads and can act on.
+/// Why a call did not run, as a result that the model can read.
 pub fn refusal(error: &Error) -> CallToolResult {
     let mut text = visible(&mask(&error.to_string()), LONGEST);
     if let Some(violations) = error.violations().filter(|violations| violations.len() > 1) {
@@ -111,7 +113,7 @@ pub fn refusal(error: &Error) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
-/// The same where only an error of the protocol is possible.
+/// The same as a protocol error, where a result is not possible.
 pub fn error(error: &Error) -> ErrorData {
     let text = visible(&mask(&error.to_string()), LONGEST);
     match error {
@@ -132,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_of_the_older_era_gets_what_the_newer_one_asks_for() {
+    fn required_fields_are_added() {
         assert_eq!(shaped(Shape::Plain, r#"{"content":[]}"#), r#"{"content":[]}"#);
         assert_eq!(shaped(Shape::Typed, r#"{"content":[]}"#), r#"{"resultType":"complete","content":[]}"#);
         assert_eq!(shaped(Shape::Typed, "{ }"), r#"{"resultType":"complete"}"#);
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn one_odd_entry_of_a_list_does_not_take_the_others_along() {
+    fn one_invalid_entry_of_a_list_does_not_affect_the_others() {
         let text = r#"{"tools":[{"name":"a","inputSchema":{}},{"name":5},{"name":"b","inputSchema":{}}]}"#;
         let listed: rmcp::model::ListToolsResult = typed(&RawValue::from_string(text.to_owned()).unwrap()).unwrap();
         assert_eq!(listed.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["a", "b"]);
@@ -151,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_inside_the_result_is_not_taken_for_the_field() {
+    fn a_field_inside_the_content_is_not_mistaken_for_the_result_field() {
         assert_eq!(
             shaped(Shape::Typed, r#"{"content":[{"resultType":1}]}"#),
             r#"{"resultType":"complete","content":[{"resultType":1}]}"#

@@ -1,4 +1,4 @@
-//! A user with an editor that shows approvals, at an engine with servers: what tests of calls and trust begin with.
+//! An engine with servers and an editor that shows approvals, for tests of calls and trust.
 
 use mcp_sidecar::engine::Engine;
 use mcp_sidecar::settings::Settings;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Home, TestEditor, attach_to};
 
-/// The built-in server, as an entry of a config file with these levels.
+/// An entry for the built-in server with these permission levels.
 pub fn demo(tools: Value) -> Value {
     json!({ "command": env!("CARGO_BIN_EXE_mcp-sidecar"), "args": ["demo-server"], "tools": tools })
 }
@@ -17,14 +17,14 @@ pub fn fixture(name: &str) -> Value {
     json!({ "command": "python3", "args": [script] })
 }
 
-pub struct Desk {
+pub struct Harness {
     pub home: Home,
     pub engine: Engine,
     pub editor: TestEditor,
 }
 
-impl Desk {
-    /// `user` is the user's own file, `project` the one that came with the project.
+impl Harness {
+    /// `user` is the content of the user's config file, `project` that of the project's file.
     pub async fn new(user: Value, project: Value) -> Self {
         Self::with(user, project, Settings::default()).await
     }
@@ -35,16 +35,16 @@ impl Desk {
         std::fs::write(home.paths().user_config(), user.to_string()).unwrap();
         home.write("mcp.json", &project.to_string());
         let engine = Engine::start(home.paths(), settings);
-        let editor = seat(&home, &engine).await;
+        let editor = open_editor(&home, &engine).await;
         Self { home, engine, editor }
     }
 
-    /// Runs a command that has to succeed.
+    /// Runs a command that must succeed.
     pub async fn run(&mut self, name: &str, params: Value) -> Value {
         self.editor.command(name, params).await.unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// Runs a command that has to fail, and gives the error's `kind` and message.
+    /// Runs a command that must fail, and returns the `kind` and the message of the error.
     pub async fn fails(&mut self, name: &str, params: Value) -> (String, String) {
         let error = self.editor.command(name, params).await.expect_err("should have failed");
         (error["data"]["kind"].as_str().unwrap().to_owned(), error["message"].as_str().unwrap().to_owned())
@@ -54,7 +54,7 @@ impl Desk {
         self.run("mcp.servers", json!({ "server": server })).await["servers"][0].clone()
     }
 
-    /// Waits until a server is in this status.
+    /// Waits until a server has this status.
     pub async fn until(&mut self, server: &str, status: &str) -> Value {
         loop {
             let now = self.status(server).await;
@@ -65,7 +65,7 @@ impl Desk {
         }
     }
 
-    /// Waits until this many questions of a kind wait, and gives them.
+    /// Waits until this many questions of a kind are pending, and returns them.
     pub async fn approvals(&mut self, kind: &str, count: usize) -> Vec<Value> {
         loop {
             let list = self.run("mcp.approvals", json!({})).await;
@@ -82,7 +82,7 @@ impl Desk {
         self.run("mcp.approval.resolve", json!({ "id": approval["id"], "decision": decision })).await;
     }
 
-    /// Begins a call without waiting for its answer.
+    /// Starts a call without waiting for its response.
     pub fn begin_call(&mut self, tool: &str, arguments: Value) -> i64 {
         self.editor.begin_command("mcp.tool.call", json!({ "tool": tool, "arguments": arguments }))
     }
@@ -92,8 +92,8 @@ impl Desk {
     }
 }
 
-/// One more editor with the plugin's abilities.
-pub async fn seat(home: &Home, engine: &Engine) -> TestEditor {
+/// Attaches an editor with the abilities of the plugin.
+pub async fn open_editor(home: &Home, engine: &Engine) -> TestEditor {
     let (mut editor, _end) = attach_to(engine);
     for noise in
         ["textDocument/publishDiagnostics", "mcp/log", "mcp/callFinished", "mcp/configReloaded", "mcp/toolsChanged"]

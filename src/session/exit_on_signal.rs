@@ -1,4 +1,4 @@
-//! A front that is asked to leave by a signal ends in order, as one with an engine of its own does.
+//! Ends a front with success on SIGTERM or SIGINT.
 
 use std::io;
 use std::sync::Arc;
@@ -7,32 +7,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Waiting for a signal needs little.
+/// The stack size of the waiting thread.
 const STACK: usize = 128 << 10;
 
-/// While it is kept, SIGTERM and SIGINT end this process with success.
-pub struct Leaving {
-    meant: Arc<AtomicBool>,
+/// Until this is dropped, SIGTERM and SIGINT end this process with success.
+pub struct ExitOnSignal {
+    active: Arc<AtomicBool>,
 }
 
-/// A front holds nothing but its connection, which closes with the process: the engine sees the end of the input, and
-/// takes back what was under way.
-pub fn leave_on_signal() -> io::Result<Leaving> {
+/// A front has only its connection to clean up, which closes with the process. The engine then cancels its requests.
+pub fn exit_on_signal() -> io::Result<ExitOnSignal> {
     let runtime = Builder::new_current_thread().enable_io().build()?;
     let (terminate, interrupt) = {
-        // From here on, not from when the thread has begun: a signal in between would end us its own way.
+        // Before the thread starts, so that no signal is missed.
         let _inside = runtime.enter();
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
     };
-    let meant = Arc::new(AtomicBool::new(true));
-    let leaving = Leaving { meant: meant.clone() };
+    let active = Arc::new(AtomicBool::new(true));
+    let exit_on_signal = ExitOnSignal { active: active.clone() };
     std::thread::Builder::new().name("signals".to_owned()).stack_size(STACK).spawn(move || {
         runtime.block_on(either(terminate, interrupt));
-        if meant.load(Ordering::Acquire) {
+        if active.load(Ordering::Acquire) {
             std::process::exit(0);
         }
     })?;
-    Ok(leaving)
+    Ok(exit_on_signal)
 }
 
 async fn either(mut terminate: Signal, mut interrupt: Signal) {
@@ -42,8 +41,8 @@ async fn either(mut terminate: Signal, mut interrupt: Signal) {
     }
 }
 
-impl Drop for Leaving {
+impl Drop for ExitOnSignal {
     fn drop(&mut self) {
-        self.meant.store(false, Ordering::Release);
+        self.active.store(false, Ordering::Release);
     }
 }

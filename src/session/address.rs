@@ -1,4 +1,4 @@
-//! Where the engine of a workspace is met: a socket that only this user can reach.
+//! The socket of the engine of a workspace, which only this user can access.
 
 use std::fmt::Write;
 use std::io;
@@ -10,26 +10,26 @@ use sha2::{Digest, Sha256};
 
 use crate::paths::{Paths, make_private_folder};
 
-/// The kernel takes a little more; the rest is for its own sake.
-const LONGEST: usize = 100;
-/// How much of the workspace's own name is in the name of the socket, for people who look there.
+/// The longest socket path. The kernel allows a little more.
+const MAX_PATH: usize = 100;
+/// How many characters of the workspace's name are part of the socket's name.
 const READABLE: usize = 32;
 
-/// The meeting place of one workspace, one version and one set of files.
+/// The socket for one workspace, one version and one set of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct EngineAddress {
     pub root: PathBuf,
     pub socket: PathBuf,
-    /// Held by whoever starts or ends the engine.
+    /// Held by the process that starts or stops the engine.
     pub lock: PathBuf,
 }
 
-impl Place {
-    /// Only names it; nothing on disk changes.
+impl EngineAddress {
+    /// Computes the paths without changing anything on disk.
     pub fn of(root: &Path, paths: &Paths) -> io::Result<Self> {
         let root = root.canonicalize()?;
         let mut digest = Sha256::new();
-        // A front that uses other files, as tests and portable installs do, needs an engine of its own.
+        // A front with other files, as in tests and portable installs, needs a separate engine.
         for part in [&root, &paths.config_dir, &paths.state_dir, &paths.managed_config] {
             digest.update(part.as_os_str().as_bytes());
             digest.update([0]);
@@ -44,14 +44,14 @@ impl Place {
         if !fits(&socket) {
             let folder = paths.runtime_dir.display();
             let message = format!(
-                "a socket in {folder} would have a path of more than {LONGEST} bytes; set MCP_SIDECAR_RUNTIME_DIR to a shorter one"
+                "the path of a socket in {folder} would be longer than {MAX_PATH} bytes; set MCP_SIDECAR_RUNTIME_DIR to a shorter path"
             );
             return Err(io::Error::new(io::ErrorKind::InvalidFilename, message));
         }
         Ok(Self { root, lock: socket.with_extension("lock"), socket })
     }
 
-    /// Makes sure that nobody else can have laid anything out here.
+    /// Makes sure that no other user can have created the socket.
     pub fn secure(&self) -> io::Result<()> {
         if let Some(folder) = self.socket.parent() {
             make_private_folder(folder)?;
@@ -67,14 +67,14 @@ impl Place {
 }
 
 fn fits(path: &Path) -> bool {
-    path.as_os_str().len() <= LONGEST
+    path.as_os_str().len() <= MAX_PATH
 }
 
 fn readable(root: &Path) -> String {
     let name = root.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let plain = name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' });
     let name: String = plain.take(READABLE).collect();
-    // A hidden file would be looked for in vain.
+    // Not a hidden file.
     let name = name.trim_start_matches('.');
     if name.is_empty() { "root".to_owned() } else { name.to_owned() }
 }
@@ -93,36 +93,36 @@ mod tests {
     }
 
     #[test]
-    fn the_same_folder_is_one_place_however_it_is_spelled() {
+    fn a_folder_and_a_link_to_it_have_the_same_socket() {
         let home = tempfile::tempdir().unwrap();
         let paths = paths(home.path());
         std::fs::create_dir(home.path().join("my project")).unwrap();
         std::os::unix::fs::symlink(home.path().join("my project"), home.path().join("link")).unwrap();
-        let place = Place::of(&home.path().join("my project"), &paths).unwrap();
-        assert_eq!(Place::of(&home.path().join("link"), &paths).unwrap(), place);
-        assert!(place.socket.file_name().unwrap().to_str().unwrap().starts_with("my_project-"));
+        let address = EngineAddress::of(&home.path().join("my project"), &paths).unwrap();
+        assert_eq!(EngineAddress::of(&home.path().join("link"), &paths).unwrap(), address);
+        assert!(address.socket.file_name().unwrap().to_str().unwrap().starts_with("my_project-"));
         let other = Paths { config_dir: home.path().join("other"), ..paths };
-        assert_ne!(Place::of(&home.path().join("link"), &other).unwrap(), place);
+        assert_ne!(EngineAddress::of(&home.path().join("link"), &other).unwrap(), address);
     }
 
     #[test]
     fn a_path_too_long_for_a_socket_is_shortened_or_refused() {
         let home = tempfile::tempdir().unwrap();
-        let wide = "x".repeat(LONGEST - home.path().as_os_str().len() - 24);
+        let wide = "x".repeat(MAX_PATH - home.path().as_os_str().len() - 24);
         let mut paths = Paths { runtime_dir: home.path().join(wide), ..paths(home.path()) };
-        let place = Place::of(home.path(), &paths).unwrap();
-        assert!(place.socket.as_os_str().len() <= LONGEST);
-        paths.runtime_dir = home.path().join("y".repeat(LONGEST));
-        let error = Place::of(home.path(), &paths).unwrap_err();
+        let address = EngineAddress::of(home.path(), &paths).unwrap();
+        assert!(address.socket.as_os_str().len() <= MAX_PATH);
+        paths.runtime_dir = home.path().join("y".repeat(MAX_PATH));
+        let error = EngineAddress::of(home.path(), &paths).unwrap_err();
         assert!(error.to_string().contains("MCP_SIDECAR_RUNTIME_DIR"), "{error}");
     }
 
     #[test]
-    fn a_link_in_place_of_the_socket_is_refused() {
+    fn a_link_instead_of_the_socket_is_refused() {
         let home = tempfile::tempdir().unwrap();
-        let place = Place::of(home.path(), &paths(home.path())).unwrap();
-        place.secure().unwrap();
-        std::os::unix::fs::symlink("/dev/null", &place.socket).unwrap();
-        assert!(place.secure().unwrap_err().to_string().ends_with("is not a socket; remove it"));
+        let address = EngineAddress::of(home.path(), &paths(home.path())).unwrap();
+        address.secure().unwrap();
+        std::os::unix::fs::symlink("/dev/null", &address.socket).unwrap();
+        assert!(address.secure().unwrap_err().to_string().ends_with("is not a socket; remove it"));
     }
 }

@@ -1,4 +1,4 @@
-//! The same journeys with the official client library, in the era with a session and in the one without.
+//! The same requests with the official client library, in protocol versions with and without sessions.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use rmcp::{ClientHandler, ClientServiceExt, RoleClient};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::line::Host;
-use crate::support::desk::demo;
+use crate::raw_agent::Host;
+use crate::support::harness::demo;
 
-/// An agent that writes down what it hears, and answers every question the same.
+/// An agent that records notifications and answers every question the same way.
 #[derive(Clone)]
 pub struct Listener {
     heard: mpsc::UnboundedSender<String>,
@@ -83,7 +83,7 @@ impl Agent {
         Self { peer: listener.serve_with_lifecycle(transport, mode).await.unwrap(), heard }
     }
 
-    /// The next thing heard; lists change while servers start.
+    /// The next notification, except changes of the tool list, which happen while servers start.
     pub async fn hears(&mut self) -> String {
         loop {
             let heard = self.heard.recv().await.unwrap();
@@ -106,7 +106,7 @@ impl Agent {
 }
 
 #[tokio::test]
-async fn everything_a_server_offers_is_offered_under_its_name() {
+async fn everything_a_server_offers_is_offered_with_its_name_as_prefix() {
     let host = Host::new(json!({ "demo": demo(json!({ "*": "allow-session", "weather": "disable" })) }));
     for mode in modes() {
         let agent = Agent::new(&host, mode, None).await;
@@ -139,7 +139,7 @@ async fn everything_a_server_offers_is_offered_under_its_name() {
 }
 
 #[tokio::test]
-async fn without_an_editor_an_agent_that_can_ask_asks_its_user() {
+async fn an_agent_asks_its_user_if_there_is_no_editor() {
     let host = Host::new(json!({ "demo": demo(json!({})) }));
     for mode in modes() {
         let mut agent = Agent::new(&host, mode, Some(json!({ "decision": "allow-once" }))).await;
@@ -152,7 +152,7 @@ async fn without_an_editor_an_agent_that_can_ask_asks_its_user() {
 }
 
 #[tokio::test]
-async fn an_answer_for_longer_than_the_session_is_none_that_an_agent_may_give() {
+async fn an_agent_cannot_allow_a_tool_for_longer_than_the_session() {
     let host = Host::new(json!({ "demo": demo(json!({})) }));
     let agent = Agent::new(&host, ClientLifecycleMode::Initialize, Some(json!({ "decision": "allow-always" }))).await;
     let (is_error, text) = agent.text_of("demo__echo", json!({ "text": "hej" })).await;
@@ -160,7 +160,7 @@ async fn an_answer_for_longer_than_the_session_is_none_that_an_agent_may_give() 
 }
 
 #[tokio::test]
-async fn where_nobody_can_be_asked_the_refusal_says_how_to_allow_it() {
+async fn a_denied_call_says_how_to_allow_it() {
     let host = Host::new(json!({ "demo": demo(json!({})) }));
     for mode in modes() {
         let agent = Agent::new(&host, mode, None).await;
@@ -184,7 +184,7 @@ async fn a_question_of_a_server_goes_to_the_agent_that_called_it() {
 }
 
 #[tokio::test]
-async fn progress_reaches_whoever_called() {
+async fn progress_is_forwarded_to_the_caller() {
     let host = Host::new(json!({ "demo": demo(json!({ "*": "allow-session" })) }));
     for mode in modes() {
         let mut agent = Agent::new(&host, mode, None).await;

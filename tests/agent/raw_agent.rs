@@ -1,4 +1,4 @@
-//! An agent that speaks plain lines of JSON, for what no library would send; and the engine behind it.
+//! An agent that sends raw lines of JSON, which no library would send, and the engine it connects to.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHal
 
 use crate::support::Home;
 
-/// No wait of a test takes longer on the slowest machine; it only ends tests that would hang.
+/// Fails tests that would hang.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A user's servers, and the endpoint that agents come to.
+/// An engine with servers in the user's config, and its endpoint for agents.
 pub struct Host {
     pub home: Home,
     pub engine: Engine,
@@ -46,20 +46,20 @@ impl Host {
         near
     }
 
-    pub async fn agent(&self) -> Line {
-        let mut line = Line::new(self.connect(1 << 20));
+    pub async fn agent(&self) -> RawAgent {
+        let mut line = RawAgent::new(self.connect(1 << 20));
         line.initialize(json!({})).await;
         line
     }
 }
 
-pub struct Line {
+pub struct RawAgent {
     input: BufReader<ReadHalf<DuplexStream>>,
     output: WriteHalf<DuplexStream>,
     pub notifications: Vec<Value>,
 }
 
-impl Line {
+impl RawAgent {
     pub fn new(stream: DuplexStream) -> Self {
         let (input, output) = tokio::io::split(stream);
         Self { input: BufReader::new(input), output, notifications: Vec::new() }
@@ -89,14 +89,14 @@ impl Line {
         self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
     }
 
-    /// The next line, as it came; empty at the end.
+    /// The next raw line; empty at the end.
     pub async fn hear(&mut self) -> String {
         let mut line = String::new();
         tokio::time::timeout(PATIENCE, self.input.read_line(&mut line)).await.expect("no hang").unwrap();
         line
     }
 
-    /// The next answer or question; notifications are put aside.
+    /// The next response or request. Notifications are stored.
     pub async fn next(&mut self) -> Value {
         loop {
             let line = self.hear().await;

@@ -1,4 +1,4 @@
-//! The one line each way with which a front and an engine begin.
+//! The handshake: a front and an engine send each other one line.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentOptions;
 
-/// The longest line that either side reads; names of servers may make one long.
-pub const LONGEST: usize = 64 << 10;
+/// The longest line that is read. Names of servers can make it long.
+pub const MAX_LINE: usize = 64 << 10;
 
-/// Who a front is.
+/// What a front is, and what follows the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Front {
@@ -17,13 +17,13 @@ pub enum Front {
     Editor,
     /// MCP follows.
     Agent,
-    /// The engine's [`Opened`] follows: agents are served at a URL until this stream ends.
+    /// The engine sends a [`UrlReply`] and serves agents at a URL until this stream ends.
     Url,
-    /// Nothing follows: it asks how an earlier session ended.
+    /// Nothing follows: asks for the exit code of an earlier session.
     End,
 }
 
-/// What a front says first.
+/// The line of a front.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     pub front: Front,
@@ -31,13 +31,13 @@ pub struct Hello {
     pub pid: u32,
     #[serde(flatten)]
     pub agent: AgentOptions,
-    /// The port of the URL; any that is free where it is 0.
+    /// The port of the URL; 0 for any free port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// Whose child it is, where a server's process started it.
+    /// Identifies the engine if one of its servers started this process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<String>,
-    /// The session that is asked about.
+    /// The session whose exit code is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<u64>,
 }
@@ -57,29 +57,29 @@ impl Hello {
     }
 }
 
-/// What the engine answers.
+/// The line of the engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Welcome {
-    /// Welcome; the session has this number.
+    /// Accepted, with the number of the session.
     Session(u64),
-    /// The exit code of the session that was asked about.
+    /// The exit code of the requested session.
     Code(u8),
-    /// Not welcome, and why.
+    /// Refused, with the reason.
     Refused(String),
 }
 
-/// Where agents that need a URL find this engine.
+/// The URL at which agents are served.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Opened {
+pub enum UrlReply {
     #[serde(rename_all = "camelCase")]
     At { url: String, token_file: PathBuf },
-    /// There is no URL, and why.
+    /// The reason why there is no URL.
     Failed(String),
 }
 
-/// A line as it goes on the wire.
+/// Serializes a value as one line.
 pub fn line<T: Serialize>(value: &T) -> Vec<u8> {
     let mut line = serde_json::to_vec(value).unwrap_or_default();
     line.push(b'\n');
