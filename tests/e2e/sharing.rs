@@ -330,6 +330,6 @@ async fn in_a_folder_that_others_can_write_an_agent_is_refused() {
     let output = command.stdin(Stdio::null()).output().await.unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("cannot be used safely"), "{said}");
+    assert!(said.contains("is not safe to use"), "{said}");
     assert_eq!(stage.engine(), None);
 }
