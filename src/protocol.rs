@@ -7,6 +7,7 @@ pub mod commands;
 mod convert;
 pub mod errors;
 pub mod events;
+pub mod mcp;
 pub mod run;
 mod schema;
 pub mod types;

@@ -7,9 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::mcp::{PromptInfo, PromptMessage, ResourceContents, ResourceInfo};
 use super::types::{
-    Approval, Call, Check, ConfigFile, Grant, LogLine, Policy, PromptInfo, PromptMessage, ResourceContents,
-    ResourceInfo, ServerInfo, ServerMetrics, ServerStatus, Template, ToolInfo,
+    Approval, Call, Check, ConfigFile, Grant, LogLine, Policy, ServerInfo, ServerMetrics, ServerStatus, Template,
+    ToolInfo,
 };
 
 /// Nothing but success.

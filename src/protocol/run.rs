@@ -17,7 +17,8 @@ use super::answers::{
     TemplateList, ToolList,
 };
 use super::commands::{self, AnyCommand, Command};
-use super::types::{Object, PromptInfo, ResourceInfo, ServerStatus, ToolInfo, ToolResult};
+use super::mcp::{PromptInfo, ResourceInfo};
+use super::types::{Object, ServerStatus, ToolInfo, ToolResult};
 use crate::config::interop::ImportRequest;
 use crate::engine::edit::{Edited, OpenBuffers};
 use crate::engine::gate::CallRequest;

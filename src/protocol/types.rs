@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::mcp::{Content, RecordedResult, Schema};
 use crate::model::{CallId, Level, Requester, ServerName, Timestamp};
 
 /// A JSON object whose keys are not part of this contract.
@@ -168,49 +169,8 @@ pub struct ToolInfo {
     pub changed: bool,
 }
 
-/// The part of JSON Schema that forms support. It comes from a server, so it may hold other keys, too.
-#[derive(JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "only its schema is used: a server may send anything")]
-struct Schema {
-    #[serde(rename = "type")]
-    kind: Option<SchemaType>,
-    title: Option<String>,
-    description: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    default: Option<Value>,
-    #[serde(rename = "enum")]
-    choices: Option<Vec<Value>>,
-    enum_names: Option<Vec<String>>,
-    #[serde(rename = "const", skip_serializing_if = "Option::is_none")]
-    constant: Option<Value>,
-    one_of: Option<Vec<Schema>>,
-    any_of: Option<Vec<Schema>>,
-    format: Option<String>,
-    pattern: Option<String>,
-    minimum: Option<f64>,
-    maximum: Option<f64>,
-    min_length: Option<u64>,
-    max_length: Option<u64>,
-    min_items: Option<u64>,
-    max_items: Option<u64>,
-    items: Option<Box<Schema>>,
-    properties: Option<BTreeMap<String, Schema>>,
-    required: Option<Vec<String>>,
-    /// The value is a secret: do not show it.
-    password: Option<bool>,
-}
-
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[schemars(inline)]
-#[expect(dead_code, reason = "only its schema is used: a server may send anything")]
-enum SchemaType {
-    One(String),
-    Several(Vec<String>),
-}
-
-/// The outcome of a tool call. `Json` is how it holds JSON of the server: borrowed when it is sent, owned when it is read.
+/// The outcome of a tool call.
+// `Json` holds what the server sent: borrowed when it is sent on, owned when it is read.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ToolResult")]
@@ -229,89 +189,6 @@ pub struct ToolResult<Json = Box<RawValue>> {
     pub decision: String,
     pub server: ServerName,
     pub tool: String,
-}
-
-/// A content block of MCP. Servers may send other fields, too.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Content {
-    #[serde(rename = "type")]
-    pub kind: String,
-    pub text: Option<String>,
-    /// Base64.
-    pub data: Option<String>,
-    pub mime_type: Option<String>,
-    pub uri: Option<String>,
-    pub name: Option<String>,
-    pub title: Option<String>,
-    pub description: Option<String>,
-    pub resource: Option<ResourceContents>,
-}
-
-/// The content of a resource.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ResourceContents {
-    pub uri: String,
-    pub mime_type: Option<String>,
-    pub text: Option<String>,
-    /// Base64.
-    pub blob: Option<String>,
-}
-
-/// A resource or a resource template, as its server sent it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ResourceInfo {
-    #[serde(flatten)]
-    #[schemars(with = "KnownResourceFields")]
-    pub fields: Object,
-    pub server: ServerName,
-}
-
-#[derive(JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "only its schema is used: a server may send anything")]
-struct KnownResourceFields {
-    /// A template has a `uriTemplate` instead.
-    uri: Option<String>,
-    uri_template: Option<String>,
-    name: String,
-    title: Option<String>,
-    description: Option<String>,
-    mime_type: Option<String>,
-}
-
-/// A prompt, as its server sent it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PromptInfo {
-    #[serde(flatten)]
-    #[schemars(with = "KnownPromptFields")]
-    pub fields: Object,
-    pub server: ServerName,
-}
-
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used: a server may send anything")]
-struct KnownPromptFields {
-    name: String,
-    title: Option<String>,
-    description: Option<String>,
-    arguments: Option<Vec<PromptArgument>>,
-}
-
-/// An argument of a prompt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct PromptArgument {
-    pub name: String,
-    pub description: Option<String>,
-    pub required: Option<bool>,
-}
-
-/// A message of a prompt.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct PromptMessage {
-    pub role: String,
-    pub content: Content,
 }
 
 /// What kind of answer a question takes.
@@ -413,17 +290,6 @@ pub struct Call {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<RecordedResult>")]
     pub result: Option<Value>,
-}
-
-/// The result of a call, as the log keeps it.
-#[derive(JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[expect(dead_code, reason = "only its schema is used: a server may send anything")]
-struct RecordedResult {
-    content: Option<Vec<Content>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    structured_content: Option<Value>,
-    is_error: Option<bool>,
 }
 
 /// What a reload of the config files changed.

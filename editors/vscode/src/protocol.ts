@@ -539,7 +539,7 @@ export interface ToolMetrics {
   p99Ms: number;
 }
 
-/** The outcome of a tool call. `Json` is how it holds JSON of the server: borrowed when it is sent, owned when it is read. */
+/** The outcome of a tool call. */
 export interface ToolResult {
   callId: CallId;
   /** As the server sent it. */

@@ -425,7 +425,7 @@
 ---@field p95Ms number
 ---@field p99Ms number
 
----The outcome of a tool call. `Json` is how it holds JSON of the server: borrowed when it is sent, owned when it is read.
+---The outcome of a tool call.
 ---@class mcp_sidecar.ToolResult
 ---@field callId mcp_sidecar.CallId
 ---@field content mcp_sidecar.Content[] As the server sent it.
