@@ -33,7 +33,7 @@ return {
         child.workspace .. "/notes.md"
       )
       local prompt = child:prompt()
-      assert(prompt:find("plugin chat", 1, true) and prompt:find("changes notes.md", 1, true), prompt)
+      assert(prompt:find("plugin `chat`", 1, true) and prompt:find("changes notes.md", 1, true), prompt)
       assert(prompt:find("\n -bread\n", 1, true) and prompt:find("\n +butter", 1, true), prompt)
       child:command("Mcp approve")
       child:answer("y")
