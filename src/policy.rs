@@ -20,7 +20,6 @@ mod view;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::model::{Level, ServerName, Tool};
@@ -50,12 +49,11 @@ pub struct Explanation {
 }
 
 /// A matching rule that was not used.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HiddenRule {
     pub level: Level,
     pub source: Arc<str>,
     /// Why it was ignored. `None` if another rule just came first.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
 }
 

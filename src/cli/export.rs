@@ -8,6 +8,7 @@ use super::{Status, print};
 use crate::config;
 use crate::config::interop::{Dialect, Homes, export_to};
 use crate::model::ServerName;
+use crate::protocol::answers;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -34,7 +35,7 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
     let servers = (!servers.is_empty()).then_some(servers);
     let exported = export_to(to, servers.as_deref(), path.as_deref(), &loaded, Homes::discover().as_ref())?;
     if json {
-        print(&format!("{:#}\n", serde_json::to_value(&exported)?))?;
+        print(&format!("{:#}\n", serde_json::to_value(answers::Exported::from(exported))?))?;
         return Ok(Status::Ok);
     }
     // Not on stdout, which may be redirected to a file.

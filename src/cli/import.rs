@@ -7,6 +7,7 @@ use super::{Status, print};
 use crate::config;
 use crate::config::interop::{Dialect, Homes, ImportRequest, Imported, import_from};
 use crate::model::Scope;
+use crate::protocol::answers;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -36,7 +37,7 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
     let request = ImportRequest { from, path, scope, dry_run };
     let imported = import_from(&request, &loaded, Homes::discover().as_ref())?;
     if json {
-        print(&format!("{:#}\n", serde_json::to_value(&imported)?))?;
+        print(&format!("{:#}\n", serde_json::to_value(answers::Imported::from(imported))?))?;
     } else {
         print(&to_text(&imported, dry_run))?;
     }

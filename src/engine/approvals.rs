@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{oneshot, watch};
 
@@ -16,8 +15,7 @@ use super::change::Change;
 use crate::model::{Annotations, Decision, Error, Requester, Result, ServerName, Timestamp};
 
 /// What kind of answer is expected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Tool,
     Trust,
@@ -26,32 +24,24 @@ pub enum Kind {
 }
 
 /// A question for the user, with everything needed to answer it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Approval {
     pub id: String,
     pub kind: Kind,
     pub server: ServerName,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// Complete, as they will be sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
     pub title: String,
     pub detail: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
     pub requester: Requester,
     /// The valid answers: decisions, or `accept`, `decline`, `cancel`.
     pub options: Vec<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<String>,
     /// How the call would change a file in the workspace.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,

@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::paths::read_file;
@@ -20,8 +19,7 @@ const BEFORE: &[&str] = &["oldText", "old_text", "old_string", "oldString", "old
 const AFTER: &[&str] = &["newText", "new_text", "new_string", "newString", "new_str", "replace"];
 
 /// A file before and after a call.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// The canonical path.
     pub file: String,

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::Serialize;
 use serde_json::Value;
 
 use super::Engine;
@@ -54,7 +53,7 @@ impl Drop for OnceClaim {
 }
 
 /// A grant, as `mcp.grants` lists it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct GrantInfo {
     pub id: String,
     pub server: ServerName,

@@ -11,8 +11,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
-
 use super::Engine;
 use crate::config::expand::{self, Reference};
 use crate::config::{Definition, Launch, Loaded, Severity};
@@ -27,12 +25,11 @@ const KEYRING_TIMEOUT: Duration = Duration::from_secs(3);
 const COMMON_PROGRAMS: [&str; 3] = ["npx", "uvx", "docker"];
 
 /// The result of one check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
     pub name: String,
     pub ok: bool,
     pub message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -22,14 +21,11 @@ use crate::store::{CallQuery, ToolMetrics};
 use crate::text::one_line;
 
 /// The result of a test run of a definition. The server does not stay running.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone)]
 pub struct TestReport {
     pub success: bool,
     pub message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub server_info: Option<(String, String)>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<String>,
     pub tools: Vec<Value>,
     pub resources: Vec<Value>,
@@ -38,19 +34,18 @@ pub struct TestReport {
 }
 
 /// The level of one tool and the reason for it, for `mcp.policies`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct Explanation {
     pub tool: String,
     pub level: Level,
     pub source: Arc<str>,
     pub hides: Vec<HiddenRule>,
     /// Agents for which the level is different.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<ForAgent>,
 }
 
 /// The level of a tool for the agents of one name.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct ForAgent {
     pub agent: String,
     pub level: Level,
@@ -58,8 +53,7 @@ pub struct ForAgent {
 }
 
 /// The metrics of a server, for `mcp.metrics`.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone)]
 pub struct ServerMetrics {
     pub server: ServerName,
     pub start_ms: Option<f64>,

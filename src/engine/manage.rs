@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde_json::Value;
 
 use super::hub::HubCommand;
@@ -14,7 +13,7 @@ use crate::config::layers;
 use crate::model::{LogLine, Result, ServerName, Status};
 
 /// What `mcp.servers.set` changed.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default)]
 pub struct SessionChange {
     pub added: Vec<String>,
     pub removed: Vec<String>,

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use crate::config::{Definition, Loaded, Severity};
 use crate::model::ServerName;
 
@@ -41,8 +39,7 @@ impl fmt::Display for Step {
 }
 
 /// What a new config changed. The answer of `mcp.config.reload`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reload {
     pub added: Vec<ServerName>,
     pub removed: Vec<ServerName>,

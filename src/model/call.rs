@@ -66,27 +66,22 @@ pub struct CallResult {
 }
 
 /// One record of the call log, as returned by `mcp.calls`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CallRecord {
     pub call_id: CallId,
     pub time: Timestamp,
     pub server: ServerName,
     pub tool: String,
     pub requester: Requester,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
     /// The level or decision that allowed or denied the call.
     pub decision: String,
     /// The source of the decision: the location of a rule, a grant, `user`, `timeout`, ….
     pub decided_by: String,
     pub success: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     pub duration_ms: f64,
     /// Masked and truncated; not part of notifications.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
 }

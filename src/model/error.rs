@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-
 use super::{ServerName, ToolId};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A violation of a tool's schema: the position in the arguments, and what was expected.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// A JSON pointer into the arguments; empty for the arguments as a whole.
     pub path: String,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
 use serde_json::Value;
 
 use super::{Prompt, Resource, ResourceTemplate, Timestamp, Tool};
@@ -118,8 +117,7 @@ impl ServerState {
 }
 
 /// The source of a log line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogSource {
     Stderr,
     Server,
@@ -127,7 +125,7 @@ pub enum LogSource {
 }
 
 /// One line of a server's log, already made safe to show.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LogLine {
     pub time: Timestamp,
     pub source: LogSource,

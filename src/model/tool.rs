@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// One tool of a server, as the server describes it.
@@ -21,16 +20,11 @@ pub struct Tool {
 
 /// What a server claims about a tool. These claims are not trusted: they are shown, and rules only use them if the user
 /// allows it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Annotations {
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! What servers send, as far as this contract knows it. Servers may send other fields, and anything in place of these: the
+//! What servers send, as far as this contract knows it. Servers may send other fields, or other values: the
 //! types below that only have a schema describe, they do not check.
 
 use std::collections::BTreeMap;

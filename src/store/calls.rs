@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, Row, params, params_from_iter};
-use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -26,10 +25,8 @@ pub struct CallQuery {
 }
 
 /// Statistics about the calls of one tool.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ToolMetrics {
-    #[serde(skip)]
     pub server: ServerName,
     pub tool: String,
     pub calls: u64,

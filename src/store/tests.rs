@@ -523,6 +523,11 @@ async fn metrics_count_only_calls_that_ran() {
     denied.record.decision = "deny".into();
     record(&store, denied).await;
     let metrics = store.metrics(Some("fs".into())).await.unwrap();
+    let figures = |tool: &ToolMetrics| {
+        json!({ "tool": tool.tool, "calls": tool.calls, "errors": tool.errors, "p50Ms": tool.p50_ms, "p95Ms": tool.p95_ms,
+            "p99Ms": tool.p99_ms })
+    };
+    let metrics: Vec<Value> = metrics.iter().map(figures).collect();
     insta::assert_snapshot!(serde_json::to_string(&metrics).unwrap(), @r#"[{"tool":"read","calls":100,"errors":10,"p50Ms":50.0,"p95Ms":95.0,"p99Ms":99.0}]"#);
     assert!(store.metrics(Some("git".into())).await.unwrap().is_empty());
 }

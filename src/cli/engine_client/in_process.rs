@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 use super::{CommandError, Question, Questions, in_shell_terms};
@@ -14,6 +14,7 @@ use crate::engine::editors::{Abilities, Attachment, Editor};
 use crate::engine::turns::Turn;
 use crate::model::{Error, Result, ServerName};
 use crate::protocol::errors::ErrorData;
+use crate::protocol::types::Approval;
 use crate::protocol::{self, commands::AnyCommand};
 use crate::server::connection::Progress;
 
@@ -38,7 +39,9 @@ pub(super) fn follow(engine: &Engine, changes: watch::Sender<u64>, questions: wa
             tokio::select! {
                 Ok(()) = snapshots.changed() => changes.send_modify(|count| *count += 1),
                 Ok(()) = approvals.changed() => {
-                    let list = json!(**approvals.borrow_and_update());
+                    let waiting = approvals.borrow_and_update().clone();
+                    let list: Vec<Approval> = waiting.iter().map(Into::into).collect();
+                    let list = serde_json::to_value(list).unwrap_or_default();
                     questions.send_replace(Question::parse_list(list));
                 }
                 else => return,

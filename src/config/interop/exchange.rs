@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use super::import::Import;
 use super::{Dialect, Homes, export, file, import, project_file, user_files};
 use crate::config::edit::{self, UpdateError};
@@ -28,7 +26,7 @@ pub struct ImportRequest {
 }
 
 /// The result of an import.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default)]
 pub struct Imported {
     pub imported: Vec<String>,
     pub skipped: BTreeMap<String, String>,
@@ -39,12 +37,11 @@ pub struct Imported {
 }
 
 /// The result of an export.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub struct Exported {
     /// A complete file with these servers.
     pub text: String,
     /// The file that was written.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
     pub notes: BTreeMap<String, Vec<String>>,
 }
