@@ -5,12 +5,15 @@
 //! `initialize`. Lists and results bypass rmcp as raw JSON, so that nothing is lost or parsed on the way.
 
 mod asker;
+mod byte_budget;
+mod callers;
 mod calls;
 mod catalog;
 mod handler;
 mod http;
 mod names;
 mod notices;
+mod outbox;
 mod pending_responses;
 mod response;
 mod search;
@@ -20,6 +23,7 @@ mod transport;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::ServiceExt;
@@ -28,10 +32,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
+use crate::config::Environment;
 use crate::engine::Engine;
-use crate::engine::folders::Claimant;
+use crate::engine::folders::ClaimedBy;
 use crate::model::Requester;
+use callers::Callers;
 use calls::SuspendedCalls;
 use catalog::Catalog;
 use handler::Handler;
@@ -44,7 +51,7 @@ use transport::{LineTransport, RejectedCall};
 /// How many rejected calls may wait to be recorded before we stop reading from the agent.
 const MAX_UNRECORDED: usize = 64;
 
-/// What all agents of an engine share: the engine, and the rendered lists of everything it offers.
+/// What all agents of a workspace share: the engine, and the rendered lists of everything it offers.
 #[derive(Clone)]
 pub struct Endpoint {
     engine: Engine,
@@ -53,10 +60,16 @@ pub struct Endpoint {
     catalogs: Arc<Mutex<Catalogs>>,
     subscriptions: Subscriptions,
     suspended: Arc<SuspendedCalls>,
+    callers: Arc<Callers>,
+    /// The memory that the pending requests of all agents take.
+    pending_bytes: PendingBytes,
 }
 
-/// Key: the name of the view, whether tools are searched, and which servers are left out.
-type Catalogs = BTreeMap<(String, bool, Vec<String>), Arc<Catalog>>;
+/// The memory that pending requests take.
+pub type PendingBytes = Arc<AtomicUsize>;
+
+/// Key: the name of the view, whether tools are searched, how long names may be, and which servers are left out.
+type Catalogs = BTreeMap<(String, bool, usize, Vec<String>), Arc<Catalog>>;
 
 /// The options of an agent, from the command line through the handshake to its session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
@@ -65,6 +78,10 @@ pub struct AgentOptions {
     #[arg(skip)]
     #[serde(skip)]
     pub folder: PathBuf,
+    // Supplies variables that definitions refer to. It applies while no editor is attached.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub environment: Environment,
     /// Name of the agent in approvals and in the call log, instead of the name it reports
     #[arg(long = "name", value_name = "NAME")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,7 +102,19 @@ pub struct AgentOptions {
 
 impl Endpoint {
     pub fn new(engine: Engine) -> Self {
-        Self { engine, catalogs: Arc::default(), subscriptions: Subscriptions::default(), suspended: Arc::default() }
+        Self::sharing(engine, PendingBytes::default())
+    }
+
+    /// The same, with the limit of memory that other endpoints have.
+    pub fn sharing(engine: Engine, pending_bytes: PendingBytes) -> Self {
+        Self {
+            engine,
+            catalogs: Arc::default(),
+            subscriptions: Subscriptions::default(),
+            suspended: Arc::default(),
+            callers: Arc::default(),
+            pending_bytes,
+        }
     }
 
     /// Serves one agent on any stream of bytes until it disconnects.
@@ -94,14 +123,18 @@ impl Endpoint {
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        let claim = self.engine.claim(Claimant::Agent);
+        let claim = self.engine.claim(ClaimedBy::Agent);
+        let environment = self.engine.take_environment(ClaimedBy::Agent, options.environment.clone());
+        environment.set_folders(std::slice::from_ref(&options.folder)).await;
         claim.set(vec![options.folder.clone()]).await;
         let limits = self.engine.settings().borrow().limits.clone();
-        let pending = PendingResponses::new(limits.agent_calls);
+        let pending = PendingResponses::new(&limits, self.pending_bytes.clone());
         let (records, mut rejected) = mpsc::channel::<RejectedCall>(MAX_UNRECORDED);
-        let lines =
-            LineTransport::new(Box::new(input), Box::new(output), pending.clone(), limits.message_bytes, records);
-        let handler = Handler::new(self.clone(), pending, options);
+        let gone = CancellationToken::new();
+        let (input, output) = (Box::new(input), Box::new(output));
+        let lines = LineTransport::new(input, output, pending.clone(), limits.message_bytes, records, gone.clone());
+        let _gone = gone.clone().drop_guard();
+        let handler = Handler::new(self.clone(), pending, options, gone);
         let (session, endpoint) = (handler.session.clone(), self.clone());
         let recording = tokio::spawn(async move {
             while let Some(RejectedCall { agent, tool, reason, error }) = rejected.recv().await {
@@ -118,7 +151,7 @@ impl Endpoint {
         }
         // Ends with the transport, which has been dropped.
         recording.await.ok();
-        drop(claim);
+        drop((claim, environment));
     }
 
     /// Records a call that was rejected before it reached the engine.
@@ -137,7 +170,7 @@ impl Endpoint {
     fn catalog(&self, agent: &AgentView) -> Arc<Catalog> {
         let snapshot = self.engine.now();
         let mut catalogs = self.catalogs.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (agent.view.agent.clone(), agent.search, agent.view.without().to_vec());
+        let key = (agent.view.agent.clone(), agent.search, agent.name_limit, agent.view.without().to_vec());
         let newest = catalogs.entry(key).or_default();
         if !newest.is_of(&snapshot) {
             *newest = Arc::new(Catalog::new(snapshot, newest, agent));

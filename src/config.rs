@@ -3,24 +3,30 @@
 //! Loading never fails. A syntax error or an invalid server is a [`Problem`] with a position, and everything else stays
 //! usable.
 
-pub mod edit;
+pub(crate) mod address;
+pub(crate) mod edit;
+pub mod environments;
 pub mod expand;
 pub mod interop;
-pub mod layers;
-pub mod problem;
-pub mod schema;
-pub mod shape;
+pub(crate) mod layers;
+pub(crate) mod problem;
+pub(crate) mod risky;
+pub(crate) mod schema;
+pub(crate) mod sections;
+pub(crate) mod shape;
 pub mod spec;
-pub mod templates;
-pub mod tree;
-pub mod watch;
+pub(crate) mod templates;
+pub(crate) mod tree;
+pub(crate) mod watch;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use environments::{Environment, Environments};
 pub use layers::{redacted, session_entry};
-pub use problem::{Problem, Severity, Span};
+pub use problem::{Code, Problem, Severity, Span};
+pub use shape::{EntrySpec, is_timeout};
 pub use spec::{Config, Definition, Launch, ServerSpec};
 
 use crate::model::Scope;
@@ -32,6 +38,20 @@ pub struct Source {
     pub scope: Scope,
     /// The workspace folder it belongs to, for project and local files.
     pub folder: Option<Arc<Path>>,
+}
+
+impl Source {
+    /// The repository that the file must be in, for project and local files.
+    pub fn repository(&self) -> Option<PathBuf> {
+        self.folder.as_deref().map(crate::paths::repository)
+    }
+
+    /// Whether the file is elsewhere: it, or a folder below the workspace folder, is a link.
+    pub fn is_link(&self) -> bool {
+        let base = self.folder.as_deref().or_else(|| self.path.parent()).unwrap_or(Path::new("/"));
+        let plain = base.canonicalize().ok().zip(self.path.strip_prefix(base).ok()).map(|(base, rest)| base.join(rest));
+        self.path.canonicalize().ok() != plain
+    }
 }
 
 /// The content of a source when it was last read.

@@ -3,48 +3,59 @@
 //! An [`Engine`] is a handle. The work happens in the hub, in one actor per server, and in one task per call. Fronts
 //! watch its state (`loaded`, `snapshot`, `approvals`) and translate its answers.
 
-pub mod approvals;
-mod arguments;
-pub mod asking;
+pub(crate) mod answers;
+pub(crate) mod approvals;
+pub(crate) mod arguments;
+pub(crate) mod asking;
 mod auth;
-pub mod change;
-pub mod consent;
-pub mod doctor;
-pub mod edit;
-pub mod editors;
+pub(crate) mod change;
+pub(crate) mod consent;
+pub(crate) mod doctor;
+pub(crate) mod edit;
+pub(crate) mod editors;
+pub(crate) mod environments;
 mod exchange;
-pub mod folders;
+pub(crate) mod folders;
 pub mod gate;
 mod host;
 mod hub;
-pub mod inspect;
-pub mod manage;
+pub(crate) mod inspect;
+mod keyring_consent;
+pub(crate) mod manage;
 mod memory;
-pub mod plan;
+pub(crate) mod plan;
 mod prompt;
+pub(crate) mod reads;
 mod record;
+mod secret_commands;
+pub(crate) mod server_actions;
+mod shared;
 mod slot;
-pub mod snapshot;
+pub(crate) mod snapshot;
+mod sources;
+mod subjects;
 mod trust;
-pub mod turns;
+pub(crate) mod turns;
+pub(crate) mod upgrade;
 mod vault;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
-use tokio::task::JoinSet;
 
+pub use self::shared::Shared;
+pub use self::trust::record_launches;
 use crate::config::watch::Watcher;
-use crate::config::{Config, Content, Definition, Loaded};
-use crate::model::{CallRecord, Error, LogLine, Requester, Result, ServerName};
+use crate::config::{Content, Definition, Loaded};
+use crate::model::{CallId, CallRecord, Error, LogLine, Requester, Result, ServerName};
 use crate::paths::Paths;
-use crate::policy::{Rules, SessionLevels, View, Views};
+use crate::policy::AgentAccess;
 use crate::secrets::Keyring;
 pub use crate::server::Action;
 use crate::server::Context;
@@ -53,12 +64,11 @@ use crate::store::{Health, Options, Store};
 use crate::text::Secret;
 use approvals::Approvals;
 use editors::Editors;
-use hub::{Hub, HubCommand};
-use memory::PersistentCache;
+use hub::HubCommand;
 use plan::Reload;
+use shared::{SettingsSources, StartMode};
 use snapshot::Snapshot;
 use trust::TrustChecker;
-use vault::Vault;
 
 /// How many commands and events can be queued for the hub. It handles each in microseconds, so this is for bursts.
 const QUEUE_CAPACITY: usize = 1_024;
@@ -70,8 +80,16 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// A one-time event. State is never sent this way: it is in the snapshot.
 #[derive(Debug, Clone)]
 pub enum Notice {
-    Log { server: ServerName, line: LogLine },
-    ResourceUpdated { server: ServerName, uri: String },
+    Log {
+        server: ServerName,
+        line: LogLine,
+        /// The calls that it may be about. Only agents with all of them may read it.
+        calls: Vec<CallId>,
+    },
+    ResourceUpdated {
+        server: ServerName,
+        uri: String,
+    },
     Reloaded(Arc<Reload>),
     CallFinished(Arc<CallRecord>),
 }
@@ -80,27 +98,9 @@ pub enum Notice {
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
-/// Where the settings come from.
-#[derive(Clone)]
-struct SettingsSources {
-    /// The content of `config.toml`.
-    file: Settings,
-    /// The editor's settings, which override the file.
-    editor: Value,
-}
-
-/// When servers start, unless their definition says that they start on demand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StartMode {
-    Immediate,
-    OnDemand,
-}
-
 struct Inner {
-    paths: Paths,
-    settings: watch::Sender<Arc<Settings>>,
-    /// The lock is private to this file and never held over an await.
-    sources: Mutex<SettingsSources>,
+    /// What it has in common with the engines of other workspaces.
+    shared: Shared,
     folders: watch::Sender<Vec<Arc<Path>>>,
     claims: folders::Claims,
     watcher: Watcher,
@@ -109,12 +109,10 @@ struct Inner {
     notices: broadcast::Sender<Notice>,
     approvals: Approvals,
     editors: Editors,
-    askers: asking::Askers,
+    denials: consent::RecentDenials,
     store: Store,
     once: consent::OnceTracker,
-    views: Views,
     trust_checker: Arc<TrustChecker>,
-    vault: Vault,
     /// Shared by all servers of this engine, and by test runs of a definition.
     context: Context,
 }
@@ -122,109 +120,24 @@ struct Inner {
 impl Engine {
     /// Starts an engine without workspace folders. The front sets them later.
     pub fn start(paths: Paths, settings: Settings) -> Self {
-        let keyring = Keyring::open(&paths);
-        Self::start_with(paths, settings, StartMode::Immediate, keyring)
+        Shared::new(paths, settings).open()
     }
 
     /// The same, but does not use the user's keyring: for temporary workspaces.
     pub fn start_isolated(paths: Paths, settings: Settings) -> Self {
         let keyring = Keyring::without_system(&paths);
-        Self::start_with(paths, settings, StartMode::Immediate, keyring)
+        Shared::with(paths, settings, StartMode::Immediate, keyring).open()
     }
 
     /// The same, but starts each server on first use: for a front that needs one server or only reads the config.
     pub fn start_on_demand(paths: Paths, settings: Settings) -> Self {
         let keyring = Keyring::open(&paths);
-        Self::start_with(paths, settings, StartMode::OnDemand, keyring)
-    }
-
-    fn start_with(paths: Paths, settings: Settings, start_mode: StartMode, keyring: Keyring) -> Self {
-        let (commands, command_receiver) = mpsc::channel(QUEUE_CAPACITY);
-        let (events, event_receiver) = mpsc::channel(QUEUE_CAPACITY);
-        let (notices, _) = broadcast::channel(NOTICE_CAPACITY);
-        let (published, snapshot) = watch::channel(Arc::default());
-        let shared_settings = watch::Sender::new(Arc::new(settings.clone()));
-        let folders = watch::Sender::new(Vec::new());
-        let watcher = Watcher::spawn(paths.clone(), shared_settings.subscribe());
-        let store =
-            Store::open_in_background(&paths.state_dir.join("state.db"), Options::new(Path::new(""), &settings));
-        let approvals = Approvals::default();
-        let editors = Editors::default();
-        let askers = asking::Askers::default();
-        let vault = Vault::new(keyring);
-        vault.keyring().allow_file(settings.secrets.file);
-        let memory = Arc::new(PersistentCache::new(store.clone()));
-        let trust_checker =
-            Arc::new(TrustChecker::new(store.clone(), approvals.clone(), watcher.subscribe(), folders.subscribe()));
-        let host = host::EngineHost {
-            paths: paths.clone(),
-            approvals: approvals.clone(),
-            editors: editors.clone(),
-            askers: askers.clone(),
-            settings: shared_settings.subscribe(),
-            folders: folders.subscribe(),
-            vault: vault.clone(),
-            trust_checker: trust_checker.clone(),
-            commands: commands.clone(),
-        };
-        let context = Context {
-            cache: memory.clone(),
-            on_demand: start_mode == StartMode::OnDemand,
-            ..Context::new(shared_settings.subscribe(), Arc::new(host), events)
-        };
-        let hub = Hub {
-            slots: BTreeMap::new(),
-            applied: Arc::default(),
-            last_reload: Arc::default(),
-            rules: Arc::new(Rules::new(&Config::default(), &SessionLevels::default(), None)),
-            levels: SessionLevels::default(),
-            generation: 0,
-            trust_checker: trust_checker.clone(),
-            memory,
-            store: store.clone(),
-            pending_reloads: Vec::new(),
-            context: context.clone(),
-            commands: commands.clone(),
-            published,
-            notices: notices.clone(),
-            tasks: JoinSet::new(),
-        };
-        let views = Views::new(&settings.agents);
-        arguments::warm_up();
-        tokio::spawn(hub.run(
-            watcher.subscribe(),
-            event_receiver,
-            command_receiver,
-            editors.subscribe(),
-            folders.subscribe(),
-        ));
-        let engine = Self(Arc::new(Inner {
-            paths,
-            settings: shared_settings,
-            sources: Mutex::new(SettingsSources { file: settings, editor: Value::Null }),
-            folders,
-            claims: folders::Claims::default(),
-            watcher,
-            commands,
-            snapshot,
-            notices,
-            approvals,
-            editors,
-            askers,
-            store,
-            once: consent::OnceTracker::default(),
-            views,
-            trust_checker,
-            vault,
-            context,
-        }));
-        engine.follow_settings();
-        engine
+        Shared::with(paths, settings, StartMode::OnDemand, keyring).open()
     }
 
     /// The paths of this engine's files.
     pub fn paths(&self) -> &Paths {
-        &self.0.paths
+        &self.0.shared.paths
     }
 
     pub fn loaded(&self) -> watch::Receiver<Arc<Loaded>> {
@@ -241,7 +154,7 @@ impl Engine {
     }
 
     pub fn settings(&self) -> watch::Receiver<Arc<Settings>> {
-        self.0.settings.subscribe()
+        self.0.shared.settings.subscribe()
     }
 
     pub fn notices(&self) -> broadcast::Receiver<Notice> {
@@ -249,6 +162,11 @@ impl Engine {
     }
 
     /// Whether decisions and calls can be saved.
+    /// `config.toml` as it was last read; `None` before that.
+    pub fn settings_file(&self) -> watch::Receiver<Option<Content>> {
+        self.0.watcher.settings_file()
+    }
+
     pub fn health(&self) -> watch::Receiver<Health> {
         self.0.store.health()
     }
@@ -262,8 +180,8 @@ impl Engine {
     }
 
     /// What a requester can see, and the highest level its calls can have.
-    pub fn view(&self, requester: &Requester) -> &Arc<View> {
-        self.0.views.of(requester)
+    pub fn view(&self, requester: &Requester) -> &Arc<AgentAccess> {
+        self.0.shared.views.of(requester)
     }
 
     /// The workspace folders whose config files are in effect.
@@ -273,13 +191,14 @@ impl Engine {
 
     /// Sets the workspace folders and applies their config files.
     pub async fn set_folders(&self, folders: Vec<PathBuf>) {
+        self.0.shared.environments.open(&folders);
         let folders: Vec<Arc<Path>> = folders.into_iter().map(Arc::from).collect();
         self.0.folders.send_replace(folders.clone());
         self.configure_store();
         self.apply_disabled().await.ok();
-        let loaded = self.0.watcher.set_folders(folders).await;
+        self.0.watcher.set_folders(folders).await;
         // The next request sees the servers of these folders.
-        self.send_command(|done| HubCommand::ApplyConfig { loaded, done }).await.ok();
+        self.send_command(|done| HubCommand::ApplyConfig { done }).await.ok();
     }
 
     /// Overrides `config.toml` with the settings of an editor. Returns what is wrong with them.
@@ -290,10 +209,19 @@ impl Engine {
     /// Applies `config.toml` whenever it is saved, until the engine is dropped.
     fn follow_settings(&self) {
         let engine = Arc::downgrade(&self.0);
-        let mut file = self.0.watcher.settings_file();
+        let (mut file, mut settings) = (self.0.watcher.settings_file(), self.settings());
         tokio::spawn(async move {
             let mut known = None;
-            while file.changed().await.is_ok() {
+            loop {
+                tokio::select! {
+                    changed = file.changed() => if changed.is_err() { return },
+                    // The editor of another workspace may have changed them.
+                    Ok(()) = settings.changed() => {
+                        let Some(engine) = engine.upgrade().map(Self) else { return };
+                        engine.configure_store();
+                        continue;
+                    }
+                }
                 let Some(content) = file.borrow_and_update().clone() else { continue };
                 // Without a file, the settings that the engine was started with stay in effect.
                 if known.replace(content.clone()).is_none() && content == Content::Absent {
@@ -306,27 +234,18 @@ impl Engine {
     }
 
     fn read_settings(&self) {
-        let SettingsFile { settings, problems, .. } = Settings::from_file(&self.0.paths);
+        let SettingsFile { settings, problems, .. } = Settings::from_file(&self.0.shared.paths);
         for problem in problems {
             tracing::warn!(problem = problem.message, "config.toml");
         }
-        let same = self.0.sources.lock().unwrap_or_else(PoisonError::into_inner).file == settings;
-        if !same {
+        if !self.0.shared.has_read(&settings) {
             tracing::info!("settings read");
             self.change_settings(|sources| sources.file = settings);
         }
     }
 
     fn change_settings(&self, change: impl FnOnce(&mut SettingsSources)) -> Vec<String> {
-        let sources = {
-            let mut sources = self.0.sources.lock().unwrap_or_else(PoisonError::into_inner);
-            change(&mut sources);
-            sources.clone()
-        };
-        let mut settings = sources.file;
-        let problems = if sources.editor.is_null() { Vec::new() } else { settings.overlay(&sources.editor) };
-        self.0.vault.keyring().allow_file(settings.secrets.file);
-        self.0.settings.send_replace(Arc::new(settings));
+        let problems = self.0.shared.change_settings(change);
         self.configure_store();
         problems
     }
@@ -334,12 +253,12 @@ impl Engine {
     fn configure_store(&self) {
         let project = self.0.folders.borrow().first().cloned();
         let project = project.as_deref().unwrap_or(Path::new(""));
-        self.0.store.configure(Options::new(project, &self.0.settings.borrow()));
+        self.0.store.configure(Options::new(project, &self.0.shared.settings.borrow()));
     }
 
     /// Stores a value for `${keyring:name}`. Never replaces a different value.
     pub async fn store_secret(&self, name: &str, value: &Secret) -> Result<()> {
-        let keyring = self.0.vault.keyring();
+        let keyring = self.0.shared.vault.keyring();
         let entry = crate::secrets::keyring_name(name);
         match keyring.get(&entry).await? {
             Some(known) if known == *value => Ok(()),
@@ -371,16 +290,21 @@ impl Engine {
         if Arc::ptr_eq(&before, &loaded) {
             return Ok(Arc::new(plan::reload(&[], &loaded)));
         }
-        self.send_command(|done| HubCommand::ApplyConfig { loaded, done }).await
+        self.send_command(|done| HubCommand::ApplyConfig { done }).await
     }
 
     /// Stops every server and flushes the store. The process can exit afterwards.
     pub async fn shutdown(&self) {
+        self.close().await;
+        crate::server::process::end_orphans().await;
+    }
+
+    /// The same, if other engines of this process go on.
+    pub async fn close(&self) {
         let ended = self.send_command(|done| HubCommand::Shutdown { done });
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, ended).await.is_err() {
             tracing::warn!("servers did not stop in time; the guardian kills them");
         }
-        crate::server::process::end_orphans().await;
         self.0.store.flush().await;
     }
 

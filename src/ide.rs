@@ -2,7 +2,6 @@
 //! Positions are byte spans; the front end converts them to lines and columns.
 
 pub mod actions;
-pub mod command;
 pub mod completion;
 pub mod config_view;
 pub mod definition;
@@ -24,14 +23,9 @@ pub mod references;
 pub mod rename;
 pub mod save_preview;
 pub mod selection_range;
+pub mod settings_file;
 pub mod symbols;
 #[cfg(test)]
 mod tests;
 pub mod user_actions;
-mod value_docs;
-
-/// `1 tool`, `2 tools`.
-pub fn counted(count: usize, noun: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{ending}")
-}
+pub mod value_docs;

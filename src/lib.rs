@@ -11,11 +11,14 @@
 //! | [`policy`] | decides which call may run and which definition may start; only it creates `Permitted` and `Trusted` |
 //! | [`store`] [`secrets`] | the state database · keyring and inputs |
 //! | [`server`] | one MCP server: its lifecycle, process and connection |
+//! | [`registry`] | where servers come from: the MCP registry and bundles, as definitions |
 //! | [`engine`] | all servers, the gate to every tool, approvals; a front holds nothing else |
-//! | [`ide`] | language features for config files, as pure functions |
 //! | [`protocol`] | the wire protocol with editors, as types |
+//! | [`ide`] | language features for config files, as pure functions |
 //! | [`lsp`] [`agent`] [`session`] [`cli`] | the fronts, which translate requests and contain no logic |
+//! | [`lsp_client`] | an LSP client for the shell, the demo and the tests |
 //! | [`demo`] | the built-in MCP server, for trying things out and for documentation |
+//! | [`fuzzing`] | what the fuzz targets run; not part of the program |
 
 pub mod model;
 
@@ -25,7 +28,7 @@ pub mod paths;
 
 pub mod settings;
 
-pub mod logging;
+mod logging;
 
 pub mod config;
 
@@ -33,22 +36,29 @@ pub mod policy;
 
 pub mod store;
 
-pub mod secrets;
+mod secrets;
 
 pub mod server;
 
-pub mod engine;
+pub mod registry;
 
-pub mod ide;
+pub mod engine;
 
 pub mod protocol;
 
+mod ide;
+
 pub mod lsp;
+
+pub mod lsp_client;
 
 pub mod agent;
 
 pub mod session;
 
-pub mod demo;
+mod demo;
 
 pub mod cli;
+
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;

@@ -2,6 +2,7 @@
 
 mod call;
 mod error;
+mod hook_agent;
 mod level;
 mod name;
 mod scope;
@@ -9,11 +10,12 @@ mod status;
 mod time;
 mod tool;
 
-pub use call::{CallId, CallRecord, CallResult, Requester, RequesterKind, ToolCall};
+pub use call::{CallId, CallKind, CallRecord, CallResult, Given, Requester, RequesterKind, ToolCall};
 pub use error::{Error, Result, Violation};
+pub use hook_agent::HookAgent;
 pub use level::{Decision, Level};
 pub use name::{NameError, ServerName, ToolId};
 pub use scope::Scope;
-pub use status::{LogLine, LogSource, PeerInfo, PendingReason, ServerState, Status};
+pub use status::{LogLine, LogSource, PeerInfo, PendingReason, ServerError, ServerState, Status};
 pub use time::{Timestamp, millis};
-pub use tool::{Annotations, Prompt, Resource, ResourceTemplate, Tool};
+pub use tool::{Annotations, Prompt, Resource, ResourceTemplate, Subject, Tool};

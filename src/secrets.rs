@@ -17,7 +17,7 @@ use crate::config::spec::Input;
 use crate::model::{Error, Result};
 use crate::paths::Paths;
 use crate::policy::trust::real;
-use crate::text::Secret;
+use crate::text::{Secret, io_reason};
 use vault::{FileVault, Names};
 
 /// The service name of our keyring entries.
@@ -199,13 +199,15 @@ impl Owner {
     fn location(&self) -> Result<String> {
         Ok(match self.find("probe")? {
             Location::System(_) => "the system keyring".to_owned(),
-            Location::File(file) => format!("the file {}", file.path().display()),
+            Location::File(file) => {
+                format!("the file {}, which only you can read; it is not encrypted", file.path().display())
+            }
         })
     }
 }
 
 fn no_keyring() -> Error {
-    let help = "set `secrets = \"file\"` in config.toml to keep values in a file that only you can read";
+    let help = "set `secrets = \"file\"` in config.toml to keep values in a file that only you can read, but that is not encrypted";
     Error::Io(format!("no keyring is running on this machine; {help}"))
 }
 
@@ -222,7 +224,7 @@ fn unusable(error: &keyring::Error) -> Error {
 }
 
 fn file_error((path, error): (PathBuf, std::io::Error)) -> Error {
-    Error::Io(format!("cannot access {}: {error}", path.display()))
+    Error::Io(format!("cannot access {}: {}", path.display(), io_reason(&error)))
 }
 
 #[cfg(test)]
@@ -241,7 +243,7 @@ mod tests {
         let keyring = keyring(folder.path());
         let secret = Secret::new("a-value-of-an-input");
         let refused = keyring.set("input:key", &secret).await.unwrap_err().to_string();
-        insta::assert_snapshot!(refused, @r#"no keyring is running on this machine; set `secrets = "file"` in config.toml to keep values in a file that only you can read"#);
+        insta::assert_snapshot!(refused, @r#"no keyring is running on this machine; set `secrets = "file"` in config.toml to keep values in a file that only you can read, but that is not encrypted"#);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was written");
 
         keyring.allow_file(true);

@@ -3,29 +3,33 @@
 
 mod activity;
 mod actor;
-pub mod backoff;
-pub mod cache;
-pub mod client;
+pub(crate) mod backoff;
+pub(crate) mod cache;
+pub(crate) mod client;
 pub mod connection;
-pub mod connector;
+pub(crate) mod connector;
 pub mod guardian;
+mod heavy;
 pub mod host;
-pub mod logs;
+pub(crate) mod logs;
 pub mod oauth;
 pub mod process;
+mod shared;
+mod start_queue;
 pub mod transport;
+mod values;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::value::RawValue;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::config::spec::Input;
-use crate::model::{CallResult, Error, LogLine, Result, ServerName, ServerState, Status};
+use crate::config::{Definition, Environment};
+use crate::model::{CallId, CallKind, CallResult, Error, LogLine, Result, ServerName, ServerState, Status, Subject};
 use crate::policy::permit::Permitted;
 use crate::policy::trust::Trusted;
 use crate::settings::Settings;
@@ -34,8 +38,14 @@ use actor::{Actor, ActorRequest, AutoStart, Link};
 use cache::{MemoryCache, ServerCache};
 use connection::{CallOptions, Connection, Request};
 use connector::{Connector, DefaultConnector};
+pub(crate) use heavy::heavy;
 use host::Host;
 use logs::Logs;
+use oauth::ServerAuth;
+use shared::Lease;
+pub use shared::SharedServers;
+pub use start_queue::StartQueue;
+pub use values::Resolver;
 
 /// Requests that may wait for the actor.
 const REQUEST_QUEUE: usize = 64;
@@ -48,7 +58,11 @@ const SETTLE_MARGIN: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone)]
 pub enum Event {
     State(Arc<ServerState>),
-    Log(LogLine),
+    Log {
+        line: LogLine,
+        /// The calls that it may be about.
+        calls: Vec<CallId>,
+    },
     /// A subscribed resource has changed.
     ResourceUpdated {
         uri: String,
@@ -61,6 +75,8 @@ pub enum Action {
     Start,
     Stop,
     Restart,
+    /// Ask for the lists again.
+    Refresh,
 }
 
 /// What all servers of an engine share.
@@ -73,6 +89,7 @@ pub struct Context {
     pub inputs: Arc<Vec<Input>>,
     pub cache: Arc<dyn ServerCache>,
     pub connector: Arc<dyn Connector>,
+    pub start_queue: Arc<StartQueue>,
     /// Starts every server on first use, as if its definition had `autoStart: false`.
     pub on_demand: bool,
 }
@@ -92,18 +109,31 @@ impl Context {
             inputs: Arc::default(),
             cache,
             connector: Arc::new(DefaultConnector),
+            start_queue: Arc::default(),
             on_demand: false,
         }
     }
+
+    /// Resolves the references of a definition, with the environment that it starts with.
+    pub fn resolver<'a>(&'a self, definition: &'a Definition, environment: Environment) -> Resolver<'a> {
+        Resolver { definition, inputs: &self.inputs, host: &*self.host, environment }
+    }
+
+    /// The same with the environment that it would start with now.
+    pub fn resolver_now<'a>(&'a self, definition: &'a Definition) -> Resolver<'a> {
+        let environments = self.host.environments().borrow().clone();
+        self.resolver(definition, environments.of(definition))
+    }
 }
 
-/// A handle to one server. The server stops when the last one is dropped.
+/// A handle to one server, with a lease if workspaces share it. The server stops when the last one is dropped.
 #[derive(Clone)]
-pub struct Server(Arc<Inner>);
+pub struct Server(Arc<Inner>, Option<Arc<Lease>>);
 
 struct Inner {
     trusted: Trusted,
     context: Context,
+    auth: ServerAuth,
     logs: Logs,
     activity: Arc<Activity>,
     requests: mpsc::Sender<ActorRequest>,
@@ -115,12 +145,21 @@ struct Inner {
     ended: CancellationToken,
 }
 
+/// Whether the editor starts this server itself. A second process of it then starts only when an agent uses it.
+fn is_left_to_editor(definition: &Definition, context: &Context) -> bool {
+    let settings = context.settings.borrow();
+    let file = definition.file.as_deref();
+    file.is_some_and(|file| settings.editor.own_files.iter().any(|own| file.ends_with(own)))
+}
+
 impl Server {
     /// Creates a server and starts it immediately, unless it is lazy or disabled. Every event carries `generation`, so
     /// that events of a replaced server are not attributed to its successor.
     pub fn spawn(trusted: Trusted, generation: u64, context: Context) -> Self {
         let auto_start = match AutoStart::of(trusted.definition()) {
-            AutoStart::Now if context.on_demand => AutoStart::OnFirstUse,
+            AutoStart::Now if context.on_demand || is_left_to_editor(trusted.definition(), &context) => {
+                AutoStart::OnFirstUse
+            }
             auto_start => auto_start,
         };
         Self::create(trusted, generation, context, auto_start)
@@ -147,6 +186,7 @@ impl Server {
         let limit = context.settings.borrow().limits.stderr_bytes;
         let logs = Logs::new(name.clone(), generation, limit, context.events.clone());
         let activity = Arc::new(Activity::default());
+        let auth = ServerAuth::new(context.host.tokens());
         let (requests, received) = mpsc::channel(REQUEST_QUEUE);
         let stop = CancellationToken::new();
         let ended = CancellationToken::new();
@@ -154,6 +194,7 @@ impl Server {
             &trusted,
             auto_start,
             context.clone(),
+            auth.clone(),
             generation,
             logs.clone(),
             activity.clone(),
@@ -168,18 +209,9 @@ impl Server {
             drop(over);
         });
         let _stop_when_dropped = stop.clone().drop_guard();
-        Self(Arc::new(Inner {
-            trusted,
-            context,
-            logs,
-            activity,
-            requests,
-            state,
-            link,
-            stop,
-            _stop_when_dropped,
-            ended,
-        }))
+        let inner =
+            Inner { trusted, context, auth, logs, activity, requests, state, link, stop, _stop_when_dropped, ended };
+        Self(Arc::new(inner), None)
     }
 
     pub fn name(&self) -> &ServerName {
@@ -204,9 +236,22 @@ impl Server {
         }
     }
 
-    /// Whether it is lazy and has not been used yet. The first use starts it.
+    /// The number of the open connection. Each connection of a server has another.
+    pub fn connection_number(&self) -> Option<u64> {
+        match &*self.0.link.borrow() {
+            Link::Open(_, number) => Some(*number),
+            Link::Asleep | Link::Connecting | Link::Closed(_) => None,
+        }
+    }
+
+    /// Whether it is lazy or idle. The next use starts it.
     pub fn is_asleep(&self) -> bool {
         matches!(*self.0.link.borrow(), Link::Asleep)
+    }
+
+    /// Somebody waits for it, so it starts before those that start by themselves.
+    pub fn hurry(&self) {
+        self.0.requests.try_send(ActorRequest::Use).ok();
     }
 
     /// The last lines of its log, oldest first.
@@ -214,16 +259,42 @@ impl Server {
         self.0.logs.last(limit)
     }
 
-    /// Runs a tool directly through the connection, without the actor. Starts a lazy server first.
+    /// Makes a call directly through the connection, without the actor. Starts a lazy server first.
     pub async fn call(&self, call: Permitted, options: CallOptions) -> Result<CallResult> {
+        let _flight = self.0.activity.begin();
         let (connection, number) = self.connection(options.timeout).await?;
-        self.guard(number, connection.call(&call, options)).await
+        if options.connection.is_some_and(|allowed| allowed != number) {
+            let message = format!("the server `{}` was restarted after the user allowed this call", self.name());
+            return Err(Error::Conflict(message));
+        }
+        let result = self.guard(number, connection.call(&call, options)).await?;
+        if call.call().kind == CallKind::Subscription {
+            let uri = call.call().tool.tool.trim_start_matches(Subject::RESOURCE);
+            self.0.activity.subscribed(uri);
+            self.1.iter().for_each(|lease| lease.subscribed(uri));
+        }
+        Ok(result)
     }
 
-    /// Sends any other request: reads a resource, gets a prompt, completes, subscribes.
-    pub async fn request(&self, request: Request, limit: Duration) -> Result<Arc<RawValue>> {
+    /// Ends a subscription. Everything else needs a permission.
+    pub async fn unsubscribe(&self, uri: String, limit: Duration) -> Result<()> {
+        if self.1.as_ref().is_some_and(|lease| !lease.unsubscribed(&uri)) {
+            return Ok(());
+        }
+        let _flight = self.0.activity.begin();
+        self.0.activity.unsubscribed(&uri);
         let (connection, number) = self.connection(limit).await?;
-        self.guard(number, connection.request(request, limit)).await
+        self.guard(number, connection.request(Request::Unsubscribe { uri }, limit)).await.map(drop)
+    }
+
+    /// Runs the sign-in in the user's browser.
+    pub async fn sign_in(&self) -> Result<()> {
+        self.0.context.resolver_now(self.0.trusted.definition()).sign_in(&self.0.auth).await
+    }
+
+    /// Deletes its tokens. The connection stays as it is.
+    pub async fn sign_out(&self) -> Result<()> {
+        self.0.context.resolver_now(self.0.trusted.definition()).sign_out(&self.0.auth).await
     }
 
     /// Notifies the server that the workspace folders have changed.
@@ -256,6 +327,7 @@ impl Server {
             Action::Start => ActorRequest::Start(done),
             Action::Stop => ActorRequest::Stop(done),
             Action::Restart => ActorRequest::Restart(done),
+            Action::Refresh => ActorRequest::Refresh(done),
         };
         if action != Action::Stop {
             self.enabled()?;
@@ -278,10 +350,11 @@ impl Server {
         })
     }
 
-    /// Stops the server for good and returns when all of its processes have ended.
-    pub async fn shutdown(self) {
-        self.0.stop.cancel();
-        self.0.ended.cancelled().await;
+    /// Starts a failed server if the environment has changed. The future ends when its state says so.
+    pub fn compare_environment(&self) -> impl Future<Output = ()> + Send + use<> {
+        let (done, compared) = oneshot::channel();
+        self.0.requests.try_send(ActorRequest::CompareEnvironment(done)).ok();
+        async move { drop(compared.await) }
     }
 
     fn enabled(&self) -> Result<()> {
@@ -299,7 +372,7 @@ impl Server {
                     Link::Open(connection, number) => return Ok((connection, number)),
                     Link::Closed(error) => return Err(error),
                     Link::Asleep => self.0.requests.send(ActorRequest::Use).await.map_err(|_| self.gone())?,
-                    Link::Connecting => {}
+                    Link::Connecting => self.hurry(),
                 }
                 link.changed().await.map_err(|_| self.gone())?;
             }
@@ -317,7 +390,6 @@ impl Server {
 
     /// Runs one request. If the connection is lost, it ends immediately with the reason.
     async fn guard<T>(&self, number: u64, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let _flight = self.0.activity.begin();
         let started = Instant::now();
         let result = tokio::select! {
             biased;
@@ -345,10 +417,15 @@ impl Server {
     /// Ends when this connection is no longer the open one, with the reason.
     async fn lost(&self, number: u64) -> Error {
         let mut link = self.0.link.clone();
-        let lost = link.wait_for(|link| !matches!(link, Link::Open(_, current) if *current == number)).await;
+        // A server does not fall asleep during a request; it only seems so for a moment: see `Actor::fall_asleep`.
+        let is_other = |link: &Link| {
+            !matches!(link, Link::Asleep) && !matches!(link, Link::Open(_, current) if *current == number)
+        };
+        let lost = link.wait_for(is_other).await;
         match lost.as_deref() {
             Ok(Link::Closed(error)) => error.clone(),
-            _ => self.gone(),
+            // Restarted meanwhile, or stopped for good.
+            _ => interrupted(self.name()),
         }
     }
 
@@ -356,6 +433,12 @@ impl Server {
         let message = "the server was stopped".to_owned();
         Error::Connection { server: self.name().clone(), message }
     }
+}
+
+/// The connection was lost during a request, which may have been carried out.
+fn interrupted(server: &ServerName) -> Error {
+    let message = "the server was stopped or restarted during the request".to_owned();
+    Error::Connection { server: server.clone(), message }
 }
 
 /// Forwards the latest state to the hub. A slow hub skips intermediate states but always gets the newest.

@@ -5,18 +5,19 @@
 
 mod agents;
 mod read;
+mod secret_commands;
 mod table;
 mod units;
 mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::paths::Paths;
-pub use agents::Agent;
+pub use agents::{Agent, SECTION as AGENTS};
 
 /// Every duration, limit and list that can be set, with its default. See `mcp-sidecar config --default`.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,9 +29,25 @@ pub struct Settings {
     pub log: Log,
     pub audit: Audit,
     pub secrets: Secrets,
+    pub sandbox: Sandbox,
+    pub registry: Registry,
     pub editor: Editor,
     /// By the name of the agent.
     pub agents: BTreeMap<String, Agent>,
+    /// Name → the program that prints the secret, and its arguments.
+    pub secret_commands: BTreeMap<String, Vec<String>>,
+    stated: Stated,
+}
+
+/// The names of the settings that `config.toml` contains. An editor cannot lower these protections.
+#[derive(Debug, Clone, Default)]
+struct Stated(BTreeSet<String>);
+
+/// Settings with the same values are equal, whether they were written down or are the defaults.
+impl PartialEq for Stated {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -61,6 +78,26 @@ pub struct Servers {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Approvals {
     pub timeout: Duration,
+    /// `without-editor`, `always` or `never`; see [`AskAgent`].
+    pub ask_agent: String,
+}
+
+/// When a question is asked in the dialog of the agent that caused it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AskAgent {
+    WithoutEditor,
+    Always,
+    Never,
+}
+
+impl Approvals {
+    pub fn ask_agent(&self) -> AskAgent {
+        match self.ask_agent.as_str() {
+            "always" => AskAgent::Always,
+            "never" => AskAgent::Never,
+            _ => AskAgent::WithoutEditor,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +112,10 @@ pub struct Limits {
     pub description_bytes: usize,
     pub stderr_bytes: usize,
     pub approvals: usize,
+    pub agents: usize,
     pub agent_calls: usize,
+    pub pending_bytes: usize,
+    pub total_pending_bytes: usize,
     pub record_bytes: usize,
 }
 
@@ -100,9 +140,24 @@ pub struct Secrets {
 }
 
 #[derive(Debug, Clone, PartialEq)]
+pub struct Sandbox {
+    /// `auto`, `landlock` or `bubblewrap`.
+    pub method: String,
+    /// The path of `bwrap`; empty: look in the system folders.
+    pub bubblewrap: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Registry {
+    pub url: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
 pub struct Editor {
     /// Lenses to hide because the editor shows its own: `start`, `stop`, `restart`, `status`, ….
     pub hide_lenses: Vec<String>,
+    /// Config files whose servers the editor starts itself.
+    pub own_files: Vec<String>,
 }
 
 /// An invalid setting.
@@ -113,6 +168,29 @@ pub struct Problem {
     /// Lower case, no full stop; contains the name of the setting.
     pub message: String,
     pub help: Option<String>,
+}
+
+/// What a setting means, for completion and hover.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingInfo {
+    /// Empty at the top of the file; [`AGENTS`] for what can be set for each agent.
+    pub section: &'static str,
+    pub key: &'static str,
+    pub about: &'static str,
+    /// As TOML. For an agent, an example.
+    pub default: String,
+    /// The words that it can be set to, if there are only a few.
+    pub choices: Vec<&'static str>,
+}
+
+impl SettingInfo {
+    /// The full name, such as `servers.timeout`.
+    pub fn name(&self) -> String {
+        match self.section {
+            "" => self.key.to_owned(),
+            section => format!("{section}.{}", self.key),
+        }
+    }
 }
 
 /// `config.toml` after reading: its text, its settings and its problems.
@@ -135,7 +213,18 @@ impl Settings {
         read::toml(text)
     }
 
-    /// Applies the settings of an editor: `initializationOptions`, or those of `workspace/didChangeConfiguration`.
+    /// Everything that can be set, in the order of `to_toml`.
+    pub fn describe() -> Vec<SettingInfo> {
+        write::describe()
+    }
+
+    /// The names of the settings that `config.toml` contains, even if with the default value.
+    pub fn stated(&self) -> &BTreeSet<String> {
+        &self.stated.0
+    }
+
+    /// Applies the settings of an editor: `initializationOptions`, or those of `workspace/didChangeConfiguration`. They can
+    /// only strengthen the protections that `config.toml` sets.
     /// Keys are camelCase, nested or dotted, and may be inside `mcpSidecar`. Returns messages about invalid settings.
     pub fn overlay(&mut self, options: &Value) -> Vec<String> {
         read::json(self, options).into_iter().map(|problem| problem.message).collect()
@@ -162,7 +251,7 @@ impl Default for Settings {
             },
             servers: Servers {
                 startup_timeout: seconds(30),
-                timeout: seconds(60),
+                timeout: seconds(30),
                 max_timeout: seconds(600),
                 ping_interval: seconds(30),
                 backoff_first: seconds(1),
@@ -171,7 +260,7 @@ impl Default for Settings {
                 tcp_hosts: Vec::new(),
                 log_level: "info".to_owned(),
             },
-            approvals: Approvals { timeout: seconds(300) },
+            approvals: Approvals { timeout: seconds(300), ask_agent: "without-editor".to_owned() },
             limits: Limits {
                 config_bytes: 1 << 20,
                 config_depth: 64,
@@ -183,14 +272,21 @@ impl Default for Settings {
                 description_bytes: 32 << 10,
                 stderr_bytes: 256 << 10,
                 approvals: 1_024,
+                agents: 64,
                 agent_calls: 256,
+                pending_bytes: 32 << 20,
+                total_pending_bytes: 64 << 20,
                 record_bytes: 16 << 10,
             },
             log: Log { level: "info".to_owned(), days: 7 },
             audit: Audit { strict: false, keep_days: 30 },
             secrets: Secrets { file: false },
-            editor: Editor { hide_lenses: Vec::new() },
+            sandbox: Sandbox { method: "auto".to_owned(), bubblewrap: String::new() },
+            registry: Registry { url: "https://registry.modelcontextprotocol.io".to_owned() },
+            editor: Editor { hide_lenses: Vec::new(), own_files: Vec::new() },
             agents: BTreeMap::new(),
+            secret_commands: BTreeMap::new(),
+            stated: Stated::default(),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! memory, [`Store::health`] reports it, and they are written as soon as possible. Session decisions are never written.
 
 mod calls;
+mod chain;
 mod database;
 mod decisions;
 mod file;
@@ -23,9 +24,11 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use calls::{CallQuery, ToolMetrics};
+pub use chain::ChainReport;
 pub use decisions::Decisions;
 
 use crate::model::{CallRecord, Error, Result};
+use crate::paths::in_main_checkout;
 use crate::policy::grants::{self, Grant, GrantMatch, GrantQuery, GrantScope};
 use crate::policy::trust::{Fingerprint, TrustKey};
 use crate::settings::Settings;
@@ -66,8 +69,10 @@ struct Shared {
 /// How the store works.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The canonical path of the workspace. Calls and project grants belong to it.
+    /// The canonical path of the workspace. Calls belong to it.
     pub project: PathBuf,
+    /// The same folder in the main checkout. Project grants belong to it, and so hold in all worktrees.
+    pub main: PathBuf,
     pub strict: bool,
     pub keep_days: u32,
     pub record_bytes: usize,
@@ -77,6 +82,7 @@ impl Options {
     pub fn new(project: &Path, settings: &Settings) -> Self {
         Self {
             project: crate::policy::trust::real(project),
+            main: in_main_checkout(project),
             strict: settings.audit.strict,
             keep_days: settings.audit.keep_days,
             record_bytes: settings.limits.record_bytes,
@@ -91,6 +97,8 @@ pub struct Health {
     pub problem: Option<String>,
     /// A one-time event: an unusable file was moved.
     pub notice: Option<String>,
+    /// Counts decisions that could not be saved at once.
+    pub unsaved: u64,
     /// Call records that could not be saved.
     pub lost: u64,
 }
@@ -98,6 +106,12 @@ pub struct Health {
 impl Health {
     pub fn is_good(&self) -> bool {
         self.problem.is_none()
+    }
+
+    /// The problem, and what it means for the user.
+    pub fn describe(&self) -> Option<String> {
+        let problem = self.problem.as_ref()?;
+        Some(format!("{problem}. Until this is fixed, your decisions are lost when mcp-sidecar stops"))
     }
 }
 
@@ -115,6 +129,8 @@ pub struct FinishedCall {
     /// Without `arguments` and `result`.
     pub record: CallRecord,
     pub arguments: Arc<Map<String, Value>>,
+    /// The arguments that were requested, if the user changed them.
+    pub requested: Option<Arc<Map<String, Value>>>,
     pub result: Option<Arc<RawValue>>,
 }
 
@@ -189,6 +205,12 @@ impl Store {
         self.save(Change::Trust(key, fingerprint)).await
     }
 
+    /// Trusts several definitions at once.
+    pub async fn trust_all(&self, trusted: Vec<(TrustKey, Arc<Fingerprint>)>) -> Saved {
+        let changes = trusted.into_iter().map(|(key, fingerprint)| Change::Trust(key, fingerprint)).collect();
+        self.save_all(changes).await
+    }
+
     /// Saves that the user denied exactly this definition.
     pub async fn distrust(&self, key: TrustKey, fingerprint: &Fingerprint) -> Saved {
         self.save(Change::Distrust(key, fingerprint.digest.clone())).await
@@ -223,35 +245,29 @@ impl Store {
     pub async fn grants(&self) -> Vec<Arc<Grant>> {
         let kept = self.decisions().await;
         let options = self.shared.options();
-        let here = |grant: &&Arc<Grant>| grant.project.as_deref().is_none_or(|project| project == options.project);
+        let here = |grant: &&Arc<Grant>| grant.project.as_deref().is_none_or(|project| project == options.main);
         let mut grants: Vec<_> = kept.grants.iter().filter(here).cloned().collect();
         grants.extend(self.shared.session());
         grants.sort_by(|a, b| (a.since, &a.id).cmp(&(b.since, &b.id)));
         grants
     }
 
-    /// Revokes one grant. `false` if it does not exist.
-    pub async fn revoke_grant(&self, id: &str) -> bool {
+    /// Revokes one grant. `None` if it does not exist.
+    pub async fn revoke_grant(&self, id: &str) -> Option<Saved> {
         let known = self.grants().await.iter().any(|grant| grant.id == id);
-        if known {
-            self.revoke(vec![id.to_owned()]).await;
-        }
-        known
+        if known { Some(self.revoke(vec![id.to_owned()]).await) } else { None }
     }
 
     /// Revokes all grants that apply in this workspace. Returns how many.
-    pub async fn revoke_grants(&self) -> usize {
+    pub async fn revoke_grants(&self) -> (usize, Saved) {
         let ids: Vec<String> = self.grants().await.iter().map(|grant| grant.id.clone()).collect();
         let count = ids.len();
-        if count > 0 {
-            self.revoke(ids).await;
-        }
-        count
+        (count, if count > 0 { self.revoke(ids).await } else { Saved::ToDisk })
     }
 
-    async fn revoke(&self, ids: Vec<String>) {
+    async fn revoke(&self, ids: Vec<String>) -> Saved {
         self.shared.change_session(|session| session.retain(|grant| !ids.contains(&grant.id)));
-        self.save(Change::Revoke(ids)).await;
+        self.save(Change::Revoke(ids)).await
     }
 
     /// In a strict log, writes the row of a call before it is sent. Otherwise does nothing.
@@ -305,6 +321,19 @@ impl Store {
         self.run(move |owner| owner.calls(&query)).await.and_then(|rows| rows).map_err(read_error)
     }
 
+    /// Compares the records of this workspace with their chain. Other work does not wait for this.
+    pub async fn verify_calls(&self) -> Result<ChainReport> {
+        let shared = self.shared.clone();
+        // Before the check, all records so far are written.
+        let head = self.run(|owner| owner.head.clone()).await.map_err(read_error)?;
+        let checked = tokio::task::spawn_blocking(move || {
+            let project = decisions::path_text(&shared.options().project);
+            chain::verify(&mut database::open_to_read(&shared.files)?, &project, head.as_ref())
+        });
+        let checked = checked.await.map_err(|error| read_error(error.to_string()))?;
+        checked.map_err(|error| read_error(database::reason(&error)))
+    }
+
     /// Counts and percentiles of the calls of this workspace, by server and tool.
     pub async fn metrics(&self, server: Option<String>) -> Result<Vec<ToolMetrics>> {
         self.run(move |owner| owner.metrics(server.as_deref())).await.and_then(|rows| rows).map_err(read_error)
@@ -335,10 +364,15 @@ impl Store {
     }
 
     async fn save(&self, change: Change) -> Saved {
-        match self.run(move |owner| owner.save(change)).await {
-            Ok(saved) => saved,
-            Err(why) => Saved::InMemory(why),
+        self.save_all(vec![change]).await
+    }
+
+    async fn save_all(&self, changes: Vec<Change>) -> Saved {
+        let saved = self.run(move |owner| owner.save(changes)).await.unwrap_or_else(Saved::InMemory);
+        if saved != Saved::ToDisk {
+            self.shared.health.send_modify(|health| health.unsaved += 1);
         }
+        saved
     }
 
     /// Runs something on the owner's thread and waits for the result.

@@ -2,13 +2,20 @@
 
 mod escapes;
 mod forms;
-pub mod lines;
-mod prose;
+mod hidden;
+pub(crate) mod lines;
+mod reasons;
 mod secret;
 mod surrogates;
 mod visible;
+mod wrap;
 
-pub use prose::{clean_prose, prose_has_invisible};
+pub use hidden::{holds_hidden, show_hidden};
+pub use reasons::{glob_reason, io_reason, json_reason, parse_url, regex_reason, toml_reason};
 pub use secret::{MASK, Secret, holds_secret, looks_secret, mask, mask_value};
 pub use surrogates::fix_surrogates;
-pub use visible::{has_invisible, one_line, shell_quote, strip_invisible, visible};
+pub use visible::{
+    code_point, counted, escape_json, exact, find_deceptive, has_invisible, one_line, quoted, shell_quote, visible,
+    visible_text, without_colors,
+};
+pub use wrap::wrap_words;

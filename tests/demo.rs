@@ -64,13 +64,19 @@ fn the_demo_runs_to_its_end_and_leaves_no_files_behind() {
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     let expected = [
         "must be a whole number from 1 to 65535",
-        "demo: pending (awaiting-trust)",
+        "demo: waiting for trust",
         "demo: connected, 9 tools",
         "42",
         "`your-agent` wants to run `take_note`",
         "saved as note 1",
+        "`your-agent` wants to run `take_note`",
+        "denied: `mcp__demo__take_note`",
         "restarted: none; only permissions changed: demo",
         "denied: `mcp__demo__forget_notes`",
+        "you          add            allow-session",
+        "your-agent   take_note      allow-once",
+        "your-agent   take_note      deny",
+        "you          forget_notes   deny",
     ];
     let mut rest = text.as_str();
     for line in expected {

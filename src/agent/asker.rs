@@ -3,8 +3,8 @@
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use rmcp::RoleServer;
-use rmcp::model::{CustomRequest, ElicitationCapability, ServerRequest};
-use rmcp::service::{Peer, RequestContext};
+use rmcp::model::{CancelledNotificationParam, CustomRequest, ElicitationCapability, RequestId, ServerRequest};
+use rmcp::service::{Peer, PeerRequestOptions, RequestContext};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
@@ -51,12 +51,36 @@ impl Asker for AskByRequest {
     fn elicit(&self, params: Value) -> BoxFuture<'static, Option<Value>> {
         let (peer, supported) = (self.peer.clone(), self.modes.support(&params));
         async move {
-            let request = CustomRequest::new("elicitation/create", Some(params));
-            let answer = peer.send_request(ServerRequest::CustomRequest(request));
-            let answer = if supported { answer.await.ok()? } else { return None };
-            serde_json::to_value(answer).ok()
+            if !supported {
+                return None;
+            }
+            let request = ServerRequest::CustomRequest(CustomRequest::new("elicitation/create", Some(params)));
+            let mut request = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.ok()?;
+            let mut dialog = OpenDialog { peer, request: Some(request.id.clone()) };
+            let answer = (&mut request.rx).await.ok();
+            dialog.request = None;
+            serde_json::to_value(answer?.ok()?).ok()
         }
         .boxed()
+    }
+}
+
+/// A dialog of the agent. Dropping it before it is answered closes it: the question was answered elsewhere, or is no
+/// longer asked.
+struct OpenDialog {
+    peer: Peer<RoleServer>,
+    request: Option<RequestId>,
+}
+
+impl Drop for OpenDialog {
+    fn drop(&mut self) {
+        let Some(request_id) = self.request.take() else { return };
+        let peer = self.peer.clone();
+        let reason = Some("the question is no longer open".to_owned());
+        let params = CancelledNotificationParam::new(Some(request_id), reason);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { peer.notify_cancelled(params).await });
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 #![allow(deprecated, reason = "logging is deprecated in MCP, but agents still use it")]
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -18,24 +18,32 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::asker::{AskByRequest, AskByResult, ElicitationModes, Question};
+use super::byte_budget::{Reserved, memory_of_fields};
+use super::callers::CallerGuard;
 use super::catalog::Catalog;
 use super::handler::{Handler, is_stateless};
 use super::session::AgentView;
+use super::transport::over_budget;
 use super::{notices, response, search};
 use crate::engine::Notice;
+use crate::engine::approvals::AnsweredBy;
 use crate::engine::asking::Asker;
 use crate::engine::gate::{CallRequest, Outcome};
 use crate::engine::snapshot::ServerView;
 use crate::engine::turns::Turn;
-use crate::model::{CallId, Decision, Error, Result, ServerName, ToolId};
+use crate::model::{CallId, CallKind, Decision, Error, Given, Result, ServerName, ToolId};
 use crate::server::connection::Progress;
 
 /// The capacity of the queue of progress reports of one call.
 const PROGRESS_QUEUE: usize = 64;
 /// How long to wait for log messages that a server sent right before its response.
 const LOG_GRACE: Duration = Duration::from_millis(50);
+/// How much the progress grows with each report of a call that waits.
+const WAITING_STEP: f64 = 1e-6;
 /// How many calls of all agents may wait for an answer of the user.
 const MAX_SUSPENDED: usize = 1_024;
 /// The key of the question in the result of a call.
@@ -47,8 +55,15 @@ pub struct RunningCall {
     progress: mpsc::Receiver<Progress>,
     questions: mpsc::Receiver<Question>,
     server: ServerName,
+    /// The greatest progress that was reported. What is reported while the call waits stays below the tool's own values.
+    reported: f64,
+    has_waited: bool,
     /// Log messages of servers, if the call asked for them. Since 2026-07-28, each request sets its own log level.
     logs: Option<Receiver<Notice>>,
+    caller: CallerGuard,
+    /// The memory of its arguments, and the reservation while no request holds one.
+    bytes: usize,
+    _reserved: Option<Reserved>,
 }
 
 impl RunningCall {
@@ -64,6 +79,19 @@ impl RunningCall {
         std::future::pending().await
     }
 
+    /// The progress with a value greater than all before it, if the call waits or has waited. A tool's values stay as
+    /// they are unless they would go back.
+    fn in_order(&mut self, mut progress: Progress) -> Progress {
+        if progress.is_waiting {
+            self.has_waited = true;
+            progress.progress = (self.reported + WAITING_STEP).max(self.reported.next_up());
+        } else if self.has_waited && progress.progress <= self.reported {
+            progress.progress = self.reported.next_up();
+        }
+        self.reported = self.reported.max(progress.progress);
+        progress
+    }
+
     /// Forwards log messages that the server sent right before its response: they take another path and may arrive later.
     async fn forward_last_logs(&mut self, context: &RequestContext<RoleServer>) {
         if self.logs.is_none() {
@@ -71,14 +99,15 @@ impl RunningCall {
         }
         let deadline = Instant::now() + LOG_GRACE;
         while let Ok(notice) = tokio::time::timeout_at(deadline, Self::notice(&mut self.logs)).await {
-            Self::log(&self.server, context, notice).await;
+            Self::log(&self.server, &self.caller, context, notice).await;
         }
     }
 
     /// Forwards a log message of the called server, if it is severe enough for the request.
-    async fn log(own: &ServerName, context: &RequestContext<RoleServer>, notice: Notice) {
-        if let (Notice::Log { server, line }, Some(minimum)) = (notice, context.meta.log_level())
+    async fn log(own: &ServerName, caller: &CallerGuard, context: &RequestContext<RoleServer>, notice: Notice) {
+        if let (Notice::Log { server, line, calls }, Some(minimum)) = (notice, context.meta.log_level())
             && server == *own
+            && caller.made_all(&calls)
             && let Some(message) = notices::message(&server, line, minimum)
         {
             context.peer.notify_logging_message(message).await.ok();
@@ -89,26 +118,51 @@ impl RunningCall {
 /// Calls that wait until the agent calls again with an answer, by their request state. The `std` lock is private to this
 /// file and held for a lookup.
 #[derive(Default)]
-pub struct SuspendedCalls(Mutex<HashMap<String, (RunningCall, oneshot::Sender<Value>)>>);
+pub struct SuspendedCalls(Mutex<HashMap<String, SuspendedCall>>);
+
+struct SuspendedCall {
+    running: RunningCall,
+    answer: oneshot::Sender<Value>,
+    /// Ends the call when its agent has disconnected.
+    _ends_with_agent: AbortOnDropHandle<()>,
+}
 
 impl SuspendedCalls {
-    fn insert(&self, running: RunningCall, answer: oneshot::Sender<Value>) -> Result<String, McpError> {
+    fn insert(
+        self: &Arc<Self>,
+        running: RunningCall,
+        answer: oneshot::Sender<Value>,
+        gone: &CancellationToken,
+    ) -> Result<String, McpError> {
         let state = CallId::random().0.to_string();
-        let mut suspended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let end = {
+            let (suspended, gone, state) = (Arc::downgrade(self), gone.clone(), state.clone());
+            async move {
+                gone.cancelled().await;
+                let ended = suspended.upgrade().and_then(|suspended| suspended.lock().remove(&state));
+                drop(ended);
+            }
+        };
+        let mut suspended = self.lock();
         // Remove calls whose question has expired because the agent did not call again.
-        suspended.retain(|_, (_, answer)| !answer.is_closed());
+        suspended.retain(|_, call| !call.answer.is_closed());
         if suspended.len() >= MAX_SUSPENDED {
             return Err(ErrorData::internal_error(
                 format!("too many calls wait for an answer of the user (at most {MAX_SUSPENDED})"),
                 None,
             ));
         }
-        suspended.insert(state.clone(), (running, answer));
+        let _ends_with_agent = AbortOnDropHandle::new(tokio::spawn(end));
+        suspended.insert(state.clone(), SuspendedCall { running, answer, _ends_with_agent });
         Ok(state)
     }
 
-    fn take(&self, state: &str) -> Option<(RunningCall, oneshot::Sender<Value>)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(state)
+    fn take(&self, state: &str) -> Option<SuspendedCall> {
+        self.lock().remove(state)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, SuspendedCall>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -125,6 +179,15 @@ impl Handler {
                 let arguments = request.arguments.unwrap_or_default();
                 self.endpoint().record_rejected(requester, &request.name, arguments, "limits.agent-calls", &full).await;
                 return Err(full);
+            }
+        };
+        let _reserved = match self.reserve(request.arguments.as_ref()) {
+            Ok(reserved) => reserved,
+            Err(over) => {
+                let requester = self.agent_view(&context).requester;
+                let error = over_budget(&over);
+                self.endpoint().record_rejected(requester, &request.name, Map::new(), over.setting, &error).await;
+                return Err(error);
             }
         };
         if let Some(state) = request.request_state.as_deref() {
@@ -210,14 +273,24 @@ impl Handler {
             }
         });
         let server = tool.server.clone();
+        let bytes = memory_of_fields(&arguments);
         let logs =
             (is_stateless(context) && context.meta.log_level().is_some()).then(|| self.endpoint().engine.notices());
+        let id = CallId::random();
+        let caller = self.endpoint().callers.begin(&id, self.session.number);
         let wish = CallRequest {
+            kind: CallKind::Tool,
+            id,
             arguments,
-            decision: self.host_has_asked(&tool).then_some(Decision::AllowOnce),
+            decision: self.host_has_asked(&tool).then(|| Given {
+                decision: Decision::AllowOnce,
+                by: AnsweredBy::Agent(agent.requester.name.clone()).to_string().into(),
+            }),
             tool,
             requester: agent.requester.clone(),
-            workflow: None,
+            must_ask: None,
+            connection: Some(self.session.connection()),
+            workflow: Some(self.workflow(context)),
             timeout: None,
             progress: context.meta.get_progress_token().map(|_| progress_sender),
             // Calls of an agent are independent of each other.
@@ -225,7 +298,18 @@ impl Handler {
         };
         let engine = self.endpoint().engine.clone();
         let work = async move { engine.call_for(wish, asker).await }.boxed();
-        RunningCall { work, progress, questions, server, logs }
+        RunningCall {
+            work,
+            progress,
+            questions,
+            server,
+            reported: 0.0,
+            has_waited: false,
+            logs,
+            caller,
+            bytes,
+            _reserved: None,
+        }
     }
 
     /// Whether the agent's host has asked its user about this call. Hosts do not ask about read-only tools.
@@ -238,7 +322,7 @@ impl Handler {
 
     /// Continues a call that waited for an answer.
     fn resume(&self, state: &str, responses: Option<InputResponses>) -> Result<RunningCall, McpError> {
-        let Some((running, answer)) = self.endpoint().suspended.take(state) else {
+        let Some(SuspendedCall { running, answer, .. }) = self.endpoint().suspended.take(state) else {
             return Err(ErrorData::invalid_params("this call has ended; call the tool again", None));
         };
         let response = responses.unwrap_or_default().remove(QUESTION);
@@ -257,22 +341,32 @@ impl Handler {
         loop {
             tokio::select! {
                 biased;
-                Some(progress) = running.progress.recv() => send_progress(&context, token.clone(), progress).await,
+                Some(progress) = running.progress.recv() => {
+                    let progress = running.in_order(progress);
+                    send_progress(&context, token.clone(), progress).await;
+                }
                 outcome = &mut running.work => {
                     running.forward_last_logs(&context).await;
                     return self.finish(outcome, &context).map(Into::into);
                 }
-                notice = RunningCall::notice(&mut running.logs) => RunningCall::log(&running.server, &context, notice).await,
+                notice = RunningCall::notice(&mut running.logs) => {
+                    RunningCall::log(&running.server, &running.caller, &context, notice).await;
+                }
                 Some(question) = running.questions.recv() => {
                     // Dropping an invalid question answers it with no.
                     let Ok(params) = serde_json::from_value(question.params) else { continue };
                     let request = InputRequest::Elicitation(ElicitRequest::new(params));
                     let requests = BTreeMap::from([(QUESTION.to_owned(), request)]);
-                    let state = self.endpoint().suspended.insert(running, question.answer)?;
+                    if running._reserved.is_none() {
+                        let reserved = self.reserve_suspended(running.bytes).map_err(|over| over_budget(&over))?;
+                        running._reserved = Some(reserved);
+                    }
+                    let state = self.endpoint().suspended.insert(running, question.answer, &self.session.gone)?;
                     return Ok(InputRequiredResult::new(Some(requests), Some(state)).into());
                 }
                 // Dropping the work cancels the call.
                 () = context.ct.cancelled() => return Err(response::error(&Error::Cancelled)),
+                () = self.session.gone.cancelled() => return Err(response::error(&Error::Cancelled)),
             }
         }
     }
@@ -283,7 +377,14 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResult, McpError> {
         match outcome {
-            Ok(outcome) => self.deliver(context, outcome.result.raw, response::Shape::Typed, CallToolResult::default()),
+            Ok(outcome) => {
+                let raw = match &outcome.edited {
+                    Some(edited) => response::with_note(outcome.result.raw, &format!("{} {edited}", response::EDITED)),
+                    None => outcome.result.raw,
+                };
+                let raw = response::with_visible_titles(raw);
+                self.deliver(context, raw, response::Shape::Typed, CallToolResult::default())
+            }
             Err(error) => Ok(response::refusal(&error)),
         }
     }

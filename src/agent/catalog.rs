@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
+use url::Url;
 
 use super::session::AgentView;
 use super::{names, search};
 use crate::config::Launch;
 use crate::engine::snapshot::{ServerView, Snapshot};
 use crate::model::{Level, PendingReason, ServerName, Status, ToolId};
-use crate::policy::{Ruling, View};
-use crate::text::{clean_prose, strip_invisible};
+use crate::policy::{AgentAccess, Ruling};
+use crate::server::connection::conform;
+use crate::text::{one_line, show_hidden, visible, visible_text};
 
 /// How much of each server's instructions is included.
 const INSTRUCTIONS: usize = 2_000;
@@ -23,7 +25,7 @@ const INSTRUCTIONS: usize = 2_000;
 #[derive(Default)]
 pub struct Catalog {
     snapshot: Option<Arc<Snapshot>>,
-    view: Arc<View>,
+    view: Arc<AgentAccess>,
     /// The responses to the list requests.
     pub tools: Arc<RenderedList>,
     pub resources: Arc<RenderedList>,
@@ -61,27 +63,53 @@ impl Catalog {
                 if !agent.view.shows(&offered.id) || !listed(&offered.ruling) {
                     continue;
                 }
-                let name = names::insert(&mut catalog.tool_names, server, &offered.tool.name, offered.id.clone());
-                tools.extend(name.map(|name| tool(&offered.tool.raw, name)));
+                let Some(fields) = shown_tool(&offered.tool.raw) else { continue };
+                let name = names::insert(
+                    &mut catalog.tool_names,
+                    agent.name_limit,
+                    server,
+                    &offered.tool.name,
+                    offered.id.clone(),
+                );
+                tools.extend(name.map(|name| renamed(fields, "name", name)));
             }
-            for prompt in view.prompts() {
+            let shows = |name: &str| snapshot.shows(view, &view.prompt(name), &agent.view);
+            for prompt in view.prompts().iter().filter(|prompt| shows(&prompt.name)) {
                 let thing = (server.clone(), prompt.name.clone());
-                let name = names::insert(&mut catalog.prompt_names, server, &prompt.name, thing);
-                prompts.extend(name.map(|name| renamed(&prompt.raw, "name", name)));
+                let name = names::insert(&mut catalog.prompt_names, agent.name_limit, server, &prompt.name, thing);
+                prompts.extend(name.map(|name| {
+                    let mut fields = visible_fields(&prompt.raw);
+                    conform::prompt(&mut fields);
+                    renamed(fields, "name", name)
+                }));
             }
         }
-        let resources: Vec<_> = addresses(&views, |view| {
-            view.resources().iter().map(|resource| (resource.uri.as_str(), &*resource.raw)).collect()
+        let shows = |view: &ServerView, uri: &str| snapshot.shows(view, &view.resource(uri), &agent.view);
+        let mut resources: Vec<_> = addresses(&views, |view| {
+            let shown = view.resources().iter().filter(|resource| shows(view, &resource.uri));
+            shown.map(|resource| (resource.uri.as_str(), &*resource.raw)).collect()
         });
         let templates: Vec<_> = addresses(&views, |view| {
-            view.templates().iter().map(|template| (template.uri_template.as_str(), &*template.raw)).collect()
+            let shown = view.templates().iter().filter(|template| shows(view, &template.uri_template));
+            shown.map(|template| (template.uri_template.as_str(), &*template.raw)).collect()
         });
+        for address in &mut resources {
+            // Some SDKs reject a list with a URI that is not valid.
+            if Url::parse(&address.shown).is_err() {
+                address.shown = names::qualified_uri(address.server, address.own);
+            }
+        }
         for address in resources.iter().chain(&templates) {
             let target = (address.server.clone(), address.own.to_owned());
             catalog.uris.entry(address.shown.clone()).or_insert(target);
         }
         let listed = |key: &str, addresses: Vec<Address<'_>>| -> Vec<Value> {
-            addresses.into_iter().map(|address| renamed(address.raw, key, address.shown)).collect()
+            let shown = |address: Address<'_>| {
+                let mut fields = visible_fields(address.raw);
+                conform::resource(&mut fields, key);
+                renamed(fields, key, address.shown)
+            };
+            addresses.into_iter().map(shown).collect()
         };
         if agent.search {
             let servers: Vec<&str> = views.iter().map(|view| view.definition.name.as_str()).collect();
@@ -121,13 +149,13 @@ impl Catalog {
         if self.uris.contains_key(&own) { own } else { uri.to_owned() }
     }
 
-    /// The instructions for the model.
-    pub fn instructions(&self, root: Option<&str>) -> String {
+    /// The instructions for the model. `folder` is the name of the workspace folder, without its path.
+    pub fn instructions(&self, folder: Option<&str>) -> String {
         let mut text = "mcp-sidecar combines the MCP servers of a workspace into one server".to_owned();
-        if let Some(root) = root {
-            text.push_str(&format!(" ({})", strip_invisible(root)));
+        if let Some(folder) = folder {
+            text.push_str(&format!(" ({})", one_line(folder, 100)));
         }
-        text.push_str(". Tools are named {server}__{tool}.");
+        text.push_str(". Tools are named {server}__{tool}; the names of some are shortened.");
         if !self.searched.is_empty() {
             text.push_str(" Find tools with find_tools and call them with call_tool.");
         }
@@ -138,10 +166,10 @@ impl Catalog {
         let servers = self.snapshot.iter().flat_map(|snapshot| snapshot.servers.values());
         for view in servers.filter(|view| is_offered(view, &self.view)) {
             let own = view.state.peer.as_ref().and_then(|peer| peer.instructions.as_deref()).unwrap_or_default();
-            let own: String = strip_invisible(own).trim().chars().take(INSTRUCTIONS).collect();
+            let own = visible(own.trim(), INSTRUCTIONS);
             let description = view.definition.spec.description.as_deref().unwrap_or_default();
             text.push_str(&format!("\n\n## {}", view.definition.name));
-            for part in [strip_invisible(description).trim(), own.as_str()] {
+            for part in [visible_text(description).trim(), own.as_str()] {
                 if !part.is_empty() {
                     text.push('\n');
                     text.push_str(part);
@@ -153,12 +181,12 @@ impl Catalog {
 }
 
 /// Whether a server is starting, so that its tools are not known yet.
-pub fn is_starting(view: &ServerView, agent: &View) -> bool {
+pub fn is_starting(view: &ServerView, agent: &AgentAccess) -> bool {
     let starting = view.state.status == Status::Pending(PendingReason::Starting);
     starting && view.switched_on && agent.shows_server(&view.definition.name) && !is_own_endpoint(view)
 }
 
-fn is_offered(view: &ServerView, agent: &View) -> bool {
+fn is_offered(view: &ServerView, agent: &AgentAccess) -> bool {
     view.usable().is_ok() && agent.shows_server(&view.definition.name) && !is_own_endpoint(view)
 }
 
@@ -170,35 +198,36 @@ fn is_own_endpoint(view: &ServerView) -> bool {
         return false;
     }
     let program = Path::new(&stdio.command);
-    program.file_stem().is_some_and(|name| name == "mcp-sidecar") || is_own_program(view, &stdio.command)
+    program.file_stem().is_some_and(|name| name == "mcp-sidecar") || is_own_program(view)
 }
 
-/// Whether a command starts this program, under any name.
-fn is_own_program(view: &ServerView, command: &str) -> bool {
-    let folder = view.definition.folder.as_deref().unwrap_or(Path::new("/"));
-    let found = which::which_in(command, std::env::var_os("PATH"), folder).ok();
+/// Whether a server is this program, under any name.
+fn is_own_program(view: &ServerView) -> bool {
+    let found = view.fingerprint.as_ref().and_then(|fingerprint| fingerprint.program());
     let found = found.and_then(|program| program.canonicalize().ok());
     let own = std::env::current_exe().and_then(|program| program.canonicalize()).ok();
     found.is_some() && found == own
 }
 
-/// A tool as the server described it, under the name that agents use.
-fn tool(raw: &Value, name: String) -> Value {
-    let mut tool = renamed(raw, "name", name);
-    if let Some(fields) = tool.as_object_mut() {
-        // We do not offer tasks to agents.
-        fields.shift_remove("execution");
-    }
-    tool
+/// A tool as its server described it, without what an agent may not be able to parse. `None` if nothing useful is left.
+fn shown_tool(raw: &Value) -> Option<Map<String, Value>> {
+    let mut fields = visible_fields(raw);
+    conform::tool(&mut fields).is_ok().then_some(fields)
 }
 
-/// An entry as its server described it, with another name and without invisible characters.
-fn renamed(raw: &Value, key: &str, name: String) -> Value {
-    let mut fields: Map<String, Value> = raw.as_object().cloned().unwrap_or_default();
+/// An entry as its server described it. Hidden characters are as visible as they are to the user.
+fn visible_fields(raw: &Value) -> Map<String, Value> {
+    let mut entry = raw.clone();
+    show_hidden(&mut entry);
+    match entry {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+fn renamed(mut fields: Map<String, Value>, key: &str, name: String) -> Value {
     fields.insert(key.to_owned(), Value::String(name));
-    let mut entry = Value::Object(fields);
-    clean_prose(&mut entry);
-    entry
+    Value::Object(fields)
 }
 
 struct Address<'a> {
@@ -221,13 +250,13 @@ fn addresses<'a>(
             let owners = owners.entry(own).or_default();
             if !owners.contains(&server) {
                 owners.push(server);
-                all.push(Address { server, own, shown: own.to_owned(), raw });
+                all.push(Address { server, own, shown: visible_text(own).into_owned(), raw });
             }
         }
     }
     for address in &mut all {
         if owners.get(address.own).is_some_and(|owners| owners.len() > 1) {
-            address.shown = names::qualified_uri(address.server, address.own);
+            address.shown = names::qualified_uri(address.server, &address.shown);
         }
     }
     all

@@ -13,17 +13,24 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::asker::{AskByRequest, ElicitationModes};
+use super::byte_budget::{ByteBudget, OverBudget, Reserved, memory_of_fields};
+use super::http::raw_results;
 use super::pending_responses::PendingResponses;
 use super::response::{self, Shape};
 use super::session::{AgentView, Session};
 use super::{AgentOptions, Endpoint, notices};
-use crate::model::{Error, Result, ServerName};
+use crate::engine::asking::Asker;
+use crate::engine::reads::Caller;
+use crate::model::{CallKind, Error, Result, ServerName, Subject};
 use crate::text::one_line;
 
 pub struct Handler {
@@ -33,12 +40,16 @@ pub struct Handler {
     notifier: OnceLock<AbortOnDropHandle<()>>,
 }
 
+/// The keys of `_meta` that name the workflow of a call.
+const WORKFLOW_KEYS: [&str; 2] = ["mcp-sidecar/workflow", "workflow"];
+
 /// How results are sent.
 enum Delivery {
     /// As raw JSON, by our own transport, which limits the open requests.
     Text(PendingResponses),
-    /// In rmcp's types, by a transport of rmcp. `calls` limits the open requests.
-    Typed { calls: Arc<Semaphore>, _permit: OwnedSemaphorePermit },
+    /// Inside rmcp's types, by a transport of rmcp. `calls` limits the open requests. `workflow` is for requests without a
+    /// session.
+    Typed { calls: Arc<Semaphore>, budget: Arc<ByteBudget>, workflow: String, _permit: OwnedSemaphorePermit },
 }
 
 /// Whether the request uses a protocol version without sessions: 2026-07-28 or newer.
@@ -47,23 +58,27 @@ pub fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
 }
 
 impl Handler {
-    pub fn new(endpoint: Endpoint, pending: PendingResponses, options: AgentOptions) -> Self {
+    /// `gone` is cancelled when the agent has disconnected.
+    pub fn new(endpoint: Endpoint, pending: PendingResponses, options: AgentOptions, gone: CancellationToken) -> Self {
         Self {
-            session: Arc::new(Session::new(endpoint, options)),
+            session: Arc::new(Session::new(endpoint, options, gone)),
             delivery: Delivery::Text(pending),
             notifier: OnceLock::new(),
         }
     }
 
-    /// For a transport that cannot send raw JSON. Holds `permit` as long as it exists.
+    /// For the transport of rmcp. Holds `permit` as long as it exists.
     pub fn typed(
         endpoint: Endpoint,
         options: AgentOptions,
         calls: Arc<Semaphore>,
+        budget: Arc<ByteBudget>,
+        workflow: String,
         permit: OwnedSemaphorePermit,
     ) -> Self {
-        let session = Arc::new(Session::new(endpoint, options));
-        Self { session, delivery: Delivery::Typed { calls, _permit: permit }, notifier: OnceLock::new() }
+        let session = Arc::new(Session::new(endpoint, options, CancellationToken::new()));
+        let delivery = Delivery::Typed { calls, budget, workflow, _permit: permit };
+        Self { session, delivery, notifier: OnceLock::new() }
     }
 
     pub(super) fn endpoint(&self) -> &Endpoint {
@@ -75,9 +90,9 @@ impl Handler {
         self.session.agent_view(context.client_info().map(|agent| agent.name))
     }
 
-    /// Returns a result with the fields that the agent's protocol version requires. If raw JSON is sent, rmcp gets an empty
+    /// Returns a result with the fields that the agent's protocol version requires. rmcp gets an empty
     /// `stub` instead.
-    pub(super) fn deliver<T: DeserializeOwned>(
+    pub(super) fn deliver<T: Serialize + DeserializeOwned>(
         &self,
         context: &RequestContext<RoleServer>,
         raw: Arc<RawValue>,
@@ -91,7 +106,7 @@ impl Handler {
                 pending.set_result(&context.id, raw);
                 Ok(stub)
             }
-            Delivery::Typed { .. } => response::typed(&raw),
+            Delivery::Typed { .. } => raw_results::carry(stub, &raw),
         }
     }
 
@@ -99,40 +114,101 @@ impl Handler {
     pub(super) fn acquire_permit(&self) -> Result<Option<OwnedSemaphorePermit>, ErrorData> {
         let Delivery::Typed { calls, .. } = &self.delivery else { return Ok(None) };
         let full = |_| {
-            let text = "too many calls are running at this URL (the limit is `limits.agent-calls`)";
+            let text = "too many calls are running at this URL";
             ErrorData::new(ErrorCode(-32_000), text, None)
         };
         calls.clone().try_acquire_owned().map(Some).map_err(full)
     }
 
-    async fn request<T: DeserializeOwned>(
+    /// Reserves memory for the arguments of a call, unless the transport has done that.
+    pub(super) fn reserve(&self, arguments: Option<&Map<String, Value>>) -> Result<Option<Reserved>, OverBudget> {
+        let Delivery::Typed { budget, .. } = &self.delivery else { return Ok(None) };
+        Reserved::new(budget, arguments.map_or(0, memory_of_fields)).map(Some)
+    }
+
+    /// Reserves memory for a call that waits although its request has ended.
+    pub(super) fn reserve_suspended(&self, bytes: usize) -> Result<Reserved, OverBudget> {
+        match &self.delivery {
+            Delivery::Text(pending) => Reserved::new(pending.budget(), bytes),
+            Delivery::Typed { budget, .. } => Reserved::new(budget, bytes),
+        }
+    }
+
+    async fn request<T: Serialize + DeserializeOwned>(
         &self,
         context: &RequestContext<RoleServer>,
         shape: Shape,
         answer: impl Future<Output = Result<Arc<RawValue>>>,
         stub: T,
     ) -> Result<T, ErrorData> {
+        let _permit = self.acquire_permit()?;
         tokio::select! {
-            answer = answer => self.deliver(context, answer.map_err(|error| response::error(&error))?, shape, stub),
+            answer = answer => {
+                let raw = response::with_visible_titles(answer.map_err(|error| response::error(&error))?);
+                self.deliver(context, raw, shape, stub)
+            }
             () = context.ct.cancelled() => Err(response::error(&Error::Cancelled)),
+            () = self.session.gone.cancelled() => Err(response::error(&Error::Cancelled)),
         }
     }
 
-    fn find_uri(&self, agent: &AgentView, uri: &str) -> Result<(ServerName, String), ErrorData> {
-        let unknown =
-            || ErrorData::resource_not_found(format!("no resource with the URI `{}`", one_line(uri, 500)), None);
-        self.endpoint().catalog(agent).find_uri(uri).ok_or_else(unknown)
+    /// The agent, and how it can ask its user. Since 2026-07-28 it cannot: the question would be the result.
+    fn caller(&self, agent: &AgentView, context: &RequestContext<RoleServer>) -> Caller {
+        let session = self.session.number;
+        let modes = ElicitationModes::of(context).filter(|_| !is_stateless(context));
+        let asker = modes
+            .map(|modes| -> Arc<dyn Asker> { Arc::new(AskByRequest { peer: context.peer.clone(), modes, session }) });
+        let workflow = Some(self.workflow(context));
+        let connection = Some(self.session.connection());
+        Caller { requester: agent.requester.clone(), opened_in: None, connection, asker, workflow }
     }
 
-    fn find_prompt(&self, agent: &AgentView, name: &str) -> Result<(ServerName, String), ErrorData> {
-        let unknown = || ErrorData::invalid_params(format!("no prompt named `{}`", one_line(name, 200)), None);
-        self.endpoint().catalog(agent).prompt_names.get(name).cloned().ok_or_else(unknown)
+    /// The workflow of a request: the one that it names, else its trace, else one for the session. Over HTTP, there are no
+    /// sessions since 2026-07-28, so there is one for all such requests.
+    pub(super) fn workflow(&self, context: &RequestContext<RoleServer>) -> String {
+        let text = |key: &str| context.meta.get(key).and_then(Value::as_str).map(str::trim);
+        let named = WORKFLOW_KEYS.iter().filter_map(|key| text(key)).find(|name| !name.is_empty());
+        let trace = || text("traceparent").and_then(|parent| parent.split('-').nth(1)).filter(|id| id.len() == 32);
+        match (named.or_else(trace), &self.delivery) {
+            (Some(named), _) => one_line(named, 200),
+            (None, Delivery::Typed { workflow, .. }) if is_stateless(context) => workflow.clone(),
+            (None, _) => self.session.workflow.clone(),
+        }
+    }
+
+    async fn find_uri(&self, agent: &AgentView, kind: CallKind, uri: &str) -> Result<(ServerName, String), ErrorData> {
+        if let Some(found) = self.endpoint().catalog(agent).find_uri(uri) {
+            return Ok(found);
+        }
+        let error = unknown_uri(uri);
+        self.record_unknown(agent, kind, &format!("{}{uri}", Subject::RESOURCE), &error).await;
+        Err(error)
+    }
+
+    async fn find_prompt(
+        &self,
+        agent: &AgentView,
+        kind: CallKind,
+        name: &str,
+    ) -> Result<(ServerName, String), ErrorData> {
+        if let Some(found) = self.endpoint().catalog(agent).prompt_names.get(name).cloned() {
+            return Ok(found);
+        }
+        let error = ErrorData::invalid_params(format!("no prompt named `{}`", one_line(name, 200)), None);
+        self.record_unknown(agent, kind, &format!("{}{name}", Subject::PROMPT), &error).await;
+        Err(error)
+    }
+
+    async fn record_unknown(&self, agent: &AgentView, kind: CallKind, name: &str, error: &ErrorData) {
+        let reason = error.message.to_string();
+        self.endpoint().engine.refuse_unknown(agent.requester.clone(), kind, name, reason).await;
     }
 
     /// The instructions for the model.
     fn instructions(&self, agent: &AgentView) -> Option<String> {
-        let root = self.endpoint().engine.folders().first().map(|folder| folder.display().to_string());
-        Some(self.endpoint().catalog(agent).instructions(root.as_deref()))
+        let folder = self.endpoint().engine.folders().first().cloned();
+        let name = folder.as_ref().and_then(|folder| folder.file_name()).map(|name| name.to_string_lossy());
+        Some(self.endpoint().catalog(agent).instructions(name.as_deref()))
     }
 }
 
@@ -221,9 +297,9 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let agent = self.agent_view(&context);
-        let (server, own) = self.find_uri(&agent, &request.uri)?;
+        let (server, own) = self.find_uri(&agent, CallKind::Resource, &request.uri).await?;
         let read = async {
-            let raw = self.endpoint().engine.read_resource(&agent.requester, &server, own.clone()).await?;
+            let raw = self.endpoint().engine.read_resource(self.caller(&agent, &context), &server, &own).await?;
             Ok(if own == request.uri { raw } else { with_shown_uri(raw, &own, &request.uri) })
         };
         let stub = ReadResourceResult::new(Vec::new());
@@ -236,8 +312,15 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let agent = self.agent_view(&context);
-        let (server, own) = self.find_uri(&agent, &request.uri)?;
-        self.session.subscribe(&agent, server, own).await.map_err(|error| response::error(&error))
+        let (server, own) = self.find_uri(&agent, CallKind::Subscription, &request.uri).await?;
+        let _permit = self.acquire_permit()?;
+        tokio::select! {
+            subscribed = self.session.subscribe(self.caller(&agent, &context), server, own) => {
+                subscribed.map_err(|error| response::error(&error))
+            }
+            () = context.ct.cancelled() => Err(response::error(&Error::Cancelled)),
+            () = self.session.gone.cancelled() => Err(response::error(&Error::Cancelled)),
+        }
     }
 
     async fn unsubscribe(
@@ -245,7 +328,8 @@ impl ServerHandler for Handler {
         request: UnsubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let (server, own) = self.find_uri(&self.agent_view(&context), &request.uri)?;
+        let found = self.endpoint().catalog(&self.agent_view(&context)).find_uri(&request.uri);
+        let (server, own) = found.ok_or_else(|| unknown_uri(&request.uri))?;
         self.session.unsubscribe(server, own);
         Ok(())
     }
@@ -256,7 +340,7 @@ impl ServerHandler for Handler {
 
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         let agent = self.agent_view(subscription.request_context());
-        notices::listen(self.endpoint(), &agent, &subscription).await;
+        notices::listen(self.endpoint(), &self.session.connection(), &agent, &subscription).await;
         Ok(())
     }
 
@@ -276,9 +360,9 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let agent = self.agent_view(&context);
-        let (server, name) = self.find_prompt(&agent, &request.name)?;
+        let (server, name) = self.find_prompt(&agent, CallKind::Prompt, &request.name).await?;
         let arguments = request.arguments.unwrap_or_default();
-        let prompt = self.endpoint().engine.get_prompt(&agent.requester, &server, name, arguments);
+        let prompt = self.endpoint().engine.get_prompt(self.caller(&agent, &context), &server, &name, arguments);
         self.request(&context, Shape::Typed, prompt, GetPromptResult::new(Vec::new())).await.map(Into::into)
     }
 
@@ -290,11 +374,11 @@ impl ServerHandler for Handler {
         let agent = self.agent_view(&context);
         let (server, reference) = match &request.r#ref {
             Reference::Prompt(prompt) => {
-                let (server, name) = self.find_prompt(&agent, &prompt.name)?;
+                let (server, name) = self.find_prompt(&agent, CallKind::Completion, &prompt.name).await?;
                 (server, json!({ "type": "ref/prompt", "name": name }))
             }
             Reference::Resource(resource) => {
-                let (server, uri) = self.find_uri(&agent, &resource.uri)?;
+                let (server, uri) = self.find_uri(&agent, CallKind::Completion, &resource.uri).await?;
                 (server, json!({ "type": "ref/resource", "uri": uri }))
             }
             _ => return Err(ErrorData::invalid_params("only prompts and resources can be completed", None)),
@@ -302,7 +386,9 @@ impl ServerHandler for Handler {
         let invalid = |_| ErrorData::invalid_params("invalid completion argument", None);
         let argument = serde_json::to_value(&request.argument).map_err(invalid)?;
         let known = request.context.as_ref().map(serde_json::to_value).transpose().map_err(invalid)?;
-        let completed = self.endpoint().engine.complete(&agent.requester, &server, reference, argument, known);
+        let fields = [("ref", Some(reference)), ("argument", Some(argument)), ("context", known)];
+        let fields = fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
+        let completed = self.endpoint().engine.complete(self.caller(&agent, &context), &server, fields);
         self.request(&context, Shape::Typed, completed, CompleteResult::default()).await
     }
 
@@ -332,6 +418,10 @@ impl ServerHandler for Handler {
         self.endpoint().engine.refuse_method(requester, &method).await;
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("method not found: {method}"), None))
     }
+}
+
+fn unknown_uri(uri: &str) -> ErrorData {
+    ErrorData::resource_not_found(format!("no resource with the URI `{}`", one_line(uri, 500)), None)
 }
 
 /// Rejects cursors: every list has one page, so we never return a cursor.

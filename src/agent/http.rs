@@ -1,9 +1,10 @@
 //! The endpoint for agents that need a URL. It listens on this machine only and requires a token.
 //!
 //! rmcp implements streamable HTTP and checks `Host` and `Origin`. The token is checked before the request is read. Results
-//! pass through rmcp's types here, so fields that rmcp does not know are lost.
+//! are passed on as raw JSON (`raw_results`).
 
 mod connections;
+pub mod raw_results;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,9 +25,11 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::byte_budget::ByteBudget;
 use super::handler::Handler;
+use super::session::new_workflow;
 use super::{AgentOptions, Endpoint};
-use crate::engine::folders::Claimant;
+use crate::engine::folders::ClaimedBy;
 use crate::paths::make_private_folder;
 use crate::policy::hex;
 use connections::Connections;
@@ -51,18 +54,19 @@ struct Token {
 }
 
 impl Endpoint {
-    /// Listens on this machine, on any free port if `port` is 0. Creates a new token in a file in `folder` that only this
-    /// user can read.
+    /// Listens on this machine, on any free port if `port` is 0. The token is in a file in `folder` that only this user
+    /// can read. It is a new one, unless agents know the `token` of an engine that has ended.
     pub async fn listen(
         &self,
         options: AgentOptions,
         port: u16,
+        token: Option<String>,
         folder: &Path,
         name: &str,
     ) -> io::Result<HttpEndpoint> {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
         let port = listener.local_addr()?.port();
-        let token = Token::new(&folder.join(format!("{name}.{port}.token")))?;
+        let token = Token::new(&folder.join(format!("{name}.{port}.token")), token)?;
         Ok(HttpEndpoint { endpoint: self.clone(), options, listener, port, token })
     }
 }
@@ -79,7 +83,9 @@ impl HttpEndpoint {
     /// Serves agents until the future is dropped.
     pub async fn serve(self) -> io::Result<()> {
         let Self { endpoint, options, listener, port, token } = self;
-        let claim = endpoint.engine.claim(Claimant::Agent);
+        let claim = endpoint.engine.claim(ClaimedBy::Agent);
+        let environment = endpoint.engine.take_environment(ClaimedBy::Agent, options.environment.clone());
+        environment.set_folders(std::slice::from_ref(&options.folder)).await;
         claim.set(vec![options.folder.clone()]).await;
         let limits = endpoint.engine.settings().borrow().limits.clone();
         let stop = CancellationToken::new();
@@ -94,20 +100,22 @@ impl HttpEndpoint {
         sessions.session_config.keep_alive = Some(IDLE_TIMEOUT);
         let sessions = Arc::new(sessions);
         let _sessions = Sessions(sessions.clone());
-        let (handlers, calls) = (Arc::new(Semaphore::new(limits.agent_calls)), Semaphore::new(limits.agent_calls));
+        let (handlers, calls) = (Arc::new(Semaphore::new(limits.agents)), Semaphore::new(limits.agent_calls));
         let calls = Arc::new(calls);
-        let limit = limits.agent_calls;
+        let budget = Arc::new(ByteBudget::new(&limits, endpoint.pending_bytes.clone()));
+        let (limit, workflow) = (limits.agents, new_workflow());
         let make = move || {
             let Ok(permit) = handlers.clone().try_acquire_owned() else {
-                let text =
-                    format!("too many agents: {limit} are already connected (the limit is `limits.agent-calls`)");
+                let text = format!("too many agents: {limit} are already connected");
                 return Err(io::Error::other(text));
             };
-            Ok(Handler::typed(endpoint.clone(), options.clone(), calls.clone(), permit))
+            let (calls, budget) = (calls.clone(), budget.clone());
+            Ok(Handler::typed(endpoint.clone(), options.clone(), calls, budget, workflow.clone(), permit))
         };
         let service = StreamableHttpService::new(make, sessions, config);
         let router = Router::new()
             .route_service(PATH, service)
+            .layer(middleware::from_fn(raw_results::unpack))
             .layer(middleware::from_fn_with_state(token.digest.clone(), admit));
         axum::serve(Connections::new(listener, limits.agent_calls), router).await
     }
@@ -133,13 +141,15 @@ fn digest(token: &str) -> Arc<[u8]> {
 }
 
 impl Token {
-    fn new(file: &Path) -> io::Result<Self> {
+    fn new(file: &Path, known: Option<String>) -> io::Result<Self> {
         if let Some(folder) = file.parent() {
             make_private_folder(folder)?;
         }
         let mut bits = [0u8; 32];
         getrandom::fill(&mut bits).map_err(|error| io::Error::other(error.to_string()))?;
-        let token = hex(&bits);
+        let is_token =
+            |known: &String| known.len() == 2 * bits.len() && known.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let token = known.filter(is_token).unwrap_or_else(|| hex(&bits));
         // A killed process may have left it behind. No other user can write to this folder.
         match std::fs::remove_file(file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

@@ -1,8 +1,11 @@
 //! Notifications for agents: changed lists, changed resources, and log messages of servers.
 #![allow(deprecated, reason = "agents before 2026-07-28 use logging")]
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use rmcp::RoleServer;
 use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam, ResourceUpdatedNotificationParam};
 use rmcp::service::{Peer, SubscriptionContext};
@@ -13,6 +16,8 @@ use super::Endpoint;
 use super::catalog::Catalog;
 use super::session::{AgentView, Session};
 use crate::engine::Notice;
+use crate::engine::asking::AgentConnection;
+use crate::engine::reads::Caller;
 use crate::model::{LogLine, LogSource, ServerName};
 
 /// Which lists have changed.
@@ -64,7 +69,9 @@ pub async fn notify(session: Arc<Session>, peer: Peer<RoleServer>) {
                 }
             }
             notice = notices.recv() => match notice {
-                Ok(Notice::Log { server, line }) if agent.view.shows_server(&server) => {
+                Ok(Notice::Log { server, line, calls })
+                    if agent.view.shows_server(&server) && endpoint.callers.made_all(session.number, &calls) =>
+                {
                     if let Some(message) = message(&server, line, session.log_level()) {
                         peer.notify_logging_message(message).await.ok();
                     }
@@ -81,21 +88,33 @@ pub async fn notify(session: Arc<Session>, peer: Peer<RoleServer>) {
 }
 
 /// Notifies an agent since 2026-07-28. The sink drops what the subscription does not ask for.
-pub async fn listen(endpoint: &Endpoint, agent: &AgentView, subscription: &SubscriptionContext) {
+pub async fn listen(
+    endpoint: &Endpoint,
+    connection: &AgentConnection,
+    agent: &AgentView,
+    subscription: &SubscriptionContext,
+) {
     let mut snapshots = endpoint.engine.snapshot();
     let mut notices = endpoint.engine.notices();
     let sink = subscription.sink();
     let mut known = endpoint.catalog(agent);
     let uris = subscription.accepted().resource_subscriptions.clone().unwrap_or_default();
-    let found = uris.iter().filter_map(|uri| endpoint.catalog(agent).find_uri(uri)).collect::<Vec<_>>();
-    let mut guards = Vec::new();
-    for (server, uri) in &found {
-        // Dropped when this subscription ends.
-        guards.extend(endpoint.subscribe(&agent.requester, server, uri).await);
-    }
+    let found = uris.iter().filter_map(|uri| endpoint.catalog(agent).find_uri(uri));
+    // The user may be asked about each. Meanwhile, the other notifications go on.
+    let mut asked: FuturesUnordered<_> = found
+        .map(|(server, uri)| async move {
+            let (requester, connection) = (agent.requester.clone(), Some(connection.clone()));
+            let caller = Caller { requester, connection, ..Caller::default() };
+            let guard = endpoint.subscribe(caller, &server, &uri).await.ok()?;
+            Some(((server, uri), guard))
+        })
+        .collect();
+    // Dropped when this subscription ends.
+    let mut guards = BTreeMap::new();
     loop {
         tokio::select! {
             () = subscription.cancelled() => break,
+            Some(subscribed) = asked.next() => guards.extend(subscribed),
             changed = snapshots.changed() => {
                 if changed.is_err() {
                     break;
@@ -116,7 +135,7 @@ pub async fn listen(endpoint: &Endpoint, agent: &AgentView, subscription: &Subsc
                 }
             }
             notice = notices.recv() => match notice {
-                Ok(Notice::ResourceUpdated { server, uri }) if agent.view.shows_server(&server) => {
+                Ok(Notice::ResourceUpdated { server, uri }) if guards.contains_key(&(server.clone(), uri.clone())) => {
                     let uri = endpoint.catalog(agent).shown_uri(&server, &uri);
                     sink.notify_resource_updated(uri).await.ok();
                 }

@@ -4,32 +4,58 @@
 //! The `std` lock is private to this file and held for a lookup, never across an await.
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::RequestId;
 use serde_json::value::RawValue;
 
+use super::byte_budget::{ByteBudget, OverBudget};
+use crate::settings::Limits;
+
 #[derive(Clone)]
 pub struct PendingResponses {
-    open: Arc<Mutex<HashMap<RequestId, Option<Arc<RawValue>>>>>,
+    open: Arc<Mutex<HashMap<RequestId, Open>>>,
     limit: usize,
+    budget: Arc<ByteBudget>,
+}
+
+#[derive(Default)]
+struct Open {
+    result: Option<Arc<RawValue>>,
+    /// The memory of the request.
+    bytes: usize,
 }
 
 /// Why a request is rejected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rejection {
     /// A request with this id is still open.
     Duplicate,
     /// This many requests are open.
     Full(usize),
+    /// The open requests would take too much memory.
+    Memory(OverBudget),
 }
 
 impl PendingResponses {
-    pub fn new(limit: usize) -> Self {
-        Self { open: Arc::default(), limit }
+    /// `all` counts the memory of the requests of all agents.
+    pub fn new(limits: &Limits, all: Arc<AtomicUsize>) -> Self {
+        let budget = Arc::new(ByteBudget::new(limits, all));
+        Self { open: Arc::default(), limit: limits.agent_calls, budget }
     }
 
-    pub fn begin(&self, id: &RequestId) -> Result<(), Rejection> {
+    pub fn budget(&self) -> &Arc<ByteBudget> {
+        &self.budget
+    }
+
+    /// Whether a request that takes this much memory could be admitted at all.
+    pub fn fits(&self, bytes: usize) -> Result<(), OverBudget> {
+        self.budget.fits(bytes)
+    }
+
+    /// `bytes` is the memory that the request takes.
+    pub fn begin(&self, id: &RequestId, bytes: usize) -> Result<(), Rejection> {
         let mut open = self.lock();
         if open.contains_key(id) {
             return Err(Rejection::Duplicate);
@@ -37,23 +63,26 @@ impl PendingResponses {
         if open.len() >= self.limit {
             return Err(Rejection::Full(self.limit));
         }
-        open.insert(id.clone(), None);
+        self.budget.reserve(bytes).map_err(Rejection::Memory)?;
+        open.insert(id.clone(), Open { result: None, bytes });
         Ok(())
     }
 
     /// Stores the result. Does nothing if the request is no longer open.
     pub fn set_result(&self, id: &RequestId, result: Arc<RawValue>) {
         if let Some(slot) = self.lock().get_mut(id) {
-            *slot = Some(result);
+            slot.result = Some(result);
         }
     }
 
     /// Closes the request and returns its stored result.
     pub fn take(&self, id: &RequestId) -> Option<Arc<RawValue>> {
-        self.lock().remove(id).flatten()
+        let Open { result, bytes } = self.lock().remove(id)?;
+        self.budget.release(bytes);
+        result
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, Option<Arc<RawValue>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,17 +1,20 @@
 //! Results for agents: a server's JSON with the fields that the agent's protocol version requires, and our own errors as
 //! results that a model can read.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 use crate::model::Error;
-use crate::text::{mask, visible};
+use crate::server::heavy;
+use crate::text::{holds_hidden, mask, show_hidden, visible};
 
+/// Begins what a model is told about a call that the user changed.
+pub const EDITED: &str = "The user changed the arguments of this call before allowing it:";
 /// The longest error text that is sent to a model.
 const LONGEST: usize = 8_000;
 
@@ -81,30 +84,92 @@ impl PresentFields {
     }
 }
 
-/// A result in rmcp's types, for a transport that cannot send raw JSON. Entries of a list that rmcp cannot parse are left
-/// out, so that one bad entry does not affect the others.
-pub fn typed<T: DeserializeOwned>(raw: &RawValue) -> Result<T, ErrorData> {
-    let invalid = |error: serde_json::Error| {
-        ErrorData::internal_error(format!("cannot parse the response of the server: {error}"), None)
-    };
-    let first = match serde_json::from_str(raw.get()) {
-        Ok(result) => return Ok(result),
-        Err(error) => error,
-    };
-    let Ok(mut fields) = serde_json::from_str::<Map<String, Value>>(raw.get()) else { return Err(invalid(first)) };
-    for (key, value) in &mut fields {
-        if let Value::Array(items) = value {
-            let count = items.len();
-            items.retain(|item| serde_json::from_value::<T>(json!({ key: [item] })).is_ok());
-            tracing::warn!(list = key, left_out = count - items.len(), "left out entries that cannot be parsed");
-        }
+/// Makes the titles and descriptions in a result as visible as they are to the user. Its texts are data and stay as they
+/// are. The result is parsed only if it may contain a title: a link, or a word that is written with escapes.
+pub fn with_visible_titles(raw: Arc<RawValue>) -> Arc<RawValue> {
+    let may = |word: &&str| memchr::memmem::find(raw.get().as_bytes(), word.as_bytes()).is_some();
+    if !["resource_link", "\"description\"", "\\u005", "\\u006", "\\u007"].iter().any(may) {
+        return raw;
     }
-    serde_json::from_value(Value::Object(fields)).map_err(invalid)
+    heavy(raw.get().len(), || with_titles_shown(raw))
+}
+
+fn with_titles_shown(raw: Arc<RawValue>) -> Arc<RawValue> {
+    let Ok(mut result) = serde_json::from_str::<Map<String, Value>>(raw.get()) else { return raw };
+    let mut is_changed = false;
+    let mut show = |value: Option<&mut Value>| {
+        for value in value.into_iter().filter(|value| holds_hidden(value)) {
+            show_hidden(value);
+            is_changed = true;
+        }
+    };
+    show(result.get_mut("description"));
+    let blocks = result.get_mut("content").and_then(Value::as_array_mut).into_iter().flatten();
+    for block in blocks.filter(|block| block.get("type").is_some_and(|kind| kind == "resource_link")) {
+        ["name", "title", "description"].into_iter().for_each(|key| show(block.get_mut(key)));
+    }
+    if is_changed { to_raw_value(&result).map_or(raw, Arc::from) } else { raw }
+}
+
+/// A result that begins with a note for the model.
+pub fn with_note(raw: Arc<RawValue>, note: &str) -> Arc<RawValue> {
+    let Ok(mut result) = serde_json::from_str::<Map<String, Value>>(raw.get()) else { return raw };
+    if let Some(content) = result.get_mut("content").and_then(Value::as_array_mut) {
+        content.insert(0, json!({ "type": "text", "text": visible(&mask(note), LONGEST) }));
+    }
+    to_raw_value(&result).map_or(raw, Arc::from)
+}
+
+/// An error for a model: what happened, but neither a path nor how to change it. A model would follow such a recipe.
+fn text_of(error: &Error) -> String {
+    let text = match error {
+        Error::InCall { cause, .. } => return text_of(cause),
+        Error::Edited { difference, cause, .. } => format!("{EDITED} {difference}\n{}", text_of(cause)),
+        Error::Denied { tool, reason, .. } => format!("{} was denied: {reason}", tool.describe()),
+        Error::Unanswered { tool, reason, .. } => format!("{} was not allowed: {reason}", tool.describe()),
+        Error::ToolDisabled { tool, .. } => format!("{} was denied: it is disabled", tool.describe()),
+        Error::Disabled { server, .. } => format!("server `{server}` is disabled"),
+        Error::NeedsTrust(server) => format!("server `{server}` is not available: the user has not agreed to it"),
+        Error::NeedsAuth(server) => format!("server `{server}` is not available: the user has to sign in first"),
+        Error::NotRunning(server) => format!("server `{server}` is not running"),
+        Error::Timeout { server, what, limit, setting: _ } => {
+            format!("server `{server}` did not answer {what} within {} s", limit.as_secs_f64())
+        }
+        // The reasons name programs, files and variables of the user.
+        Error::Connection { server, .. } => format!("server `{server}` is not connected"),
+        Error::Process { server, .. } => format!("server `{server}` is not running: its process failed"),
+        Error::Io(_) => "mcp-sidecar could not do this; the user can find the reason in its log".to_owned(),
+        // The words of the server, or about the request.
+        error @ (Error::InvalidParams(_)
+        | Error::InvalidArguments { .. }
+        | Error::NoServer(_)
+        | Error::NoTool { .. }
+        | Error::NoGrant(_)
+        | Error::NotFound(_)
+        | Error::Missing { .. }
+        | Error::Conflict(_)
+        | Error::Protocol { .. }
+        | Error::StartedByAgent(_)
+        | Error::CallerGone(_)
+        | Error::Cancelled) => error.to_string(),
+    };
+    visible(&mask(&without_setting(&text)), LONGEST)
+}
+
+/// The text without the setting that raises a limit: `(`limits.tools` sets this limit)`.
+fn without_setting(text: &str) -> Cow<'_, str> {
+    let Some((before, rest)) = text.split_once(" (`") else { return Cow::Borrowed(text) };
+    let is_setting = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'));
+    let behind = rest.split_once('`').filter(|(name, _)| is_setting(name)).map(|(_, behind)| behind);
+    match behind.and_then(|behind| behind.strip_prefix(" sets this limit)").or_else(|| behind.strip_prefix(')'))) {
+        Some(behind) => Cow::Owned(format!("{before}{}", without_setting(behind))),
+        None => Cow::Owned(format!("{before} (`{}", without_setting(rest))),
+    }
 }
 
 /// Why a call did not run, as a result that the model can read.
 pub fn refusal(error: &Error) -> CallToolResult {
-    let mut text = visible(&mask(&error.to_string()), LONGEST);
+    let mut text = text_of(error);
     if let Some(violations) = error.violations().filter(|violations| violations.len() > 1) {
         for violation in violations {
             text.push_str(&format!("\n{}: {}", violation.path, visible(&violation.message, 500)));
@@ -115,7 +180,7 @@ pub fn refusal(error: &Error) -> CallToolResult {
 
 /// The same as a protocol error, where a result is not possible.
 pub fn error(error: &Error) -> ErrorData {
-    let text = visible(&mask(&error.to_string()), LONGEST);
+    let text = text_of(error);
     match error {
         Error::InvalidParams(_) | Error::InvalidArguments { .. } | Error::NoServer(_) | Error::NoTool { .. } => {
             ErrorData::invalid_params(text, None)
@@ -128,6 +193,17 @@ pub fn error(error: &Error) -> ErrorData {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::ServerName;
+
+    #[test]
+    fn an_error_for_a_model_contains_no_recipe() {
+        let server = ServerName::new("x").unwrap();
+        let message = "larger than 1 MiB (`limits.message-bytes` sets this limit), (`limits.tools`) `a` (b) (`c d`)";
+        let error = Error::Protocol { server: server.clone(), message: message.to_owned() };
+        assert_eq!(text_of(&error), "server `x`: larger than 1 MiB, `a` (b) (`c d`)");
+        let message = "cannot start `/home/you/server`; set TOKEN".to_owned();
+        assert_eq!(text_of(&Error::Connection { server, message }), "server `x` is not connected");
+    }
 
     fn shaped(shape: Shape, text: &str) -> String {
         shape.apply(Arc::from(RawValue::from_string(text.to_owned()).unwrap())).get().to_owned()
@@ -142,14 +218,6 @@ mod tests {
             shaped(Shape::Cacheable, r#"{"ttlMs":5,"tools":[]}"#),
             r#"{"resultType":"complete","cacheScope":"private","ttlMs":5,"tools":[]}"#
         );
-    }
-
-    #[test]
-    fn one_invalid_entry_of_a_list_does_not_affect_the_others() {
-        let text = r#"{"tools":[{"name":"a","inputSchema":{}},{"name":5},{"name":"b","inputSchema":{}}]}"#;
-        let listed: rmcp::model::ListToolsResult = typed(&RawValue::from_string(text.to_owned()).unwrap()).unwrap();
-        assert_eq!(listed.tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["a", "b"]);
-        assert!(typed::<rmcp::model::ListToolsResult>(RawValue::NULL).is_err());
     }
 
     #[test]

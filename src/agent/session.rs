@@ -7,12 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::LoggingLevel;
+use tokio_util::sync::CancellationToken;
 
 use super::catalog::{Catalog, is_starting};
 use super::subscriptions::SubscriptionGuard;
-use super::{AgentOptions, Endpoint};
-use crate::model::{Requester, RequesterKind, Result, ServerName};
-use crate::policy::View;
+use super::{AgentOptions, Endpoint, names};
+use crate::engine::asking::AgentConnection;
+use crate::engine::reads::Caller;
+use crate::model::{CallId, Requester, RequesterKind, Result, ServerName};
+use crate::policy::AgentAccess;
 use crate::text::one_line;
 
 /// How long a list waits for servers that are starting: many agents list tools only once, right after they connect.
@@ -25,6 +28,10 @@ pub struct Session {
     pub endpoint: Endpoint,
     /// Unique among all sessions.
     pub number: u64,
+    /// Groups the calls of the session, unless they name a workflow.
+    pub workflow: String,
+    /// Cancelled when the agent has disconnected. Its calls end at once, because nobody waits for them.
+    pub gone: CancellationToken,
     options: AgentOptions,
     log_level: Mutex<Option<LoggingLevel>>,
     subscriptions: Mutex<BTreeMap<(ServerName, String), SubscriptionGuard>>,
@@ -34,16 +41,22 @@ pub struct Session {
 #[derive(Clone)]
 pub struct AgentView {
     pub requester: Requester,
-    pub view: Arc<View>,
+    pub view: Arc<AgentAccess>,
     /// Tools are searched instead of listed.
     pub search: bool,
+    /// How long the names may be that the agent gets.
+    pub name_limit: usize,
 }
 
 impl Session {
-    pub fn new(endpoint: Endpoint, options: AgentOptions) -> Self {
+    pub fn new(endpoint: Endpoint, options: AgentOptions, gone: CancellationToken) -> Self {
         let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
         let (log_level, subscriptions) = Default::default();
-        Self { endpoint, number, options, log_level, subscriptions }
+        Self { endpoint, number, workflow: new_workflow(), gone, options, log_level, subscriptions }
+    }
+
+    pub fn connection(&self) -> AgentConnection {
+        AgentConnection { number: self.number, gone: self.gone.clone() }
     }
 
     /// Whether the agent runs in an editor that asks the user itself before each call that is not read-only.
@@ -53,10 +66,11 @@ impl Session {
 
     /// The view of an agent that reports this name. The name that its user chose takes precedence.
     pub fn agent_view(&self, own_name: Option<String>) -> AgentView {
+        let name_limit = names::limit(own_name.as_deref());
         let name = one_line(&self.options.label.clone().or(own_name).unwrap_or_default(), 80);
         let requester = Requester { kind: RequesterKind::Agent, name };
-        let view = View::excluding(self.endpoint.engine.view(&requester), &self.options.without);
-        AgentView { search: self.options.search || view.search, requester, view }
+        let view = AgentAccess::excluding(self.endpoint.engine.view(&requester), &self.options.without);
+        AgentView { search: self.options.search || view.search, requester, view, name_limit }
     }
 
     /// What is offered after the servers that are starting have started.
@@ -76,8 +90,8 @@ impl Session {
         *lock(&self.log_level) = Some(level);
     }
 
-    pub async fn subscribe(&self, agent: &AgentView, server: ServerName, uri: String) -> Result<()> {
-        let guard = self.endpoint.subscribe(&agent.requester, &server, &uri).await?;
+    pub async fn subscribe(&self, caller: Caller, server: ServerName, uri: String) -> Result<()> {
+        let guard = self.endpoint.subscribe(caller, &server, &uri).await?;
         lock(&self.subscriptions).insert((server, uri), guard);
         Ok(())
     }
@@ -91,6 +105,10 @@ impl Session {
     pub fn is_subscribed(&self, server: &ServerName, uri: &str) -> bool {
         lock(&self.subscriptions).keys().any(|(name, own)| name == server && own == uri)
     }
+}
+
+pub fn new_workflow() -> String {
+    format!("agent-{}", CallId::random().0)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Endpoint;
 use crate::engine::Engine;
+use crate::engine::reads::Caller;
 use crate::model::{Requester, Result, ServerName, Status, Timestamp};
 
 type Address = (ServerName, String);
@@ -27,24 +28,23 @@ struct Subscription {
 pub struct SubscriptionGuard {
     engine: Engine,
     subscriptions: Subscriptions,
-    requester: Requester,
     address: Address,
 }
 
 impl Endpoint {
-    pub async fn subscribe(&self, requester: &Requester, server: &ServerName, uri: &str) -> Result<SubscriptionGuard> {
+    pub async fn subscribe(&self, caller: Caller, server: &ServerName, uri: &str) -> Result<SubscriptionGuard> {
         let address = (server.clone(), uri.to_owned());
         let server_start = self.server_start(server);
         {
             let mut subscriptions = self.subscriptions.lock();
             let subscription = subscriptions.entry(address.clone()).or_default();
             let subscribers = subscription.subscribers + 1;
-            *subscription = Subscription { subscribers, requester: requester.clone(), server_start };
+            *subscription = Subscription { subscribers, requester: caller.requester.clone(), server_start };
         }
-        let (engine, subscriptions, requester) = (self.engine.clone(), self.subscriptions.clone(), requester.clone());
-        let guard = SubscriptionGuard { engine, subscriptions, requester, address };
+        let guard =
+            SubscriptionGuard { engine: self.engine.clone(), subscriptions: self.subscriptions.clone(), address };
         // Sent for every subscriber: it is cheap, and the server may have been restarted since the first one.
-        self.engine.subscribe(&guard.requester, server, uri.to_owned(), true).await?;
+        self.engine.subscribe(caller, server, uri).await?;
         Ok(guard)
     }
 
@@ -61,7 +61,9 @@ impl Endpoint {
         }
         for (requester, server, uri) in restarted {
             let engine = self.engine.clone();
-            tokio::spawn(async move { engine.subscribe(&requester, &server, uri, true).await.ok() });
+            // Nobody waits for this, so it does not ask again. A rule that denies it holds.
+            let caller = Caller { requester, opened_in: Some("subscribed before".into()), ..Caller::default() };
+            tokio::spawn(async move { engine.subscribe(caller, &server, &uri).await.ok() });
         }
     }
 
@@ -96,11 +98,10 @@ impl Drop for SubscriptionGuard {
         if !self.subscriptions.remove(&self.address) {
             return;
         }
-        let (engine, requester) = (self.engine.clone(), self.requester.clone());
-        let (server, uri) = self.address.clone();
+        let (engine, (server, uri)) = (self.engine.clone(), self.address.clone());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             // A failure does not matter: the server may have stopped.
-            runtime.spawn(async move { engine.subscribe(&requester, &server, uri, false).await.ok() });
+            runtime.spawn(async move { engine.unsubscribe(&server, uri).await.ok() });
         }
     }
 }

@@ -1,11 +1,9 @@
 //! The transport to an agent: one JSON message per line, with limits on everything.
 //!
 //! A result is sent as the raw JSON of its server. Invalid messages, duplicate ids and requests over the limit are
-//! answered here. An agent that does not read its responses is disconnected, without affecting others.
+//! answered here. No request is read from an agent that is behind with reading its responses.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -14,30 +12,18 @@ use rmcp::model::{
 };
 use rmcp::transport::Transport;
 use serde_json::Value;
-use serde_json::value::RawValue;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 
+use super::byte_budget::{OverBudget, memory_of};
+use super::outbox::{Disconnected, Outbox, Writer};
 use super::pending_responses::{PendingResponses, Rejection};
+use crate::server::heavy;
 use crate::server::transport::frame::{Frame, Frames};
 use crate::server::transport::repair::{self, Outline};
 
-/// How many messages may wait for the agent to read them.
-const MAX_UNREAD: usize = 4_096;
-/// How long the remaining messages may take when the connection closes.
-const FLUSH_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(500);
-/// Small messages are combined into writes of about this size.
-const WRITE_SIZE: usize = 64 << 10;
-
 type Reader = Box<dyn AsyncRead + Send + Unpin>;
-type Writer = Box<dyn AsyncWrite + Send + Unpin>;
-
-/// The agent has disconnected, or we have disconnected it.
-#[derive(Debug, Clone, Copy, thiserror::Error)]
-#[error("the agent has disconnected")]
-pub struct Disconnected;
 
 pub struct LineTransport {
     read: Reader,
@@ -50,6 +36,8 @@ pub struct LineTransport {
     agent: Option<String>,
     rejected: VecDeque<RejectedCall>,
     records: mpsc::Sender<RejectedCall>,
+    /// Cancelled when the agent has disconnected.
+    gone: CancellationToken,
 }
 
 /// A call that was rejected before it reached the engine.
@@ -67,10 +55,11 @@ impl LineTransport {
         pending: PendingResponses,
         limit: usize,
         records: mpsc::Sender<RejectedCall>,
+        gone: CancellationToken,
     ) -> Self {
         let outbox = Outbox::new(write, limit);
         let (ready, rejected) = Default::default();
-        Self { read, frames: Frames::new(limit), ready, pending, outbox, limit, agent: None, rejected, records }
+        Self { read, frames: Frames::new(limit), ready, pending, outbox, limit, agent: None, rejected, records, gone }
     }
 
     async fn next(&mut self) -> Option<ClientJsonRpcMessage> {
@@ -85,11 +74,15 @@ impl LineTransport {
             if let Some(message) = self.ready.pop_front() {
                 return Some(message);
             }
-            let disconnect = self.outbox.disconnect.clone();
+            let (outbox, read, room) = (&self.outbox, &mut self.read, self.frames.room());
             // `read_buf` is safe to cancel: no bytes are lost.
+            let next = async {
+                outbox.has_room().await;
+                read.read_buf(room).await
+            };
             let length = tokio::select! {
-                length = self.read.read_buf(self.frames.room()) => length,
-                () = disconnect.cancelled() => return None,
+                length = next => length,
+                () = outbox.disconnected() => return None,
             };
             match length {
                 Ok(0) | Err(_) => return None,
@@ -101,41 +94,54 @@ impl LineTransport {
     fn handle_frames(&mut self) {
         while let Some(frame) = self.frames.take() {
             match frame {
-                Frame::Line(line) => match parse(self.frames.line(line)) {
-                    Parsed::Message(message) => self.admit(*message),
-                    Parsed::Nothing => {}
-                    Parsed::Bad(id, error) => self.reject(id, error),
-                },
+                Frame::Line(line) => {
+                    let line = self.frames.line(line);
+                    let pending = &self.pending;
+                    let (parsed, bytes) = heavy(line.len(), || {
+                        let bytes = memory_of(line);
+                        // Before it is parsed, because that is what takes the memory.
+                        match pending.fits(bytes) {
+                            Ok(()) => (parse(line), bytes),
+                            Err(error) => (invalid(repair::outline(line, line), over_budget(&error)), bytes),
+                        }
+                    });
+                    self.handle(parsed, bytes);
+                }
                 // Its id may be at the end, so wait for that.
                 Frame::TooLong(_) => {}
                 Frame::TooLongEnded(flood) => {
                     let limit = self.limit;
-                    let text = format!("message longer than {limit} bytes (the limit is `limits.message-bytes`)");
+                    let text = format!("message longer than {limit} bytes");
                     let outline = repair::outline(&flood.head, &flood.tail);
-                    match invalid(outline, ErrorData::invalid_request(text, None)) {
-                        Parsed::Message(message) => self.admit(*message),
-                        Parsed::Nothing => {}
-                        Parsed::Bad(id, error) => self.reject(id, error),
-                    }
+                    self.handle(invalid(outline, ErrorData::invalid_request(text, None)), 0);
                 }
             }
         }
     }
 
-    fn admit(&mut self, message: ClientJsonRpcMessage) {
+    fn handle(&mut self, parsed: Parsed, bytes: usize) {
+        match parsed {
+            Parsed::Message(message) => self.admit(*message, bytes),
+            Parsed::Nothing => {}
+            Parsed::Bad(id, error) => self.reject(id, error),
+        }
+    }
+
+    fn admit(&mut self, message: ClientJsonRpcMessage, bytes: usize) {
         match &message {
             JsonRpcMessage::Request(request) => {
                 if let ClientRequest::InitializeRequest(initialize) = &request.request {
                     self.agent = Some(initialize.params.client_info.name.clone());
                 }
-                if let Err(rejection) = self.pending.begin(&request.id) {
+                if let Err(rejection) = self.pending.begin(&request.id, bytes) {
                     let id = request.id.clone();
-                    let error = rejection_error(rejection, &id);
+                    let error = rejection_error(&rejection, &id);
                     if let ClientRequest::CallToolRequest(call) = &request.request {
                         let (agent, tool) = (self.agent.clone(), call.params.name.to_string());
-                        let reason = match rejection {
+                        let reason = match &rejection {
                             Rejection::Full(_) => "limits.agent-calls",
                             Rejection::Duplicate => "id in use",
+                            Rejection::Memory(error) => error.setting,
                         };
                         self.rejected.push_back(RejectedCall { agent, tool, reason, error: error.clone() });
                     }
@@ -165,13 +171,21 @@ impl LineTransport {
             _ => None,
         };
         match result {
-            Some((id, raw)) => self.outbox.put(envelope(id)?, Some(raw)),
-            None => {
-                let mut text = serde_json::to_vec(message).map_err(|_| Disconnected)?;
-                text.push(b'\n');
-                self.outbox.put(text, None)
+            Some((id, raw)) if self.outbox.can_take(raw.get().len()) => self.outbox.put(envelope(id)?, Some(raw)),
+            Some((id, _)) => {
+                let error = ErrorData::new(ErrorCode(-32_000), self.outbox.full_message(), None);
+                self.put_text(&ServerJsonRpcMessage::error(error, Some(id.clone())))
             }
+            // Notifications are hints, and an agent that is behind gets enough of them.
+            None if matches!(message, JsonRpcMessage::Notification(_)) && !self.outbox.can_take(0) => Ok(()),
+            None => self.put_text(message),
         }
+    }
+
+    fn put_text(&mut self, message: &ServerJsonRpcMessage) -> Result<(), Disconnected> {
+        let mut text = serde_json::to_vec(message).map_err(|_| Disconnected)?;
+        text.push(b'\n');
+        self.outbox.put(text, None)
     }
 }
 
@@ -191,7 +205,12 @@ impl Transport<RoleServer> for LineTransport {
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        self.next().await
+        let message = self.next().await;
+        if message.is_none() {
+            // rmcp waits for the running calls before it ends the session.
+            self.gone.cancel();
+        }
+        message
     }
 
     async fn close(&mut self) -> Result<(), Disconnected> {
@@ -237,16 +256,21 @@ fn invalid(outline: Option<Outline>, error: ErrorData) -> Parsed {
     }
 }
 
-fn rejection_error(rejection: Rejection, id: &RequestId) -> ErrorData {
+fn rejection_error(rejection: &Rejection, id: &RequestId) -> ErrorData {
     match rejection {
         Rejection::Duplicate => {
             ErrorData::invalid_request(format!("a request with the id {id} is still running"), None)
         }
         Rejection::Full(limit) => {
-            let text = format!("too many requests: {limit} are already running (the limit is `limits.agent-calls`)");
+            let text = format!("too many requests: {limit} are already running");
             ErrorData::new(ErrorCode(-32_000), text, None)
         }
+        Rejection::Memory(error) => over_budget(error),
     }
+}
+
+pub fn over_budget(error: &OverBudget) -> ErrorData {
+    ErrorData::new(ErrorCode(-32_000), error.to_string(), None)
 }
 
 /// The beginning of a response, up to the result.
@@ -255,117 +279,4 @@ fn envelope(id: &RequestId) -> Result<Vec<u8>, Disconnected> {
     serde_json::to_writer(&mut text, id).map_err(|_| Disconnected)?;
     text.extend_from_slice(br#","result":"#);
     Ok(text)
-}
-
-/// A message on its delivery: its text, or the beginning of it and the result that comes then.
-type Outgoing = (Vec<u8>, Option<Arc<RawValue>>);
-
-/// The queue of outgoing messages, and the task that writes them. The channel is unbounded because `send` must not wait;
-/// `unread` limits the queue instead.
-struct Outbox {
-    sender: Option<mpsc::UnboundedSender<Outgoing>>,
-    unread: Arc<Unread>,
-    /// Cancelled when the agent is disconnected.
-    disconnect: CancellationToken,
-    writing: Option<AbortOnDropHandle<()>>,
-    max_bytes: usize,
-}
-
-#[derive(Default)]
-struct Unread {
-    bytes: AtomicUsize,
-    messages: AtomicUsize,
-}
-
-impl Outbox {
-    fn new(write: Writer, limit: usize) -> Self {
-        let (sender, queue) = mpsc::unbounded_channel();
-        let (unread, disconnect) = (Arc::<Unread>::default(), CancellationToken::new());
-        let writing = AbortOnDropHandle::new(tokio::spawn(write_all(write, queue, unread.clone(), disconnect.clone())));
-        Self { sender: Some(sender), unread, disconnect, writing: Some(writing), max_bytes: 2 * limit }
-    }
-
-    fn put(&self, text: Vec<u8>, raw: Option<Arc<RawValue>>) -> Result<(), Disconnected> {
-        let length = length(&text, raw.as_deref());
-        let waiting = self.unread.bytes.load(Ordering::Acquire);
-        // A single message may have any size.
-        let too_much = waiting > 0 && waiting + length > self.max_bytes;
-        if too_much || self.unread.messages.load(Ordering::Acquire) >= MAX_UNREAD {
-            tracing::warn!(waiting, "disconnected an agent that does not read its responses");
-            self.disconnect.cancel();
-            return Err(Disconnected);
-        }
-        self.unread.bytes.fetch_add(length, Ordering::AcqRel);
-        self.unread.messages.fetch_add(1, Ordering::AcqRel);
-        self.sender.as_ref().ok_or(Disconnected)?.send((text, raw)).map_err(|_| Disconnected)
-    }
-
-    async fn close(&mut self) {
-        self.sender = None;
-        if let Some(writing) = self.writing.take()
-            && !self.disconnect.is_cancelled()
-        {
-            // Do not wait longer for an agent that does not read.
-            tokio::time::timeout(FLUSH_TIMEOUT, writing).await.ok();
-        }
-    }
-}
-
-/// Writes the queue in order. Combines small messages, and writes large results without copying them.
-async fn write_all(
-    mut write: Writer,
-    mut queue: mpsc::UnboundedReceiver<Outgoing>,
-    unread: Arc<Unread>,
-    disconnect: CancellationToken,
-) {
-    // Stops reading, too, when writing fails.
-    let _disconnect = disconnect.drop_guard();
-    let mut text = Vec::new();
-    let (mut messages, mut bytes) = (0, 0);
-    let mut next = queue.recv().await;
-    while let Some((head, raw)) = next.take() {
-        messages += 1;
-        bytes += length(&head, raw.as_deref());
-        text.extend_from_slice(&head);
-        if let Some(raw) = raw
-            && put_result(&mut write, &mut text, raw.get()).await.is_err()
-        {
-            return;
-        }
-        if text.len() < WRITE_SIZE
-            && let Ok(more) = queue.try_recv()
-        {
-            next = Some(more);
-            continue;
-        }
-        if write.write_all(&text).await.is_err() || write.flush().await.is_err() {
-            return;
-        }
-        text.clear();
-        unread.bytes.fetch_sub(std::mem::take(&mut bytes), Ordering::AcqRel);
-        unread.messages.fetch_sub(std::mem::take(&mut messages), Ordering::AcqRel);
-        next = queue.recv().await;
-    }
-    write.shutdown().await.ok();
-}
-
-/// The size of a message.
-fn length(head: &[u8], raw: Option<&RawValue>) -> usize {
-    head.len() + raw.map_or(0, |raw| raw.get().len() + 2)
-}
-
-/// Adds a result and the end of the response to `text`. A large result is written immediately.
-async fn put_result(write: &mut Writer, text: &mut Vec<u8>, raw: &str) -> std::io::Result<()> {
-    if memchr::memchr2(b'\n', b'\r', raw.as_bytes()).is_some() {
-        // Raw line breaks in JSON are only whitespace, so they can become spaces.
-        text.extend(raw.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
-    } else if raw.len() < WRITE_SIZE {
-        text.extend_from_slice(raw.as_bytes());
-    } else {
-        write.write_all(text).await?;
-        text.clear();
-        write.write_all(raw.as_bytes()).await?;
-    }
-    text.extend_from_slice(b"}\n");
-    Ok(())
 }

@@ -2,21 +2,24 @@
 
 use std::io::{IsTerminal, Read};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 use super::context::{Context, parse_object};
-use super::engine_client::{self, Autostart, CommandError, EngineClient, Question};
+use super::engine_client::{self, Autostart, EngineClient};
 use super::style::{Color, Style};
-use super::{Status, content, print, question, terminal, trust, usage};
-use crate::model::ToolId;
+use super::{Status, complete, content, print, print_json, question, terminal, trust, usage};
+use crate::lsp_client::CommandError;
+use crate::model::{Decision, Error, RequesterKind, ToolId};
+use crate::protocol::commands::ToolCall;
+use crate::protocol::types::{Approval, ToolResult};
 use crate::server::connection::Progress;
 use crate::text::one_line;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Tool to call: SERVER/TOOL or mcp__SERVER__TOOL
-    #[arg(value_parser = parse_tool)]
+    #[arg(value_parser = parse_tool, add = complete::tools())]
     tool: ToolId,
     /// Arguments as a JSON object; `-` reads them from stdin
     #[arg(value_name = "JSON")]
@@ -44,47 +47,50 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
     let tool_arguments = read_arguments(arguments.arguments.as_deref())?;
     engine_client::run(context, Autostart::OnDemand, async |engine| {
         let interactive = terminal::is_interactive() && arguments.arguments.as_deref() != Some("-");
-        let server = arguments.tool.server.as_str();
-        if interactive && engine.servers(Some(server)).await?.iter().any(|server| server.needs_trust) {
-            trust::ask(engine, server).await?;
+        let server = &arguments.tool.server;
+        if interactive {
+            trust::ask_if_needed(engine, server).await?;
         }
-        let params = json!({
-            "tool": arguments.tool.to_string(),
-            "arguments": tool_arguments,
-            "decision": arguments.yes.then_some("allow-once"),
-            "workflow": arguments.workflow,
-            "timeoutMs": arguments.timeout.map(|seconds| (seconds.max(0.0) * 1e3) as u64),
-        });
-        let ours = |question: &Question| match question.tool.as_deref() {
+        let call = ToolCall {
+            tool: arguments.tool.to_string(),
+            arguments: Some(tool_arguments.clone()),
+            decision: arguments.yes.then_some(Decision::AllowOnce),
+            requester: None,
+            workflow: arguments.workflow,
+            timeout_ms: arguments.timeout.map(|seconds| (seconds.max(0.0) * 1e3) as u64),
+        };
+        // An agent may ask about the same call at the same time.
+        let is_user = |question: &Approval| question.requester.kind == RequesterKind::User;
+        let ours = |question: &Approval| match question.tool.as_deref() {
             Some(tool) => {
-                question.server == server
+                is_user(question)
+                    && question.server == *server
                     && *tool == *arguments.tool.tool
                     && question.arguments.as_ref().and_then(Value::as_object) == Some(&tool_arguments)
             }
-            None => question.server == server,
+            None => is_user(question) && question.server == *server,
         };
-        let answer = perform(engine, params, interactive, ours).await.map_err(|error| advise(error, interactive))?;
-        let failed = answer.get("isError") == Some(&json!(true));
+        let result = perform(engine, call, interactive, ours).await.map_err(|error| advise(error, interactive))?;
         if arguments.json {
-            print(&format!("{answer:#}\n"))?;
+            print_json(&result)?;
         } else {
-            print(&content::to_text(&answer))?;
+            print(&content::to_text(&result))?;
         }
-        if failed && !arguments.json {
+        if result.is_error && !arguments.json {
             let head = Style::of_stderr().ansi("1;31", "error");
             terminal::eprint(&format!("{head}: the tool reported an error\n"))?;
         }
-        Ok(if failed { Status::Failed } else { Status::Ok })
+        Ok(if result.is_error { Status::Failed } else { Status::Ok })
     })
 }
 
 /// Calls the tool. Meanwhile, asks questions in the terminal and shows progress.
-async fn perform(
+pub(super) async fn perform(
     engine: &EngineClient,
-    params: Value,
+    call: ToolCall,
     interactive: bool,
-    ours: impl Fn(&Question) -> bool,
-) -> Result<Value, CommandError> {
+    ours: impl Fn(&Approval) -> bool,
+) -> Result<ToolResult, CommandError> {
     let (sender, mut progress) = mpsc::channel(PROGRESS);
     let _attached = interactive.then(|| engine.attach_terminal()).flatten();
     let questions = async {
@@ -93,7 +99,7 @@ async fn perform(
             return;
         }
         // An editor that shares the engine may answer, so say what we are waiting for.
-        if engine.questions().wait_for(|list| list.iter().any(&ours)).await.is_ok() {
+        if engine.questions().wait_for(|list| list.approvals.iter().any(&ours)).await.is_ok() {
             terminal::eprint("waiting for your answer in the editor; press Ctrl-C to cancel the call\n").ok();
         }
         std::future::pending::<()>().await;
@@ -106,14 +112,14 @@ async fn perform(
     };
     tokio::select! {
         // Progress ends with the call. Waiting for both shows the last report and clears its line.
-        (answer, ()) = async { tokio::join!(engine.run_with("mcp.tool.call", params, Some(sender)), shown) } => answer,
-        () = questions => Err(CommandError { kind: "cancelled".to_owned(), message: "cancelled".to_owned() }),
+        (answer, ()) = async { tokio::join!(engine.call_with(call, Some(sender)), shown) } => answer,
+        () = questions => Err(CommandError::from(&Error::Cancelled)),
     }
 }
 
 /// Adds how to allow a call that was denied because there was no user to ask.
 fn advise(mut error: CommandError, interactive: bool) -> CommandError {
-    if error.kind == "denied" && !interactive && error.message.contains("no editor") {
+    if !interactive && error.data.as_ref().is_some_and(|data| data.unasked) {
         error.message.push_str(". Or run it in a terminal to be asked, or pass --yes to allow this call");
     }
     error
@@ -152,6 +158,10 @@ struct ProgressLine {
 
 impl ProgressLine {
     fn show(&mut self, progress: &Progress) {
+        // The question itself is shown, or the line that says who answers it.
+        if progress.is_waiting {
+            return;
+        }
         let done = match progress.total {
             Some(total) => format!("{} of {total}", progress.progress),
             None => progress.progress.to_string(),

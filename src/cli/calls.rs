@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use super::context::{Context, parse_number};
 use super::engine_client::{self, Autostart};
 use super::style::{Color, Style, size};
 use super::table::{Cell, Table};
-use super::{Status, format_time, print};
-use crate::model::Timestamp;
+use super::{Status, format_time, print, print_json};
+use crate::model::{Requester, ServerName, Timestamp};
+use crate::protocol::commands::{Calls, CallsVerify};
+use crate::protocol::types::Call;
 use crate::text::{one_line, visible};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Show only calls to this server
     #[arg(long)]
-    server: Option<String>,
+    server: Option<ServerName>,
     /// Show only calls to this tool
     #[arg(long)]
     tool: Option<String>,
@@ -29,12 +29,26 @@ pub(super) struct Arguments {
     /// Show only calls that failed or were denied
     #[arg(long)]
     failed: bool,
+    /// Show only calls that a rule or you refused
+    #[arg(long)]
+    denied: bool,
+    /// Show only calls of this agent
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// Show only calls that contain this text, in a name, the arguments, the result or the error
+    #[arg(long)]
+    text: Option<String>,
     /// Show at most this many calls
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20, value_parser = parse_number::<usize>)]
     limit: usize,
     /// Show arguments and results, if they were saved
     #[arg(long, conflicts_with = "json")]
     full: bool,
+    /// Check whether the records are as they were written, instead of listing them
+    ///
+    /// Exits with code 1 if another program has changed, deleted or added a record.
+    #[arg(long, conflicts_with_all = ["server", "tool", "workflow", "since", "failed", "denied", "agent", "text", "limit", "full"])]
+    verify: bool,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -42,23 +56,38 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
     engine_client::run(context, Autostart::OnDemand, async |engine| {
-        let params = json!({
-            "server": arguments.server,
-            "tool": arguments.tool,
-            "workflow": arguments.workflow,
-            "since": arguments.since,
-            "failed": arguments.failed,
-            "limit": arguments.limit,
-        });
-        let answer = engine.run("mcp.calls", params).await?;
-        if arguments.json {
-            print(&format!("{answer:#}\n"))?;
-            return Ok(Status::Ok);
+        let Arguments {
+            server,
+            tool,
+            workflow,
+            since,
+            failed,
+            denied,
+            agent,
+            text,
+            limit,
+            full: as_full,
+            verify,
+            json,
+        } = arguments;
+        if verify {
+            let answer = engine.call(CallsVerify {}).await?;
+            match json {
+                true => drop(print_json(&answer)?),
+                false => print(&format!("{}\n", visible(&answer.message, usize::MAX)))?,
+            }
+            return Ok(if answer.whole { Status::Ok } else { Status::Failed });
         }
-        let calls = answer.get("calls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let answer = engine
+            .call(Calls { server, tool, workflow, since, failed, denied, agent, text, limit: Some(limit) })
+            .await?;
+        if json {
+            return print_json(&answer);
+        }
+        let calls = &answer.calls;
         if calls.is_empty() {
             print("no calls\n")?;
-        } else if arguments.full {
+        } else if as_full {
             print(&calls.iter().map(|call| full(call, Style::of_stdout())).collect::<Vec<_>>().join("\n"))?;
         } else {
             print(&table(calls).text(Style::of_stdout(), size().map(|size| size.columns)))?;
@@ -67,45 +96,42 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
     })
 }
 
-fn text(call: &Value, path: &str) -> String {
-    one_line(call.pointer(path).and_then(Value::as_str).unwrap_or_default(), 400)
+fn name(call: &Call) -> String {
+    format!("{}/{}", call.server, one_line(&call.tool, 400))
 }
 
-/// The name of the requester, or its kind if it has no name.
-fn requester(call: &Value) -> String {
-    match text(call, "/requester/name") {
-        nameless if nameless.is_empty() => text(call, "/requester/kind"),
-        name => name,
+/// The name of a requester, or its kind if it has no name.
+pub(super) fn name_of(requester: &Requester) -> String {
+    match requester.name.as_str() {
+        "" => requester.kind.to_string(),
+        name => one_line(name, 400),
     }
 }
 
-fn duration(call: &Value) -> String {
-    match call.get("durationMs").and_then(Value::as_f64).unwrap_or_default() {
+fn duration(call: &Call) -> String {
+    match call.duration_ms {
         short if short < 10.0 => format!("{short:.1} ms"),
         short if short < 10_000.0 => format!("{short:.0} ms"),
         long => format!("{:.0} s", long / 1e3),
     }
 }
 
-fn outcome(call: &Value) -> Cell {
-    match call.get("success") {
-        Some(Value::Bool(true)) => Cell::new(Color::Good, "ok"),
-        _ => {
-            let why = text(call, "/error");
-            let why = if why.is_empty() { why } else { format!("  {why}") };
-            Cell::new(Color::Bad, "failed").and(Color::Dim, why)
-        }
+fn outcome(call: &Call) -> Cell {
+    if call.success {
+        return Cell::new(Color::Good, "ok");
     }
+    let why = call.error.as_deref().map(|why| format!("  {}", one_line(why, 400)));
+    Cell::new(Color::Bad, "failed").and(Color::Dim, why.unwrap_or_default())
 }
 
-fn table(calls: &[Value]) -> Table {
+fn table(calls: &[Call]) -> Table {
     let mut table = Table::new(&["TIME", "TOOL", "BY", "DECISION", "TOOK", "OUTCOME"]);
     for call in calls {
         table.row(vec![
-            Cell::new(Color::Dim, format_time(&text(call, "/time"))),
-            Cell::plain(format!("{}/{}", text(call, "/server"), text(call, "/tool"))),
-            Cell::plain(requester(call)),
-            Cell::plain(text(call, "/decision")),
+            Cell::new(Color::Dim, format_time(call.time)),
+            Cell::plain(name(call)),
+            Cell::plain(name_of(&call.requester)),
+            Cell::plain(one_line(&call.decision, 400)),
             Cell::plain(duration(call)).right(),
             outcome(call),
         ]);
@@ -113,25 +139,24 @@ fn table(calls: &[Value]) -> Table {
     table
 }
 
-fn full(call: &Value, style: Style) -> String {
-    let name = format!("{}/{}", text(call, "/server"), text(call, "/tool"));
+fn full(call: &Call, style: Style) -> String {
     let mut shown =
-        format!("{}  {}\n", style.paint(Color::Heading, &name), style.paint(Color::Dim, &text(call, "/callId")));
+        format!("{}  {}\n", style.paint(Color::Heading, &name(call)), style.paint(Color::Dim, &call.call_id.0));
     let mut field = |label: &str, value: String| {
         for (number, line) in value.lines().enumerate() {
             let label = style.paint(Color::Dim, &format!("{:<9}", if number == 0 { label } else { "" }));
             shown.push_str(&format!("  {label}  {line}\n"));
         }
     };
-    field("time", format_time(&text(call, "/time")));
-    field("by", requester(call));
-    field("workflow", text(call, "/workflow"));
-    field("decision", format!("{} ({})", text(call, "/decision"), text(call, "/decidedBy")));
-    let outcome = if call.get("success") == Some(&json!(true)) { "ok" } else { "failed" };
+    field("time", format_time(call.time));
+    field("by", name_of(&call.requester));
+    field("workflow", one_line(call.workflow.as_deref().unwrap_or_default(), 400));
+    field("decision", format!("{} ({})", one_line(&call.decision, 400), one_line(&call.decided_by, 400)));
+    let outcome = if call.success { "ok" } else { "failed" };
     field("outcome", format!("{outcome} after {}", duration(call)));
-    field("error", visible(call.get("error").and_then(Value::as_str).unwrap_or_default(), 20_000));
-    for key in ["arguments", "result"] {
-        if let Some(value) = call.get(key).filter(|value| !value.is_null()) {
+    field("error", visible(call.error.as_deref().unwrap_or_default(), 20_000));
+    for (key, value) in [("arguments", &call.arguments), ("result", &call.result)] {
+        if let Some(value) = value.as_ref().filter(|value| !value.is_null()) {
             field(key, visible(&format!("{value:#}"), usize::MAX));
         }
     }

@@ -1,5 +1,7 @@
 //! `mcp-sidecar check`: reports errors in config files, for users and for CI.
 
+mod ci;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,20 +10,36 @@ use serde_json::{Value, json};
 use super::context::{Context, contents, is_same_file};
 use super::report::Report;
 use super::style::Style;
-use super::{Status, counted, print};
-use crate::config::{self, Content, File, Loaded, Problem, Severity, Source, watch};
+use super::{Status, print, print_json};
+use crate::config::{self, Code, Content, File, Loaded, Problem, Severity, Source, watch};
 use crate::model::Scope;
 use crate::paths::Paths;
 use crate::settings::{Settings, SettingsFile};
+use crate::text::counted;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Files to check [default: all config files of the workspace]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    format: Format,
     /// Print JSON instead of text
-    #[arg(long)]
+    #[arg(long, conflicts_with = "format")]
     json: bool,
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// For scripts
+    Json,
+    /// For code scanning: SARIF 2.1.0
+    Sarif,
+    /// Annotations in the log of a GitHub workflow
+    Github,
 }
 
 /// The result for one file: an `mcp.json` or the settings.
@@ -50,13 +68,15 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
         arguments.files.iter().map(check).collect::<Result<_, _>>()?
     };
     let failed = count(&checked, Severity::Error) > 0;
-    if arguments.json {
-        print(&format!("{:#}\n", to_json(&checked)))?;
-    } else if checked.is_empty() {
-        let paths: String = workspace.iter().map(|(source, _)| format!("  {}\n", source.path.display())).collect();
-        print(&format!("no config files found; these paths were checked:\n{paths}"))?;
-    } else {
-        print(&to_text(&checked))?;
+    match if arguments.json { Format::Json } else { arguments.format } {
+        Format::Json => drop(print_json(&to_json(&checked))?),
+        Format::Sarif => drop(print_json(&ci::sarif(&checked))?),
+        Format::Github => print(&format!("{}{}", ci::annotations(&checked), summary(&checked)))?,
+        Format::Text if checked.is_empty() => {
+            let paths: String = workspace.iter().map(|(source, _)| format!("  {}\n", source.path.display())).collect();
+            print(&format!("no config files found; these paths were checked:\n{paths}"))?;
+        }
+        Format::Text => print(&to_text(&checked))?,
     }
     Ok(if failed { Status::Failed } else { Status::Ok })
 }
@@ -94,7 +114,7 @@ impl Checked {
     fn settings(paths: &Paths, file: SettingsFile) -> Self {
         let problem = |problem: crate::settings::Problem| Problem {
             help: problem.help,
-            ..Problem::error("setting", problem.span.unwrap_or(0..0), problem.message)
+            ..Problem::new(Code::Setting, problem.span.unwrap_or(0..0), problem.message)
         };
         Self {
             path: paths.settings_file(),
@@ -108,7 +128,7 @@ impl Checked {
     }
 
     fn missing(path: PathBuf) -> Self {
-        let problems = vec![Problem::error("no-file", 0..0, "file not found")];
+        let problems = vec![Problem::new(Code::NoFile, 0..0, "file not found")];
         let servers = Vec::new();
         Self { path, scope: "project", exists: false, valid: false, servers, text: "".into(), problems }
     }
@@ -137,12 +157,16 @@ fn to_text(checked: &[Checked]) -> String {
             text.push_str(&format!("{}: {}{servers}\n", report.name(), style.good("ok")));
         }
     }
-    let errors = count(checked, Severity::Error);
-    let warnings = count(checked, Severity::Warning);
-    if errors + warnings > 0 {
-        text.push_str(&format!("{} and {}\n", counted(errors, "error"), counted(warnings, "warning")));
+    if count(checked, Severity::Error) + count(checked, Severity::Warning) > 0 {
+        text.push_str(&summary(checked));
     }
     text
+}
+
+fn summary(checked: &[Checked]) -> String {
+    let errors = counted(count(checked, Severity::Error), "error");
+    let warnings = counted(count(checked, Severity::Warning), "warning");
+    format!("{errors} and {warnings}\n")
 }
 
 fn to_json(checked: &[Checked]) -> Value {

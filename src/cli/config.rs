@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::context::{Context, contents};
-use super::{Status, print};
+use super::{Status, print, print_json};
 use crate::config::Content;
 use crate::paths::Paths;
 use crate::settings::Settings;
@@ -44,9 +44,7 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
                 |location| json!({ "what": location.what, "path": location.path, "exists": location.state.is_empty() }),
             )
             .collect();
-        let answer = json!({ "files": all, "settings": settings.to_json() });
-        print(&format!("{answer:#}\n"))?;
-        return Ok(Status::Ok);
+        return print_json(&json!({ "files": all, "settings": settings.to_json() }));
     }
     let all: Vec<&Location> = files.iter().chain(&locations).collect();
     let width = all.iter().map(|location| location.what.len()).max().unwrap_or(0);

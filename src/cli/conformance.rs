@@ -19,6 +19,7 @@ use super::Status;
 use super::context::Context;
 use crate::engine::Engine;
 use crate::engine::edit::NoBuffers;
+use crate::engine::editors::Identity;
 use crate::engine::turns::Turn;
 use crate::model::Result;
 use crate::paths::Paths;
@@ -193,7 +194,8 @@ impl Runner {
     /// Runs a command of the protocol.
     async fn run(&self, name: &str, params: Value) -> Result<Value> {
         let command = AnyCommand::parse(name, vec![params])?;
-        let answer = protocol::run::run(&self.engine, &NoBuffers, command, None, Turn::default()).await?;
+        let answer =
+            protocol::run::run(&self.engine, &NoBuffers, &Identity::default(), command, None, Turn::default()).await?;
         serde_json::from_str(answer.get()).map_err(|error| crate::model::Error::Io(error.to_string()))
     }
 }

@@ -2,17 +2,39 @@
 
 use serde_json::Value;
 
+use crate::protocol::types::ToolResult;
 use crate::text::{one_line, visible};
 
-/// The content of a `ToolResult`. Control characters are removed; `--json` prints the original.
-pub(super) fn to_text(result: &Value) -> String {
-    let list = result.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+/// The content of a result. Control characters are removed; `--json` prints the original.
+pub(super) fn to_text(result: &ToolResult) -> String {
+    let list = result.blocks();
     let mut shown: String = list.iter().map(|block| with_newline(block_to_text(block))).collect();
     let has_text = list.iter().any(|block| block.get("type").is_some_and(|kind| kind == "text"));
-    if let (false, Some(structured)) = (has_text, result.get("structuredContent")) {
+    if let (false, Some(structured)) = (has_text, &result.structured_content) {
+        let structured: Value = serde_json::from_str(structured.get()).unwrap_or_default();
         shown.push_str(&with_newline(visible(&format!("{structured:#}"), usize::MAX)));
     }
     shown
+}
+
+/// The content of a prompt's message.
+pub(super) fn message_to_text(block: &Value) -> String {
+    with_newline(block_to_text(block))
+}
+
+/// The text of a resource. Other data is described.
+pub(super) fn resource_to_text(resource: &Value) -> String {
+    let text = |key: &str| resource.get(key).and_then(Value::as_str);
+    let word = |key: &str| one_line(text(key).unwrap_or_default(), 400);
+    with_newline(match (text("text"), text("blob")) {
+        (Some(content), _) => visible(content, usize::MAX),
+        (None, blob) => format!(
+            "[resource: {} {}, {}; use --json to get the data]",
+            word("uri"),
+            word("mimeType"),
+            size(blob.unwrap_or_default())
+        ),
+    })
 }
 
 fn block_to_text(block: &Value) -> String {
@@ -28,15 +50,13 @@ fn block_to_text(block: &Value) -> String {
             )
         }
         Some("resource_link") => format!("[link: {} {}]", word("/name"), word("/uri")),
-        Some("resource") => match (text("/resource/text"), text("/resource/blob")) {
-            (Some(content), _) => format!("[resource: {}]\n{}", word("/resource/uri"), visible(content, usize::MAX)),
-            (None, blob) => format!(
-                "[resource: {} {}, {}; use --json to get the data]",
-                word("/resource/uri"),
-                word("/resource/mimeType"),
-                size(blob.unwrap_or_default())
-            ),
-        },
+        Some("resource") => {
+            let resource = block.get("resource").unwrap_or(&Value::Null);
+            match resource.get("text") {
+                Some(_) => format!("[resource: {}]\n{}", word("/resource/uri"), resource_to_text(resource)),
+                None => resource_to_text(resource),
+            }
+        }
         _ => visible(&block.to_string(), usize::MAX),
     }
 }
@@ -61,18 +81,26 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn shown(content: Value, structured: Value) -> String {
+        let result = json!({
+            "callId": "1", "content": content, "structuredContent": structured, "isError": false, "durationMs": 1.0, "waitedMs": 0,
+            "decision": "allow-once", "server": "demo", "tool": "weather",
+        });
+        to_text(&serde_json::from_value(result).unwrap())
+    }
+
     #[test]
     fn text_is_shown_and_other_content_is_described() {
-        let result = json!({ "content": [
+        let content = json!([
             { "type": "text", "text": "hello\u{1b}[31m red" },
             { "type": "image", "mimeType": "image/png", "data": "aGVsbG8=" },
             { "type": "resource_link", "name": "notes", "uri": "file:///notes.md" },
             { "type": "resource", "resource": { "uri": "file:///a.txt", "text": "inside\n" } },
             { "type": "resource", "resource": { "uri": "file:///b.bin", "mimeType": "application/x", "blob": "AAAA" } },
             { "type": "later", "thing": 1 },
-        ], "structuredContent": { "not": "shown beside text" } });
-        insta::assert_snapshot!(to_text(&result), @r#"
-        hello red
+        ]);
+        insta::assert_snapshot!(shown(content, json!({ "not": "shown beside text" })), @r#"
+        hello⟨U+001B⟩[31m red
         [image: image/png, 5 bytes; use --json to get the data]
         [link: notes file:///notes.md]
         [resource: file:///a.txt]
@@ -84,7 +112,7 @@ mod tests {
 
     #[test]
     fn structured_content_is_shown_if_there_is_no_text() {
-        insta::assert_snapshot!(to_text(&json!({ "content": [], "structuredContent": { "sky": "cloudy" } })), @r#"
+        insta::assert_snapshot!(shown(json!([]), json!({ "sky": "cloudy" })), @r#"
         {
           "sky": "cloudy"
         }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Map, Value};
 
 use crate::config::interop::Dialect;
@@ -68,13 +69,19 @@ pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-/// Parses the name of another program.
-pub(super) fn parse_dialect(text: &str) -> Result<Dialect, String> {
-    Dialect::parse(text).ok_or_else(|| format!("expected one of {}", dialect_names()))
+/// Parses the name of a program whose files can be imported and exported. Help and completion list the names.
+pub(super) fn programs() -> impl TypedValueParser<Value = Dialect> {
+    among(|_| true)
 }
 
-pub(super) fn dialect_names() -> String {
-    Dialect::ALL.iter().map(|dialect| dialect.name()).collect::<Vec<_>>().join(", ")
+/// Parses the name of an agent.
+pub(super) fn agents() -> impl TypedValueParser<Value = Dialect> {
+    among(Dialect::is_agent)
+}
+
+fn among(wanted: fn(Dialect) -> bool) -> impl TypedValueParser<Value = Dialect> {
+    let names = Dialect::ALL.into_iter().filter(move |dialect| wanted(*dialect)).map(Dialect::name);
+    PossibleValuesParser::new(names).try_map(|name| Dialect::parse(&name).ok_or("unknown program"))
 }
 
 /// Parses the scope of a config file that we may write.
@@ -87,6 +94,11 @@ pub(super) fn parse_scope(text: &str) -> Result<Scope, String> {
 /// Parses a whole number. The errors of the standard library do not say what is expected.
 pub(super) fn parse_number<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "expected a whole number".to_owned())
+}
+
+pub(super) fn parse_pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// Parses a JSON object that was given as text.

@@ -1,4 +1,4 @@
-//! `mcp-sidecar engine`: the engine that all editors and agents of a workspace share. The fronts start it.
+//! `mcp-sidecar engine`: the engine that all editors and agents of a repository share. The fronts start it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::Status;
 use super::context::Context;
 #[cfg(unix)]
 use super::print;
-use crate::engine::Engine;
+use crate::engine::{Engine, Shared};
 use crate::logging;
 use crate::paths::Paths;
 use crate::server::{guardian, process};
@@ -51,12 +51,10 @@ fn serve(context: &Context) -> anyhow::Result<Status> {
     let address = EngineAddress::of(&root, &paths)?;
     let listener = session::bind(&address).context("cannot open the engine's socket")?;
     let _logging = logging::start(&paths.logs_dir(), &settings.log);
-    tracing::info!(workspace = %address.root.display(), "engine started");
-    let served = with_engine(context, paths, settings, async |engine: Engine| {
+    tracing::info!(repository = %address.home.display(), "engine started");
+    let served = with_shared(context, paths, settings, async |shared: Shared| {
         print("ready\n").ok();
-        let served = session::serve(engine.clone(), &address, listener).await;
-        engine.shutdown().await;
-        served
+        session::serve(shared, &address, listener).await
     })?;
     served?;
     Ok(Status::Ok)
@@ -77,13 +75,25 @@ pub(super) fn with_engine<T>(
     settings: Settings,
     work: impl AsyncFnOnce(Engine) -> T,
 ) -> anyhow::Result<T> {
+    with_shared(context, paths, settings, async |shared: Shared| work(shared.open()).await)
+}
+
+/// The same for the engines of several workspaces, which `work` opens.
+fn with_shared<T>(
+    context: &Context,
+    paths: Paths,
+    settings: Settings,
+    work: impl AsyncFnOnce(Shared) -> T,
+) -> anyhow::Result<T> {
+    guardian::mark_this_engine(&paths.runtime_dir);
     guardian::install();
     process::raise_limits();
     let runtime = context.runtime()?;
     let outcome = runtime.block_on(async {
-        let engine = Engine::start(paths, settings);
-        tokio::spawn(follow_log_level(engine.settings()));
-        work(engine).await
+        process::survive_full_files();
+        let shared = Shared::new(paths, settings);
+        tokio::spawn(follow_log_level(shared.settings()));
+        work(shared).await
     });
     // A blocking read of stdin may still be running in its thread and would never return.
     runtime.shutdown_background();

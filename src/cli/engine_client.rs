@@ -11,18 +11,26 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
+use super::Status;
 use super::context::Context;
-use super::server::{self, Server};
-use super::{Status, terminal};
+use super::server::is_starting;
 use crate::engine::Engine;
 use crate::engine::editors::Attachment;
 use crate::logging;
+use crate::lsp_client::CommandError;
+#[cfg(unix)]
+use crate::lsp_client::LspClient;
+use crate::model::ServerName;
 use crate::paths::Paths;
+use crate::protocol::actions::Remedy;
+use crate::protocol::commands::{
+    AnyCommand, Command, ServerAuth, ServerEnable, ServerTimeout, ServerTrust, Servers, Tools,
+};
+use crate::protocol::events::ApprovalsChanged;
+use crate::protocol::types::ServerStatus;
 use crate::server::connection::Progress;
 use crate::server::{guardian, process};
 use crate::settings::Settings;
@@ -46,40 +54,22 @@ pub(super) struct EngineClient {
 enum Backend {
     InProcess(Engine),
     #[cfg(unix)]
-    Shared(shared::Connection),
+    Shared(LspClient),
 }
 
-/// Why a command failed, worded for the shell.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub(super) struct CommandError {
-    /// The `kind` of the error in the protocol.
-    pub kind: String,
-    pub message: String,
-}
-
-/// A pending question, as returned by `mcp.approvals`.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Question {
-    pub id: String,
-    /// `tool`, `trust`, `elicitation` or `input`.
-    pub kind: String,
-    pub server: String,
-    pub tool: Option<String>,
-    pub arguments: Option<Value>,
-    pub title: String,
-    pub detail: String,
-    pub annotations: Option<Value>,
-    pub diff: Option<String>,
-    pub schema: Option<Value>,
-    pub url: Option<String>,
-}
-
-/// All pending questions.
-pub(super) type Questions = Arc<Vec<Question>>;
+/// All pending questions. `closed` has the latest that have ended.
+pub(super) type Questions = Arc<ApprovalsChanged>;
 
 /// Signals that the state of a server changed.
 pub(super) struct Changes(watch::Receiver<u64>);
+
+/// The user pressed Ctrl-C.
+#[derive(Debug, thiserror::Error)]
+#[error("cancelled")]
+pub(super) struct Cancelled;
+
+/// What to say if [`run_shared`] finds no engine.
+pub(super) const NO_ENGINE: &str = "No editor or agent has this workspace open, so nothing waits.";
 
 /// Runs `work` with an engine, and always shuts down or disconnects cleanly. Ctrl-C cancels the work.
 pub(super) fn run(
@@ -87,6 +77,26 @@ pub(super) fn run(
     autostart: Autostart,
     work: impl AsyncFnOnce(&EngineClient) -> anyhow::Result<Status>,
 ) -> anyhow::Result<Status> {
+    block_on(context, async |folder, paths, settings| {
+        EngineClient::find(folder, paths, settings, autostart).await.finish(work).await
+    })
+}
+
+/// Like [`run`], but only with the engine that already runs for this workspace. `None` if there is none.
+pub(super) fn run_shared(
+    context: &Context,
+    work: impl AsyncFnOnce(&EngineClient) -> anyhow::Result<Status>,
+) -> anyhow::Result<Option<Status>> {
+    block_on(context, async |folder, paths, _| match EngineClient::join(&folder, &paths).await {
+        Some(engine) => engine.finish(work).await.map(Some),
+        None => Ok(None),
+    })
+}
+
+fn block_on<T>(
+    context: &Context,
+    work: impl AsyncFnOnce(Arc<Path>, Paths, Settings) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let paths = context.paths()?;
     let settings = context.settings(&paths);
     let folder = context.folder(&settings)?;
@@ -94,19 +104,7 @@ pub(super) fn run(
     guardian::install();
     process::raise_limits();
     let runtime = context.runtime()?;
-    let result = runtime.block_on(async {
-        let engine = EngineClient::find(folder, paths, settings, autostart).await;
-        let result = tokio::select! {
-            result = work(&engine) => result,
-            _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("cancelled")),
-        };
-        match engine.backend {
-            Backend::InProcess(engine) => engine.shutdown().await,
-            #[cfg(unix)]
-            Backend::Shared(connection) => connection.leave().await,
-        }
-        result
-    });
+    let result = runtime.block_on(work(folder, paths, settings));
     // A blocking read of the terminal may still be running in its thread and would never return.
     runtime.shutdown_background();
     result
@@ -114,16 +112,11 @@ pub(super) fn run(
 
 impl EngineClient {
     async fn find(folder: Arc<Path>, paths: Paths, mut settings: Settings, autostart: Autostart) -> Self {
+        if let Some(joined) = Self::join(&folder, &paths).await {
+            return joined;
+        }
         let (changed, changes) = watch::channel(0);
         let (asked, questions) = watch::channel(Questions::default());
-        #[cfg(unix)]
-        {
-            let (changed, asked) = (changed.clone(), asked.clone());
-            let joined = shared::join(&folder, &paths, terminal::is_interactive(), changed, asked).await;
-            if let Some(connection) = joined {
-                return Self { backend: Backend::Shared(connection), folder, changes, questions };
-            }
-        }
         // The user is waiting: report the first failure instead of retrying.
         settings.servers.attempts = 1;
         let engine = match autostart {
@@ -135,34 +128,62 @@ impl EngineClient {
         Self { backend: Backend::InProcess(engine), folder, changes, questions }
     }
 
+    /// The engine that already runs for this workspace.
+    #[cfg(unix)]
+    async fn join(folder: &Arc<Path>, paths: &Paths) -> Option<Self> {
+        let (changed, changes) = watch::channel(0);
+        let (asked, questions) = watch::channel(Questions::default());
+        let client = shared::join(folder, paths, changed, asked).await?;
+        Some(Self { backend: Backend::Shared(client), folder: folder.clone(), changes, questions })
+    }
+
+    #[cfg(not(unix))]
+    async fn join(_folder: &Arc<Path>, _paths: &Paths) -> Option<Self> {
+        None
+    }
+
+    async fn finish(self, work: impl AsyncFnOnce(&Self) -> anyhow::Result<Status>) -> anyhow::Result<Status> {
+        let result = tokio::select! {
+            result = work(&self) => result,
+            _ = tokio::signal::ctrl_c() => Err(Cancelled.into()),
+        };
+        match self.backend {
+            Backend::InProcess(engine) => engine.shutdown().await,
+            #[cfg(unix)]
+            Backend::Shared(client) => drop(client.shut_down().await),
+        }
+        result
+    }
+
     /// Whether other fronts use this engine, too. Then a subcommand should not start or stop servers on its own.
     pub fn is_shared(&self) -> bool {
         !matches!(self.backend, Backend::InProcess(_))
     }
 
-    /// Runs a command of the protocol.
-    pub async fn run(&self, name: &str, params: Value) -> Result<Value, CommandError> {
-        self.run_with(name, params, None).await
+    /// Runs a command of the protocol. Errors are worded for the shell.
+    pub async fn call<C: Command>(&self, command: C) -> Result<C::Answer, CommandError> {
+        self.call_with(command, None).await
     }
 
-    /// Like [`Self::run`], and reports progress.
-    pub async fn run_with(
+    /// Like [`Self::call`], and reports progress.
+    pub async fn call_with<C: Command>(
         &self,
-        name: &str,
-        params: Value,
+        command: C,
         progress: Option<mpsc::Sender<Progress>>,
-    ) -> Result<Value, CommandError> {
-        match &self.backend {
-            Backend::InProcess(engine) => in_process::run(engine, name, params, progress).await,
+    ) -> Result<C::Answer, CommandError> {
+        let answer = match &self.backend {
+            Backend::InProcess(engine) => {
+                in_process::call(engine, command, progress).await.map_err(|error| CommandError::from(&error))
+            }
             #[cfg(unix)]
-            Backend::Shared(connection) => connection.run(name, params, progress).await,
-        }
+            Backend::Shared(client) => client.start(command, progress).await,
+        };
+        answer.map_err(worded)
     }
 
     /// All servers, or only the named one.
-    pub async fn servers(&self, name: Option<&str>) -> anyhow::Result<Vec<Server>> {
-        let answer = self.run("mcp.servers", json!({ "server": name })).await?;
-        server::read(&answer)
+    pub async fn servers(&self, name: Option<&ServerName>) -> Result<Vec<ServerStatus>, CommandError> {
+        Ok(self.call(Servers { server: name.cloned() }).await?.servers)
     }
 
     pub fn changes(&self) -> Changes {
@@ -173,7 +194,7 @@ impl EngineClient {
     pub async fn settle(&self, wait: Duration) {
         let mut changes = self.changes();
         let deadline = Instant::now() + wait;
-        while self.servers(None).await.is_ok_and(|servers| servers.iter().any(Server::is_starting)) {
+        while self.servers(None).await.is_ok_and(|servers| servers.iter().any(is_starting)) {
             if tokio::time::timeout_at(deadline, changes.next()).await.is_err() {
                 break;
             }
@@ -204,66 +225,61 @@ impl Changes {
     }
 }
 
-impl Question {
-    /// Parses the list in a response to `mcp.approvals`.
-    fn parse_list(list: Value) -> Questions {
-        Vec::deserialize(list).map(Arc::new).unwrap_or_default()
+/// Words an error for the shell.
+fn worded(mut error: CommandError) -> CommandError {
+    let Some(data) = &error.data else { return error };
+    if let Some(violations) = &data.detail {
+        let tool = data.tool.as_deref().unwrap_or_default();
+        let lines = violations.iter().map(|violation| match violation.path.as_str() {
+            "" => format!("\n  {}", violation.message),
+            path => format!("\n  {path}: {}", violation.message),
+        });
+        error.message = format!("the arguments of `{tool}` do not match its schema:{}", lines.collect::<String>());
     }
+    error.message.push_str(&in_shell(data.remedy.as_ref()));
+    error
 }
 
-/// Phrases in error messages, and their equivalents in a shell.
-const SHELL_TERMS: [(&str, &str); 7] = [
-    ("check the list of servers", "run `mcp-sidecar list` to see the servers"),
-    ("check the list of its tools", "run `mcp-sidecar inspect` to see its tools"),
-    ("`mcp.grants` lists", "`mcp-sidecar grants` shows"),
-    ("`mcp.server.trust`", "`mcp-sidecar trust`"),
-    ("`mcp.server.enable`", "`mcp-sidecar enable`"),
-    ("`mcp.server.toggle`", "`mcp-sidecar enable`"),
-    ("`mcp.server.start`", "`mcp-sidecar test`"),
-];
-
-impl CommandError {
-    /// From the message and the `data` of a protocol error.
-    fn from_wire(message: &str, data: &Value) -> Self {
-        let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let kind = match text(data, "kind") {
-            none if none.is_empty() => "io".to_owned(),
-            kind => kind,
-        };
-        let message = match kind.as_str() {
-            "needs-trust" => {
-                let server = text(data, "server");
-                format!("server `{server}` is not trusted; run `mcp-sidecar trust {server}` to review and trust it")
-            }
-            "invalid-arguments" => {
-                let head = format!("the arguments of `{}` do not match its schema:", text(data, "tool"));
-                let violations = data.get("detail").and_then(Value::as_array).into_iter().flatten();
-                let lines = violations.map(|violation| match text(violation, "path") {
-                    whole if whole.is_empty() => format!("\n  {}", text(violation, "message")),
-                    path => format!("\n  {path}: {}", text(violation, "message")),
-                });
-                std::iter::once(head).chain(lines).collect()
-            }
-            _ => message.to_owned(),
-        };
-        Self { kind, message }
-    }
-}
-
-/// Replaces protocol commands in a message with shell commands.
-pub(super) fn in_shell_terms(text: &str) -> String {
-    SHELL_TERMS.iter().fold(text.to_owned(), |text, (wire, shell)| text.replace(wire, shell))
+/// A remedy as a command of this shell, to append to a message. Empty if the shell has no such command.
+pub(super) fn in_shell(remedy: Option<&Remedy>) -> String {
+    let parse = |remedy: &Remedy| AnyCommand::parse(&remedy.command, vec![remedy.arguments.clone().into()]).ok();
+    let command = match remedy.and_then(parse) {
+        Some(AnyCommand::Servers(_)) => "list".to_owned(),
+        Some(AnyCommand::Grants(_)) => "grants".to_owned(),
+        Some(AnyCommand::Tools(Tools { server: Some(server), .. })) => format!("inspect {server}"),
+        Some(AnyCommand::ServerTrust(ServerTrust { server, trusted: None | Some(true), .. })) => {
+            format!("trust {server}")
+        }
+        Some(AnyCommand::ServerTrust(ServerTrust { server, trusted: Some(false), .. })) => {
+            format!("trust {server} --revoke")
+        }
+        Some(AnyCommand::ServerAuth(ServerAuth { server, sign_out: false })) => format!("auth {server}"),
+        Some(AnyCommand::ServerEnable(ServerEnable { server, enabled: true, .. })) => format!("enable {server}"),
+        Some(AnyCommand::ServerTimeout(ServerTimeout { server, timeout })) => format!("timeout {server} {timeout}"),
+        _ => return String::new(),
+    };
+    format!(" (run `mcp-sidecar {command}`)")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use crate::model::Error;
+    use crate::model::{Error, ServerName};
+    use crate::protocol::errors::ErrorKind;
 
     #[test]
     fn messages_name_shell_commands() {
-        let failure = CommandError::from(Error::NoServer("dmeo".to_owned()));
-        assert_eq!(failure.to_string(), "no server named `dmeo`; run `mcp-sidecar list` to see the servers");
-        assert_eq!(failure.kind, "not-found");
+        let failure = worded(CommandError::from(&Error::NoServer("dmeo".to_owned())));
+        assert_eq!(failure.to_string(), "no server named `dmeo`; check the list of servers (run `mcp-sidecar list`)");
+        assert_eq!(failure.kind(), Some(ErrorKind::NotFound));
+        let late = |setting| {
+            let (server, limit) = (ServerName::new("slow").unwrap(), Duration::from_secs(30));
+            worded(CommandError::from(&Error::Timeout { server, what: "`work`".to_owned(), limit, setting }))
+                .to_string()
+        };
+        assert!(late("timeout").ends_with("(run `mcp-sidecar timeout slow 60`)"), "{}", late("timeout"));
+        assert!(late("servers.max-timeout").ends_with("(`servers.max-timeout` sets this limit)"));
     }
 }

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::context::{Context, contents, dialect_names, parse_dialect};
-use super::{Status, print};
+use super::context::{Context, contents, programs};
+use super::{Status, print, print_json};
 use crate::config;
 use crate::config::interop::{Dialect, Homes, export_to};
 use crate::model::ServerName;
@@ -12,7 +12,8 @@ use crate::protocol::answers;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
-    #[arg(value_name = "PROGRAM", value_parser = parse_dialect, help = format!("Program to export to: {}", dialect_names()))]
+    /// Program to export to
+    #[arg(value_name = "PROGRAM", value_parser = programs())]
     to: Dialect,
     /// Servers to export [default: all servers]
     #[arg(value_name = "SERVER")]
@@ -35,8 +36,7 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
     let servers = (!servers.is_empty()).then_some(servers);
     let exported = export_to(to, servers.as_deref(), path.as_deref(), &loaded, Homes::discover().as_ref())?;
     if json {
-        print(&format!("{:#}\n", serde_json::to_value(answers::Exported::from(exported))?))?;
-        return Ok(Status::Ok);
+        return print_json(&answers::Exported::from(exported));
     }
     // Not on stdout, which may be redirected to a file.
     for (name, note) in exported.notes.iter().flat_map(|(name, notes)| notes.iter().map(move |note| (name, note))) {

@@ -1,13 +1,12 @@
 //! `mcp-sidecar grants`: lists and revokes the permissions that the user gave to tools.
 
-use serde_json::{Value, json};
-
 use super::context::Context;
 use super::engine_client::{self, Autostart};
 use super::style::{Color, Style, size};
 use super::table::{Cell, Table};
-use super::{Status, counted, print};
-use crate::text::one_line;
+use super::{Status, format_time, print, print_json, terminal};
+use crate::protocol::commands::{GrantRevoke, Grants};
+use crate::text::{counted, one_line};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -33,30 +32,28 @@ enum Command {
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
     engine_client::run(context, Autostart::OnDemand, async |engine| {
-        if let Some(Command::Revoke { id, all }) = &arguments.command {
-            let answer = engine.run("mcp.grant.revoke", json!({ "id": id, "all": all })).await?;
-            let revoked = answer.get("revoked").and_then(Value::as_u64).and_then(|count| count.try_into().ok());
-            print(&format!("revoked {}\n", counted(revoked.unwrap_or_default(), "grant")))?;
-            return Ok(Status::Ok);
+        if let Some(Command::Revoke { id, all }) = arguments.command {
+            let answer = engine.call(GrantRevoke { id, all }).await?;
+            print(&format!("revoked {}\n", counted(answer.revoked, "grant")))?;
+            let Some(warning) = answer.warning else { return Ok(Status::Ok) };
+            terminal::eprint(&format!("warning: {warning}\n"))?;
+            return Ok(Status::Failed);
         }
-        let answer = engine.run("mcp.grants", json!({})).await?;
+        let answer = engine.call(Grants {}).await?;
         if arguments.json {
-            print(&format!("{answer:#}\n"))?;
-            return Ok(Status::Ok);
+            return print_json(&answer);
         }
-        let grants = answer.get("grants").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        if grants.is_empty() {
+        if answer.grants.is_empty() {
             print("no grants: tools that require approval ask each time\n")?;
             return Ok(Status::Ok);
         }
         let mut table = Table::new(&["TOOL", "LEVEL", "SINCE", "ID"]);
-        for grant in grants {
-            let text = |key: &str| one_line(grant.get(key).and_then(Value::as_str).unwrap_or_default(), 200);
+        for grant in &answer.grants {
             table.row(vec![
-                Cell::plain(format!("{}/{}", text("server"), text("tool"))),
-                Cell::new(Color::Good, text("level")),
-                Cell::plain(super::format_time(&text("since"))),
-                Cell::new(Color::Dim, text("id")),
+                Cell::plain(format!("{}/{}", grant.server, one_line(&grant.tool, 200))),
+                Cell::new(Color::Good, grant.level.as_str()),
+                Cell::plain(format_time(grant.since)),
+                Cell::new(Color::Dim, one_line(&grant.id, 200)),
             ]);
         }
         print(&table.text(Style::of_stdout(), size().map(|size| size.columns)))?;

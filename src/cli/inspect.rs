@@ -4,21 +4,27 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::context::{Context, parse_number};
-use super::engine_client::{self, Autostart, EngineClient, in_shell_terms};
-use super::server::{Server, relative};
+use super::engine_client::{self, Autostart, EngineClient, in_shell};
+use super::server::{launch, location, relative, state};
 use super::style::{Color, Style, size};
 use super::table::{Cell, Table, truncate};
-use super::{Status, print};
+use super::{Status, complete, print, print_json};
+use crate::model::{Level, ServerName};
+use crate::protocol::commands::{Prompts, Resources, ServerStart, Tools};
+use crate::protocol::errors::ErrorKind;
+use crate::protocol::mcp::{PromptInfo, ResourceInfo};
+use crate::protocol::types::{Annotations, Object, ServerRestriction, ServerStatus, ToolInfo};
 use crate::text::{mask, one_line, visible};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Server to show [default: all servers]
-    server: Option<String>,
+    #[arg(add = complete::servers())]
+    server: Option<ServerName>,
     /// Wait this long for servers that are starting
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = parse_number::<u64>)]
     wait: u64,
@@ -33,14 +39,14 @@ const LONGEST_TEXT: usize = 2_000;
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
     let autostart = if arguments.server.is_some() { Autostart::OnDemand } else { Autostart::All };
     engine_client::run(context, autostart, async |engine| {
-        let name = arguments.server.as_deref();
+        let name = arguments.server.as_ref();
         let wait = Duration::from_secs(arguments.wait);
         match name {
             // A server that is named is started, even if it normally starts on first use. A shared engine is left as it is.
             Some(name) if !engine.is_shared() => {
-                let start = engine.run("mcp.server.start", json!({ "server": name }));
+                let start = engine.call(ServerStart { server: Some(name.clone()), all: false });
                 if let Ok(Err(failure)) = tokio::time::timeout(wait, start).await
-                    && failure.kind == "not-found"
+                    && failure.kind() == Some(ErrorKind::NotFound)
                 {
                     return Err(failure.into());
                 }
@@ -49,38 +55,39 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
         }
         let inspected = inspect(engine, name).await?;
         if arguments.json {
-            print(&format!("{:#}\n", json!({ "servers": inspected })))?;
-            return Ok(Status::Ok);
+            return print_json(&json!({ "servers": inspected }));
         }
         let page = Page { style: Style::of_stdout(), width: size().map(|size| size.columns), folder: &engine.folder };
-        let pages = inspected.iter().map(|server| page.render(server)).collect::<anyhow::Result<Vec<_>>>()?;
+        let pages: Vec<String> = inspected.iter().map(|server| page.render(server)).collect();
         print(&if pages.is_empty() { "no servers\n".to_owned() } else { pages.join("\n") })?;
         Ok(Status::Ok)
     })
 }
 
-/// One JSON object for each server, with everything that the protocol returns about it.
-async fn inspect(engine: &EngineClient, name: Option<&str>) -> anyhow::Result<Vec<Value>> {
-    let params = json!({ "server": name });
-    let servers = engine.run("mcp.servers", params.clone()).await?;
-    let tools = engine.run("mcp.tools", json!({ "server": name, "all": true })).await?;
-    let resources = engine.run("mcp.resources", params.clone()).await?;
-    let prompts = engine.run("mcp.prompts", params).await?;
-    let of = |answer: &Value, key: &str, server: &Value| -> Vec<Value> {
-        let all = answer.get(key).and_then(Value::as_array).into_iter().flatten();
-        all.filter(|each| each.get("server") == Some(server)).cloned().collect()
-    };
-    let details = |status: &Value| {
-        let server = status.get("name").cloned().unwrap_or_default();
-        json!({
-            "server": status,
-            "tools": of(&tools, "tools", &server),
-            "resources": of(&resources, "resources", &server),
-            "templates": of(&resources, "templates", &server),
-            "prompts": of(&prompts, "prompts", &server),
-        })
-    };
-    Ok(servers.get("servers").and_then(Value::as_array).into_iter().flatten().map(details).collect())
+/// A server with everything that the protocol returns about it.
+#[derive(Serialize)]
+struct Inspected {
+    server: ServerStatus,
+    tools: Vec<ToolInfo>,
+    resources: Vec<ResourceInfo>,
+    templates: Vec<ResourceInfo>,
+    prompts: Vec<PromptInfo>,
+}
+
+async fn inspect(engine: &EngineClient, name: Option<&ServerName>) -> anyhow::Result<Vec<Inspected>> {
+    let server = name.cloned();
+    let servers = engine.servers(name).await?;
+    let mut tools = engine.call(Tools { server: server.clone(), all: true }).await?.tools;
+    let mut resources = engine.call(Resources { server: server.clone() }).await?;
+    let mut prompts = engine.call(Prompts { server }).await?.prompts;
+    let inspected = servers.into_iter().map(|server| Inspected {
+        tools: tools.extract_if(.., |tool| tool.server == server.name).collect(),
+        resources: resources.resources.extract_if(.., |each| each.server == server.name).collect(),
+        templates: resources.templates.extract_if(.., |each| each.server == server.name).collect(),
+        prompts: prompts.extract_if(.., |each| each.server == server.name).collect(),
+        server,
+    });
+    Ok(inspected.collect())
 }
 
 struct Page<'a> {
@@ -90,38 +97,42 @@ struct Page<'a> {
 }
 
 impl Page<'_> {
-    fn render(&self, inspected: &Value) -> anyhow::Result<String> {
-        let list = |key: &str| inspected.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let server = Server::deserialize(inspected.get("server").unwrap_or(&Value::Null))?;
-        let mut page = self.head(&server);
-        self.tools(&mut page, list("tools"));
-        self.named(&mut page, "Resources", list("resources"), "uri");
-        self.named(&mut page, "Resource templates", list("templates"), "uriTemplate");
-        self.named(&mut page, "Prompts", list("prompts"), "name");
-        Ok(page)
+    fn render(&self, inspected: &Inspected) -> String {
+        let Inspected { server, tools, resources, templates, prompts } = inspected;
+        let mut page = self.head(server);
+        self.tools(&mut page, tools);
+        self.named(&mut page, "Resources", resources.iter().map(|each| &each.fields), "uri");
+        self.named(&mut page, "Resource templates", templates.iter().map(|each| &each.fields), "uriTemplate");
+        self.named(&mut page, "Prompts", prompts.iter().map(|each| &each.fields), "name");
+        page
     }
 
-    fn head(&self, server: &Server) -> String {
-        let reason = server.reason.as_ref().map(|reason| format!(" {reason}")).unwrap_or_default();
-        let status = self.style.paint(server.color(), &format!("● {}{reason}", server.status));
-        let mut page = format!("{}  {status}\n", self.style.paint(Color::Heading, &server.name));
+    fn head(&self, server: &ServerStatus) -> String {
+        let status = self.style.paint(Color::of_status(server.status), &format!("● {}", state(server)));
+        let mut page = format!("{}  {status}\n", self.style.paint(Color::Heading, server.name.as_str()));
         let mut field = |label: &str, text: Option<String>| {
             for (number, line) in text.iter().flat_map(|text| text.lines()).enumerate() {
                 let label = self.style.paint(Color::Dim, &format!("{:<13}", if number == 0 { label } else { "" }));
                 writeln!(page, "  {label}  {line}").ok();
             }
         };
-        let shown = |text: &str| in_shell_terms(&visible(&mask(text), LONGEST_TEXT));
-        field("error", server.error.as_deref().map(shown));
+        let shown = |text: &str| visible(&mask(text), LONGEST_TEXT);
+        field("error", server.error.as_deref().map(|error| shown(error) + &in_shell(server.remedy.as_ref())));
         field("trust", server.needs_trust.then(|| format!("not trusted; run `mcp-sidecar trust {}`", server.name)));
         field("changed", server.trust_diff.as_deref().map(shown));
-        field("from", server.location(self.folder).map(|location| format!("{location} ({})", server.scope)));
+        field("from", location(server, self.folder).map(|location| format!("{location} ({})", server.scope)));
         for hidden in &server.hides {
             let file =
                 hidden.file.as_deref().map_or_else(String::new, |file| format!("{} ", relative(file, self.folder)));
             field("hides", Some(format!("{file}({})", hidden.scope)));
         }
-        field(&server.transport, Some(server.launch()).filter(|launch| !launch.is_empty()));
+        for ServerRestriction { scope, file, line, effect, .. } in &server.restrictions {
+            let line = line.map_or_else(String::new, |line| format!(":{}", line.saturating_add(1)));
+            let file =
+                file.as_deref().map_or_else(String::new, |file| format!(" {}{line}", relative(file, self.folder)));
+            field("restricted", Some(format!("{effect}:{file} ({scope})")));
+        }
+        field(&server.transport.to_string(), Some(launch(server)).filter(|launch| !launch.is_empty()));
         let description = server.config.get("description").and_then(Value::as_str);
         field("description", description.map(|text| one_line(text, LONGEST_TEXT)));
         field(
@@ -134,7 +145,7 @@ impl Page<'_> {
             Some(server.capabilities.join(", ")).filter(|all| !all.is_empty()).map(|all| one_line(&all, LONGEST_TEXT)),
         );
         field("process", server.pid.map(|pid| pid.to_string()));
-        field("started", server.started_at.clone());
+        field("started", server.started_at.map(|time| time.to_string()));
         field("latency", server.latency_ms.map(|latency| format!("{latency:.1} ms")));
         field("restarts", (server.restarts > 0).then(|| server.restarts.to_string()));
         for warning in &server.warnings {
@@ -144,42 +155,40 @@ impl Page<'_> {
         page
     }
 
-    fn tools(&self, page: &mut String, tools: &[Value]) {
+    fn tools(&self, page: &mut String, tools: &[ToolInfo]) {
         if tools.is_empty() {
             return;
         }
         self.heading(page, "Tools", tools.len());
         for tool in tools {
-            let text = |key: &str| tool.get(key).and_then(Value::as_str).unwrap_or_default();
-            let level = text("level");
-            let color = match level {
-                "disable" | "deny" => Color::Bad,
-                "require-approval" => Color::Waiting,
+            let color = match tool.level {
+                Level::Disable | Level::Deny => Color::Bad,
+                Level::RequireApproval => Color::Waiting,
                 _ => Color::Good,
             };
-            let name = self.style.paint(Color::Heading, &one_line(text("tool"), 200));
-            let level = self.style.paint(color, level);
-            let source = self.style.paint(Color::Dim, &format!("({})", one_line(text("source"), 200)));
-            let claims = claims(tool.get("annotations").unwrap_or(&Value::Null));
-            let changed = if tool.get("changed") == Some(&json!(true)) { ", changed since you allowed it" } else { "" };
+            let name = self.style.paint(Color::Heading, &one_line(&tool.tool, 200));
+            let level = self.style.paint(color, tool.level.as_str());
+            let source = self.style.paint(Color::Dim, &format!("({})", one_line(&tool.source, 200)));
+            let claims = claims(tool.annotations);
+            let changed = if tool.changed { ", changed since you allowed it" } else { "" };
             writeln!(page, "  {name}  {level} {source}{}{changed}", self.style.paint(Color::Dim, &claims)).ok();
-            let description = one_line(text("description"), LONGEST_TEXT);
+            let description = one_line(&tool.description, LONGEST_TEXT);
             if !description.is_empty() {
                 writeln!(page, "    {}", self.fit(&description, 4)).ok();
             }
-            let parameters = parameters(tool.get("inputSchema").unwrap_or(&Value::Null));
+            let parameters = parameters(&tool.input_schema);
             for line in parameters.lines(self.style, self.width.map(|width| width.saturating_sub(6))).iter().skip(1) {
                 writeln!(page, "      {line}").ok();
             }
         }
     }
 
-    fn named(&self, page: &mut String, title: &str, list: &[Value], key: &str) {
-        if list.is_empty() {
+    fn named<'a>(&self, page: &mut String, title: &str, list: impl ExactSizeIterator<Item = &'a Object>, key: &str) {
+        if list.len() == 0 {
             return;
         }
         self.heading(page, title, list.len());
-        let text = |each: &Value, key: &str| one_line(each.get(key).and_then(Value::as_str).unwrap_or_default(), 400);
+        let text = |each: &Object, key: &str| one_line(each.get(key).and_then(Value::as_str).unwrap_or_default(), 400);
         let mut table = Table::new(&["", ""]);
         for each in list {
             let about = match text(each, "description") {
@@ -207,20 +216,21 @@ impl Page<'_> {
 }
 
 /// What the server says about its tool.
-fn claims(annotations: &Value) -> String {
-    let claimed = |key: &str| annotations.get(key) == Some(&json!(true));
+fn claims(annotations: Annotations) -> String {
+    let Annotations { read_only, destructive, idempotent, open_world } = annotations;
     let words = [
-        ("readOnly", "read-only"),
-        ("destructive", "destructive"),
-        ("idempotent", "idempotent"),
-        ("openWorld", "open world"),
+        (read_only, "read-only"),
+        (destructive, "destructive"),
+        (idempotent, "idempotent"),
+        (open_world, "open world"),
     ];
-    let held: Vec<&str> = words.iter().filter(|(key, _)| claimed(key)).map(|(_, word)| *word).collect();
+    let held: Vec<&str> =
+        words.into_iter().filter(|(claimed, _)| *claimed == Some(true)).map(|(_, word)| word).collect();
     if held.is_empty() { String::new() } else { format!(" {}", held.join(", ")) }
 }
 
 /// The arguments of a tool: name, type and description.
-fn parameters(schema: &Value) -> Table {
+fn parameters(schema: &Object) -> Table {
     let required: Vec<&str> =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     let mut table = Table::new(&["", "", ""]);

@@ -1,19 +1,19 @@
 //! `mcp-sidecar level`: shows the permission level of a tool and where it comes from, or sets it in a config file.
 
-use serde::Deserialize;
-use serde_json::{Value, json};
-
 use super::context::{Context, parse_scope};
 use super::engine_client::{self, Autostart, EngineClient};
 use super::style::{Style, size};
 use super::table::{Cell, Table};
-use super::{Status, print, usage};
-use crate::model::{Level, Scope, ToolId};
+use super::{Status, complete, print, print_json, usage};
+use crate::model::{Level, Scope, ServerName, ToolId};
+use crate::protocol::commands::{Policies, ServerStart, ToolPolicy};
+use crate::protocol::types::Policy;
 use crate::text::one_line;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// SERVER/TOOL or mcp__SERVER__TOOL, with `*` as a wildcard; SERVER for all its tools
+    #[arg(add = complete::tools())]
     tool: String,
     /// New level: disable, deny, require-approval, allow-once, allow-session, allow-project or allow-always. Without it,
     /// show the current level and where it comes from
@@ -22,9 +22,9 @@ pub(super) struct Arguments {
     /// Remove the level of this tool from the config file
     #[arg(long, conflicts_with = "level")]
     unset: bool,
-    /// Config file to write to: project, local or user
-    #[arg(long, default_value = "local", value_parser = parse_scope)]
-    scope: Scope,
+    /// Config file to write to: project, local or user. Without it, the file that defines the server
+    #[arg(long, value_parser = parse_scope)]
+    scope: Option<Scope>,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -34,47 +34,20 @@ fn parse_level(text: &str) -> Result<Level, String> {
     Level::parse(text).ok_or_else(|| format!("expected one of {}", Level::ALL.map(Level::as_str).join(", ")))
 }
 
-/// The policy for one tool, as returned by `mcp.policies`.
-#[derive(Deserialize)]
-struct Policy {
-    tool: String,
-    level: String,
-    source: String,
-    #[serde(default)]
-    hides: Vec<Hidden>,
-    #[serde(default)]
-    agents: Vec<ForAgent>,
-}
-
-#[derive(Deserialize)]
-struct Hidden {
-    level: String,
-    source: String,
-    reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct ForAgent {
-    agent: String,
-    level: String,
-    source: String,
-}
-
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
     let Some((server, tool)) = parse_tool(&arguments.tool) else {
         return Err(usage(format!("`{}` is not a tool; expected SERVER/TOOL", one_line(&arguments.tool, 200))));
     };
     engine_client::run(context, Autostart::OnDemand, async |engine| match (arguments.level, arguments.unset) {
-        (None, false) => show(engine, &server, tool.as_deref(), arguments.json).await,
+        (None, false) => show(engine, server, tool, arguments.json).await,
         (level, _) => {
             let tool = tool.unwrap_or_else(|| "*".to_owned());
-            let params = json!({ "server": server, "tool": tool, "level": level, "scope": arguments.scope });
-            let answer = engine.run("mcp.tool.policy", params).await?;
+            let scope = arguments.scope.map(Into::into);
+            let answer = engine.call(ToolPolicy { server: server.clone(), tool: tool.clone(), level, scope }).await?;
+            let scope = answer.scope;
             if arguments.json {
-                print(&format!("{answer:#}\n"))?;
-                return Ok(Status::Ok);
+                return print_json(&answer);
             }
-            let scope = arguments.scope;
             print(&match level {
                 Some(level) => format!("set `{server}/{tool}` to {level} in the {scope} config\n"),
                 None => format!("removed the level of `{server}/{tool}` from the {scope} config\n"),
@@ -84,16 +57,15 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
     })
 }
 
-async fn show(engine: &EngineClient, server: &str, tool: Option<&str>, json: bool) -> anyhow::Result<Status> {
+async fn show(engine: &EngineClient, server: ServerName, tool: Option<String>, json: bool) -> anyhow::Result<Status> {
     // The tools are known only while the server runs.
-    engine.run("mcp.server.start", json!({ "server": server })).await?;
-    let answer = engine.run("mcp.policies", json!({ "server": server, "tool": tool })).await?;
+    engine.call(ServerStart { server: Some(server.clone()), all: false }).await?;
+    let one_tool = tool.is_some();
+    let answer = engine.call(Policies { server: Some(server), tool, arguments: None }).await?;
     if json {
-        print(&format!("{answer:#}\n"))?;
-        return Ok(Status::Ok);
+        return print_json(&answer);
     }
-    let policies = Vec::<Policy>::deserialize(answer.get("policies").unwrap_or(&Value::Null))?;
-    let text = table(&policies, tool.is_some()).text(Style::of_stdout(), size().map(|size| size.columns));
+    let text = table(&answer.policies, one_tool).text(Style::of_stdout(), size().map(|size| size.columns));
     print(&text)?;
     Ok(Status::Ok)
 }
@@ -101,28 +73,28 @@ async fn show(engine: &EngineClient, server: &str, tool: Option<&str>, json: boo
 /// One row for each tool, with the agents that have another level. For a single tool, also the levels that are overridden.
 fn table(policies: &[Policy], with_overridden: bool) -> Table {
     let mut table = Table::new(&["TOOL", "LEVEL", "FROM"]);
-    let mut row = |tool: &str, level: &str, source: &str| {
-        table.row(vec![Cell::plain(tool), Cell::plain(level), Cell::plain(one_line(source, 200))]);
+    let mut row = |tool: &str, level: Level, source: &str| {
+        table.row(vec![Cell::plain(tool), Cell::plain(level.as_str()), Cell::plain(one_line(source, 200))]);
     };
     for policy in policies {
-        row(&one_line(&policy.tool, 200), &policy.level, &policy.source);
+        row(&one_line(&policy.tool, 200), policy.level, &policy.source);
         for hidden in policy.hides.iter().filter(|_| with_overridden) {
             let reason = hidden.reason.as_deref().unwrap_or("has lower priority");
-            row("  overridden", &hidden.level, &format!("{} ({reason})", hidden.source));
+            row("  overridden", hidden.level, &format!("{} ({reason})", hidden.source));
         }
         for agent in &policy.agents {
-            row(&format!("  agent {}", one_line(&agent.agent, 80)), &agent.level, &agent.source);
+            row(&format!("  agent {}", one_line(&agent.agent, 80)), agent.level, &agent.source);
         }
     }
     table
 }
 
 /// Parses a server and a tool, or only a server.
-fn parse_tool(text: &str) -> Option<(String, Option<String>)> {
+fn parse_tool(text: &str) -> Option<(ServerName, Option<String>)> {
     if let Some(id) = ToolId::parse(text) {
-        return Some((id.server.to_string(), Some(id.tool.to_string())));
+        return Some((id.server, Some(id.tool.to_string())));
     }
-    (!text.contains('/')).then(|| (text.to_owned(), None))
+    Some((ServerName::new(text).ok()?, None))
 }
 
 #[cfg(test)]
@@ -131,10 +103,10 @@ mod tests {
 
     #[test]
     fn a_tool_or_a_server_is_parsed() {
-        let both = |server: &str, tool: &str| Some((server.to_owned(), Some(tool.to_owned())));
+        let both = |server: &str, tool: &str| Some((server.parse().unwrap(), Some(tool.to_owned())));
         assert_eq!(parse_tool("fs/read_file"), both("fs", "read_file"));
         assert_eq!(parse_tool("mcp__fs__read_*"), both("fs", "read_*"));
-        assert_eq!(parse_tool("fs"), Some(("fs".to_owned(), None)));
+        assert_eq!(parse_tool("fs"), Some(("fs".parse().unwrap(), None)));
         assert_eq!(parse_tool("fs/"), None);
     }
 }

@@ -4,15 +4,17 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::context::{Context, parse_number};
 use super::engine_client::{self, Autostart, EngineClient};
-use super::server::{self, Server, relative};
+use super::server::{is_starting, note, relative, state};
 use super::style::{Color, Size, Style, size};
 use super::table::{Cell, Table};
-use super::{Status, print, terminal};
+use super::{Status, print, print_json, terminal};
+use crate::protocol::answers::ServerList;
+use crate::protocol::commands::{Config, Servers};
+use crate::protocol::types::{self, ConfigFile, ServerStatus};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
@@ -33,61 +35,61 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
         let mut screen = Screen::new(if arguments.json { None } else { size() });
         let answer = watch(engine, &mut screen, Duration::from_secs(arguments.wait)).await?;
         if arguments.json {
-            print(&format!("{answer:#}\n"))?;
-            return Ok(Status::Ok);
+            return print_json(&answer);
         }
-        let servers = server::read(&answer)?;
-        let files = engine.run("mcp.config", json!({})).await?;
+        let servers = &answer.servers;
+        let files = engine.call(Config {}).await?.files;
         if servers.is_empty() {
             print(&no_servers(&files, &engine.folder))?;
         } else {
             let width = size().map(|size| size.columns);
             let style = Style::of_stdout();
-            print(&(table(&servers, "●").text(style, width) + &hints(&servers, style)))?;
+            print(&(table(servers, "●").text(style, width) + &hints(servers, style)))?;
         }
         terminal::eprint(&invalid_files(&files, &engine.folder))?;
+        for problem in &answer.problems {
+            terminal::eprint(&format!("mcp-sidecar: {problem}\n"))?;
+        }
         Ok(Status::Ok)
     })
 }
 
 /// Waits until no server is starting, and shows the table meanwhile.
-async fn watch(engine: &EngineClient, screen: &mut Screen, wait: Duration) -> anyhow::Result<Value> {
+async fn watch(engine: &EngineClient, screen: &mut Screen, wait: Duration) -> anyhow::Result<ServerList> {
     let mut changes = engine.changes();
     let started = Instant::now();
     loop {
-        let answer = engine.run("mcp.servers", json!({})).await?;
-        let servers = server::read(&answer)?;
-        if started.elapsed() >= wait || !servers.iter().any(Server::is_starting) {
+        let answer = engine.call(Servers::default()).await?;
+        if started.elapsed() >= wait || !answer.servers.iter().any(is_starting) {
             screen.clear()?;
             return Ok(answer);
         }
         let frame = (started.elapsed().as_millis() / TICK.as_millis()) as usize % SPINNER.len();
-        screen.draw(|style, width| table(&servers, SPINNER.get(frame).unwrap_or(&"●")).lines(style, Some(width)))?;
+        let servers = &answer.servers;
+        screen.draw(|style, width| table(servers, SPINNER.get(frame).unwrap_or(&"●")).lines(style, Some(width)))?;
         let pause = if screen.is_active() { TICK } else { wait.saturating_sub(started.elapsed()) };
         tokio::time::timeout(pause, changes.next()).await.ok();
     }
 }
 
 /// The table of servers. Servers that are starting show `busy` instead of a dot.
-fn table(servers: &[Server], busy: &str) -> Table {
+fn table(servers: &[ServerStatus], busy: &str) -> Table {
     let mut table = Table::new(&["  SERVER", "TRANSPORT", "SCOPE", "TOOLS", "STATUS"]);
     for server in servers {
-        let dot = if server.is_starting() { busy } else { "●" };
+        let dot = if is_starting(server) { busy } else { "●" };
         let tools = match server.tool_count {
-            0 if server.status != "connected" => String::new(),
+            0 if server.status != types::Status::Connected => String::new(),
             count => count.to_string(),
         };
-        let mut status = Cell::new(server.color(), &server.status);
-        if let Some(reason) = &server.reason {
-            status = status.and(server.color(), format!(" {reason}"));
-        }
-        if let Some(note) = server.note() {
+        let color = Color::of_status(server.status);
+        let mut status = Cell::new(color, state(server));
+        if let Some(note) = note(server) {
             status = status.and(Color::Dim, format!("  {note}"));
         }
         table.row(vec![
-            Cell::new(server.color(), format!("{dot} ")).and(Color::Plain, &server.name),
-            Cell::plain(&server.transport),
-            Cell::plain(&server.scope),
+            Cell::new(color, format!("{dot} ")).and(Color::Plain, server.name.as_str()),
+            Cell::plain(server.transport.to_string()),
+            Cell::plain(server.scope.to_string()),
             Cell::plain(tools).right(),
             status,
         ]);
@@ -96,13 +98,15 @@ fn table(servers: &[Server], busy: &str) -> Table {
 }
 
 /// What the user can do about servers that need attention.
-fn hints(servers: &[Server], style: Style) -> String {
-    let named = |wanted: &dyn Fn(&Server) -> bool| -> Vec<&str> {
+fn hints(servers: &[ServerStatus], style: Style) -> String {
+    let named = |wanted: &dyn Fn(&ServerStatus) -> bool| -> Vec<&str> {
         servers.iter().filter(|server| wanted(server)).map(|server| server.name.as_str()).collect()
     };
     let mut hints = Vec::new();
     // A server that the user refused to trust does not wait for an answer; its own line says so.
-    match named(&|server| server.needs_trust && server.status == "pending" && server.error.is_none()).as_slice() {
+    match named(&|server| server.needs_trust && server.status == types::Status::Pending && server.error.is_none())
+        .as_slice()
+    {
         [] => {}
         [only] => hints.push(format!("run `mcp-sidecar trust {only}` to review and trust `{only}`")),
         several => hints.push(format!(
@@ -110,32 +114,25 @@ fn hints(servers: &[Server], style: Style) -> String {
             several.len()
         )),
     }
-    if let Some(failed) = named(&|server| server.status == "failed").first() {
+    if let Some(failed) = named(&|server| server.status == types::Status::Failed).first() {
         hints.push(format!("run `mcp-sidecar inspect {failed}` for details about the failure"));
     }
-    if let Some(server) = named(&|server| server.status == "needs-auth").first() {
+    if let Some(server) = named(&|server| server.status == types::Status::NeedsAuth).first() {
         hints.push(format!("run `mcp-sidecar auth {server}` to sign in to `{server}`"));
     }
     let lines: String = hints.iter().map(|hint| style.paint(Color::Dim, hint) + "\n").collect();
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
-fn no_servers(files: &Value, folder: &Path) -> String {
-    let files = files.get("files").and_then(Value::as_array).into_iter().flatten();
-    let paths = files.filter_map(|file| file.get("path").and_then(Value::as_str));
-    let paths: String = paths.map(|path| format!("  {}\n", relative(path, folder))).collect();
+fn no_servers(files: &[ConfigFile], folder: &Path) -> String {
+    let paths: String = files.iter().map(|file| format!("  {}\n", relative(&file.path, folder))).collect();
     format!("no servers; define one in any of these files:\n{paths}")
 }
 
 /// Warnings about files that cannot be loaded: without them, servers would be missing for no visible reason.
-fn invalid_files(files: &Value, folder: &Path) -> String {
-    let files = files.get("files").and_then(Value::as_array).into_iter().flatten();
-    let invalid =
-        files.filter(|file| file.get("exists") == Some(&json!(true)) && file.get("valid") != Some(&json!(true)));
-    let paths = invalid.filter_map(|file| file.get("path").and_then(Value::as_str));
-    paths
-        .map(|path| format!("warning: cannot load {}; run `mcp-sidecar check` to see why\n", relative(path, folder)))
-        .collect()
+fn invalid_files(files: &[ConfigFile], folder: &Path) -> String {
+    let paths = files.iter().filter(|file| file.exists && !file.valid).map(|file| relative(&file.path, folder));
+    paths.map(|path| format!("warning: cannot load {path}; run `mcp-sidecar check` to see why\n")).collect()
 }
 
 /// Lines that are redrawn in the same position; nothing if stdout is not a terminal.

@@ -5,6 +5,7 @@ use super::context::Context;
 use super::engine::with_engine;
 use crate::engine::Engine;
 use crate::paths::Paths;
+use crate::server::guardian;
 use crate::settings::Settings;
 use crate::{logging, lsp};
 
@@ -23,6 +24,11 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
+    if arguments.standalone
+        && let Some(code) = guardian::guard_this_program()
+    {
+        return Ok(Status::from_code(code));
+    }
     let paths = context.paths()?;
     let settings = context.settings(&paths);
     #[cfg(unix)]
@@ -51,18 +57,18 @@ mod shared {
     use super::super::engine::forward;
     use super::{Context, Paths, Settings, Status, standalone};
     use crate::lsp::{Peek, peek_initialize};
-    use crate::session::{self, Front, Hello, JoinError, ReadAhead, Stdio};
+    use crate::session::{self, EditorMemory, Front, Hello, JoinError, ReadAhead, Stdio};
     use crate::text::mask;
 
     /// Reads the workspace from the editor's first message and joins the engine of that workspace.
     pub fn run(context: &Context, paths: Paths, settings: Settings) -> anyhow::Result<Status> {
         let exit_on_signal = session::exit_on_signal()?;
         let mut stdio = Stdio::take()?;
-        let mut folders = Vec::new();
+        let (mut folders, mut has_plugin) = (Vec::new(), false);
         let read_ahead = ReadAhead::read(&mut stdio.input, |bytes| match peek_initialize(bytes) {
             Peek::Incomplete => false,
-            Peek::Folders(found) => {
-                folders = found;
+            Peek::Complete { folders: found, has_plugin: found_plugin } => {
+                (folders, has_plugin) = (found, found_plugin);
                 true
             }
         })?;
@@ -70,8 +76,14 @@ mod shared {
             Some(folder) if context.workspace.is_none() => session::root_of(&folder, &settings.files),
             _ => PathBuf::from(&*context.folder(&settings)?),
         };
-        match session::join(&root, &paths, &Hello::new(Front::Editor)) {
-            Ok(joined) => forward(joined, stdio, read_ahead),
+        let hello = Hello::of(Front::Editor, &root);
+        let join = || session::join(&root, &paths, &hello).and_then(|joined| session::upgrade(joined, &hello));
+        match join() {
+            Ok(joined) if has_plugin => forward(joined, stdio, read_ahead),
+            Ok(joined) => {
+                let code = session::bridge::<EditorMemory>(joined, stdio, read_ahead, join)?;
+                Ok(Status::from_code(code))
+            }
             Err(error) => {
                 // From here on, a signal has to stop servers first.
                 drop(exit_on_signal);

@@ -1,4 +1,7 @@
 //! Shows problems like a compiler does: the line, carets under the exact range, and help.
+//!
+//! A crate such as `annotate-snippets` would only replace the frame: before a line is shown, its secrets are masked, its
+//! invisible characters are made visible, and a line of a megabyte is truncated, which is most of the code here.
 
 use std::path::Path;
 
@@ -6,7 +9,7 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use super::style::Style;
-use crate::config::{Problem, Severity, Span};
+use crate::config::{Code, Problem, Severity, Span};
 use crate::text::{looks_secret, mask, one_line, visible};
 
 /// How many characters are shown before, inside and after the range: a file may be a single line of a megabyte.
@@ -25,6 +28,16 @@ pub(super) struct Report<'a> {
     style: Style,
 }
 
+/// A problem as shown. Lines and columns are counted from one and in characters.
+pub(super) struct Located {
+    pub message: String,
+    pub help: Option<String>,
+    pub line: usize,
+    pub column: usize,
+    pub end_line: usize,
+    pub end_column: usize,
+}
+
 /// A position, counted from one and in characters.
 #[derive(Debug, PartialEq, Eq)]
 struct Position {
@@ -38,7 +51,7 @@ impl<'a> Report<'a> {
     pub fn new(path: &Path, text: &'a str, problems: &[Problem], style: Style) -> Self {
         let here = std::env::current_dir().ok();
         let near = here.as_deref().and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path);
-        let secrets = problems.iter().filter(|problem| problem.code.contains("secret"));
+        let secrets = problems.iter().filter(|problem| matches!(problem.code, Code::RawSecret | Code::SecretToHost));
         Self {
             name: one_line(&near.display().to_string(), LONGEST_MESSAGE),
             text,
@@ -85,26 +98,33 @@ impl<'a> Report<'a> {
     }
 
     pub fn json(&self, problem: &Problem) -> Value {
-        let severity = match problem.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Information => "information",
-            Severity::Hint => "hint",
-        };
-        let (start, end) = (position(self.text, problem.span.start), position(self.text, problem.span.end));
+        let Located { message, help, line, column, end_line, end_column } = self.located(problem);
         let mut value = json!({
-            "severity": severity,
+            "severity": problem.severity.as_str(),
             "code": problem.code,
-            "message": self.message(&problem.message),
-            "line": start.line,
-            "column": start.column,
-            "endLine": end.line,
-            "endColumn": end.column,
+            "message": message,
+            "line": line,
+            "column": column,
+            "endLine": end_line,
+            "endColumn": end_column,
         });
-        if let (Some(help), Some(object)) = (&problem.help, value.as_object_mut()) {
-            object.insert("help".to_owned(), self.message(help).into());
+        if let (Some(help), Some(object)) = (help, value.as_object_mut()) {
+            object.insert("help".to_owned(), help.into());
         }
         value
+    }
+
+    /// The position of a problem, and its texts without secrets and invisible characters.
+    pub fn located(&self, problem: &Problem) -> Located {
+        let (start, end) = (position(self.text, problem.span.start), position(self.text, problem.span.end));
+        Located {
+            message: self.message(&problem.message),
+            help: problem.help.as_deref().map(|help| self.message(help)),
+            line: start.line,
+            column: start.column,
+            end_line: end.line,
+            end_column: end.column,
+        }
     }
 
     fn message(&self, text: &str) -> String {
@@ -194,8 +214,8 @@ mod tests {
         let end = marked.rfind("$0").unwrap();
         let text = marked.replace("$0", "");
         let span = start..end.saturating_sub(2).max(start);
-        let problem = Problem::error("odd", span, "this is odd").help("make it even");
-        let secret = text.find("sk-").map(|at| Problem::warning("raw-secret", at..at + 9, "raw"));
+        let problem = Problem::new(Code::BadPort, span, "this is odd").help("make it even");
+        let secret = text.find("sk-").map(|at| Problem::new(Code::RawSecret, at..at + 9, "raw"));
         let problems: Vec<_> = secret.into_iter().collect();
         Report::new(Path::new("/mcp.json"), &text, &problems, Style::plain()).render(&problem)
     }
@@ -203,7 +223,7 @@ mod tests {
     #[test]
     fn carets_are_under_the_exact_range() {
         insta::assert_snapshot!(shown("{\n  $0\"comand\"$0: 1\n}"), @r#"
-        error[odd]: this is odd
+        error[bad-port]: this is odd
          --> /mcp.json:2:3
           |
         2 |   "comand": 1
@@ -215,7 +235,7 @@ mod tests {
     #[test]
     fn wide_characters_and_tabs_do_not_move_the_caret() {
         insta::assert_snapshot!(shown("{\n\t\"名前🦀é\": $0\"値\"$0\n}"), @r#"
-        error[odd]: this is odd
+        error[bad-port]: this is odd
          --> /mcp.json:2:10
           |
         2 |     "名前🦀é": "値"
@@ -227,7 +247,7 @@ mod tests {
     #[test]
     fn the_end_of_a_file_can_be_pointed_at() {
         insta::assert_snapshot!(shown("{ \"a\": 1$0$0"), @r#"
-        error[odd]: this is odd
+        error[bad-port]: this is odd
          --> /mcp.json:1:9
           |
         1 | { "a": 1
@@ -239,7 +259,7 @@ mod tests {
     #[test]
     fn a_range_of_several_lines_is_shown_in_its_first_line() {
         insta::assert_snapshot!(shown("{ \"a\": $0{\r\n \"b\": 1\r\n}$0 }"), @r#"
-        error[odd]: this is odd
+        error[bad-port]: this is odd
          --> /mcp.json:1:8
           |
         1 | { "a": {
@@ -252,7 +272,7 @@ mod tests {
     fn a_line_of_a_megabyte_is_truncated_around_the_range() {
         let long = "x".repeat(1 << 20);
         insta::assert_snapshot!(shown(&format!("{long} $0here$0 {long}")), @r"
-        error[odd]: this is odd
+        error[bad-port]: this is odd
          --> /mcp.json:1:1048578
           |
         1 | …xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx here xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
@@ -264,11 +284,11 @@ mod tests {
     #[test]
     fn secrets_and_escapes_in_the_line_are_not_shown() {
         insta::assert_snapshot!(shown("\"KEY\": \"sk-123456\", \u{1b}[31m\u{202e} $0x$0"), @r#"
-        error[odd]: this is odd
+        error[bad-port]: this is odd
          --> /mcp.json:1:28
           |
-        1 | "KEY": "•••", ⟨U+202E⟩ x
-          |                        ^
+        1 | "KEY": "•••", ⟨U+001B⟩[31m⟨U+202E⟩ x
+          |                                    ^
           = help: make it even
         "#);
     }
@@ -296,10 +316,10 @@ mod tests {
 
     #[test]
     fn colors_do_not_change_the_text() {
-        let problem = Problem::error("odd", 0..1, "this is odd");
+        let problem = Problem::new(Code::BadPort, 0..1, "this is odd");
         let of = |style| Report::new(Path::new("/mcp.json"), "{}", &[], style).render(&problem);
         let colored = of(Style::colored());
         assert!(colored.contains("\u{1b}[1;31m"));
-        assert_eq!(visible(&colored, usize::MAX), of(Style::plain()));
+        assert_eq!(crate::text::without_colors(&colored), of(Style::plain()));
     }
 }

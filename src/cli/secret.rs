@@ -5,9 +5,12 @@ use std::io::{IsTerminal, Read};
 use serde_json::json;
 
 use super::context::Context;
+use super::engine_client::Cancelled;
 use super::terminal::{self, Echo};
-use super::{Status, print};
+use super::{Status, print, print_json};
+use crate::model::Error;
 use crate::secrets::{Keyring, keyring_name};
+use crate::server::process;
 use crate::text::{Secret, one_line};
 
 #[derive(Debug, clap::Args)]
@@ -42,6 +45,22 @@ enum Command {
 const LONGEST: u64 = 64 << 10;
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {
+    if !matches!(arguments.command, Command::List { .. }) {
+        refuse_agents()?;
+    }
+    with_keyring(context, async |keyring| execute(keyring, arguments.command).await)
+}
+
+/// Only the user stores and deletes secrets.
+pub(super) fn refuse_agents() -> Result<(), Error> {
+    process::started_by(std::process::id()).map_or(Ok(()), |by| Err(Error::StartedByAgent(by)))
+}
+
+/// Runs `work` with the user's keyring. Ctrl-C cancels it.
+pub(super) fn with_keyring(
+    context: &Context,
+    work: impl AsyncFnOnce(&Keyring) -> anyhow::Result<Status>,
+) -> anyhow::Result<Status> {
     let paths = context.paths()?;
     let settings = context.settings(&paths);
     let runtime = context.runtime()?;
@@ -49,8 +68,8 @@ pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Sta
         let keyring = Keyring::open(&paths);
         keyring.allow_file(settings.secrets.file);
         tokio::select! {
-            result = execute(&keyring, arguments.command) => result,
-            _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("cancelled")),
+            result = work(&keyring) => result,
+            _ = tokio::signal::ctrl_c() => Err(Cancelled.into()),
         }
     });
     runtime.shutdown_background();
@@ -68,7 +87,7 @@ async fn execute(keyring: &Keyring, command: Command) -> anyhow::Result<Status> 
         Command::List { json: as_json } => {
             let names: Vec<String> = keyring.names().await?;
             if as_json {
-                print(&format!("{:#}\n", json!({ "names": names })))?;
+                print_json(&json!({ "names": names }))?;
             } else if names.is_empty() {
                 print("no secrets; run `mcp-sidecar secret set NAME` to store one\n")?;
             } else {
@@ -99,7 +118,7 @@ fn short_name(name: &str) -> &str {
     name.strip_prefix("keyring:").unwrap_or(name)
 }
 
-async fn read_value(name: &str) -> anyhow::Result<Secret> {
+pub(super) async fn read_value(name: &str) -> anyhow::Result<Secret> {
     let value = if std::io::stdin().is_terminal() {
         terminal::ask(&format!("value of {}: ", one_line(name, 200)), Echo::Off).await?.unwrap_or_default()
     } else {

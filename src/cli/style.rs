@@ -2,6 +2,8 @@
 
 use std::io::IsTerminal;
 
+use crate::protocol::types::Status;
+
 /// Whether to use colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Style {
@@ -75,13 +77,13 @@ impl Style {
 
 impl Color {
     /// The color of a server status.
-    pub fn of_status(status: &str) -> Self {
+    pub fn of_status(status: Status) -> Self {
         match status {
-            "connected" => Self::Good,
-            "pending" => Self::Waiting,
-            "failed" => Self::Bad,
-            "needs-auth" => Self::SignIn,
-            _ => Self::Dim,
+            Status::Connected => Self::Good,
+            Status::Pending => Self::Waiting,
+            Status::Failed => Self::Bad,
+            Status::NeedsAuth => Self::SignIn,
+            Status::Disabled | Status::Stopped => Self::Dim,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Tables: aligned columns, truncated to the width of the terminal.
+//! Tables: aligned columns. In a narrow terminal the last column is truncated, or it moves to the next line. The others,
+//! which have names that can be typed again, are never truncated.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -6,9 +7,10 @@ use super::style::{Color, Style};
 
 /// The space between two columns.
 const GAP: &str = "  ";
-/// The last column has the longest texts and shrinks first. These are the minimum widths of the last column and the others.
+/// The last column has the longest texts. If it would be narrower than this, it is on a line of its own.
 const LAST_MINIMUM: usize = 24;
-const OTHER_MINIMUM: usize = 6;
+/// How far a cell is indented that is on a line of its own.
+const INDENT: &str = "    ";
 
 pub(super) struct Table {
     headers: &'static [&'static str],
@@ -38,9 +40,9 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// One line for the headers and one for each row, none of them wider than `width`.
+    /// The headers and the rows, with no line wider than `width`.
     pub fn lines(&self, style: Style, width: Option<usize>) -> Vec<String> {
-        let widths = self.widths(width);
+        let layout = self.layout(width);
         let right =
             |column: usize| self.rows.iter().any(|row| row.get(column).is_some_and(|cell| cell.align == Align::Right));
         let headers: Vec<Cell> = self
@@ -52,55 +54,90 @@ impl Table {
                 false => Cell::new(Color::Dim, *header),
             })
             .collect();
-        std::iter::once(&headers).chain(&self.rows).map(|row| line(row, &widths, style)).collect()
+        std::iter::once(&headers).chain(&self.rows).flat_map(|row| layout.lines(row, style)).collect()
     }
 
     pub fn text(&self, style: Style, width: Option<usize>) -> String {
         self.lines(style, width).into_iter().map(|line| line + "\n").collect()
     }
 
-    fn widths(&self, most: Option<usize>) -> Vec<usize> {
+    fn layout(&self, most: Option<usize>) -> Layout {
         let cell = |column: usize| self.rows.iter().filter_map(move |row| row.get(column)).map(Cell::width).max();
-        let mut widths: Vec<usize> = self
-            .headers
-            .iter()
-            .enumerate()
-            .map(|(column, header)| header.width().max(cell(column).unwrap_or(0)))
-            .collect();
-        let Some(most) = most else { return widths };
-        let gaps = GAP.len() * widths.len().saturating_sub(1);
-        let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(most);
-        if let Some(last) = widths.last_mut() {
-            excess -= shrink(last, LAST_MINIMUM, excess);
+        let headers = self.headers.iter().enumerate();
+        let mut widths: Vec<usize> =
+            headers.map(|(column, header)| header.width().max(cell(column).unwrap_or(0))).collect();
+        let Some(most) = most else { return Layout::Beside(widths) };
+        let last = widths.pop().unwrap_or(0);
+        let others = widths.iter().map(|width| width + GAP.len()).sum::<usize>();
+        if others + last.min(LAST_MINIMUM) <= most {
+            widths.push(last.min(most - others));
+            Layout::Beside(widths)
+        } else if others <= most + GAP.len() {
+            Layout::Below(widths, most)
+        } else {
+            Layout::Stacked(most)
         }
-        // Then shrink the widest of the others, one character at a time. This is rare, and there are few columns.
-        while excess > 0 {
-            let others = widths.len().saturating_sub(1);
-            let widest = widths.iter_mut().take(others).max().filter(|width| **width > OTHER_MINIMUM);
-            let Some(widest) = widest else { break };
-            excess -= shrink(widest, OTHER_MINIMUM, 1);
-        }
-        if let Some(last) = widths.last_mut() {
-            shrink(last, 1, excess);
-        }
-        widths
     }
 }
 
-/// Shrinks a width by `excess`, but not below `minimum`. Returns by how much it shrank.
-fn shrink(width: &mut usize, minimum: usize, excess: usize) -> usize {
-    let removed = width.saturating_sub(minimum).min(excess);
-    *width -= removed;
-    removed
+/// Where the cells of a row are.
+enum Layout {
+    /// In one line, in columns of these widths.
+    Beside(Vec<usize>),
+    /// The last cell is below the others, which are in columns of these widths.
+    Below(Vec<usize>, usize),
+    /// Each cell is on its own line, and continues on the next ones.
+    Stacked(usize),
+}
+
+impl Layout {
+    fn lines(&self, row: &[Cell], style: Style) -> Vec<String> {
+        match self {
+            Self::Beside(widths) => vec![line(row, widths, style)],
+            Self::Below(widths, most) => {
+                let mut lines = vec![line(row, widths, style)];
+                let last = row.get(widths.len()).filter(|last| last.width() > 0);
+                lines.extend(
+                    last.map(|last| {
+                        format!("{INDENT}{}", last.truncate(most.saturating_sub(INDENT.len())).paint(style))
+                    }),
+                );
+                lines
+            }
+            Self::Stacked(most) => {
+                let cells = row.iter().filter(|cell| cell.width() > 0).enumerate();
+                let wrapped = cells.flat_map(|(number, cell)| {
+                    let text: String = cell.pieces.iter().map(|(_, text)| text.as_str()).collect();
+                    wrap(&if number == 0 { text } else { format!("{INDENT}{text}") }, *most)
+                });
+                wrapped.collect()
+            }
+        }
+    }
+}
+
+/// Breaks a text into lines of at most `width` columns, and loses nothing.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for c in text.chars() {
+        let is_full = lines.last().is_some_and(|line| !line.is_empty() && format!("{line}{c}").width() > width);
+        if is_full {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push(c);
+        }
+    }
+    lines
 }
 
 fn line(cells: &[Cell], widths: &[usize], style: Style) -> String {
     let mut line = String::new();
-    let last = cells.len().saturating_sub(1);
+    let last = widths.len().saturating_sub(1);
     for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
         let cell = cell.truncate(*width);
         let padding = " ".repeat(width.saturating_sub(cell.width()));
-        let text: String = cell.pieces.iter().map(|(color, text)| style.paint(*color, text)).collect();
+        let text = cell.paint(style);
         match cell.align {
             Align::Right => line.extend([padding, text]),
             // No trailing spaces after the last column.
@@ -132,6 +169,10 @@ impl Cell {
     pub fn right(mut self) -> Self {
         self.align = Align::Right;
         self
+    }
+
+    fn paint(&self, style: Style) -> String {
+        self.pieces.iter().map(|(color, text)| style.paint(*color, text)).collect()
     }
 
     fn width(&self) -> usize {
@@ -198,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_column_is_truncated_first() {
+    fn the_last_column_is_truncated_or_moves_down_and_names_stay_whole() {
         let rows = [["demo", "9", "failed: the program exited before initialize"]];
         insta::assert_snapshot!(shown(Some(40), &rows), @r"
         NAME  TOOLS  STATUS
@@ -206,8 +247,21 @@ mod tests {
         ");
         let rows = [["a-name-that-is-far-too-long-for-this", "9", "failed: the program exited before initialize"]];
         insta::assert_snapshot!(shown(Some(50), &rows), @r"
-        NAME               TOOLS  STATUS
-        a-name-that-is-f…      9  failed: the program exi…
+        NAME                                  TOOLS
+            STATUS
+        a-name-that-is-far-too-long-for-this      9
+            failed: the program exited before initialize
+        ");
+        insta::assert_snapshot!(shown(Some(20), &rows), @r"
+        NAME
+            TOOLS
+            STATUS
+        a-name-that-is-far-t
+        oo-long-for-this
+            9
+            failed: the prog
+        ram exited before in
+        itialize
         ");
     }
 

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::style::{Color, Style, size};
 use super::table::{Cell, Table};
-use super::{Status, print};
+use super::{Status, print, print_json};
 use crate::config::templates::{Template, templates};
 
 #[derive(Debug, clap::Args)]
@@ -23,8 +23,8 @@ pub(super) fn run(arguments: Arguments) -> anyhow::Result<Status> {
     };
     match (arguments.id, chosen.as_slice()) {
         (Some(id), []) => anyhow::bail!("no template named `{id}`; run `mcp-sidecar templates` to list the templates"),
-        _ if arguments.json => print(&format!("{:#}\n", json!({ "templates": chosen })))?,
-        (Some(_), [template, ..]) => print(&format!("{:#}\n", entry(template)))?,
+        _ if arguments.json => return print_json(&json!({ "templates": chosen })),
+        (Some(_), [template, ..]) => return print_json(&entry(template)),
         _ => print(&table(&chosen).text(Style::of_stdout(), size().map(|size| size.columns)))?,
     }
     Ok(Status::Ok)

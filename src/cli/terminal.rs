@@ -2,6 +2,9 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
+use crate::server::process;
+use crate::text::visible;
+
 /// The longest line that is read.
 const LONGEST_ANSWER: u64 = 1 << 20;
 
@@ -14,13 +17,19 @@ pub(super) enum Echo {
 
 /// Whether there is a user to ask.
 pub(super) fn is_interactive() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
+    let is_started_by_user = process::started_by(std::process::id()).is_none();
+    is_started_by_user && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 pub(super) fn eprint(text: &str) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
     stderr.write_all(text.as_bytes())?;
     stderr.flush()
+}
+
+/// Asks the user to open a page. Returns whether that was shown.
+pub(super) fn show_page(url: &str) -> bool {
+    eprint(&format!("open this page in your browser: {}\n", visible(url, 8_000))).is_ok()
 }
 
 /// Asks and waits for a line; `None` at the end of the input. Dropping the future restores the terminal.
@@ -34,6 +43,35 @@ pub(super) async fn ask(prompt: &str, echo: Echo) -> io::Result<Option<String>> 
         eprint("\n")?;
     }
     answer
+}
+
+/// Asks for a decision. What was typed before the question was shown is not an answer to it.
+pub(super) async fn ask_decision(prompt: &str) -> io::Result<Option<String>> {
+    #[cfg(unix)]
+    rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush).ok();
+    ask(prompt, Echo::On).await
+}
+
+/// The answer if the user only presses Enter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Preselected {
+    Yes,
+    No,
+}
+
+/// Asks a question about yes or no until it is answered. At the end of the input, the answer is no.
+pub(super) async fn confirm(question: &str, preselected: Preselected) -> io::Result<bool> {
+    let keys = if preselected == Preselected::Yes { "[Y/n]" } else { "[y/N]" };
+    let prompt = format!("{question} {keys} ");
+    loop {
+        let Some(typed) = ask_decision(&prompt).await? else { return Ok(false) };
+        match typed.trim().to_lowercase().as_str() {
+            "" => return Ok(preselected == Preselected::Yes),
+            "y" | "yes" => return Ok(true),
+            "n" | "no" => return Ok(false),
+            _ => {}
+        }
+    }
 }
 
 fn read_line() -> io::Result<Option<String>> {

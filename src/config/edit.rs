@@ -1,13 +1,15 @@
 //! Atomic edits that keep comments, order, indentation and line endings.
 //!
 //! An edit uses the positions in the tree to change only the relevant characters. It can be written to disk, or sent to
-//! an editor as a small change.
+//! an editor as a small change. No crate is used, because the edits must fit our [`tree`], and a file must never be
+//! formatted again as a whole.
 
 mod layout;
 mod splice;
 mod write;
 
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -15,7 +17,9 @@ pub use splice::{changes, removal};
 pub use write::{UpdateError, update, write_atomically};
 
 use self::layout::Layout;
+use super::interop::timeout_value;
 use super::problem::TextEdit;
+use super::sections::{self, SECTIONS, SERVERS};
 use super::tree::{self, Member, Node, Step, Tree};
 use crate::model::Level;
 
@@ -39,6 +43,8 @@ pub enum Edit {
 pub enum EditError {
     #[error("the file cannot be parsed ({0}); fix it first, so that nothing is lost")]
     Broken(String),
+    #[error("the file cannot be edited without changing the rest; change this yourself:\n\n{0}")]
+    ByHand(String),
     #[error("`{0}` must be {1}, not {2}")]
     WrongType(String, &'static str, &'static str),
     #[error("`{0}` does not exist")]
@@ -128,6 +134,40 @@ pub fn remove_server(text: &str, name: &str) -> Result<String, EditError> {
     apply(text, &[Edit::remove(&[section, name])])
 }
 
+/// Removes a server, and the inputs that nothing else in the file refers to.
+pub fn remove_server_and_inputs(text: &str, name: &str) -> Result<String, EditError> {
+    let section = section_of(text, name)?;
+    let tree = parse(text)?;
+    let entry = tree.as_ref().and_then(|tree| tree.find(&steps(&[section, name])));
+    let entry = entry.and_then(|entry| text.get(entry.span.clone())).unwrap_or_default();
+    let mut rest = remove_server(text, name)?;
+    for id in input_references(entry) {
+        if !input_references(&rest).contains(&id) {
+            rest = remove_input(&rest, id)?;
+        }
+    }
+    Ok(rest)
+}
+
+fn input_references(text: &str) -> Vec<&str> {
+    text.split("${input:").skip(1).filter_map(|rest| rest.split_once('}').map(|(id, _)| id)).collect()
+}
+
+fn remove_input(text: &str, id: &str) -> Result<String, EditError> {
+    let tree = parse(text)?;
+    let list = tree.as_ref().and_then(|tree| tree.find(&steps(&["inputs"])));
+    let items = list.and_then(Node::items).unwrap_or_default();
+    let is_it = |item: &Node| item.get("id").and_then(|member| member.value.text()) == Some(id);
+    let Some(place) = items.iter().position(is_it) else { return Ok(text.to_owned()) };
+    let (before, after) = (place.checked_sub(1).and_then(|place| items.get(place)), items.get(place + 1));
+    let span = match (items.get(place), before, after) {
+        (Some(item), _, Some(after)) => item.span.start..after.span.start,
+        (Some(item), Some(before), None) => before.span.end..item.span.end,
+        _ => return apply(text, &[Edit::remove(&["inputs"])]),
+    };
+    Ok(splice::apply_changes(text, vec![TextEdit::replace(span, "")]))
+}
+
 /// Moves a server from one text to another as it was written, including its comments. Returns the new `(from, to)`.
 pub fn move_server(from: &str, to: &str, file: &Path, name: &str) -> Result<(String, String), EditError> {
     let section = section_of(from, name)?;
@@ -161,6 +201,13 @@ pub fn set_enabled(text: &str, name: &str, enabled: bool) -> Result<String, Edit
     apply(text, &edits)
 }
 
+/// Sets `timeout`, and removes its other spelling.
+pub fn set_timeout(text: &str, name: &str, timeout: Duration) -> Result<String, EditError> {
+    let section = section_of(text, name)?;
+    let other = Edit::remove(&[section, name, "request_timeout_ms"]);
+    apply(text, &[other, Edit::set(&[section, name, "timeout"], timeout_value(timeout))])
+}
+
 /// Sets the level of a tool or glob. `None` removes the entry, and an empty `tools`.
 pub fn set_tool_level(text: &str, name: &str, tool: &str, level: Option<Level>) -> Result<String, EditError> {
     let section = section_of(text, name)?;
@@ -171,7 +218,37 @@ pub fn set_tool_level(text: &str, name: &str, tool: &str, level: Option<Level>) 
     let tree = parse(&text)?;
     let tools = tree.as_ref().and_then(|tree| tree.find(&steps(&[section, name, "tools"])));
     let empty = tools.and_then(Node::members).is_some_and(<[_]>::is_empty);
-    if empty { apply(&text, &[Edit::remove(&[section, name, "tools"])]) } else { Ok(text) }
+    if empty { without_empty(&apply(&text, &[Edit::remove(&[section, name, "tools"])])?, name) } else { Ok(text) }
+}
+
+/// Sets the level of a tool in an entry that only restricts a server, and creates the entry if necessary.
+pub fn restrict_tool(text: &str, file: &Path, name: &str, tool: &str, level: Level) -> Result<String, EditError> {
+    let section = section_for(text, file, name)?;
+    apply(text, &[Edit::set(&[section, name, "tools", tool], Value::from(level.as_str()))])
+}
+
+/// Disables a server with an entry that does not define it, and creates the entry if necessary.
+pub fn disable(text: &str, file: &Path, name: &str) -> Result<String, EditError> {
+    let section = section_for(text, file, name)?;
+    let text = apply(text, &[Edit::remove(&[section, name, "disabled"])])?;
+    apply(&text, &[Edit::set(&[section, name, "enabled"], Value::from(false))])
+}
+
+/// Takes back `disable`.
+pub fn stop_disabling(text: &str, name: &str) -> Result<String, EditError> {
+    let section = section_of(text, name)?;
+    let keys = ["enabled", "disabled"].map(|key| Edit::remove(&[section, name, key]));
+    without_empty(&apply(text, &keys)?, name)
+}
+
+/// Removes an entry that neither defines nor restricts a server any more.
+fn without_empty(text: &str, name: &str) -> Result<String, EditError> {
+    let section = section_of(text, name)?;
+    let tree = parse(text)?;
+    let entry = tree.as_ref().and_then(|tree| tree.find(&steps(&[section, name])));
+    let is_empty =
+        |entry: &Node| entry.members().is_some_and(|all| all.iter().all(|one| one.key.text == "description"));
+    if entry.is_some_and(is_empty) { apply(text, &[Edit::remove(&[section, name])]) } else { Ok(text.to_owned()) }
 }
 
 /// Appends entries to `inputs`, except those whose `id` already exists.
@@ -192,11 +269,21 @@ pub fn add_inputs(text: &str, inputs: &[Value]) -> Result<String, EditError> {
     Ok(splice::apply_changes(text, vec![TextEdit::replace(last.span.end..last.span.end, written)]))
 }
 
+/// Removes a section that contains neither entries nor comments.
+pub fn without_empty_section(text: &str, section: &str) -> Result<String, EditError> {
+    let tree = parse(text)?;
+    let found = tree.as_ref().and_then(|tree| tree.find(&steps(&[section])));
+    let is_bare = |node: &&Node| {
+        let inside = text.get(node.span.clone()).and_then(|text| text.strip_prefix('{')?.strip_suffix('}'));
+        inside.is_some_and(|inside| inside.trim().is_empty())
+    };
+    if found.filter(is_bare).is_some() { apply(text, &[Edit::remove(&[section])]) } else { Ok(text.to_owned()) }
+}
+
 /// The section that contains a server.
 fn section_of(text: &str, name: &str) -> Result<&'static str, EditError> {
-    let tree = parse(text)?;
-    let holds = |section: &&str| tree.as_ref().is_some_and(|tree| tree.find(&steps(&[section, name])).is_some());
-    ["servers", "mcpServers"].into_iter().find(holds).ok_or_else(|| EditError::Missing(name.to_owned()))
+    let section = parse(text)?.and_then(|tree| tree.section_of(name));
+    section.ok_or_else(|| EditError::Missing(name.to_owned()))
 }
 
 /// The section for a server: where it is, else where others are, else the section that the program of the file uses.
@@ -205,12 +292,11 @@ fn section_for(text: &str, file: &Path, name: &str) -> Result<&'static str, Edit
         return Ok(section);
     }
     let tree = parse(text)?;
-    let has = |section: &str| tree.as_ref().is_some_and(|tree| tree.find(&steps(&[section])).is_some());
-    let own = if file.ends_with(".mcp.json") || file.ends_with(".cursor/mcp.json") { "mcpServers" } else { "servers" };
-    Ok(match (has("servers"), has("mcpServers")) {
-        (true, false) => "servers",
-        (false, true) => "mcpServers",
-        _ => own,
+    let has = |section: &&str| tree.as_ref().is_some_and(|tree| tree.section(section).is_some());
+    let present: Vec<&str> = SECTIONS.into_iter().filter(has).collect();
+    Ok(match present[..] {
+        [only] => only,
+        _ => sections::host(file).map_or(SERVERS, |(_, section)| section),
     })
 }
 

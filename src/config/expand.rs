@@ -1,18 +1,22 @@
 //! Expands `${…}` when a server starts. Text that is shown or stored is never expanded.
 //!
-//! To start a server, call [`references`], collect the needed [`Values`], read the file that [`env_file`] returns, and
-//! call [`expand`]. Nothing here reads a file or runs a command.
+//! To start a server, call [`references`], collect the needed [`Values`] (`server::values` does), read the file that
+//! [`env_file`] returns, and call [`expand`]. Nothing here reads a file or runs a command.
 
 mod environment;
+mod fence;
 mod template;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use environment::{child_environment, harmless, is_passed_on, parse_env_file, snapshot};
+pub use environment::{child_environment, harmless, harmless_literal, is_inherited, is_passed_on, parse_env_file};
+pub use fence::Fence;
 pub use template::{Piece, Reference, pieces};
 
-use super::spec::{Definition, Launch, OAuth, Remote, Stdio};
+use super::Environment;
+use super::shape::secrets;
+use super::spec::{Definition, Launch, OAuth, Remote, Sandbox, Stdio};
 use crate::text::Secret;
 
 /// The maximum nesting depth of defaults.
@@ -21,8 +25,8 @@ const MAX_DEPTH: usize = 10;
 /// The values for the references of a launch.
 #[derive(Debug, Clone, Default)]
 pub struct Values {
-    /// The environment of the engine; see [`snapshot`].
-    pub environment: BTreeMap<String, String>,
+    /// The environment that the server starts with.
+    pub environment: Environment,
     pub workspace_folder: Option<PathBuf>,
     /// The working folder if the entry has no `cwd`. The value of `${cwd}`, and the base of a relative `cwd`.
     pub run_folder: Option<PathBuf>,
@@ -34,19 +38,33 @@ pub struct Values {
 }
 
 impl Values {
-    /// The environment of this process and the folders of a definition. `workspace` is the open folder; `run_folder` is
-    /// where a program of the user runs. A program of a project runs in the folder of that project.
-    pub fn of(definition: &Definition, workspace: Option<&Path>, run_folder: Option<PathBuf>) -> Self {
-        let environment = snapshot();
-        let user_home = environment.get("HOME").or_else(|| environment.get("USERPROFILE")).map(Into::into);
-        let own = definition.folder.as_deref().map(Path::to_path_buf);
+    /// An environment and the folders of a definition. `workspace` is the open folder; `run_folder` is where a program of
+    /// the user runs. A program of a project runs in the folder of that project.
+    pub fn of(
+        definition: &Definition,
+        environment: &Environment,
+        workspace: Option<&Path>,
+        run_folder: Option<PathBuf>,
+    ) -> Self {
+        let own = Self::in_folder(definition.folder.as_deref(), environment);
         let beside = || definition.file.as_deref().and_then(Path::parent).map(Path::to_path_buf);
         Self {
-            environment,
-            workspace_folder: own.clone().or_else(|| workspace.map(Path::to_path_buf)),
-            run_folder: own.clone().or(run_folder.clone()),
-            env_file_folder: own.or_else(beside).or(run_folder),
-            user_home,
+            workspace_folder: own.workspace_folder.or_else(|| workspace.map(Path::to_path_buf)),
+            run_folder: own.run_folder.or_else(|| run_folder.clone()),
+            env_file_folder: own.env_file_folder.or_else(beside).or(run_folder),
+            ..own
+        }
+    }
+
+    /// An environment and one folder: what is known before a definition is trusted.
+    pub fn in_folder(folder: Option<&Path>, environment: &Environment) -> Self {
+        let folder = folder.map(Path::to_path_buf);
+        Self {
+            user_home: environment.get("HOME").or_else(|| environment.get("USERPROFILE")).map(Into::into),
+            environment: environment.clone(),
+            workspace_folder: folder.clone(),
+            run_folder: folder.clone(),
+            env_file_folder: folder,
             ..Self::default()
         }
     }
@@ -60,7 +78,6 @@ pub enum Expanded {
     Http(Endpoint),
     Sse(Endpoint),
     Sdk { name: String },
-    ClaudeAiProxy { id: String, endpoint: Endpoint },
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -72,6 +89,7 @@ pub struct Program {
     /// The working folder: `cwd`, else [`Values::run_folder`].
     pub cwd: Option<PathBuf>,
     pub inherit_env: bool,
+    pub sandbox: Option<Fence>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -115,6 +133,19 @@ pub fn references(launch: &Launch) -> Vec<Reference> {
     found
 }
 
+/// The same with the client secret, which only a sign-in needs.
+pub fn all_references(launch: &Launch) -> Vec<Reference> {
+    let secret = match launch {
+        Launch::Http(remote) | Launch::Sse(remote) | Launch::ClaudeAiProxy { remote, .. } => {
+            remote.oauth.as_ref().and_then(|oauth| oauth.client_secret.as_deref())
+        }
+        Launch::Stdio(_) | Launch::Tcp { .. } | Launch::Sdk { .. } => None,
+    };
+    let mut found = references(launch);
+    secret.into_iter().for_each(|secret| collect(secret, 0, &mut found));
+    found
+}
+
 /// The same for one text.
 pub fn references_in(text: &str) -> Vec<Reference> {
     let mut found = Vec::new();
@@ -138,8 +169,9 @@ pub fn expand(launch: &Launch, values: &Values, env_file_text: Option<&str>) -> 
         Launch::Sse(remote) => Expanded::Sse(endpoint(remote, values)?),
         Launch::Sdk { name } => Expanded::Sdk { name: name.clone() },
         Launch::ClaudeAiProxy { id, remote } => {
-            // The transport inserts the id into the URL, as one path segment.
-            Expanded::ClaudeAiProxy { id: text(id, values)?, endpoint: endpoint(remote, values)? }
+            let endpoint = endpoint(remote, values)?;
+            let url = endpoint.url.reveal().replace("{id}", &path_segment(&text(id, values)?));
+            Expanded::Http(Endpoint { url: Secret::plain(url), ..endpoint })
         }
     })
 }
@@ -149,17 +181,45 @@ pub fn text(written: &str, values: &Values) -> Result<String, ExpandError> {
     fill(written, values, 0)
 }
 
+/// The same, but only with what is known before a definition is trusted: folders, and the variables that every child
+/// process gets. `None` if the text needs anything else.
+pub fn known_text(written: &str, values: &Values) -> Option<String> {
+    let known = |reference: &Reference| match reference {
+        Reference::Variable { name, .. } => is_passed_on(name),
+        Reference::WorkspaceFolder
+        | Reference::WorkspaceFolderBasename
+        | Reference::UserHome
+        | Reference::PathSeparator
+        | Reference::Cwd => true,
+        Reference::Input(_) | Reference::Keyring(_) | Reference::Unknown(_) => false,
+    };
+    references_in(written).iter().all(known).then(|| text(written, values).ok())?
+}
+
+/// The same as [`text`], but leaves what is not known as it is written.
+pub fn partly(written: &str, values: &Values) -> String {
+    let known = |piece: Piece<'_>| match piece {
+        Piece::Text(text) => text.to_owned(),
+        Piece::Reference { reference, span } => {
+            look_up(&reference, values, 0).unwrap_or_else(|_| written.get(span).unwrap_or_default().to_owned())
+        }
+    };
+    pieces(written).into_iter().map(known).collect()
+}
+
 fn program(stdio: &Stdio, values: &Values, env_file_text: Option<&str>) -> Result<Program, ExpandError> {
+    // The caller reads `envFile`.
+    let Stdio { command, args, env: own_env, env_file: _, cwd, inherit_env, sandbox } = stdio;
     let mut env = BTreeMap::new();
     for (name, value) in parse_env_file(env_file_text.unwrap_or_default())? {
-        let value = guarded(&name, value);
+        let value = literal(&name, value);
         env.insert(name, Some(value));
     }
-    for (name, value) in &stdio.env {
+    for (name, value) in own_env {
         let value = value.as_deref().map(|written| value_of(name, written, values)).transpose()?;
         env.insert(name.clone(), value);
     }
-    let cwd = match &stdio.cwd {
+    let cwd = match cwd {
         Some(written) => {
             let path = text(written, values)?;
             if path.is_empty() {
@@ -169,28 +229,71 @@ fn program(stdio: &Stdio, values: &Values, env_file_text: Option<&str>) -> Resul
         }
         None => values.run_folder.clone(),
     };
+    let args: Vec<String> = args.iter().map(|arg| text(arg, values)).collect::<Result<_, _>>()?;
+    for (index, span, _) in secrets::find_in_args(&args) {
+        args.get(index).and_then(|arg| arg.get(span)).map(Secret::new);
+    }
+    args.iter().for_each(|arg| secrets::register_passwords(arg));
     Ok(Program {
-        command: text(&stdio.command, values)?,
-        args: stdio.args.iter().map(|arg| text(arg, values).map(Secret::plain)).collect::<Result<_, _>>()?,
+        command: text(command, values)?,
+        args: args.into_iter().map(Secret::plain).collect(),
         env,
         cwd,
-        inherit_env: stdio.inherit_env,
+        inherit_env: *inherit_env,
+        sandbox: sandbox.as_ref().map(|sandbox| fence::fence(sandbox, values)).transpose()?,
     })
 }
 
 fn endpoint(remote: &Remote, values: &Values) -> Result<Endpoint, ExpandError> {
-    let mut headers = BTreeMap::new();
-    for (name, written) in &remote.headers {
-        headers.insert(name.clone(), value_of(name, written, values)?);
+    let Remote { url, headers, oauth } = remote;
+    let header = |(name, written): (&String, &String)| Ok((name.clone(), value_of(name, written, values)?));
+    let headers = headers.iter().map(header).collect::<Result<_, _>>()?;
+    let url = text(url, values)?;
+    secrets::register_passwords(&url);
+    Ok(Endpoint { url: Secret::plain(url), headers, oauth: oauth.clone() })
+}
+
+/// Encodes an id as one path segment.
+fn path_segment(id: &str) -> String {
+    let mut encoded = String::new();
+    for byte in id.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' => encoded.push(byte.into()),
+            // Dots, too: `..` would refer to the parent.
+            byte => encoded.push_str(&format!("%{byte:02X}")),
+        }
     }
-    Ok(Endpoint { url: Secret::plain(text(&remote.url, values)?), headers, oauth: remote.oauth.clone() })
+    encoded
 }
 
 /// The value of an `env` or `headers` entry. A literal value in the file is as secret as one from a variable.
 fn value_of(name: &str, written: &str, values: &Values) -> Result<Secret, ExpandError> {
     let value = text(written, values)?;
-    let literal = !pieces(written).iter().any(|piece| matches!(piece, Piece::Reference { .. }));
-    Ok(if literal { guarded(name, value) } else { Secret::plain(value) })
+    let has_reference = pieces(written).iter().any(|piece| matches!(piece, Piece::Reference { .. }));
+    secrets::register_passwords(&value);
+    Ok(if has_reference { Secret::plain(value) } else { literal(name, value) })
+}
+
+/// Registers the literal values of `env` and `headers` for masking, before anything of the definition is shown: the same
+/// value may be in `args`.
+pub fn register_literals(launch: &Launch) {
+    let values: Vec<(&String, &String)> = match launch {
+        Launch::Stdio(stdio) => stdio.env.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))).collect(),
+        Launch::Http(remote) | Launch::Sse(remote) | Launch::ClaudeAiProxy { remote, .. } => {
+            remote.headers.iter().collect()
+        }
+        Launch::Tcp { .. } | Launch::Sdk { .. } => Vec::new(),
+    };
+    for (name, written) in values {
+        if references_in(written).is_empty() {
+            literal(name, written.clone());
+        }
+    }
+}
+
+fn literal(name: &str, value: String) -> Secret {
+    secrets::register_passwords(&value);
+    if harmless_literal(name, &value) { Secret::plain(value) } else { Secret::new(value) }
 }
 
 fn guarded(name: &str, value: String) -> Secret {
@@ -216,8 +319,8 @@ fn look_up(reference: &Reference, values: &Values, depth: usize) -> Result<Strin
     let shown = |path: &Path| path.to_string_lossy().into_owned();
     Ok(match reference {
         Reference::Variable { name, default } => match (values.environment.get(name), default) {
-            (Some(value), None) => guarded(name, value.clone()).reveal().to_owned(),
-            (Some(value), Some(_)) if !value.is_empty() => guarded(name, value.clone()).reveal().to_owned(),
+            (Some(value), None) => guarded(name, value.to_owned()).reveal().to_owned(),
+            (Some(value), Some(_)) if !value.is_empty() => guarded(name, value.to_owned()).reveal().to_owned(),
             (_, Some(default)) => fill(default, values, depth + 1)?,
             (None, None) => return Err(ExpandError::Unset(name.clone())),
         },
@@ -269,21 +372,25 @@ fn collect(written: &str, depth: usize, found: &mut Vec<Reference>) {
 /// Every text of a launch that may contain references.
 fn texts(launch: &Launch) -> Vec<&str> {
     match launch {
-        Launch::Stdio(stdio) => std::iter::once(stdio.command.as_str())
-            .chain(stdio.args.iter().map(String::as_str))
-            .chain(stdio.env.values().flatten().map(String::as_str))
-            .chain(stdio.env_file.as_deref())
-            .chain(stdio.cwd.as_deref())
+        Launch::Stdio(Stdio { command, args, env, env_file, cwd, inherit_env: _, sandbox }) => std::iter::once(command)
+            .chain(args)
+            .chain(env.values().flatten())
+            .chain(env_file)
+            .chain(cwd)
+            .chain(sandbox.iter().flat_map(Sandbox::paths))
+            .map(String::as_str)
             .collect(),
-        Launch::Tcp { host, .. } => vec![host],
+        Launch::Tcp { host, port: _ } => vec![host],
         Launch::Http(remote) | Launch::Sse(remote) => remote_texts(remote).collect(),
-        Launch::Sdk { .. } => Vec::new(),
+        Launch::Sdk { name: _ } => Vec::new(),
         Launch::ClaudeAiProxy { id, remote } => std::iter::once(id.as_str()).chain(remote_texts(remote)).collect(),
     }
 }
 
 fn remote_texts(remote: &Remote) -> impl Iterator<Item = &str> {
-    std::iter::once(remote.url.as_str()).chain(remote.headers.values().map(String::as_str))
+    // The client secret is only expanded at a sign-in.
+    let Remote { url, headers, oauth: _ } = remote;
+    std::iter::once(url.as_str()).chain(headers.values().map(String::as_str))
 }
 
 #[cfg(test)]

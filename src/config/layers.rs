@@ -2,11 +2,13 @@
 //!
 //! `managed` > `session` > `local` > `project` > `user`. A definition is replaced as a whole. Within a scope, the earlier
 //! file takes precedence. If two workspace folders use the same name, both names get the folder's name as a prefix. A
-//! server of a project is ignored if there are too many, or if its name is too similar to one of the user's.
+//! server of a project is ignored if there are too many, or if its name is too similar to one of the user's. An entry
+//! without a launch restricts the server of that name (`restrict`).
 
 mod admission;
 mod folders;
 mod redact;
+mod restrict;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,10 +18,10 @@ use serde_json::Value;
 
 pub use redact::redacted;
 
-use super::problem::{Problem, Related};
-use super::shape::{self, Machine, ServerEntry, Shaped, World};
-use super::spec::{Config, Definition, Hidden, ServerSpec};
-use super::{Content, File, Loaded, Source, tree};
+use super::problem::{Code, Problem, Related};
+use super::shape::{self, EntrySpec, Machine, ParsedFile, ServerEntry, ThisMachine};
+use super::spec::{Config, Definition, Hidden};
+use super::{Content, Environments, File, Loaded, Source, expand, tree};
 use crate::model::{Scope, ServerName};
 use crate::paths::Paths;
 use crate::settings::{Files, Limits};
@@ -48,7 +50,17 @@ pub fn sources(folders: &[Arc<Path>], files: &Files, paths: &Paths) -> Vec<Sourc
 }
 
 pub fn load(contents: &[(Source, Content)], session: &BTreeMap<String, Value>, limits: &Limits) -> Loaded {
-    load_in(contents, session, limits, &Machine::default())
+    load_in(contents, session, limits, &ThisMachine::default())
+}
+
+/// The same with the environments that the servers start with.
+pub fn load_with(
+    contents: &[(Source, Content)],
+    session: &BTreeMap<String, Value>,
+    limits: &Limits,
+    environments: &Arc<Environments>,
+) -> Loaded {
+    load_in(contents, session, limits, &ThisMachine::new(environments.clone()))
 }
 
 /// The same on a given machine.
@@ -56,16 +68,16 @@ pub fn load_in(
     contents: &[(Source, Content)],
     session: &BTreeMap<String, Value>,
     limits: &Limits,
-    world: &dyn World,
+    machine: &dyn Machine,
 ) -> Loaded {
-    let mut files: Vec<(File, Shaped)> =
-        contents.iter().map(|(source, content)| read(source, content, limits, world)).collect();
+    let mut files: Vec<(File, ParsedFile)> =
+        contents.iter().map(|(source, content)| read(source, content, limits, machine)).collect();
     // Sort by precedence. Files of the same scope stay in order.
     files.sort_by_key(|(file, _)| std::cmp::Reverse(file.source.scope));
     let names = folders::names(&files);
     let mut config = Config::default();
-    for (file, shaped) in &mut files {
-        folders::rename(&names, file, shaped);
+    for (file, parsed) in &mut files {
+        folders::rename(&names, file, parsed);
         let path = Some(file.source.path.clone());
         for problem in &mut file.problems {
             problem.related.iter_mut().filter(|related| related.file.as_os_str().is_empty()).for_each(|related| {
@@ -74,24 +86,36 @@ pub fn load_in(
         }
         config
             .policies
-            .extend(shaped.policy.take().map(|policy| super::spec::FilePolicy { file: path.clone(), ..policy }));
-        config.inputs.extend(shaped.inputs.drain(..).map(|input| super::spec::Input { file: path.clone(), ..input }));
+            .extend(parsed.policy.take().map(|policy| super::spec::FilePolicy { file: path.clone(), ..policy }));
+        let folder = &file.source.folder;
+        config.agent_tools.extend(parsed.agent_tools.drain(..).map(|rules| super::spec::AgentToolRules {
+            file: path.clone(),
+            folder: folder.clone(),
+            ..rules
+        }));
+        config.inputs.extend(parsed.inputs.drain(..).map(|input| super::spec::Input { file: path.clone(), ..input }));
         config
             .actions
-            .extend(shaped.actions.drain(..).map(|action| super::spec::Action { file: path.clone(), ..action }));
+            .extend(parsed.actions.drain(..).map(|action| super::spec::Action { file: path.clone(), ..action }));
     }
     check_inputs(&mut files, &config);
-    config.servers = merge(&mut files, session, limits, world);
+    config.servers = merge(&mut files, session, limits, machine);
+    for definition in config.servers.values() {
+        [Some(&definition.spec.launch), definition.spec.fallback.as_ref()]
+            .into_iter()
+            .flatten()
+            .for_each(expand::register_literals);
+    }
     Loaded { config, files: files.into_iter().map(|(file, _)| file).collect() }
 }
 
-/// Checks a definition given at run time like one in a file.
-pub fn session_entry(name: &str, value: &Value) -> Result<(ServerName, ServerSpec), Vec<Problem>> {
-    shape::entry(name, value, Scope::Session, &Machine::default())
+/// Checks an entry given at run time like one in a file.
+pub fn session_entry(name: &str, value: &Value) -> Result<(ServerName, EntrySpec), Vec<Problem>> {
+    shape::entry(name, value, Scope::Session, &ThisMachine::default())
 }
 
 /// Reads a single file.
-fn read(source: &Source, content: &Content, limits: &Limits, world: &dyn World) -> (File, Shaped) {
+fn read(source: &Source, content: &Content, limits: &Limits, machine: &dyn Machine) -> (File, ParsedFile) {
     let mut file = File {
         source: source.clone(),
         exists: !matches!(content, Content::Absent | Content::Gone),
@@ -102,11 +126,11 @@ fn read(source: &Source, content: &Content, limits: &Limits, world: &dyn World) 
         tree: Arc::default(),
     };
     let text = match content {
-        Content::Absent | Content::Gone => return (file, Shaped::default()),
+        Content::Absent | Content::Gone => return (file, ParsedFile::default()),
         Content::Unreadable(reason) => {
             file.valid = false;
-            file.problems.push(Problem::error("unreadable", 0..0, reason.clone()));
-            return (file, Shaped::default());
+            file.problems.push(Problem::new(Code::Unreadable, 0..0, reason.clone()));
+            return (file, ParsedFile::default());
         }
         Content::Text(text) => text.clone(),
     };
@@ -114,25 +138,25 @@ fn read(source: &Source, content: &Content, limits: &Limits, world: &dyn World) 
     if text.len() > limits.config_bytes {
         file.valid = false;
         let message = format!("the file is larger than {} (setting `limits.config-bytes`)", size(limits.config_bytes));
-        file.problems.push(Problem::error("unreadable", 0..0, message));
-        return (file, Shaped::default());
+        file.problems.push(Problem::new(Code::Unreadable, 0..0, message));
+        return (file, ParsedFile::default());
     }
     let tree = Arc::new(tree::parse(&text, limits.config_depth));
     file.tree = tree.clone();
     let lines = LineIndex::new(text);
-    let mut shaped = shape::shape(&tree, source, &lines, limits, world);
+    let mut parsed = shape::shape(&tree, source, &lines, limits, machine);
     file.valid = tree.valid() && tree.root.as_ref().is_some_and(|root| root.members().is_some());
-    file.servers = shaped.names.clone();
+    file.servers = parsed.names.clone();
     file.problems = tree.problems.clone();
     // Without recovery from a syntax error, all other problems would be guesses.
     if tree.whole {
-        file.problems.append(&mut shaped.problems);
+        file.problems.append(&mut parsed.problems);
     }
     file.problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
     if !file.valid {
-        shaped = Shaped { names: shaped.names, ..Shaped::default() };
+        parsed = ParsedFile { names: parsed.names, ..ParsedFile::default() };
     }
-    (file, shaped)
+    (file, parsed)
 }
 
 fn size(bytes: usize) -> String {
@@ -144,12 +168,12 @@ fn size(bytes: usize) -> String {
 }
 
 /// `${input:id}` may be declared in another file.
-fn check_inputs(files: &mut [(File, Shaped)], config: &Config) {
-    for (file, shaped) in files {
-        for (id, span) in &shaped.used_inputs {
+fn check_inputs(files: &mut [(File, ParsedFile)], config: &Config) {
+    for (file, parsed) in files {
+        for (id, span) in &parsed.used_inputs {
             if !config.inputs.iter().any(|input| input.id == *id) {
                 let message = format!("the input `{}` is not declared in `inputs`", crate::text::one_line(id, 40));
-                file.problems.push(Problem::warning("unknown-input", span.clone(), message));
+                file.problems.push(Problem::new(Code::UnknownInput, span.clone(), message));
             }
         }
     }
@@ -158,22 +182,22 @@ fn check_inputs(files: &mut [(File, Shaped)], config: &Config) {
 /// Merges all files. A definition that is overridden by a file of the same scope is reported. One that is overridden by
 /// a higher scope is not, because that is intended.
 fn merge(
-    files: &mut [(File, Shaped)],
+    files: &mut [(File, ParsedFile)],
     session: &BTreeMap<String, Value>,
     limits: &Limits,
-    world: &dyn World,
+    machine: &dyn Machine,
 ) -> BTreeMap<ServerName, Arc<Definition>> {
     let mut admission = admission::Admission::new(files, session, limits);
     let mut servers: BTreeMap<ServerName, Definition> = BTreeMap::new();
-    let mut session = Some(session);
-    for (file, shaped) in files {
+    let (all_session, mut session) = (session, Some(session));
+    for (file, parsed) in files.iter_mut() {
         if file.source.scope < Scope::Session
             && let Some(session) = session.take()
         {
-            add_session(&mut servers, session, &admission, world);
+            add_session(&mut servers, session, &admission, machine);
         }
         admission.next_file();
-        for entry in std::mem::take(&mut shaped.servers) {
+        for entry in std::mem::take(&mut parsed.servers) {
             if let Some(winner) = servers.get_mut(&entry.name) {
                 if winner.scope == file.source.scope {
                     file.problems.push(overridden(&entry, winner));
@@ -184,6 +208,7 @@ fn merge(
                     file: path,
                     key_span: entry.key_span,
                     line: entry.line,
+                    tools: entry.spec.tools,
                 });
                 continue;
             }
@@ -197,8 +222,9 @@ fn merge(
         file.problems.sort_by_key(|problem| (problem.span.start, problem.span.end));
     }
     if let Some(session) = session {
-        add_session(&mut servers, session, &admission, world);
+        add_session(&mut servers, session, &admission, machine);
     }
+    restrict::restrict(&mut servers, files, all_session, machine);
     servers.into_iter().map(|(name, definition)| (name, Arc::new(definition))).collect()
 }
 
@@ -215,6 +241,7 @@ fn definition(entry: ServerEntry, source: &Source) -> Definition {
         spec: entry.spec,
         written: Arc::new(entry.written),
         hides: Vec::new(),
+        restrictions: Vec::new(),
     }
 }
 
@@ -223,15 +250,15 @@ fn add_session(
     servers: &mut BTreeMap<ServerName, Definition>,
     session: &BTreeMap<String, Value>,
     admission: &admission::Admission,
-    world: &dyn World,
+    machine: &dyn Machine,
 ) {
     for (name, value) in session {
-        let Ok((name, spec)) = shape::entry(name, value, Scope::Session, world) else { continue };
+        let Ok((name, EntrySpec::Server(spec))) = shape::entry(name, value, Scope::Session, machine) else { continue };
         if !admission.has_reserved(&name) {
             continue;
         }
         if let Some(winner) = servers.get_mut(&name) {
-            winner.hides.push(Hidden { scope: Scope::Session, file: None, key_span: 0..0, line: 0 });
+            winner.hides.push(Hidden { scope: Scope::Session, file: None, key_span: 0..0, line: 0, tools: spec.tools });
             continue;
         }
         let written = Arc::new(value.clone());
@@ -246,9 +273,10 @@ fn add_session(
                 key_span: 0..0,
                 line: 0,
                 rule_lines: BTreeMap::new(),
-                spec,
+                spec: *spec,
                 written,
                 hides: Vec::new(),
+                restrictions: Vec::new(),
             },
         );
     }
@@ -261,7 +289,7 @@ fn overridden(entry: &ServerEntry, winner: &Definition) -> Problem {
         parent.map_or_else(String::new, |parent| format!("{}/", parent.to_string_lossy())) + &name.to_string_lossy()
     });
     let message = format!("`{}` has no effect: `{shown}` also defines it and takes precedence", entry.name);
-    let mut problem = Problem::information("hidden", entry.key_span.clone(), message).unnecessary();
+    let mut problem = Problem::new(Code::Hidden, entry.key_span.clone(), message).unnecessary();
     problem.related.push(Related {
         file: file.to_path_buf(),
         span: winner.key_span.clone(),

@@ -1,6 +1,10 @@
 //! Problems in a config file: the position, the severity and possible fixes.
 
+mod code;
+
 use std::ops::Range;
+
+pub use code::Code;
 
 /// Byte range in the text of a file.
 pub type Span = Range<usize>;
@@ -19,8 +23,7 @@ pub struct Problem {
     /// The exact key or value that causes the problem.
     pub span: Span,
     pub severity: Severity,
-    /// A stable name such as `unknown-key`; docs/configuration.md describes each one.
-    pub code: &'static str,
+    pub code: Code,
     /// Lower case, no full stop.
     pub message: String,
     /// What to do, in one line.
@@ -73,10 +76,10 @@ impl TextEdit {
 }
 
 impl Problem {
-    pub fn new(severity: Severity, code: &'static str, span: Span, message: impl Into<String>) -> Self {
+    pub fn new(code: Code, span: Span, message: impl Into<String>) -> Self {
         Self {
             span,
-            severity,
+            severity: code.severity(),
             code,
             message: message.into(),
             help: None,
@@ -87,20 +90,10 @@ impl Problem {
         }
     }
 
-    pub fn error(code: &'static str, span: Span, message: impl Into<String>) -> Self {
-        Self::new(Severity::Error, code, span, message)
-    }
-
-    pub fn warning(code: &'static str, span: Span, message: impl Into<String>) -> Self {
-        Self::new(Severity::Warning, code, span, message)
-    }
-
-    pub fn information(code: &'static str, span: Span, message: impl Into<String>) -> Self {
-        Self::new(Severity::Information, code, span, message)
-    }
-
-    pub fn hint(code: &'static str, span: Span, message: impl Into<String>) -> Self {
-        Self::new(Severity::Hint, code, span, message)
+    /// Deviates from the usual severity of the code.
+    pub fn severity(mut self, severity: Severity) -> Self {
+        self.severity = severity;
+        self
     }
 
     /// Marks the text as having no effect.
@@ -135,38 +128,7 @@ impl Problem {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
     use std::path::Path;
-
-    /// All problem codes in the sources of this module.
-    fn codes(folder: &Path, found: &mut BTreeSet<String>) {
-        let call = r#"(?:Problem::(?:error|warning|information|hint)|\b(?:reader|self)\.(?:error|warning)|\.choice|Problem::new|entries_once)\(\s*(?:severity,\s*|&[a-z.]+,\s*(?:Severity::Error,\s*)?)?"([a-z-]+)""#;
-        let call = regex::Regex::new(call).unwrap();
-        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if entry.is_dir() {
-                codes(&entry, found);
-            } else if !entry.ends_with("tests.rs") {
-                let text = std::fs::read_to_string(&entry).unwrap();
-                found.extend(call.captures_iter(&text).map(|code| code[1].to_owned()));
-            }
-        }
-    }
-
-    #[test]
-    fn the_reference_describes_every_code_and_no_others() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut used = BTreeSet::new();
-        codes(&root.join("src/config"), &mut used);
-        // The codes of problems with running servers.
-        let live = std::fs::read_to_string(root.join("src/ide/live.rs")).unwrap();
-        let code = regex::Regex::new(r#"(?:\((?:\s*)|=> )"([a-z]+-[a-z-]+)""#).unwrap();
-        used.extend(code.captures_iter(&live).map(|code| code[1].to_owned()));
-        let reference = std::fs::read_to_string(root.join("docs/configuration.md")).unwrap();
-        let table = reference.split_once("## Diagnostics").unwrap().1;
-        let row = regex::Regex::new(r"(?m)^\| `([a-z-]+)` \|").unwrap();
-        let explained: BTreeSet<String> = row.captures_iter(table).map(|code| code[1].to_owned()).collect();
-        assert_eq!(used.symmetric_difference(&explained).collect::<Vec<_>>(), Vec::<&String>::new());
-    }
 
     #[test]
     fn the_reference_contains_every_own_key() {

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::shape::keys::{self, Key, Of, Role, Table};
+use super::sections::is_section;
+use super::shape::keys::{self, Key, Role, Table, ValueType};
 use crate::model::Level;
 
 /// The schema (2020-12), for editors without MCP support and for `mcp-sidecar schema`.
@@ -13,9 +14,11 @@ pub fn json_schema() -> Value {
         &keys::FALLBACK,
         &keys::OAUTH,
         &keys::DEV,
+        &keys::SANDBOX,
         &keys::INPUT,
         &keys::POLICY,
         &keys::MATCHER,
+        &keys::AGENT_TOOLS,
         &keys::ACTION,
         &keys::CASE,
         &keys::CONDITION,
@@ -70,41 +73,41 @@ fn of(key: &Key) -> Value {
     let definition = |table: &Table| json!({ "$ref": format!("#/$defs/{}", table.noun) });
     let texts = || json!({ "type": "array", "items": { "type": "string" } });
     match key.of {
-        Of::Text => json!({ "type": "string" }),
-        Of::Flag => json!({ "type": "boolean" }),
-        Of::Seconds => json!({ "type": "number", "exclusiveMinimum": 0 }),
-        Of::Port => json!({ "type": "integer", "minimum": 1, "maximum": 65535 }),
-        Of::Texts => texts(),
-        Of::TextOrTexts => json!({ "anyOf": [{ "type": "string" }, texts()] }),
-        Of::Environment => {
+        ValueType::Text => json!({ "type": "string" }),
+        ValueType::Flag => json!({ "type": "boolean" }),
+        ValueType::Seconds => json!({ "type": "number", "exclusiveMinimum": 0 }),
+        ValueType::Port => json!({ "type": "integer", "minimum": 1, "maximum": 65535 }),
+        ValueType::Texts => texts(),
+        ValueType::TextOrTexts => json!({ "anyOf": [{ "type": "string" }, texts()] }),
+        ValueType::Environment => {
             json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean", "null"] } })
         }
-        Of::TextMap => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
-        Of::Choice(choices) if key.name == "type" && choices == keys::TYPES => {
+        ValueType::TextMap => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+        ValueType::Choice(choices) if key.name == "type" && choices == keys::TYPES => {
             let aliases = keys::TYPE_ALIASES.iter().map(|(alias, _)| *alias);
             json!({ "enum": choices.iter().copied().chain(aliases).collect::<Vec<_>>() })
         }
-        Of::Choice(choices) => json!({ "enum": choices }),
-        Of::Level => json!({ "$ref": "#/$defs/level" }),
-        Of::Tools => {
+        ValueType::Choice(choices) => json!({ "enum": choices }),
+        ValueType::Level => json!({ "$ref": "#/$defs/level" }),
+        ValueType::Tools => {
             let rules = json!({ "type": "array", "minItems": 1, "items": { "anyOf": [definition(&keys::CASE), { "$ref": "#/$defs/level" }] } });
             json!({ "anyOf": [
                 { "type": "object", "additionalProperties": { "anyOf": [{ "$ref": "#/$defs/level" }, rules] } },
                 texts(),
             ] })
         }
-        Of::Conditions => {
+        ValueType::Conditions => {
             json!({ "type": "object", "minProperties": 1, "additionalProperties": { "anyOf": [{ "type": "string" }, definition(&keys::CONDITION)] } })
         }
-        Of::Object(table) => definition(table),
-        Of::List(table) => json!({ "type": "array", "items": definition(table) }),
-        Of::Map(table) if key.name == "servers" || key.name == "mcpServers" => json!({
+        ValueType::Object(table) => definition(table),
+        ValueType::List(table) => json!({ "type": "array", "items": definition(table) }),
+        ValueType::Map(table) if is_section(key.name) => json!({
             "type": "object",
             "propertyNames": { "pattern": "^(?!.*__)[A-Za-z0-9_-]{1,64}$" },
             "additionalProperties": definition(table),
         }),
-        Of::Map(table) => json!({ "type": "object", "additionalProperties": definition(table) }),
-        Of::Any => json!({}),
+        ValueType::Map(table) => json!({ "type": "object", "additionalProperties": definition(table) }),
+        ValueType::Any => json!({}),
     }
 }
 
@@ -124,10 +127,11 @@ mod tests {
             "servers": {
                 "fs": { "type": "stdio", "command": ["npx", "-y"], "env": { "A": 1, "B": null }, "timeout": 60,
                         "tools": { "a": "deny", "b": [{ "when": { "p": { "inside": "/" }, "q": "x*" }, "level": "deny" }, "require-approval"] },
-                        "dev": { "watch": ["**/*.ts"] }, "fallback": { "port": 1 } },
+                        "dev": { "watch": ["**/*.ts"] }, "sandbox": { "read": ["/a"], "write": [], "network": true }, "fallback": { "port": 1 } },
                 "web": { "type": "streamable-http", "url": "https://x.test", "headers": { "A": "b" }, "gallery": true }
             },
             "inputs": [{ "id": "a", "type": "promptString", "password": true }],
+            "agentTools": { "codex": { "Bash": [{ "when": { "command": { "in": ["git status"] } }, "level": "allow-session" }, "require-approval"] }, "*": { "*": "deny" } },
             "policy": { "default": "confirm", "denylist": [{ "tool": "x" }], "readOnly": "allow-session" },
             "actions": [{ "title": "t", "tool": "mcp__a__b" }]
         });

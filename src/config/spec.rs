@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::problem::Span;
-use crate::model::{Level, Scope, ServerName};
+use crate::model::{HookAgent, Level, Scope, ServerName};
 
 /// The merged contents of all config files.
 #[derive(Debug, Clone, Default)]
@@ -16,13 +16,18 @@ pub struct Config {
     pub servers: BTreeMap<ServerName, Arc<Definition>>,
     /// The `policy` of each file that has one, in order of precedence.
     pub policies: Vec<FilePolicy>,
+    /// The `agentTools` of each file, in order of precedence.
+    pub agent_tools: Vec<AgentToolRules>,
     pub inputs: Vec<Input>,
     pub actions: Vec<Action>,
     /// Programs of servers that were not found.
-    pub missing: BTreeSet<String>,
+    pub missing: BTreeSet<MissingProgram>,
     /// Workspace folders that no longer exist. Their servers are kept, but do not run.
     pub gone: BTreeSet<Arc<Path>>,
 }
+
+/// A program as written in a definition, and the workspace folder of the definition.
+pub type MissingProgram = (String, Option<Arc<Path>>);
 
 /// The definition of a server, and the definitions that it overrides.
 #[derive(Debug, Clone)]
@@ -46,9 +51,12 @@ pub struct Definition {
     pub written: Arc<Value>,
     /// The definitions that this one overrides, in order of precedence.
     pub hides: Vec<Hidden>,
+    /// The entries of other files that disable it or restrict its tools, in order of precedence. `spec.enabled` already
+    /// follows them.
+    pub restrictions: Vec<Restriction>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Hidden {
     pub scope: Scope,
     pub file: Option<Arc<Path>>,
@@ -56,6 +64,59 @@ pub struct Hidden {
     pub key_span: Span,
     /// Zero-based line of `key_span`.
     pub line: u32,
+    /// Its rules. Those that deny still apply.
+    pub tools: Vec<ToolRule>,
+}
+
+/// An entry that defines no server. It disables the server of that name, or restricts its tools.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Restriction {
+    pub scope: Scope,
+    pub file: Option<Arc<Path>>,
+    /// The workspace folder of the file, which is the value of `${workspaceFolder}` in its rules.
+    pub folder: Option<Arc<Path>>,
+    /// The position of its key in the file.
+    pub key_span: Span,
+    /// Zero-based line of `key_span`.
+    pub line: u32,
+    /// Zero-based lines of its rules by pattern.
+    pub rule_lines: BTreeMap<String, u32>,
+    /// As written. `true` only overrides what an entry of lower precedence says.
+    pub enabled: Option<bool>,
+    /// Whether it is the entry that disables the server.
+    pub disables: bool,
+    /// Its rules. They apply where they are stricter than what applies without them.
+    pub tools: Vec<ToolRule>,
+}
+
+impl Restriction {
+    /// What it does, in a few words.
+    pub fn effect(&self) -> String {
+        let rules = self.tools.len();
+        match self.disables {
+            true => "disables it".to_owned(),
+            false if rules == 0 => "changes nothing".to_owned(),
+            false => format!("restricts its tools ({})", crate::text::counted(rules, "rule")),
+        }
+    }
+}
+
+impl Definition {
+    /// The entry of another file that disables it.
+    pub fn disabled_by(&self) -> Option<&Restriction> {
+        self.restrictions.iter().find(|restriction| restriction.disables)
+    }
+
+    /// Whether its own entry disables it.
+    pub fn disables_itself(&self) -> bool {
+        let says = |key: &str, value: bool| self.written.get(key).and_then(Value::as_bool) == Some(value);
+        says("enabled", false) || says("disabled", true)
+    }
+
+    /// Whether it comes from a project and overrides a definition of the user.
+    pub fn replaces_own(&self) -> bool {
+        self.scope.needs_trust() && self.hides.iter().any(|hidden| !hidden.scope.needs_trust())
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -69,6 +130,8 @@ pub struct ServerSpec {
     pub description: Option<String>,
     pub startup_timeout: Option<Duration>,
     pub timeout: Option<Duration>,
+    /// It stops after this time without a use, and starts again when it is used.
+    pub idle_timeout: Option<Duration>,
     /// The rules of `tools`, in file order.
     pub tools: Vec<ToolRule>,
     pub dev: Option<Dev>,
@@ -85,6 +148,7 @@ impl ServerSpec {
             description: None,
             startup_timeout: None,
             timeout: None,
+            idle_timeout: None,
             tools: Vec::new(),
             dev: None,
         }
@@ -123,6 +187,22 @@ impl Launch {
             Self::ClaudeAiProxy { .. } => "claudeai-proxy",
         }
     }
+
+    /// The program to start.
+    pub fn stdio(&self) -> Option<&Stdio> {
+        match self {
+            Self::Stdio(stdio) => Some(stdio),
+            Self::Tcp { .. } | Self::Http(_) | Self::Sse(_) | Self::Sdk { .. } | Self::ClaudeAiProxy { .. } => None,
+        }
+    }
+
+    /// The URL, headers and sign-in options of a remote server.
+    pub fn remote(&self) -> Option<&Remote> {
+        match self {
+            Self::Http(remote) | Self::Sse(remote) | Self::ClaudeAiProxy { remote, .. } => Some(remote),
+            Self::Stdio(_) | Self::Tcp { .. } | Self::Sdk { .. } => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -134,6 +214,37 @@ pub struct Stdio {
     pub env_file: Option<String>,
     pub cwd: Option<String>,
     pub inherit_env: bool,
+    pub sandbox: Option<Sandbox>,
+}
+
+/// `sandbox`: what the program may reach. Everything else is closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sandbox {
+    /// `None`: it may read every file.
+    pub read: Option<Vec<String>>,
+    pub write: Vec<String>,
+    pub network: bool,
+    /// Do not start the program if this machine cannot enforce this.
+    pub required: bool,
+}
+
+impl Sandbox {
+    /// The paths as written.
+    pub fn paths(&self) -> impl Iterator<Item = &String> {
+        self.read.iter().flatten().chain(&self.write)
+    }
+
+    /// As lines `key: value`, for fingerprints and prompts.
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
+        let Self { read, write, network, required } = self;
+        let list = |paths: &[String]| if paths.is_empty() { "nothing".to_owned() } else { paths.join(", ") };
+        vec![
+            ("read", read.as_deref().map_or_else(|| "everything".to_owned(), list)),
+            ("write", list(write)),
+            ("network", network.to_string()),
+            ("required", required.to_string()),
+        ]
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -180,7 +291,7 @@ impl From<Level> for LevelRule {
     }
 }
 
-/// A case matches if all its conditions are met. A condition that cannot be evaluated is not met.
+/// A case applies if all its conditions are met, or if that is unknown and it is stricter than what applies without it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
     /// Dotted path of an argument → condition.
@@ -210,6 +321,22 @@ pub struct FilePolicy {
     pub destructive: Option<Level>,
     /// The only programs that may be started; `None` = no restriction.
     pub commands: Option<Vec<String>>,
+}
+
+/// The rules of one file for the own tools of an agent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentToolRules {
+    /// `None`: every agent without a rule for the tool.
+    pub agent: Option<HookAgent>,
+    pub scope: Scope,
+    pub file: Option<Arc<Path>>,
+    /// The workspace folder of the file, which is the value of `${workspaceFolder}` in its rules.
+    pub folder: Option<Arc<Path>>,
+    /// Zero-based line of the agent's key.
+    pub line: u32,
+    /// Zero-based lines of the rules by pattern.
+    pub rule_lines: BTreeMap<String, u32>,
+    pub tools: Vec<ToolRule>,
 }
 
 /// `policy.default`.

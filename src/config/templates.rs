@@ -18,6 +18,19 @@ pub struct Template {
     /// The entries of `inputs` that it needs.
     #[serde(default)]
     pub inputs: Vec<Value>,
+    /// What the user has to replace: it stands for a package or an address, and must not be written as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placeholder: Option<Placeholder>,
+}
+
+/// A value of a template that the user has to enter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placeholder {
+    /// The name of its field in a form.
+    pub field: String,
+    pub title: String,
+    /// The text in `config` that stands for it.
+    pub value: String,
 }
 
 /// All templates: first specific servers, then one for each type.
@@ -33,7 +46,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config::{Content, Severity, Source, load};
+    use crate::config::{Code, Content, Severity, Source, load};
     use crate::model::Scope;
 
     #[test]
@@ -48,7 +61,7 @@ mod tests {
             let loaded = load(&[(source, text)], &BTreeMap::new(), &crate::settings::Settings::default().limits);
             // The program need not be installed on this machine.
             let bad = |problem: &&crate::config::Problem| {
-                problem.severity <= Severity::Warning && problem.code != "command-not-found"
+                problem.severity <= Severity::Warning && problem.code != Code::CommandNotFound
             };
             let problems: Vec<_> = loaded.files[0].problems.iter().filter(bad).collect();
             assert!(problems.is_empty(), "{}: {problems:#?}", template.id);

@@ -7,7 +7,7 @@ mod file_states;
 mod fs_watch;
 mod programs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +19,9 @@ use tokio::time::Instant;
 use self::file_states::{FileStates, PartialSaves};
 use self::fs_watch::{ChangeSignal, PathWatcher};
 use self::programs::Programs;
-use super::{Content, Loaded, Source};
+use super::{Content, Environment, Environments, Loaded, Source};
 use crate::model::Scope;
-use crate::paths::{Paths, Unreadable, read_file};
+use crate::paths::{Paths, Unreadable, read_file, target_inside};
 use crate::settings::{Files, Limits, Settings};
 
 /// A save causes a burst of events. The burst ends after this long without an event …
@@ -42,6 +42,7 @@ pub struct Watcher {
     loaded: watch::Receiver<Arc<Loaded>>,
     read: watch::Receiver<Arc<Inputs>>,
     settings_file: watch::Receiver<Option<Content>>,
+    environments: watch::Receiver<Arc<Environments>>,
 }
 
 /// What the published config was loaded from.
@@ -78,7 +79,11 @@ enum Change {
 impl Watcher {
     /// Starts watching, at first without workspace folders. The first config is published as soon as the files are
     /// read; [`Watcher::reload`] waits for it. New settings take effect when they arrive.
-    pub fn spawn(paths: Paths, settings: watch::Receiver<Arc<Settings>>) -> Self {
+    pub fn spawn(
+        paths: Paths,
+        settings: watch::Receiver<Arc<Settings>>,
+        environments: watch::Receiver<Arc<Environments>>,
+    ) -> Self {
         let (requests, inbox) = mpsc::channel(REQUESTS);
         let (publish, loaded) = watch::channel(Arc::default());
         let Settings { files, limits, .. } = settings.borrow().as_ref().clone();
@@ -86,8 +91,19 @@ impl Watcher {
         let (inputs, read) = watch::channel(Arc::new(nothing));
         let (settings_seen, settings_file) = watch::channel(None);
         let wanted = Wanted { paths, folders: Vec::new(), files, limits, session: BTreeMap::new() };
-        tokio::spawn(Task { wanted, settings, settings_seen, publish, inputs, inbox, signal: Arc::default() }.run());
-        Self { requests, loaded, read, settings_file }
+        let task = Task {
+            wanted,
+            settings,
+            environments: environments.clone(),
+            seen_environments: Vec::new(),
+            settings_seen,
+            publish,
+            inputs,
+            inbox,
+            signal: Arc::default(),
+        };
+        tokio::spawn(task.run());
+        Self { requests, loaded, read, settings_file, environments }
     }
 
     /// The loaded config, now and after each change.
@@ -136,7 +152,8 @@ impl Watcher {
                 (source.clone(), text.unwrap_or_else(|| content.clone()))
             })
             .collect();
-        super::load(&contents, &inputs.session, &inputs.limits)
+        let environments = self.environments.borrow().clone();
+        super::layers::load_with(&contents, &inputs.session, &inputs.limits, &environments)
     }
 
     async fn request(&self, change: Change) -> Arc<Loaded> {
@@ -151,9 +168,32 @@ impl Watcher {
     }
 }
 
+/// Signals changes of one file, until it is dropped.
+pub struct FileWatch {
+    signal: Arc<ChangeSignal>,
+    _watcher: PathWatcher,
+}
+
+impl FileWatch {
+    pub fn new(file: &Path) -> Self {
+        let signal = Arc::<ChangeSignal>::default();
+        let mut watcher = PathWatcher::new(signal.clone());
+        let folder = file.parent().map(Into::into);
+        watcher.watch(&[Source { path: file.into(), scope: Scope::User, folder }]);
+        Self { signal, _watcher: watcher }
+    }
+
+    pub async fn changed(&self) {
+        self.signal.changed().await;
+    }
+}
+
 struct Task {
     wanted: Wanted,
     settings: watch::Receiver<Arc<Settings>>,
+    environments: watch::Receiver<Arc<Environments>>,
+    /// What the last scan depended on.
+    seen_environments: Vec<(Environment, BTreeSet<String>)>,
     settings_seen: watch::Sender<Option<Content>>,
     publish: watch::Sender<Arc<Loaded>>,
     inputs: watch::Sender<Arc<Inputs>>,
@@ -211,6 +251,13 @@ impl Task {
                     }
                     scan = self.scan(&mut scanner, PartialSaves::Wait, true).await;
                 }
+                // Other variables are set, and other programs are found.
+                Ok(()) = self.environments.changed() => {
+                    if self.visible_environments() == self.seen_environments {
+                        continue;
+                    }
+                    scan = self.scan(&mut scanner, PartialSaves::Wait, true).await;
+                }
                 () = self.signal.changed() => {
                     let now = Instant::now();
                     due = Some((now + QUIET).min(*burst.get_or_insert(now) + LONGEST_BURST));
@@ -230,6 +277,13 @@ impl Task {
         }
     }
 
+    /// What each folder sees of the environments.
+    fn visible_environments(&self) -> Vec<(Environment, BTreeSet<String>)> {
+        let environments = self.environments.borrow().clone();
+        let folders = self.wanted.folders.iter().map(|folder| Some(&**folder)).chain([None]);
+        folders.map(|folder| (environments.in_folder(folder).clone(), environments.names(folder))).collect()
+    }
+
     /// Applies the latest settings. Returns whether a relevant one changed.
     fn update_settings(&mut self) -> bool {
         let settings = self.settings.borrow_and_update().clone();
@@ -238,17 +292,19 @@ impl Task {
         !same
     }
 
-    async fn scan(&self, scanner: &mut Option<Scanner>, partial_saves: PartialSaves, forced: bool) -> Scan {
+    async fn scan(&mut self, scanner: &mut Option<Scanner>, partial_saves: PartialSaves, forced: bool) -> Scan {
         let lent = scanner.take();
         let wanted = self.wanted.clone();
         let signal = self.signal.clone();
+        let environments = self.environments.borrow_and_update().clone();
+        self.seen_environments = self.visible_environments();
         let work = tokio::task::spawn_blocking(move || {
             let mut scanner = lent.unwrap_or_else(|| Scanner {
                 watcher: PathWatcher::new(signal),
                 files: FileStates::default(),
                 programs: Programs::default(),
             });
-            let scan = scanner.scan(&wanted, partial_saves, forced);
+            let scan = scanner.scan(&wanted, &environments, partial_saves, forced);
             (scanner, scan)
         });
         match work.await {
@@ -275,29 +331,38 @@ impl Task {
 }
 
 impl Scanner {
-    fn scan(&mut self, wanted: &Wanted, partial_saves: PartialSaves, forced: bool) -> Scan {
+    fn scan(
+        &mut self,
+        wanted: &Wanted,
+        environments: &Arc<Environments>,
+        partial_saves: PartialSaves,
+        forced: bool,
+    ) -> Scan {
         let sources = super::sources(&wanted.folders, &wanted.files, &wanted.paths);
         let settings = Source { path: wanted.paths.settings_file().into(), scope: Scope::User, folder: None };
         // Watch before reading, so that no later change is missed.
         let own = [sources.as_slice(), std::slice::from_ref(&settings)].concat();
-        self.watcher.watch(&[own.clone(), self.programs.candidates()].concat());
-        let forced = self.programs.refresh() || forced;
+        self.watcher.watch(&[own.clone(), self.programs.candidates(environments)].concat());
+        let forced = self.programs.refresh(environments) || forced;
         let settings_file = Some(read(&settings.path, wanted.limits.config_bytes));
         let contents: Vec<(Source, Content)> = sources
             .into_iter()
             .map(|source| {
-                let content = match read(&source.path, wanted.limits.config_bytes) {
+                let content = match read_source(&source, wanted.limits.config_bytes) {
                     Content::Absent if source.folder.as_deref().is_some_and(|folder| !folder.is_dir()) => Content::Gone,
                     content => content,
                 };
                 (source, content)
             })
             .collect();
-        let load = |contents: &[(Source, Content)]| super::load(contents, &wanted.session, &wanted.limits);
+        let contents = one_per_file(contents);
+        let load = |contents: &[(Source, Content)]| {
+            super::layers::load_with(contents, &wanted.session, &wanted.limits, environments)
+        };
         let (loaded, rescan_at) = self.files.update(&contents, Instant::now(), partial_saves, forced, &load);
         let new_config = loaded.map(|mut loaded| {
-            if self.programs.set_config(&loaded.config) {
-                self.watcher.watch(&[own, self.programs.candidates()].concat());
+            if self.programs.set_config(&loaded.config, environments) {
+                self.watcher.watch(&[own, self.programs.candidates(environments)].concat());
             }
             loaded.config.missing = self.programs.missing();
             let present = loaded.files.iter().filter(|file| file.exists).count();
@@ -311,6 +376,44 @@ impl Scanner {
         });
         Scan { new_config, rescan_at, polling: self.watcher.polling(), settings_file }
     }
+}
+
+/// Reads a config file. A file of a project must be in its repository, even if a link leads out of it.
+fn read_source(source: &Source, limit: usize) -> Content {
+    match source.repository().filter(|_| source.path.symlink_metadata().is_ok()) {
+        None => read(&source.path, limit),
+        Some(repository) => match target_inside(&source.path, &repository) {
+            Ok(real) => read(&real, limit),
+            Err(error) => Content::Unreadable(error.to_string()),
+        },
+    }
+}
+
+/// If links make two sources the same file, it counts once: where it is, not where a link to it is. Of two links, the
+/// scope with fewer rights counts.
+fn one_per_file(mut contents: Vec<(Source, Content)>) -> Vec<(Source, Content)> {
+    let rank = |source: &Source| (source.is_link(), !source.scope.needs_trust(), source.scope);
+    let mut seen: BTreeMap<PathBuf, Source> = BTreeMap::new();
+    let mut order: Vec<usize> = (0..contents.len()).collect();
+    order.sort_by_key(|index| contents.get(*index).map(|(source, _)| rank(source)));
+    for index in order {
+        let Some((source, content)) =
+            contents.get_mut(index).filter(|(_, content)| matches!(content, Content::Text(_)))
+        else {
+            continue;
+        };
+        let Ok(real) = source.path.canonicalize() else { continue };
+        match seen.get(&real) {
+            Some(other) => {
+                let other = other.path.display();
+                *content = Content::Unreadable(format!("this is the same file as {other}, which is used instead"));
+            }
+            None => {
+                seen.insert(real, source.clone());
+            }
+        }
+    }
+    contents
 }
 
 /// Reads the current content of a config file.

@@ -1,28 +1,81 @@
 //! Validates arguments against a tool's schema before they are sent.
+//!
+//! A server writes the schema and an agent the arguments, so both may be made to take forever. Patterns run in linear
+//! time, everything that is not small runs on a thread of its own, and the caller waits for it only for a short time.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use jsonschema::PatternOptions;
 use serde_json::{Map, Value};
+use tokio::sync::oneshot;
 
+use super::snapshot::OfferedTool;
 use crate::model::Violation;
 
 /// How many violations are reported. A bad document can have thousands.
 const MAX_VIOLATIONS: usize = 20;
+/// How long a call waits for the validation of its arguments. After that, they are sent unchecked.
+const TIME_LIMIT: Duration = Duration::from_secs(2);
+/// How many validations may run at a time. One that exceeds its time cannot be stopped.
+const MAX_RUNNING: usize = 4;
+/// Schemas and arguments with fewer values than this are validated by the caller.
+const FEW_VALUES: usize = 1_000;
+/// The size of a compiled pattern.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
+/// Deep schemas are validated by recursion.
+const STACK: usize = 16 << 20;
+/// The nice value of a thread that validates.
+#[cfg(target_os = "linux")]
+const LOWEST_PRIORITY: i32 = 19;
+
+/// Keywords by which a schema can apply itself to a value more than once, or compare values with each other.
+const EXPENSIVE: &[&str] = &[
+    "$ref",
+    "$dynamicRef",
+    "$recursiveRef",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "if",
+    "dependentSchemas",
+    "dependencies",
+    "uniqueItems",
+    "contains",
+    "pattern",
+    "patternProperties",
+    "propertyNames",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
 /// A tool's input schema, compiled once.
 pub enum Checker {
     Compiled(Box<jsonschema::Validator>),
-    /// The schema is invalid, or refers to other documents, which are never loaded. The arguments are sent unchecked:
-    /// rejecting the call would punish the user for the author's mistake.
+    /// The schema is invalid, refers to other documents, which are never loaded, or takes too long. The arguments are
+    /// sent unchecked: rejecting the call would punish the user for the author's mistake.
     Unusable,
 }
 
 impl Checker {
     pub fn compile(schema: &Map<String, Value>) -> Self {
+        Self::build(schema, false)
+    }
+
+    /// `formats` also checks formats, such as dates. Calls do not: servers often state formats that they do not mean.
+    fn build(schema: &Map<String, Value>, formats: bool) -> Self {
         let mut schema = schema.clone();
-        let compiled = build(&schema).or_else(|| {
-            // The validator does not know this dialect. Most schemas mean the same in 2020-12.
-            schema.remove("$schema")?;
-            build(&schema)
-        });
+        let compiled = build(&schema, formats)
+            .or_else(|| {
+                // The validator does not know this dialect. Most schemas mean the same in 2020-12.
+                schema.remove("$schema")?;
+                build(&schema, formats)
+            })
+            .or_else(|| remove_unsupported_patterns(&mut schema).then(|| build(&schema, formats)).flatten());
         compiled.map_or(Self::Unusable, |validator| Self::Compiled(Box::new(validator)))
     }
 
@@ -41,13 +94,163 @@ impl Checker {
     }
 }
 
-/// The validator loads its own schemas on first use, which takes milliseconds. This keeps that out of the first call.
-pub fn warm_up() {
-    drop(tokio::task::spawn_blocking(|| drop(build(&Map::new()))));
+/// The violations in the arguments of a call. None if validating them takes too long.
+pub async fn check(tool: &Arc<OfferedTool>, arguments: &Arc<Map<String, Value>>) -> Vec<Violation> {
+    if is_small(&tool.tool.input_schema, arguments) {
+        return tool.checker().check(arguments);
+    }
+    let (done, checked) = oneshot::channel();
+    if !start(tool, arguments, |violations| drop(done.send(violations))) {
+        return Vec::new();
+    }
+    match tokio::time::timeout(TIME_LIMIT, checked).await {
+        Ok(violations) => violations.unwrap_or_default(),
+        Err(_) => give_up(tool),
+    }
 }
 
-fn build(schema: &Map<String, Value>) -> Option<jsonschema::Validator> {
-    jsonschema::options().build(&Value::Object(schema.clone())).ok()
+/// The same for arguments that the user changed, without an await.
+pub fn check_now(tool: &Arc<OfferedTool>, arguments: &Arc<Map<String, Value>>) -> Vec<Violation> {
+    let (done, checked) = mpsc::channel();
+    if !start(tool, arguments, move |violations| drop(done.send(violations))) {
+        return Vec::new();
+    }
+    match checked.recv_timeout(TIME_LIMIT) {
+        Err(mpsc::RecvTimeoutError::Timeout) => give_up(tool),
+        violations => violations.unwrap_or_default(),
+    }
+}
+
+/// The violations in a form that the user filled in.
+pub fn check_form(schema: &Map<String, Value>, fields: &Map<String, Value>, formats: bool) -> Vec<Violation> {
+    if is_small(schema, fields) {
+        return Checker::build(schema, formats).check(fields);
+    }
+    let (done, checked) = mpsc::channel();
+    let (schema, fields) = (schema.clone(), fields.clone());
+    let validate = move || Checker::build(&schema, formats).check(&fields);
+    spawn(validate, move |violations| drop(done.send(violations)));
+    checked.recv_timeout(TIME_LIMIT).unwrap_or_default()
+}
+
+/// Starts the validation of arguments. False if they are not validated.
+fn start(
+    tool: &Arc<OfferedTool>,
+    arguments: &Arc<Map<String, Value>>,
+    done: impl FnOnce(Vec<Violation>) + Send + 'static,
+) -> bool {
+    let (tool, arguments) = (tool.clone(), arguments.clone());
+    !tool.is_unchecked() && spawn(move || tool.checker().check(&arguments), done)
+}
+
+/// Runs a validation on a thread of its own. False if too many have not ended.
+fn spawn(
+    validate: impl FnOnce() -> Vec<Violation> + Send + 'static,
+    done: impl FnOnce(Vec<Violation>) + Send + 'static,
+) -> bool {
+    struct Running;
+    impl Drop for Running {
+        fn drop(&mut self) {
+            RUNNING.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+    let one_more = |running| (running < MAX_RUNNING).then_some(running + 1);
+    if RUNNING.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).is_err() {
+        tracing::warn!("arguments are not validated: {MAX_RUNNING} validations are still running");
+        return false;
+    }
+    let running = Running;
+    let work = move || {
+        let _running = running;
+        // One that does not end must not slow down the engine. On Linux this is about the thread.
+        #[cfg(target_os = "linux")]
+        rustix::process::setpriority_process(None, LOWEST_PRIORITY).ok();
+        done(validate());
+    };
+    std::thread::Builder::new().name("validation".to_owned()).stack_size(STACK).spawn(work).is_ok()
+}
+
+/// The schema takes too long, now and later.
+fn give_up(tool: &OfferedTool) -> Vec<Violation> {
+    tracing::warn!(tool = %tool.id, "validating the arguments takes longer than {TIME_LIMIT:?}; they are sent unchecked");
+    tool.set_unchecked();
+    Vec::new()
+}
+
+/// Whether validating takes microseconds.
+fn is_small(schema: &Map<String, Value>, arguments: &Map<String, Value>) -> bool {
+    let (mut values, mut others) = (FEW_VALUES, FEW_VALUES);
+    fields_are_few(schema, &mut values, true) && fields_are_few(arguments, &mut others, false)
+}
+
+fn fields_are_few(fields: &Map<String, Value>, left: &mut usize, is_schema: bool) -> bool {
+    fields
+        .iter()
+        .all(|(key, value)| !(is_schema && EXPENSIVE.contains(&key.as_str())) && values_are_few(value, left, is_schema))
+}
+
+fn values_are_few(value: &Value, left: &mut usize, is_schema: bool) -> bool {
+    *left = left.saturating_sub(1);
+    *left > 0
+        && match value {
+            Value::Array(items) => items.iter().all(|item| values_are_few(item, left, is_schema)),
+            Value::Object(fields) => fields_are_few(fields, left, is_schema),
+            // Long texts count as many values.
+            Value::String(text) => {
+                *left = left.saturating_sub(text.len() >> 8);
+                *left > 0
+            }
+            _ => true,
+        }
+}
+
+/// Removes the patterns that cannot be matched in linear time, such as look-ahead. Returns whether there were any.
+fn remove_unsupported_patterns(schema: &mut Map<String, Value>) -> bool {
+    let mut removed = false;
+    if schema.get("pattern").and_then(Value::as_str).is_some_and(|pattern| !is_supported(pattern)) {
+        schema.remove("pattern");
+        removed = true;
+    }
+    if let Some(Value::Object(patterns)) = schema.get_mut("patternProperties") {
+        let count = patterns.len();
+        patterns.retain(|pattern, _| is_supported(pattern));
+        if patterns.len() < count {
+            // They would forbid what the removed patterns allow.
+            schema.remove("additionalProperties");
+            schema.remove("unevaluatedProperties");
+            removed = true;
+        }
+    }
+    for (key, value) in schema.iter_mut() {
+        // These contain values, not schemas.
+        if ["enum", "const", "default", "examples"].contains(&key.as_str()) {
+            continue;
+        }
+        let schemas: Box<dyn Iterator<Item = &mut Value>> = match value {
+            Value::Array(items) => Box::new(items.iter_mut()),
+            value => Box::new(std::iter::once(value)),
+        };
+        for schema in schemas.filter_map(Value::as_object_mut) {
+            removed |= remove_unsupported_patterns(schema);
+        }
+    }
+    removed
+}
+
+/// Whether a pattern can be matched in linear time.
+fn is_supported(pattern: &str) -> bool {
+    build(&Map::from_iter([("pattern".to_owned(), pattern.into())]), false).is_some()
+}
+
+/// The validator loads its own schemas on first use, which takes milliseconds. This keeps that out of the first call.
+pub fn warm_up() {
+    drop(tokio::task::spawn_blocking(|| drop(build(&Map::new(), false))));
+}
+
+fn build(schema: &Map<String, Value>, formats: bool) -> Option<jsonschema::Validator> {
+    let patterns = PatternOptions::regex().size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES);
+    let options = jsonschema::options().should_validate_formats(formats).with_pattern_options(patterns);
+    options.build(&Value::Object(schema.clone())).ok()
 }
 
 #[cfg(test)]
@@ -90,5 +293,71 @@ mod tests {
     fn an_unknown_dialect_is_checked_as_the_newest_one() {
         let schema = json!({ "$schema": "https://example.test/other", "required": ["a"] });
         assert!(violations(schema, json!({})).contains("required"));
+    }
+
+    #[test]
+    fn a_pattern_that_needs_backtracking_is_left_out_and_the_rest_is_checked() {
+        let schema = json!({ "properties": { "a": { "pattern": "(?=.*b)a", "maxLength": 3 }, "b": { "pattern": "^b+$" } },
+            "patternProperties": { "^(?!x)": { "type": "string" } }, "additionalProperties": false });
+        assert_eq!(violations(schema.clone(), json!({ "a": "zzz", "b": "bb", "c": 1 })), "");
+        insta::assert_snapshot!(violations(schema, json!({ "a": "zzzz", "b": "x" })), @r#"
+        /a: "zzzz" is longer than 3 characters
+        /b: "x" does not match "^b+$"
+        "#);
+        // A property may be called `pattern`, and a value is not a schema.
+        let schema =
+            json!({ "properties": { "pattern": { "const": { "pattern": "(?=x)" } }, "q": { "pattern": "(?=x)" } } });
+        assert_eq!(violations(schema.clone(), json!({ "pattern": { "pattern": "(?=x)" }, "q": "y" })), "");
+        assert_ne!(violations(schema, json!({ "pattern": "(?=x)" })), "");
+    }
+
+    fn offered(schema: Value) -> Arc<OfferedTool> {
+        let raw = json!({ "name": "t", "inputSchema": schema });
+        let tool = crate::server::connection::tools_from(vec![raw]).remove(0);
+        let id = crate::model::ToolId::new("demo".parse().unwrap(), "t");
+        Arc::new(OfferedTool::new(
+            id,
+            tool,
+            crate::policy::Ruling { level: crate::model::Level::RequireApproval, source: "test".into() },
+        ))
+    }
+
+    /// Each level applies the next one twice.
+    fn exponential() -> Value {
+        let mut levels = Map::new();
+        for level in 0..40 {
+            let next = json!({ "$ref": format!("#/$defs/{}", level + 1) });
+            levels.insert(level.to_string(), json!({ "allOf": [next, next] }));
+        }
+        levels.insert("40".to_owned(), json!({ "type": "object" }));
+        json!({ "$defs": levels, "$ref": "#/$defs/0" })
+    }
+
+    #[tokio::test]
+    async fn a_schema_that_takes_forever_delays_one_call_for_a_moment() {
+        let tool = offered(exponential());
+        let arguments = Arc::new(Map::new());
+        let meanwhile = async {
+            // The runtime has one thread: this would not run if the validation used it.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            assert!(!tool.is_unchecked());
+        };
+        let (violations, ()) = tokio::join!(check(&tool, &arguments), meanwhile);
+        assert!(violations.is_empty() && tool.is_unchecked());
+        let again = std::time::Instant::now();
+        assert!(check(&tool, &arguments).await.is_empty());
+        assert!(check_now(&tool, &arguments).is_empty());
+        assert!(again.elapsed() < TIME_LIMIT, "the next call does not wait");
+    }
+
+    #[tokio::test]
+    async fn a_schema_that_applies_itself_to_the_same_value_ends() {
+        for schema in [
+            json!({ "$ref": "#" }),
+            json!({ "allOf": [{ "$ref": "#" }] }),
+            json!({ "anyOf": [{ "not": { "$ref": "#" } }] }),
+        ] {
+            check(&offered(schema), &Arc::default()).await;
+        }
     }
 }

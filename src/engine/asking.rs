@@ -1,22 +1,27 @@
-//! Who is asked when there is no editor: the front that requested the call, if it can ask the user itself.
+//! The running calls, and the agents that can ask their user about them.
 //!
-//! The question is an MCP elicitation, whether it is our approval or a server's question.
+//! A question to an agent is an MCP elicitation, whether it is our approval or a server's question.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
 use super::Engine;
-use super::approvals::{Answer, Approval, NoAnswer};
+use super::approvals::{Answer, Approval, Question};
+use super::prompt::DEFINED_IN;
 use super::snapshot::{OfferedTool, ServerView};
-use crate::model::{CallId, Decision};
-use crate::text::visible;
+use crate::model::{Annotations, CallId, Decision, Requester, RequesterKind, ToolCall};
+use crate::server::connection::Progress;
+use crate::text::{quoted, show_hidden, visible};
 
-/// The decisions that an agent can pass on. None of them outlives the session.
-const DECISIONS: [(Decision, &str); 3] =
-    [(Decision::AllowOnce, "Allow once"), (Decision::AllowSession, "Allow for this session"), (Decision::Deny, "Deny")];
+/// The decisions that an agent can pass on. They count for this once: a program could give them by itself.
+const DECISIONS: [(Decision, &str); 2] = [(Decision::AllowOnce, "Allow once"), (Decision::Deny, "Deny")];
 
 /// A front that can ask the user.
 pub trait Asker: Send + Sync + 'static {
@@ -28,80 +33,170 @@ pub trait Asker: Send + Sync + 'static {
     fn session(&self) -> u64;
 }
 
-/// The askers of all running calls. The `std` lock is private to this file and held only for a lookup.
-#[derive(Clone, Default)]
-pub struct Askers(Arc<Mutex<AskersByCall>>);
-
-type AskersByCall = BTreeMap<CallId, Arc<dyn Asker>>;
-
-/// Registers the asker of a running call until it is dropped.
-pub struct AskerGuard {
-    askers: Askers,
-    call: CallId,
+/// The connection of an agent that makes calls.
+#[derive(Debug, Clone, Default)]
+pub struct AgentConnection {
+    /// Identifies it. Questions about its calls can be answered together.
+    pub number: u64,
+    /// Cancelled when the agent has disconnected.
+    pub gone: CancellationToken,
 }
 
-impl Askers {
-    pub fn register(&self, call: &CallId, asker: &Arc<dyn Asker>) -> AskerGuard {
-        self.lock().insert(call.clone(), asker.clone());
-        AskerGuard { askers: self.clone(), call: call.clone() }
+impl AgentConnection {
+    /// Why its calls and questions end.
+    pub const GONE: &str = "the agent disconnected";
+
+    pub fn is_gone(&self) -> bool {
+        self.gone.is_cancelled()
+    }
+}
+
+/// All calls that have not ended. The `std` lock is private to this file and held only for a lookup.
+#[derive(Clone)]
+pub struct RunningCalls {
+    calls: Arc<Mutex<BTreeMap<CallId, RunningCall>>>,
+    count: Arc<watch::Sender<usize>>,
+}
+
+struct RunningCall {
+    asker: Option<Arc<dyn Asker>>,
+    progress: Option<mpsc::Sender<Progress>>,
+    waited: Arc<Waited>,
+    origin: Option<CallOrigin>,
+}
+
+/// Which tool a call runs, and for whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallOrigin {
+    pub tool: Arc<str>,
+    pub requester: Requester,
+}
+
+/// How long a call has waited for the user.
+#[derive(Debug, Default)]
+pub struct Waited(AtomicU64);
+
+impl Waited {
+    pub fn get(&self) -> Duration {
+        Duration::from_micros(self.0.load(Ordering::Acquire))
+    }
+
+    fn add(&self, time: Duration) {
+        self.0.fetch_add(u64::try_from(time.as_micros()).unwrap_or(u64::MAX), Ordering::AcqRel);
+    }
+}
+
+/// Registers a running call until it is dropped.
+pub struct CallGuard {
+    calls: RunningCalls,
+    call: CallId,
+    pub waited: Arc<Waited>,
+}
+
+/// Measures how long a call waits, until it is dropped.
+pub struct WaitGuard {
+    waited: Option<Arc<Waited>>,
+    since: Instant,
+}
+
+impl Default for RunningCalls {
+    fn default() -> Self {
+        Self { calls: Arc::default(), count: Arc::new(watch::Sender::new(0)) }
+    }
+}
+
+impl RunningCalls {
+    /// The number of running calls, sent whenever it changes.
+    pub fn count(&self) -> watch::Receiver<usize> {
+        self.count.subscribe()
+    }
+
+    pub fn register(
+        &self,
+        call: &CallId,
+        asker: Option<Arc<dyn Asker>>,
+        progress: Option<mpsc::Sender<Progress>>,
+    ) -> CallGuard {
+        let waited = Arc::<Waited>::default();
+        self.lock().insert(call.clone(), RunningCall { asker, progress, waited: waited.clone(), origin: None });
+        self.count.send_modify(|count| *count += 1);
+        CallGuard { calls: self.clone(), call: call.clone(), waited }
     }
 
     /// The asker of the call that a question belongs to. If it can belong to several calls, they must all be from one
     /// agent: no agent sees a question that another agent's call caused.
-    pub fn of(&self, calls: &[CallId]) -> Option<Arc<dyn Asker>> {
-        let askers = self.lock();
-        let found = calls.iter().map(|call| askers.get(call)).collect::<Option<Vec<_>>>()?;
+    pub fn asker_of(&self, calls: &[CallId]) -> Option<Arc<dyn Asker>> {
+        let running = self.lock();
+        let found = calls.iter().map(|call| running.get(call)?.asker.as_ref()).collect::<Option<Vec<_>>>()?;
         let (first, others) = found.split_first()?;
         others.iter().all(|other| other.session() == first.session()).then(|| (*first).clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, AskersByCall> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Which call a question belongs to, if it can only be one.
+    pub fn origin_of(&self, calls: &[CallId]) -> Option<CallOrigin> {
+        match calls {
+            [only] => self.lock().get(only)?.origin.clone(),
+            _ => None,
+        }
+    }
+
+    /// Adds the time until the result is dropped to the time that the call has waited. Of several calls, it is unknown
+    /// which one waits.
+    pub fn measure_wait(&self, calls: &[CallId]) -> WaitGuard {
+        let waited = match calls {
+            [only] => self.lock().get(only).map(|call| call.waited.clone()),
+            _ => None,
+        };
+        WaitGuard { waited, since: Instant::now() }
+    }
+
+    /// Reports that these calls wait. `message` is called only if one of them wants reports.
+    pub fn report(&self, calls: &[CallId], message: impl Fn() -> String) {
+        let listening: Vec<_> = {
+            let running = self.lock();
+            calls.iter().filter_map(|call| running.get(call)?.progress.clone()).collect()
+        };
+        for progress in listening {
+            // A report that finds no room is not missed: there are others before it.
+            progress.try_send(Progress { message: Some(message()), is_waiting: true, ..Progress::default() }).ok();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<CallId, RunningCall>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for AskerGuard {
+impl CallGuard {
+    pub fn set_origin(&self, origin: CallOrigin) {
+        if let Some(call) = self.calls.lock().get_mut(&self.call) {
+            call.origin = Some(origin);
+        }
+    }
+}
+
+impl Drop for CallGuard {
     fn drop(&mut self) {
-        self.askers.lock().remove(&self.call);
+        self.calls.lock().remove(&self.call);
+        self.calls.count.send_modify(|count| *count = count.saturating_sub(1));
+    }
+}
+
+impl Drop for WaitGuard {
+    fn drop(&mut self) {
+        if let Some(waited) = &self.waited {
+            waited.add(self.since.elapsed());
+        }
     }
 }
 
 impl Engine {
-    /// Asks the editors. If there are none, asks the front that requested the call. An editor that connects meanwhile
-    /// shows the question as well; the first answer wins.
-    pub(super) async fn ask_user(
-        &self,
-        approval: Approval,
-        asker: Option<&Arc<dyn Asker>>,
-    ) -> Result<Answer, NoAnswer> {
-        let mut editors = self.0.editors.subscribe();
-        let (limit, most) = {
-            let settings = self.0.settings.borrow();
-            (settings.approvals.timeout, settings.limits.approvals)
-        };
-        if *editors.borrow() > 0 {
-            return tokio::select! {
-                answer = self.0.approvals.ask(approval, limit, most) => answer,
-                // The last editor was closed, so an answer can no longer come.
-                _ = editors.wait_for(|editors| *editors == 0) => {
-                    Err(NoAnswer::Withdrawn("the editor was closed".to_owned()))
-                }
-            };
+    /// Why a call is refused that nobody could be asked about. What only a user may do is not told to an agent, which
+    /// would do it itself.
+    pub(super) fn nobody_to_ask(&self, call: &ToolCall, view: &ServerView, offered: &OfferedTool) -> String {
+        if call.requester.kind != RequesterKind::User {
+            return format!("nobody could be asked. The user can allow this {}.", self.where_to_allow());
         }
-        let Some(asker) = asker else {
-            return Err(NoAnswer::NobodyToAsk);
-        };
-        let asked = asker.elicit(as_elicitation(&approval));
-        tokio::select! {
-            answer = self.0.approvals.ask(approval.clone(), limit, most) => answer,
-            answer = asked => answer
-                .map(|answer| parse_answer(&answer, offered(&approval)))
-                .ok_or(NoAnswer::NobodyToAsk),
-        }
-    }
-
-    /// Tells a user who could not be asked how to allow this tool.
-    pub(super) fn how_to_allow(&self, view: &ServerView, offered: &OfferedTool) -> String {
         let file = match &view.definition.file {
             Some(file) => file.display().to_string(),
             None => "mcp.json".to_owned(),
@@ -114,41 +209,98 @@ impl Engine {
             view.definition.name
         )
     }
+
+    /// Why a call is refused whose question the agent declined: by its user, or without asking them.
+    pub(super) fn declined(&self) -> String {
+        format!(
+            "nobody could be asked, or the user declined in the dialog of the agent. The user can allow this {}.",
+            self.where_to_allow()
+        )
+    }
+
+    /// Where a user can answer. Agents get no path.
+    fn where_to_allow(&self) -> String {
+        let folder = self.folders().first().and_then(|folder| Some(quoted(folder.file_name()?.to_str()?, 80)));
+        format!("in an editor that has {} open", folder.as_deref().unwrap_or("this workspace"))
+    }
+}
+
+/// A question as the params of MCP's `elicitation/create`.
+pub fn elicitation_of(question: &Question) -> Value {
+    let Some(mut params) = question.elicitation.clone() else { return as_form(&question.approval) };
+    let url = params.get("url").and_then(Value::as_str).and_then(|url| url::Url::parse(url).ok());
+    show_hidden(&mut params);
+    if let (Some(url), Some(fields)) = (url, params.as_object_mut()) {
+        // A parsed URL has no hidden characters.
+        fields.insert("url".to_owned(), json!(url.as_str()));
+    }
+    params
 }
 
 /// An approval as a form. Its message contains everything that an editor would show.
-fn as_elicitation(approval: &Approval) -> Value {
+fn as_form(approval: &Approval) -> Value {
     let mut message = approval.title.clone();
-    let arguments = approval.arguments.as_ref().and_then(|arguments| serde_json::to_string_pretty(arguments).ok());
-    for part in [Some(&approval.detail), approval.diff.as_ref(), arguments.as_ref()].into_iter().flatten() {
+    let arguments = approval.arguments.as_ref().map(|arguments| arguments.text(&approval.id));
+    // Where the server is defined is not for agents. It comes after the words of the tool, which stay complete.
+    let mut lines: Vec<&str> = approval.detail.lines().collect();
+    if let Some(place) = lines.iter().rposition(|line| line.starts_with(DEFINED_IN) && line.ends_with(" scope).")) {
+        lines.remove(place);
+    }
+    let detail = lines.join("\n");
+    let claims = approval.annotations.map(Annotations::describe);
+    for part in [claims.as_ref(), Some(&detail), approval.diff.as_ref(), arguments.as_ref()].into_iter().flatten() {
         if !part.is_empty() {
             message.push('\n');
             message.push_str(&visible(part, usize::MAX));
         }
     }
     let options: Vec<Value> =
-        offered(approval).map(|(decision, label)| json!({ "const": decision.as_str(), "title": label })).collect();
+        DECISIONS.iter().map(|(decision, label)| json!({ "const": decision.as_str(), "title": label })).collect();
     let decision = json!({ "type": "string", "title": "Decision", "oneOf": options });
     let schema = json!({ "type": "object", "properties": { "decision": decision }, "required": ["decision"] });
     json!({ "mode": "form", "message": message, "requestedSchema": schema })
 }
 
-/// The answers to this question that an agent can pass on.
-fn offered(approval: &Approval) -> impl Iterator<Item = (Decision, &'static str)> {
-    DECISIONS.into_iter().filter(|(decision, _)| approval.options.contains(&decision.as_str()))
+/// What the dialog of an agent returned.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AgentAnswer {
+    Answer(Answer),
+    /// The approval was declined. Programs without a user also do that by themselves.
+    Declined,
+    /// The dialog was closed, or never shown.
+    Cancelled,
 }
 
-/// Anything but a clear yes is a denial.
-fn parse_answer(answer: &Value, mut offered: impl Iterator<Item = (Decision, &'static str)>) -> Answer {
-    let accepted = answer.get("action").and_then(Value::as_str) == Some("accept");
-    let chosen = answer.pointer("/content/decision").and_then(Value::as_str).filter(|_| accepted);
-    let known = offered.find(|(decision, _)| Some(decision.as_str()) == chosen);
-    Answer::Decision { decision: known.map_or(Decision::Deny, |(decision, _)| decision), note: None }
+/// Reads the result of the dialog of an agent. What was accepted without one of the choices is not an answer of a user.
+pub fn parse_answer(question: &Question, answer: &Value) -> AgentAnswer {
+    let action = answer.get("action").and_then(Value::as_str);
+    if question.elicitation.is_some() {
+        return AgentAnswer::Answer(match action {
+            Some("accept") => Answer::Accept(answer.get("content").cloned().unwrap_or_default()),
+            Some("cancel") => Answer::Cancel,
+            _ => Answer::Decline,
+        });
+    }
+    let chosen = answer.pointer("/content/decision").and_then(Value::as_str);
+    let known = DECISIONS.iter().find(|(decision, _)| Some(decision.as_str()) == chosen);
+    match (action, known) {
+        (Some("accept"), Some((decision, _))) => AgentAnswer::Answer(Answer::Decision {
+            decision: *decision,
+            note: None,
+            arguments: None,
+            read_only_tools: false,
+        }),
+        (Some("decline"), _) => AgentAnswer::Declined,
+        _ => AgentAnswer::Cancelled,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::approvals::Kind;
+    use crate::engine::host::question;
+    use crate::model::ServerName;
 
     struct TestAsker(u64);
 
@@ -164,15 +316,16 @@ mod tests {
 
     #[test]
     fn a_question_goes_to_the_caller_or_to_no_one_if_the_caller_is_ambiguous() {
-        let askers = Askers::default();
+        let calls = RunningCalls::default();
         let call = |name: &str| CallId(name.into());
         let asker = |session| -> Arc<dyn Asker> { Arc::new(TestAsker(session)) };
-        let register = |name: &str, session| askers.register(&call(name), &asker(session));
+        let register = |name: &str, session| calls.register(&call(name), Some(asker(session)), None);
         let asked = |names: &[&str]| {
-            let calls: Vec<CallId> = names.iter().map(|name| call(name)).collect();
-            askers.of(&calls).map(|asker| asker.session())
+            let names: Vec<CallId> = names.iter().map(|name| call(name)).collect();
+            calls.asker_of(&names).map(|asker| asker.session())
         };
         let (_a, _b, c) = (register("a", 1), register("b", 2), register("c", 1));
+        let _of_an_editor = calls.register(&call("of an editor"), None, None);
         assert_eq!((asked(&["a"]), asked(&["b"])), (Some(1), Some(2)));
         assert_eq!(asked(&["a", "c"]), Some(1), "both belong to one agent");
         assert_eq!(asked(&["a", "b"]), None);
@@ -183,22 +336,26 @@ mod tests {
     }
 
     #[test]
-    fn anything_but_a_clear_yes_is_a_denial() {
-        let decided = |answer: Value| match parse_answer(&answer, DECISIONS.into_iter()) {
-            Answer::Decision { decision, .. } => decision,
-            other => panic!("{other:?}"),
+    fn only_a_clear_yes_allows_and_a_closed_dialog_is_no_answer() {
+        let server = ServerName::new("demo").unwrap();
+        let asked = Question::from(question(&server, Kind::Tool, String::new(), &["allow-once", "allow-always"]));
+        let decided = |answer: Value| match parse_answer(&asked, &answer) {
+            AgentAnswer::Answer(Answer::Decision { decision, .. }) => Ok(decision),
+            other => Err(other),
         };
         assert_eq!(
             decided(json!({ "action": "accept", "content": { "decision": "allow-once" } })),
-            Decision::AllowOnce
+            Ok(Decision::AllowOnce)
         );
-        for no in [
-            json!({ "action": "accept" }),
-            json!({ "action": "decline", "content": { "decision": "allow-once" } }),
-            json!({ "action": "accept", "content": { "decision": "allow-always" } }),
-            json!({}),
+        assert_eq!(decided(json!({ "action": "accept", "content": { "decision": "deny" } })), Ok(Decision::Deny));
+        for (closed, expected) in [
+            (json!({ "action": "accept" }), AgentAnswer::Cancelled),
+            (json!({ "action": "accept", "content": { "decision": "allow-always" } }), AgentAnswer::Cancelled),
+            (json!({ "action": "decline", "content": { "decision": "allow-once" } }), AgentAnswer::Declined),
+            (json!({ "action": "cancel" }), AgentAnswer::Cancelled),
+            (json!({}), AgentAnswer::Cancelled),
         ] {
-            assert_eq!(decided(no), Decision::Deny);
+            assert_eq!(decided(closed), Err(expected));
         }
     }
 }

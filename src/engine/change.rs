@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::paths::read_file;
-use crate::text::visible;
+use crate::text::{exact, visible};
 
 /// No diff if the file is larger than this, before or after the call.
 const MAX_FILE_SIZE: usize = 256 << 10;
@@ -31,27 +31,49 @@ pub struct Change {
     pub after: String,
     /// The difference in the format of `diff -U2`.
     pub diff: String,
+    /// The file has unsaved changes in an editor. The difference is to these.
+    pub unsaved: bool,
 }
 
-/// Reads the file, so call it on a blocking thread.
-pub fn of(arguments: &Map<String, Value>, folders: &[Arc<Path>]) -> Option<Change> {
-    let (file, path) = locate(string_field(arguments, PATHS)?, folders)?;
-    let present = read_file(&file, MAX_FILE_SIZE).ok()?;
+impl Change {
+    /// The same change to a text that is not saved yet.
+    fn against(self, unsaved: Option<&str>) -> Self {
+        match unsaved {
+            Some(text) => Self { diff: difference(text, &self.after), unsaved: true, ..self },
+            None => self,
+        }
+    }
+}
+
+fn difference(before: &str, after: &str) -> String {
+    let difference = similar::TextDiff::from_lines(before, after).unified_diff().context_radius(2).to_string();
+    visible(difference.trim_end(), usize::MAX)
+}
+
+/// The file that a call is about, if it is in the workspace. Reads links, so call it on a blocking thread.
+pub fn file_of(arguments: &Map<String, Value>, folders: &[Arc<Path>]) -> Option<(PathBuf, String)> {
+    locate(string_field(arguments, PATHS)?, folders)
+}
+
+/// Reads the file, so call it on a blocking thread. `unsaved` is its text in an editor, if it has unsaved changes there.
+pub fn of(arguments: &Map<String, Value>, file: &Path, path: String, unsaved: Option<&str>) -> Option<Change> {
+    let present = read_file(file, MAX_FILE_SIZE).ok()?;
     let before = String::from_utf8(present.clone().unwrap_or_default()).ok().filter(|text| !text.contains('\0'))?;
     let after = after(&before, arguments).filter(|after| *after != before && after.len() <= MAX_FILE_SIZE)?;
-    let difference = similar::TextDiff::from_lines(&before, &after).unified_diff().context_radius(2).to_string();
-    Some(Change {
+    let change = Change {
         file: file.display().to_string(),
         path,
         is_new: present.is_none(),
-        diff: visible(difference.trim_end(), usize::MAX),
+        diff: difference(&before, &after),
         after,
-    })
+        unsaved: false,
+    };
+    Some(change.against(unsaved))
 }
 
 /// The canonical path of a file, so that `..` and links cannot make an outside file look like one in the workspace; and
 /// its path relative to the workspace folder.
-fn locate(named: &str, folders: &[Arc<Path>]) -> Option<(PathBuf, String)> {
+pub fn locate(named: &str, folders: &[Arc<Path>]) -> Option<(PathBuf, String)> {
     let named = match url::Url::parse(named) {
         Ok(uri) if uri.scheme() == "file" => uri.to_file_path().ok()?,
         _ => PathBuf::from(named),
@@ -59,7 +81,7 @@ fn locate(named: &str, folders: &[Arc<Path>]) -> Option<(PathBuf, String)> {
     folders.iter().find_map(|folder| {
         let folder = folder.canonicalize().ok()?;
         let file = real(&folder.join(&named))?;
-        let path = file.strip_prefix(&folder).ok()?.display().to_string();
+        let path = exact(&file.strip_prefix(&folder).ok()?.display().to_string());
         Some((file, path))
     })
 }
@@ -81,7 +103,9 @@ fn after(before: &str, arguments: &Map<String, Value>) -> Option<String> {
     }
     edits.into_iter().try_fold(before.to_owned(), |text, edit| {
         let (old, new) = (string_field(edit, BEFORE).filter(|old| !old.is_empty())?, string_field(edit, AFTER)?);
-        text.contains(old).then(|| text.replacen(old, new, 1))
+        let is_for_all = ["replace_all", "allow_multiple"].iter().any(|key| edit.get(*key) == Some(&Value::Bool(true)));
+        let replaced = || if is_for_all { text.replace(old, new) } else { text.replacen(old, new, 1) };
+        text.contains(old).then(replaced)
     })
 }
 
@@ -105,7 +129,8 @@ mod tests {
         std::fs::write(place.path().join("elsewhere.md"), "x\n").unwrap();
         #[cfg(unix)]
         std::os::unix::fs::symlink(place.path().join("elsewhere.md"), folder.join("link.md")).unwrap();
-        of(arguments.as_object().unwrap(), &[folder.into()])
+        let (file, path) = file_of(arguments.as_object().unwrap(), &[folder.into()])?;
+        of(arguments.as_object().unwrap(), &file, path, None)
     }
 
     #[test]
@@ -124,6 +149,8 @@ mod tests {
             change_for(json!({ "file_path": "notes.md", "edits": pieces })).unwrap().after,
             "tea\n$& and butter\n"
         );
+        let all = json!({ "path": "notes.md", "old_string": "r", "new_string": "R", "replace_all": true });
+        assert_eq!(change_for(all).unwrap().after, "milk\nbRead\n");
         let new = change_for(json!({ "path": "new.md", "content": "x" })).unwrap();
         assert_eq!((new.is_new, new.diff.as_str()), (true, "@@ -0,0 +1 @@\n+x\n\\ No newline at end of file"));
     }

@@ -3,15 +3,18 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Engine;
+use super::approvals::{Reply, Resolved};
+use super::editors::Identity;
 use super::hub::HubCommand;
 use super::snapshot::{OfferedTool, ServerView};
-use crate::model::{Decision, Error, Level, Result, ServerName, Timestamp, ToolId};
+use crate::model::{Decision, Error, HookAgent, Level, Requester, Result, ServerName, Timestamp, ToolCall, ToolId};
+use crate::paths::in_main_checkout;
 use crate::policy::permit::OnceUsed;
-use crate::policy::trust::real;
 use crate::policy::{Grant, GrantMatch, GrantQuery, GrantScope, grants};
 use crate::server::connection::Sent;
 use crate::store::Saved;
@@ -26,6 +29,14 @@ pub struct OnceClaim {
     once: OnceTracker,
     tool: ToolId,
     pub sent: Sent,
+    is_used: bool,
+}
+
+impl OnceClaim {
+    /// The call is made by another program.
+    pub fn used(mut self) {
+        self.is_used = true;
+    }
 }
 
 impl OnceTracker {
@@ -36,7 +47,7 @@ impl OnceTracker {
     /// Claims the one call. `None` if another call has claimed it.
     pub fn claim(&self, tool: &ToolId) -> Option<OnceClaim> {
         let claimed = self.lock().insert(tool.clone());
-        claimed.then(|| OnceClaim { once: self.clone(), tool: tool.clone(), sent: Sent::default() })
+        claimed.then(|| OnceClaim { once: self.clone(), tool: tool.clone(), sent: Sent::default(), is_used: false })
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<ToolId>> {
@@ -46,9 +57,94 @@ impl OnceTracker {
 
 impl Drop for OnceClaim {
     fn drop(&mut self) {
-        if !self.sent.get() {
+        if !self.sent.get() && !self.is_used {
             self.once.lock().remove(&self.tool);
         }
+    }
+}
+
+/// How long an answer waits until it is known whether it could be saved. Longer than a locked database is waited for.
+const SAVE_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a denied call is refused without asking again.
+const DENIAL_TIME: Duration = Duration::from_secs(60);
+/// How many denials are remembered.
+const MAX_DENIALS: usize = 1_024;
+
+/// The calls that the user has just denied. The `std` lock is like the one above.
+#[derive(Default)]
+pub struct RecentDenials(Mutex<Vec<Denial>>);
+
+/// A call that the user denied.
+#[derive(Debug, Clone)]
+pub struct Denial {
+    requester: Requester,
+    tool: ToolId,
+    pin: String,
+    arguments: Arc<Map<String, Value>>,
+    at: Instant,
+    pub reason: String,
+    pub by: Arc<str>,
+}
+
+impl Denial {
+    pub fn new(call: &ToolCall, offered: &OfferedTool, reason: &str, by: Arc<str>) -> Self {
+        Self {
+            requester: call.requester.clone(),
+            tool: call.tool.clone(),
+            pin: offered.pin().digest.clone(),
+            arguments: call.arguments.clone(),
+            at: Instant::now(),
+            reason: reason.to_owned(),
+            by,
+        }
+    }
+
+    fn is_about(&self, call: &ToolCall, offered: &OfferedTool) -> bool {
+        self.requester == call.requester
+            && self.tool == call.tool
+            && self.arguments == call.arguments
+            && self.pin == offered.pin().digest
+    }
+}
+
+impl RecentDenials {
+    pub fn add(&self, denial: Denial) {
+        let mut denials = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        denials.retain(|denial| denial.at.elapsed() < DENIAL_TIME);
+        if denials.len() < MAX_DENIALS {
+            denials.push(denial);
+        }
+    }
+
+    pub fn find(&self, call: &ToolCall, offered: &OfferedTool) -> Option<Denial> {
+        let denials = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        denials.iter().find(|denial| denial.at.elapsed() < DENIAL_TIME && denial.is_about(call, offered)).cloned()
+    }
+}
+
+/// The changes of files that an agent was just allowed to make. Some agents ask before they use a tool, and once more when
+/// they need a permission for it. The `std` lock is like the one above.
+#[derive(Clone, Default)]
+pub struct AllowedEdits(Arc<Mutex<Vec<(AllowedEdit, Instant)>>>);
+
+/// The agent, its session, and the whole change: the answer does not count for another change of the same file.
+pub type AllowedEdit = (HookAgent, Option<String>, Arc<Map<String, Value>>);
+
+impl AllowedEdits {
+    pub fn add(&self, edit: AllowedEdit) {
+        let mut edits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        edits.retain(|(_, at)| at.elapsed() < DENIAL_TIME);
+        if edits.len() < MAX_DENIALS {
+            edits.push((edit, Instant::now()));
+        }
+    }
+
+    /// Whether the second question was expected. It is, once.
+    pub fn take(&self, edit: &AllowedEdit) -> bool {
+        let mut edits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        edits.retain(|(_, at)| at.elapsed() < DENIAL_TIME);
+        let found = edits.iter().position(|(known, _)| known == edit);
+        found.map(|place| edits.swap_remove(place)).is_some()
     }
 }
 
@@ -80,31 +176,60 @@ impl From<&Grant> for GrantInfo {
 }
 
 impl Engine {
-    /// The user's answer to a question, from any front.
-    pub fn resolve(&self, id: &str, decision: &str, note: Option<String>, content: Option<Value>) -> Result<()> {
-        self.0.approvals.resolve(id, decision, note, content)
+    /// The user's answer to questions, from any front. Also returns why it could not be saved, if so.
+    pub async fn resolve(
+        &self,
+        ids: &[String],
+        reply: &Reply<'_>,
+        editor: &Identity,
+    ) -> Result<(Resolved, Option<String>)> {
+        let mut resolved = self.0.approvals.resolve(ids, reply, editor)?;
+        let not_saved = match resolved.not_saved.take() {
+            Some(mut reports) => match tokio::time::timeout(SAVE_TIMEOUT, reports.recv()).await {
+                Ok(report) => report,
+                Err(_) => Some(format!("the state database did not answer within {} s", SAVE_TIMEOUT.as_secs())),
+            },
+            None => None,
+        };
+        Ok((resolved, not_saved))
     }
 
     /// Finds an earlier answer that covers this tool as it is now.
     pub(super) async fn grant_for(&self, view: &ServerView, offered: &OfferedTool) -> GrantMatch {
+        self.grant_of(bound_to(view), offered).await
+    }
+
+    /// The same for a definition with this fingerprint, or an own tool of an agent, which has none.
+    pub(super) async fn grant_of(&self, fingerprint: Option<&str>, offered: &OfferedTool) -> GrantMatch {
         let project = self.project();
-        let query = grant_query(view, offered, &project);
-        self.0.store.find_grant(&query).await
+        self.0.store.find_grant(&grant_query(fingerprint, offered, &project)).await
     }
 
     /// Stores what an answer means for later calls: nothing for `allow-once` and `deny`.
-    pub(super) async fn remember(&self, view: &ServerView, offered: &OfferedTool, decision: Decision) -> Result<()> {
+    pub(super) async fn remember(&self, view: &ServerView, offered: &OfferedTool, decision: Decision) -> Result<Saved> {
+        self.remember_for(bound_to(view), offered, decision).await
+    }
+
+    /// The same for a definition with this fingerprint, or an own tool of an agent, which has none.
+    pub(super) async fn remember_for(
+        &self,
+        fingerprint: Option<&str>,
+        offered: &OfferedTool,
+        decision: Decision,
+    ) -> Result<Saved> {
         let project = self.project();
-        let query = grant_query(view, offered, &project);
-        if let Some(grant) = Grant::new(&query, decision, offered.pin().clone())
-            && let Saved::InMemory(why) = self.0.store.add_grant(grant).await
-        {
+        let query = grant_query(fingerprint, offered, &project);
+        let saved = match Grant::new(&query, decision, offered.pin().clone()) {
+            Some(grant) => self.0.store.add_grant(grant).await,
+            None => Saved::ToDisk,
+        };
+        if let Saved::InMemory(why) = &saved {
             tracing::warn!(tool = %offered.id, %why, "cannot save the answer; it is lost when the engine exits");
         }
         if decision == Decision::Disable {
             self.apply_disabled().await?;
         }
-        Ok(())
+        Ok(saved)
     }
 
     pub async fn granted(&self) -> GrantLookup {
@@ -115,12 +240,14 @@ impl Engine {
         self.0.store.grants().await.iter().map(|grant| GrantInfo::from(&**grant)).collect()
     }
 
-    /// Revokes one grant or all of them. Returns how many.
-    pub async fn revoke(&self, id: Option<&str>) -> Result<usize> {
+    /// Revokes one grant or all of them. Returns how many, and whether that is saved.
+    pub async fn revoke(&self, id: Option<&str>) -> Result<(usize, Saved)> {
         let revoked = match id {
             None => self.0.store.revoke_grants().await,
-            Some(id) if self.0.store.revoke_grant(id).await => 1,
-            Some(id) => return Err(Error::NotFound(format!("no grant has the id `{id}`"))),
+            Some(id) => {
+                let saved = self.0.store.revoke_grant(id).await;
+                (1, saved.ok_or_else(|| Error::NoGrant(id.to_owned()))?)
+            }
         };
         self.apply_disabled().await?;
         Ok(revoked)
@@ -139,10 +266,10 @@ impl Engine {
         self.send_command(|done| HubCommand::SetSessionLevel { server, tool: tool.to_owned(), level, done }).await
     }
 
-    /// The canonical path of the workspace. Project grants are bound to it.
+    /// The canonical path of the workspace, in the main checkout. Project grants are bound to it.
     fn project(&self) -> PathBuf {
         let folder = self.0.folders.borrow().first().cloned();
-        folder.map_or_else(PathBuf::new, |folder| real(&folder))
+        folder.map_or_else(PathBuf::new, |folder| in_main_checkout(&folder))
     }
 }
 
@@ -157,16 +284,20 @@ impl GrantLookup {
         // A pin needs a digest, so it is computed only for tools that have a grant.
         let granted =
             self.grants.iter().any(|grant| grant.server == offered.id.server && *grant.tool == *offered.id.tool);
-        if granted { grants::find(&self.grants, &grant_query(view, offered, &self.project)) } else { GrantMatch::None }
+        if granted {
+            grants::find(&self.grants, &grant_query(bound_to(view), offered, &self.project))
+        } else {
+            GrantMatch::None
+        }
     }
 }
 
-fn grant_query<'a>(view: &'a ServerView, offered: &'a OfferedTool, project: &'a Path) -> GrantQuery<'a> {
+/// The definition that a grant is bound to, if it is from a project.
+fn bound_to(view: &ServerView) -> Option<&str> {
     let bound = view.definition.scope.needs_trust();
-    GrantQuery {
-        tool: &offered.id,
-        project,
-        fingerprint: view.fingerprint.as_ref().filter(|_| bound).map(|fingerprint| fingerprint.digest.as_str()),
-        pin: &offered.pin().digest,
-    }
+    view.fingerprint.as_ref().filter(|_| bound).map(|fingerprint| fingerprint.digest.as_str())
+}
+
+fn grant_query<'a>(fingerprint: Option<&'a str>, offered: &'a OfferedTool, project: &'a Path) -> GrantQuery<'a> {
+    GrantQuery { tool: &offered.id, project, fingerprint, pin: &offered.pin().digest }
 }

@@ -1,26 +1,35 @@
 //! Checks what the servers of this workspace need on this machine, and says how to fix it.
 //!
-//! A check fails only if something is affected: a program that no server uses may be missing. Starts nothing and reads
-//! no values; for a variable, only whether it is set.
+//! A check fails only if something is affected: a program that no server uses may be missing. Starts no server and reads
+//! no values; for a variable, only whether it is set. Of the common programs, it prints the version.
 
+mod hooks;
 mod machine;
 mod plugins;
+mod sandbox;
+mod secret_commands;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
 use crate::config::expand::{self, Reference};
-use crate::config::{Definition, Launch, Loaded, Severity};
-use crate::paths::Paths;
+use crate::config::interop::Homes;
+use crate::config::{Definition, Environment, Environments, Launch, Loaded, Severity};
+use crate::model::{CallKind, HookAgent, Timestamp};
+use crate::paths::{MANAGED_VARIABLE, Paths, make_private_folder};
+use crate::policy::trust::real;
 use crate::server::process;
 use crate::settings::Settings;
+use crate::store::CallQuery;
 use crate::text::one_line;
 
 /// A locked keyring waits for a password. The doctor does not.
 const KEYRING_TIMEOUT: Duration = Duration::from_secs(3);
+/// How far back the doctor looks for the last answer to an agent. A server can have the name of one.
+const MAX_CALLS: usize = 100;
 /// Programs that start most servers.
 const COMMON_PROGRAMS: [&str; 3] = ["npx", "uvx", "docker"];
 
@@ -54,35 +63,86 @@ impl Engine {
     pub async fn doctor(&self) -> Vec<Check> {
         let inner = &self.0;
         let loaded = self.loaded().borrow().clone();
-        let paths = inner.paths.clone();
+        let paths = inner.shared.paths.clone();
         let folder = inner.folders.borrow().first().cloned();
-        let needed = needs_keyring(&loaded);
+        let settings = inner.shared.settings.borrow().clone();
+        let needed = needs_keyring(&loaded, &settings.secret_commands);
         let keyring =
-            keyring(tokio::time::timeout(KEYRING_TIMEOUT, inner.vault.keyring().location()).await.ok(), needed);
+            keyring(tokio::time::timeout(KEYRING_TIMEOUT, inner.shared.vault.keyring().location()).await.ok(), needed);
         inner.store.flush().await;
         let health = inner.store.health().borrow().clone();
+        let environments = self.environments();
+        let answered = self.hook_answers().await;
+        let versions = versions(environments.in_folder(folder.as_deref()), &self.folders(), &paths).await;
         // Reading files may be slow.
         let checks = tokio::task::spawn_blocking(move || {
-            let environment = expand::snapshot();
-            let mut checks = programs(&loaded, &environment, folder.as_deref());
+            let own = environments.in_folder(folder.as_deref());
+            let mut checks = programs(&loaded, &environments, folder.as_deref(), &versions);
             checks.extend(files(&loaded, folder.as_deref()));
-            checks.push(settings(&paths));
-            checks.extend(variables(&loaded, &environment));
+            checks.push(self::settings(&paths));
+            checks.extend(machine::managed(&paths, std::env::var_os(MANAGED_VARIABLE).as_deref()));
+            checks.extend(variables(&loaded, &environments));
             checks.push(keyring);
+            let user = environments.in_folder(None);
+            checks.extend(secret_commands::check(&loaded, &settings.secret_commands, user));
+            checks.extend(sandbox::check(&loaded, &settings.sandbox));
             checks.extend(machine::inotify());
             checks.push(machine::sockets(&paths));
             checks.push(machine::database(&paths, &health));
             checks.push(machine::logs(&paths));
-            checks.extend(plugins::check(environment.get("HOME").map(Path::new)));
+            checks.extend(hooks::check(&loaded, Homes::discover().as_ref(), &answered));
+            checks.extend(plugins::check(own));
             checks
         });
         checks.await.unwrap_or_else(|error| vec![Check::bad("doctor", error.to_string(), "see the log of mcp-sidecar")])
     }
 }
 
+impl Engine {
+    /// When each agent last got an answer about one of its built-in tools in this workspace.
+    async fn hook_answers(&self) -> BTreeMap<HookAgent, Timestamp> {
+        let mut answered = BTreeMap::new();
+        for agent in HookAgent::ALL {
+            let server = Some(agent.as_str().to_owned());
+            let query = CallQuery { server, limit: Some(MAX_CALLS), ..CallQuery::default() };
+            let calls = self.calls(query).await.unwrap_or_default();
+            let last = calls.iter().find(|call| call.kind == CallKind::Hook);
+            answered.extend(last.map(|call| (agent, call.time)));
+        }
+        answered
+    }
+}
+
+/// What each common program says about its version, or why it does not work. They run in an empty private folder, because
+/// `npx` and `uvx` obey files in the folder that they run in. A program inside the workspace is not run.
+async fn versions(
+    environment: &Environment,
+    folders: &[Arc<Path>],
+    paths: &Paths,
+) -> BTreeMap<PathBuf, Result<String, String>> {
+    let empty = paths.state_dir.join("doctor");
+    let mut versions = BTreeMap::new();
+    if make_private_folder(&empty).is_err() || std::fs::read_dir(&empty).is_ok_and(|mut all| all.next().is_some()) {
+        return versions;
+    }
+    for program in COMMON_PROGRAMS {
+        let Ok(found) = process::find(program, environment.path(), &empty) else { continue };
+        let is_in_workspace = |folder: &Arc<Path>| found.starts_with(folder) || real(&found).starts_with(real(folder));
+        if !folders.iter().any(is_in_workspace) {
+            versions.insert(found.clone(), process::version(&found, environment, &empty).await);
+        }
+    }
+    versions
+}
+
 /// The common programs, then the program of each server.
-fn programs(loaded: &Loaded, environment: &BTreeMap<String, String>, folder: Option<&Path>) -> Vec<Check> {
-    let path = environment.get("PATH").map(String::as_str);
+fn programs(
+    loaded: &Loaded,
+    environments: &Environments,
+    folder: Option<&Path>,
+    versions: &BTreeMap<PathBuf, Result<String, String>>,
+) -> Vec<Check> {
+    let path = environments.in_folder(folder).path();
     let here = folder.unwrap_or(Path::new("/"));
     let started =
         || enabled(loaded).flat_map(|definition| launches(definition).map(move |launch| (definition, launch)));
@@ -90,7 +150,17 @@ fn programs(loaded: &Loaded, environment: &BTreeMap<String, String>, folder: Opt
     for program in COMMON_PROGRAMS {
         let needed = started().any(|(_, launch)| matches!(launch, Launch::Stdio(stdio) if stdio.command == program));
         checks.push(match process::find(program, path, here) {
-            Ok(found) => Check::good(program, found.display().to_string()),
+            Ok(found) => match versions.get(&found) {
+                Some(Err(reason)) if needed => {
+                    let message = format!("{} is broken: {reason}", found.display());
+                    Check::bad(program, message, format!("run `{program} --version`, and install it again"))
+                }
+                Some(Err(reason)) => {
+                    Check::good(program, format!("{} is broken, but no server needs it: {reason}", found.display()))
+                }
+                Some(Ok(version)) => Check::good(program, format!("{} ({version})", found.display())),
+                None => Check::good(program, found.display().to_string()),
+            },
             Err(complaint) if needed => Check::complaint(program, &complaint, "install it"),
             Err(_) => Check::good(program, "not found on the PATH, but no server needs it"),
         });
@@ -102,8 +172,9 @@ fn programs(loaded: &Loaded, environment: &BTreeMap<String, String>, folder: Opt
             continue;
         }
         let name = format!("program of `{}`", definition.name);
+        let environment = environments.of(definition);
         let here = definition.folder.as_deref().unwrap_or(here);
-        checks.push(match process::find(&stdio.command, path, here) {
+        checks.push(match process::find(&stdio.command, environment.path(), here) {
             Ok(found) => Check::good(name, found.display().to_string()),
             Err(complaint) => Check::complaint(name, &complaint, "correct `command` in its entry"),
         });
@@ -151,15 +222,16 @@ fn settings(paths: &Paths) -> Check {
 }
 
 /// For each server that uses variables: whether all of them are set.
-fn variables(loaded: &Loaded, environment: &BTreeMap<String, String>) -> Vec<Check> {
+fn variables(loaded: &Loaded, environments: &Environments) -> Vec<Check> {
     let mut checks = Vec::new();
     for definition in enabled(loaded) {
+        let environment = environments.of(definition);
         let references = expand::references(&definition.spec.launch);
         let names = references.iter().filter_map(|reference| match reference {
             Reference::Variable { name, default: None } => Some(name.as_str()),
             _ => None,
         });
-        let (set, unset): (Vec<&str>, Vec<&str>) = names.partition(|name| environment.contains_key(*name));
+        let (set, unset): (Vec<&str>, Vec<&str>) = names.partition(|name| environment.get(name).is_some());
         let name = format!("variables of `{}`", definition.name);
         match (set.as_slice(), unset.as_slice()) {
             ([], []) => {}
@@ -175,10 +247,13 @@ fn variables(loaded: &Loaded, environment: &BTreeMap<String, String>) -> Vec<Che
     checks
 }
 
-fn needs_keyring(loaded: &Loaded) -> bool {
+fn needs_keyring(loaded: &Loaded, commands: &BTreeMap<String, Vec<String>>) -> bool {
     let refers = |definition: &Arc<Definition>| {
         let references = expand::references(&definition.spec.launch);
-        references.iter().any(|reference| matches!(reference, Reference::Keyring(_) | Reference::Input(_)))
+        references.iter().any(|reference| match reference {
+            Reference::Keyring(name) => !commands.contains_key(name),
+            reference => matches!(reference, Reference::Input(_)),
+        })
     };
     enabled(loaded).any(refers)
 }
@@ -211,17 +286,21 @@ pub(super) fn several(count: usize, word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{self, Content, Source};
+    use crate::config::{self, Content, Environment, Source};
     use crate::model::Scope;
     use crate::settings::Limits;
 
-    fn loaded(text: &str) -> Loaded {
-        let source = Source { path: Path::new("/w/mcp.json").into(), scope: Scope::User, folder: None };
+    pub fn loaded(text: &str) -> Loaded {
+        let source = Source { path: Path::new("/home/you/shop/mcp.json").into(), scope: Scope::User, folder: None };
         let limits: Limits = Settings::default().limits;
         config::load(&[(source, Content::Text(text.into()))], &Default::default(), &limits)
     }
 
-    fn lines(checks: &[Check]) -> String {
+    fn environments(name: &str, value: &str) -> Environments {
+        Environment::from(BTreeMap::from([(name.to_owned(), value.to_owned())])).into()
+    }
+
+    pub fn lines(checks: &[Check]) -> String {
         let line = |check: &Check| {
             let fix = check.fix.as_ref().map(|fix| format!(" -> {fix}")).unwrap_or_default();
             format!("{} {}: {}{fix}\n", if check.ok { "ok" } else { "no" }, check.name, check.message)
@@ -231,10 +310,10 @@ mod tests {
 
     #[test]
     fn a_missing_program_fails_only_if_a_server_needs_it() {
-        let nowhere = BTreeMap::from([("PATH".to_owned(), "/nowhere".to_owned())]);
+        let nowhere = environments("PATH", "/nowhere");
         let text = r#"{ "servers": { "a": { "command": "npx" }, "b": { "command": "mine" },
             "c": { "command": "${X}" }, "off": { "command": "gone", "enabled": false } } }"#;
-        insta::assert_snapshot!(lines(&programs(&loaded(text), &nowhere, Some(Path::new("/")))), @"
+        insta::assert_snapshot!(lines(&programs(&loaded(text), &nowhere, Some(Path::new("/")), &BTreeMap::new())), @"
         no npx: `npx` was not found on the PATH -> install Node.js or use its full path
         ok uvx: not found on the PATH, but no server needs it
         ok docker: not found on the PATH, but no server needs it
@@ -245,7 +324,7 @@ mod tests {
 
     #[test]
     fn variables_are_reported_by_name_and_never_by_value() {
-        let environment = BTreeMap::from([("SET".to_owned(), "the-value".to_owned())]);
+        let environment = environments("SET", "the-value");
         let text = r#"{ "servers": { "a": { "command": "x", "env": { "A": "${SET}", "B": "${UNSET}", "C": "${D:-d}" } },
             "b": { "command": "x", "args": ["${env:SET}"] }, "c": { "command": "x" } } }"#;
         insta::assert_snapshot!(lines(&variables(&loaded(text), &environment)), @"
@@ -256,9 +335,9 @@ mod tests {
 
     #[test]
     fn a_file_with_errors_fails_and_warnings_are_mentioned() {
-        insta::assert_snapshot!(lines(&files(&loaded("{ \"servers\": {"), Some(Path::new("/w")))), @"no user config: mcp.json: 0 servers, 1 error -> run `mcp-sidecar check` to see them");
+        insta::assert_snapshot!(lines(&files(&loaded("{ \"servers\": {"), Some(Path::new("/home/you/shop")))), @"no user config: mcp.json: 0 servers, 1 error -> run `mcp-sidecar check` to see them");
         let text = r#"{ "servers": { "a": { "command": "sh", "colour": "red" } } }"#;
-        insta::assert_snapshot!(lines(&files(&loaded(text), Some(Path::new("/w")))), @"ok user config: mcp.json: 1 server, 1 warning");
+        insta::assert_snapshot!(lines(&files(&loaded(text), Some(Path::new("/home/you/shop")))), @"ok user config: mcp.json: 1 server, 1 warning");
     }
 
     #[test]
@@ -267,6 +346,8 @@ mod tests {
         assert!(keyring(none(), false).ok);
         let needed = keyring(none(), true);
         assert_eq!((needed.ok, needed.fix.as_deref()), (false, Some("set `secrets`")));
-        assert!(needs_keyring(&loaded(r#"{ "servers": { "a": { "command": "x", "args": ["${keyring:k}"] } } }"#)));
+        let one = loaded(r#"{ "servers": { "a": { "command": "x", "args": ["${keyring:k}"] } } }"#);
+        assert!(needs_keyring(&one, &BTreeMap::new()));
+        assert!(!needs_keyring(&one, &BTreeMap::from([("k".to_owned(), vec!["pass".to_owned()])])));
     }
 }

@@ -5,7 +5,10 @@
 
 mod buffers;
 mod entry;
+mod limits;
+mod moving;
 mod pattern;
+mod unsaved;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,12 +20,15 @@ use serde_json::Value;
 pub use self::buffers::{NoBuffers, OpenBuffers};
 use self::entry::{entry, unmasked};
 use self::pattern::pattern;
+use self::unsaved::unsaved_view;
 use super::Engine;
 use super::hub::HubCommand;
+use super::server_actions::level_scopes;
 use super::snapshot::{OfferedTool, ServerView, Trust};
 use crate::config::edit::{self, EditError, UpdateError};
-use crate::config::{Definition, File, Loaded, layers};
-use crate::model::{Error, Level, Result, Scope, ServerName, ServerState, Status};
+use crate::config::{Definition, EntrySpec, File, Loaded, Source, layers};
+use crate::model::{Error, Level, Result, Scope, ServerName};
+use crate::paths::{real_target, target_inside};
 use crate::policy::NameGlob;
 
 /// A trust check takes milliseconds. This limits the wait if the check was dropped.
@@ -37,6 +43,7 @@ pub struct Edited<T> {
 
 /// Files that were changed in the editor, with their new text.
 type Unsaved = BTreeMap<PathBuf, Arc<str>>;
+pub type ToolOfServer = (Arc<ServerView>, Arc<OfferedTool>);
 type Change = Arc<dyn Fn(&str) -> Result<String, EditError> + Send + Sync>;
 
 /// The file and key of a server in one scope.
@@ -55,7 +62,11 @@ impl Engine {
         inputs: Vec<Value>,
         scope: Scope,
     ) -> Result<Edited<Arc<ServerView>>> {
-        validate(&server, &config)?;
+        let entry = validate(&server, &config)?;
+        if matches!(entry, EntrySpec::Restriction(_)) && self.find_definition(buffers, &server).is_err() {
+            let message = format!("no file defines a server `{server}`; add `command`, `url` or `port` to define it");
+            return Err(Error::InvalidParams(message));
+        }
         let exists = || Error::Conflict(format!("the server `{server}` already exists in scope `{scope}`"));
         let mut session = self.0.watcher.session();
         if self.locate(buffers, &server, scope).is_ok()
@@ -114,100 +125,30 @@ impl Engine {
         server: &ServerName,
         scope: Scope,
     ) -> Result<Edited<()>> {
-        let unsaved = self.remove_from(buffers, server, scope).await?;
+        let unsaved = self.remove_from(buffers, server, scope, edit::remove_server_and_inputs).await?;
         Ok(Edited { answer: (), unsaved: unsaved.into_keys().collect() })
     }
 
-    /// Moves a definition to another scope as it is written, including comments.
-    pub async fn move_server(
-        &self,
-        buffers: &dyn OpenBuffers,
-        server: ServerName,
-        from: Scope,
-        to: Scope,
-    ) -> Result<Edited<Arc<ServerView>>> {
-        if from == to {
-            return self.edited(buffers, &server, Unsaved::new()).await;
-        }
-        let mut session = self.0.watcher.session();
-        let taken = match to {
-            Scope::Session => session.contains_key(server.as_str()),
-            _ => self.locate(buffers, &server, to).is_ok(),
-        };
-        if taken {
-            return Err(Error::Conflict(format!("the server `{server}` already exists in scope `{to}`")));
-        }
-        let mut unsaved = Unsaved::new();
-        match (from, to) {
-            (Scope::Session, _) => {
-                let config = session.get(server.as_str()).cloned().ok_or_else(|| self.not_defined_in(&server, from))?;
-                let (path, name) = (self.file_for(to)?, server.clone());
-                let file = path.clone();
-                let change: Change = Arc::new(move |text| edit::set_server(text, &file, name.as_str(), config.clone()));
-                unsaved.extend(self.rewrite(buffers, &path, change).await?);
-            }
-            (_, Scope::Session) => {
-                let location = self.locate(buffers, &server, from)?;
-                let written = entry(&self.text(buffers, &location.path)?, &location.key);
-                session.insert(server.to_string(), written.ok_or_else(|| self.not_defined_in(&server, from))?);
-                self.apply_session(session).await?;
-            }
-            _ => {
-                let location = self.locate(buffers, &server, from)?;
-                let (path, source) = (self.file_for(to)?, self.text(buffers, &location.path)?);
-                let file = path.clone();
-                let change: Change =
-                    Arc::new(move |text| edit::move_server(&source, text, &file, &location.key).map(|(_, to)| to));
-                unsaved.extend(self.rewrite(buffers, &path, change).await?);
-            }
-        }
-        // Added to the new file before it is removed from the old one, so that it is never lost.
-        unsaved.extend(self.remove_from(buffers, &server, from).await?);
-        self.edited(buffers, &server, unsaved).await
-    }
-
-    /// Enables or disables a server in its file. Without a scope, in the file that defines it.
-    pub async fn enable_server(
-        &self,
-        buffers: &dyn OpenBuffers,
-        server: ServerName,
-        enabled: bool,
-        scope: Option<Scope>,
-    ) -> Result<Edited<Arc<ServerView>>> {
-        let scope = match scope {
-            Some(scope) => scope,
-            None => self.find_definition(buffers, &server)?.scope,
-        };
-        if scope == Scope::Session {
-            let mut session = self.0.watcher.session();
-            let entry = session.get_mut(server.as_str()).and_then(Value::as_object_mut);
-            let entry = entry.ok_or_else(|| self.not_defined_in(&server, scope))?;
-            entry.shift_remove("disabled");
-            entry.insert("enabled".to_owned(), Value::Bool(enabled));
-            self.apply_session(session).await?;
-            return self.edited(buffers, &server, Unsaved::new()).await;
-        }
-        let ServerLocation { path, key } = self.locate(buffers, &server, scope)?;
-        let change: Change = Arc::new(move |text| edit::set_enabled(text, &key, enabled));
-        let unsaved = self.rewrite_trusted(buffers, &path, &server, change).await?;
-        self.edited(buffers, &server, unsaved).await
-    }
-
-    /// Sets the level of a tool or glob, or removes it with `None`. Returns the tools that match.
+    /// Sets the level of a tool or glob, or removes it with `None`. Without a scope, in the file that defines the server.
+    /// Returns the scope and the tools that match.
     pub async fn set_level(
         &self,
         buffers: &dyn OpenBuffers,
         server: ServerName,
         tool: &str,
         level: Option<Level>,
-        scope: Scope,
-    ) -> Result<Edited<Vec<(Arc<ServerView>, Arc<OfferedTool>)>>> {
-        self.find_definition(buffers, &server)?;
+        scope: Option<Scope>,
+    ) -> Result<Edited<(Scope, Vec<ToolOfServer>)>> {
+        let definition = self.find_definition(buffers, &server)?;
+        let default = level_scopes(definition.scope).first().copied().unwrap_or(Scope::Session);
+        let scope = scope.unwrap_or(default);
         let offered = self.now().server(&server).is_ok_and(|view| view.tools.contains_key(tool));
         let tool = if offered { tool } else { pattern(&server, tool, level)? };
         let unsaved = if scope == Scope::Session {
             self.set_session_level(server.clone(), tool, level).await?;
             Unsaved::new()
+        } else if let Some(place) = self.restriction_place(buffers, &definition, scope)? {
+            self.restrict_tool(buffers, place, &definition, tool, level).await?
         } else {
             let ServerLocation { path, key } = self.locate(buffers, &server, scope)?;
             let tool = tool.to_owned();
@@ -222,10 +163,18 @@ impl Engine {
             let matching = view.tools.values().filter(|offered| glob.is_match(&offered.tool.name));
             matching.map(|offered| (view.clone(), offered.clone())).collect()
         };
-        Ok(Edited { answer: view.iter().flat_map(tools_of).collect(), unsaved: unsaved.into_keys().collect() })
+        let answer = (scope, view.iter().flat_map(tools_of).collect());
+        Ok(Edited { answer, unsaved: unsaved.into_keys().collect() })
     }
 
-    async fn remove_from(&self, buffers: &dyn OpenBuffers, server: &ServerName, scope: Scope) -> Result<Unsaved> {
+    /// `remove` removes a server from a text.
+    async fn remove_from(
+        &self,
+        buffers: &dyn OpenBuffers,
+        server: &ServerName,
+        scope: Scope,
+        remove: fn(&str, &str) -> Result<String, EditError>,
+    ) -> Result<Unsaved> {
         if scope == Scope::Session {
             let mut session = self.0.watcher.session();
             session.remove(server.as_str()).ok_or_else(|| self.not_defined_in(server, scope))?;
@@ -233,7 +182,7 @@ impl Engine {
             return Ok(Unsaved::new());
         }
         let ServerLocation { path, key } = self.locate(buffers, server, scope)?;
-        let change: Change = Arc::new(move |text| edit::remove_server(text, &key));
+        let change: Change = Arc::new(move |text| remove(text, &key));
         self.rewrite(buffers, &path, change).await
     }
 
@@ -260,6 +209,10 @@ impl Engine {
 
     /// Changes a file in the editor that has it open, or on disk, where the change is applied at once.
     async fn rewrite(&self, buffers: &dyn OpenBuffers, path: &Path, change: Change) -> Result<Unsaved> {
+        let loaded = self.loaded().borrow().clone();
+        let source = loaded.file(path).map(|file| file.source.clone());
+        source.as_ref().map_or(Ok(()), |source| writable(source, &loaded))?;
+        let repository = source.and_then(|source| source.repository());
         if let Some(open) = buffers.open(path) {
             let after = change(&open).map_err(|error| edit_error(path, &error))?;
             if after == *open {
@@ -272,20 +225,27 @@ impl Engine {
                 return Err(Error::Conflict(format!("{} has unsaved changes; save the file first", path.display())));
             }
         }
-        let target = path.to_path_buf();
-        let written = tokio::task::spawn_blocking(move || edit::update(&target, |text| change(text))).await;
+        let (target, engine) = (path.to_path_buf(), self.clone());
+        let update = move || {
+            edit::update(&target, repository.as_deref(), |text| {
+                let after = change(text)?;
+                engine.expect_change(&target, text, &after);
+                Ok(after)
+            })
+        };
+        let written = tokio::task::spawn_blocking(update).await;
         written.map_err(|error| Error::Io(error.to_string()))?.map_err(|error| match error {
             UpdateError::Edit(error) => edit_error(path, &error),
             error => Error::Io(error.to_string()),
         })?;
-        let loaded = self.0.watcher.reload().await;
-        self.send_command(|done| HubCommand::ApplyConfig { loaded, done }).await?;
+        self.0.watcher.reload().await;
+        self.send_command(|done| HubCommand::ApplyConfig { done }).await?;
         Ok(Unsaved::new())
     }
 
     async fn apply_session(&self, session: BTreeMap<String, Value>) -> Result<()> {
-        let loaded = self.0.watcher.set_session(session).await;
-        self.send_command(|done| HubCommand::ApplyConfig { loaded, done }).await.map(drop)
+        self.0.watcher.set_session(session).await;
+        self.send_command(|done| HubCommand::ApplyConfig { done }).await.map(drop)
     }
 
     /// Waits until the trust check of a definition is done.
@@ -388,20 +348,24 @@ impl Engine {
     }
 }
 
-/// A server that exists only in an unsaved buffer.
-fn unsaved_view(definition: &Arc<Definition>) -> ServerView {
-    let needed = Trust::Needed { difference: None, refused: false };
-    ServerView {
-        definition: definition.clone(),
-        state: Arc::new(ServerState::new(Status::Stopped)),
-        trust: if definition.scope.needs_trust() { needed } else { Trust::Given },
-        trust_checked: true,
-        fingerprint: None,
-        switched_on: true,
-        tools: Arc::default(),
-        server: None,
-        actions: 0,
-        remarks: vec!["its config file has unsaved changes in the editor".to_owned()],
+/// A file of a project is only written inside of its repository. A file that another scope reads is only written in the
+/// scope where it is: what a link adds, the other scope may start without trust, or remove.
+fn writable(source: &Source, loaded: &Loaded) -> Result<()> {
+    let refused = |reason: String| Error::Io(format!("cannot write {}: {reason}", source.path.display()));
+    let target = match source.repository() {
+        Some(repository) => target_inside(&source.path, &repository),
+        None => real_target(&source.path),
+    };
+    let target = target.map_err(|error| refused(error.to_string()))?;
+    let same = |file: &&File| {
+        let other = &file.source;
+        other.scope != source.scope
+            && (!other.is_link() || source.scope.needs_trust() && !other.scope.needs_trust())
+            && real_target(&other.path).is_ok_and(|other| other == target)
+    };
+    match loaded.files.iter().find(same) {
+        Some(other) => Err(refused(format!("it is the same file as {}", other.source.path.display()))),
+        None => Ok(()),
     }
 }
 
@@ -413,11 +377,11 @@ fn edit_error(path: &Path, error: &EditError) -> Error {
 }
 
 /// An invalid definition is never written.
-fn validate(server: &ServerName, config: &Value) -> Result<()> {
+fn validate(server: &ServerName, config: &Value) -> Result<EntrySpec> {
     if !config.is_object() {
         return Err(Error::InvalidParams("`config` must be an object, as in a config file".to_owned()));
     }
-    layers::session_entry(server.as_str(), config).map(drop).map_err(|problems| {
+    layers::session_entry(server.as_str(), config).map(|(_, entry)| entry).map_err(|problems| {
         let messages: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
         Error::InvalidParams(format!("the definition of `{server}` is invalid: {}", messages.join("; ")))
     })

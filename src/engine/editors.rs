@@ -2,16 +2,24 @@
 //!
 //! The list is behind a `std` lock that is private to this file and never held over an await.
 
+mod joins;
+
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 
 use crate::model::{Result, ServerName};
 use crate::policy::hex;
 use crate::server::host::Tunnel;
+use crate::server::process;
+use joins::Departures;
+pub use joins::Join;
 
 /// What an editor declares in `capabilities.experimental.mcpSidecar`. A plain LSP client declares nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,37 +30,106 @@ pub struct Abilities {
     pub approvals: bool,
     pub elicitation: bool,
     pub sampling: bool,
+    /// Tells which files have unsaved changes.
+    pub buffers: bool,
     /// The MCP servers that run inside it.
     pub sdk_servers: Vec<String>,
+    /// The user cannot be asked here: a shell command without a terminal.
+    pub silent: bool,
+}
+
+/// Which editor or shell this is, for records and for messages that say where to answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    pub name: Option<String>,
+    pub process: Option<u32>,
+    /// The program of that process, if the kernel knows it.
+    pub program: Option<String>,
+    /// The agent or server that started it. Then it can look, but not decide for the user.
+    pub started_by: Option<String>,
+}
+
+impl Identity {
+    /// Replaces what the front says about its process by what the kernel knows. `connected` is the process at the other
+    /// end of the connection: a child of the editor, or the editor itself.
+    #[must_use]
+    pub fn checked(self, connected: Option<u32>) -> Self {
+        let Some(connected) = connected else { return self };
+        let claimed = self.process.filter(|claimed| process::ancestors(connected).any(|ancestor| ancestor == *claimed));
+        let process = claimed.unwrap_or(connected);
+        // Only our own program is a shell command.
+        let name = self.name.filter(|name| name != SHELL || process::is_own_program(connected));
+        Self {
+            name,
+            process: Some(process),
+            program: process::program(process),
+            started_by: process::started_by(connected),
+        }
+    }
+
+    pub fn is_shell(&self) -> bool {
+        self.name.as_deref() == Some(SHELL)
+    }
+}
+
+/// The name of a shell command that asks the user.
+pub const SHELL: &str = "a shell";
+
+impl std::fmt::Display for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name.as_deref().unwrap_or("an editor"))?;
+        match (self.process, &self.program) {
+            (Some(process), Some(program)) => write!(f, " (process {process}, {program})"),
+            (Some(process), None) => write!(f, " (process {process})"),
+            (None, _) => Ok(()),
+        }
+    }
 }
 
 /// What the engine can ask an editor to do.
 pub trait Editor: Send + Sync + 'static {
     fn abilities(&self) -> &Abilities;
+    fn identity(&self) -> &Identity;
     /// Takes the params of MCP's `sampling/createMessage` and returns its result.
     fn sample(&self, server: ServerName, params: Value) -> BoxFuture<'static, Result<Value>>;
     /// Opens a page in the user's browser.
     fn open_url(&self, url: String) -> BoxFuture<'static, bool>;
+    /// The text of a file, if it has unsaved changes in this editor.
+    fn unsaved(&self, _file: PathBuf) -> BoxFuture<'static, Option<String>> {
+        std::future::ready(None).boxed()
+    }
     /// Sends a message to a server inside the editor. False if it could not be delivered.
     fn to_sdk(&self, server: String, message: Value) -> BoxFuture<'static, bool>;
 }
 
 /// How many messages of an editor-hosted server can be queued in each direction.
 const TUNNEL: usize = 256;
+/// How many announcements an editor may be behind.
+const JOINS: usize = 16;
 
-/// All attached editors. Cheap to clone; all clones share the list.
+/// The attached editors of all workspaces. Cheap to clone; all clones share the list.
 #[derive(Clone)]
 pub struct Editors {
+    /// The workspace of the editors that are attached through this handle.
+    workspace: u64,
     attached: Arc<Mutex<BTreeMap<u64, Attached>>>,
+    /// Counts editors. An id is never used again: questions remember the editors in which they were closed.
+    last_id: Arc<AtomicU64>,
     changed: Arc<watch::Sender<usize>>,
+    joins: broadcast::Sender<Join>,
+    /// Editors that have left. The lock is like the one of the list.
+    departures: Arc<Mutex<Departures>>,
     /// A secret that an editor can pass to an agent that it runs itself.
     ticket: Arc<str>,
 }
 
 struct Attached {
     editor: Arc<dyn Editor>,
+    workspace: u64,
     /// Senders into the open tunnels of this editor, by server name.
     tunnels: BTreeMap<String, mpsc::Sender<Value>>,
+    /// It turned out that it cannot show questions.
+    cannot_ask: bool,
 }
 
 /// An attached editor. Dropping this detaches it.
@@ -67,20 +144,53 @@ impl Default for Editors {
         // Without a random source, no ticket is valid.
         let ticket = getrandom::fill(&mut bits).map(|()| hex(&bits));
         Self {
+            workspace: 0,
             attached: Arc::default(),
+            last_id: Arc::default(),
             changed: Arc::new(watch::Sender::new(0)),
+            joins: broadcast::Sender::new(JOINS),
+            departures: Arc::default(),
             ticket: ticket.unwrap_or_default().into(),
         }
     }
 }
 
 impl Editors {
+    /// The same list, for the editors of this workspace.
+    pub fn in_workspace(&self, workspace: u64) -> Self {
+        Self { workspace, ..self.clone() }
+    }
+
     pub fn attach(&self, editor: Arc<dyn Editor>) -> Attachment {
         let mut attached = self.lock();
-        let id = attached.last_key_value().map_or(0, |(last, _)| last + 1);
-        attached.insert(id, Attached { editor, tunnels: BTreeMap::new() });
+        let id = self.last_id.fetch_add(1, Ordering::Relaxed);
+        self.announce(id, editor.identity(), &attached);
+        let workspace = self.workspace;
+        attached.insert(id, Attached { editor, workspace, tunnels: BTreeMap::new(), cannot_ask: false });
         self.changed.send_replace(attached.len());
         Attachment { editors: self.clone(), id }
+    }
+
+    /// Announces an editor to the others, unless it is one of them, or one that has just restarted.
+    fn announce(&self, id: u64, joining: &Identity, attached: &BTreeMap<u64, Attached>) {
+        let editors = || attached.values().filter(|attached| !attached.editor.identity().is_shell());
+        let mut others = editors().map(|attached| attached.editor.identity());
+        let returns = self.departures.lock().unwrap_or_else(PoisonError::into_inner).take(joining);
+        if joining.is_shell()
+            || returns
+            || others.clone().next().is_none()
+            || others.any(|other| joining.is_process_of(other))
+        {
+            return;
+        }
+        tracing::info!(editor = %joining, started_by = joining.started_by, "another editor joined");
+        let is_elsewhere = editors().all(|attached| attached.workspace != self.workspace);
+        self.joins.send(Join::new(id, joining, if is_elsewhere { "repository" } else { "workspace" })).ok();
+    }
+
+    /// The editors that join from now on.
+    pub fn joins(&self) -> broadcast::Receiver<Join> {
+        self.joins.subscribe()
     }
 
     /// Proves that an agent was started by an attached editor, which asks its user before calls itself.
@@ -102,11 +212,42 @@ impl Editors {
         self.lock().values().map(|attached| &attached.editor).find(|editor| able(editor.abilities())).cloned()
     }
 
-    /// Connects to a server inside the first editor that has one of this name.
+    /// The text of a file, if it has unsaved changes in one of the editors.
+    pub async fn unsaved(&self, file: &Path) -> Option<String> {
+        let able: Vec<Arc<dyn Editor>> = {
+            let attached = self.lock();
+            let editors = attached.values().map(|attached| attached.editor.clone());
+            editors.filter(|editor| editor.abilities().buffers).collect()
+        };
+        let answers = able.iter().map(|editor| editor.unsaved(file.to_path_buf()));
+        futures::future::join_all(answers).await.into_iter().flatten().next()
+    }
+
+    /// The editors where the user can be asked.
+    pub fn askable(&self, able: impl Fn(u64, &Abilities) -> bool) -> Vec<Identity> {
+        let attached = self.lock();
+        let asks = |(id, each): &(&u64, &Attached)| {
+            let abilities = each.editor.abilities();
+            !each.cannot_ask && !abilities.silent && able(**id, abilities)
+        };
+        attached.iter().filter(asks).map(|(_, each)| each.editor.identity().clone()).collect()
+    }
+
+    /// Records that an editor cannot show questions. Returns whether that is new.
+    pub fn cannot_ask(&self, id: u64) -> bool {
+        let mut attached = self.lock();
+        let known = attached.get_mut(&id).is_none_or(|editor| std::mem::replace(&mut editor.cannot_ask, true));
+        self.changed.send_replace(attached.len());
+        !known
+    }
+
+    /// Connects to a server inside the first editor of this workspace that has one of this name. Two workspaces cannot
+    /// share the connection.
     pub fn tunnel(&self, name: &str) -> Option<Tunnel> {
         let mut attached = self.lock();
         let hosting = attached
             .values_mut()
+            .filter(|attached| attached.workspace == self.workspace)
             .find(|attached| attached.editor.abilities().sdk_servers.iter().any(|server| server == name))?;
         let (to_editor, mut outgoing) = mpsc::channel::<Value>(TUNNEL);
         let (incoming, from_editor) = mpsc::channel(TUNNEL);
@@ -129,8 +270,13 @@ impl Editors {
 }
 
 impl Attachment {
+    /// Identifies the editor among the attached ones.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
     /// Passes on a message from a server inside this editor. False if the receiver is gone or too slow.
-    pub fn from_sdk(&self, server: &str, message: Value) -> bool {
+    pub fn deliver_from_sdk(&self, server: &str, message: Value) -> bool {
         let attached = self.editors.lock();
         let way = attached.get(&self.id).and_then(|attached| attached.tunnels.get(server));
         way.is_some_and(|way| way.try_send(message).is_ok())
@@ -147,7 +293,10 @@ impl Attachment {
 impl Drop for Attachment {
     fn drop(&mut self) {
         let mut attached = self.editors.lock();
-        attached.remove(&self.id);
+        if let Some(left) = attached.remove(&self.id) {
+            let mut departures = self.editors.departures.lock().unwrap_or_else(PoisonError::into_inner);
+            departures.add(left.editor.identity().clone());
+        }
         self.editors.changed.send_replace(attached.len());
     }
 }

@@ -12,10 +12,15 @@ impl Engine {
     /// Imports servers. Returns when they have been applied.
     pub async fn import(&self, command: ImportRequest) -> Result<Imported> {
         let dry_run = command.dry_run;
+        let before = self.loaded().borrow().clone();
         let imported = self
             .run_blocking(move |loaded| interop::import_from(&command, &loaded, Homes::discover().as_ref()))
             .await?;
         if !dry_run && !imported.imported.is_empty() {
+            let path = &imported.path;
+            let text = |loaded: &Loaded| loaded.file(path).map(|file| file.text.clone()).unwrap_or_default();
+            let after = tokio::fs::read_to_string(path).await.unwrap_or_default();
+            self.expect_change(path, &text(&before), &after);
             self.reload().await?;
         }
         Ok(imported)

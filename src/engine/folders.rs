@@ -1,5 +1,5 @@
-//! Which workspace folders are in effect: those of all attached editors, or without an editor those of the agents. When
-//! the last front disconnects, the folders stay until the engine exits.
+//! Which workspace folders are in effect: those of all attached editors, or without an editor those of the agents, or
+//! without an agent those of shell commands. When the last front disconnects, the folders stay until the engine exits.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,20 +10,21 @@ use crate::policy::trust::real;
 
 /// The kind of front that opened the folders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claimant {
+pub enum ClaimedBy {
     Editor,
     Agent,
+    Shell,
 }
 
 /// The folders of each front. The `std` lock is private to this file and never held over an await.
 #[derive(Default)]
-pub struct Claims(Mutex<BTreeMap<u64, (Claimant, Vec<PathBuf>)>>);
+pub struct Claims(Mutex<BTreeMap<u64, (ClaimedBy, Vec<PathBuf>)>>);
 
 /// The folders of one front. Dropping it removes them.
 pub struct Claim {
     engine: Engine,
     id: u64,
-    claimant: Claimant,
+    claimed_by: ClaimedBy,
 }
 
 impl Claims {
@@ -33,10 +34,10 @@ impl Claims {
         if claims.is_empty() {
             return None;
         }
-        let of = |wanted: Claimant| {
+        let of = |wanted: ClaimedBy| {
             let mut seen = Vec::new();
             let mut folders = Vec::new();
-            let all = claims.values().filter(|(claimant, _)| *claimant == wanted).flat_map(|(_, folders)| folders);
+            let all = claims.values().filter(|(claimed_by, _)| *claimed_by == wanted).flat_map(|(_, folders)| folders);
             for folder in all {
                 let place = real(folder);
                 if !seen.contains(&place) {
@@ -46,22 +47,22 @@ impl Claims {
             }
             folders
         };
-        let of_editors = of(Claimant::Editor);
-        Some(if of_editors.is_empty() { of(Claimant::Agent) } else { of_editors })
+        let by_rank = [ClaimedBy::Editor, ClaimedBy::Agent, ClaimedBy::Shell].map(of);
+        Some(by_rank.into_iter().find(|folders| !folders.is_empty()).unwrap_or_default())
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, (Claimant, Vec<PathBuf>)>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, (ClaimedBy, Vec<PathBuf>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Engine {
     /// Registers a front, with no folders yet.
-    pub fn claim(&self, claimant: Claimant) -> Claim {
+    pub fn claim(&self, claimed_by: ClaimedBy) -> Claim {
         let mut claims = self.0.claims.lock();
         let id = claims.last_key_value().map_or(0, |(last, _)| last + 1);
-        claims.insert(id, (claimant, Vec::new()));
-        Claim { engine: self.clone(), id, claimant }
+        claims.insert(id, (claimed_by, Vec::new()));
+        Claim { engine: self.clone(), id, claimed_by }
     }
 
     /// Applies the claimed folders. If the claims change meanwhile, applies them again.
@@ -78,7 +79,7 @@ impl Engine {
 impl Claim {
     /// Sets the front's folders. Returns when the engine knows their servers.
     pub async fn set(&self, folders: Vec<PathBuf>) {
-        self.engine.0.claims.lock().insert(self.id, (self.claimant, folders));
+        self.engine.0.claims.lock().insert(self.id, (self.claimed_by, folders));
         self.engine.settle_folders().await;
     }
 }
@@ -99,21 +100,23 @@ impl Drop for Claim {
 mod tests {
     use super::*;
 
-    fn union(claims: &[(Claimant, &[&str])]) -> Option<Vec<String>> {
+    fn union(claims: &[(ClaimedBy, &[&str])]) -> Option<Vec<String>> {
         let claims = claims
             .iter()
             .zip(0..)
-            .map(|((claimant, folders), id)| (id, (*claimant, folders.iter().map(PathBuf::from).collect())));
+            .map(|((claimed_by, folders), id)| (id, (*claimed_by, folders.iter().map(PathBuf::from).collect())));
         let union = Claims(Mutex::new(claims.collect())).union()?;
         Some(union.iter().map(|folder| folder.display().to_string()).collect())
     }
 
     #[test]
-    fn editors_are_merged_and_agents_count_only_without_them() {
-        use Claimant::{Agent, Editor};
+    fn editors_are_merged_and_agents_and_shells_count_only_without_them() {
+        use ClaimedBy::{Agent, Editor, Shell};
         assert_eq!(union(&[]), None);
         assert_eq!(union(&[(Agent, &["/a"]), (Agent, &["/a"])]).unwrap(), ["/a"]);
         assert_eq!(union(&[(Agent, &["/a"]), (Editor, &[])]).unwrap(), ["/a"]);
+        assert_eq!(union(&[(Shell, &["/b"]), (Agent, &["/a"])]).unwrap(), ["/a"]);
+        assert_eq!(union(&[(Shell, &["/b"])]).unwrap(), ["/b"]);
         assert_eq!(union(&[(Agent, &["/a"]), (Editor, &["/b"]), (Editor, &["/b", "/c"])]).unwrap(), ["/b", "/c"]);
     }
 }

@@ -1,5 +1,10 @@
-//! The gate to every tool. Every call takes the same path, whoever requests it: find → validate the arguments → rule →
-//! ask → call → record.
+//! The gate to every tool, resource and prompt. Every call takes the same path, whoever requests it: find → validate the
+//! arguments → rule → ask → call → record.
+
+pub mod agent_tool;
+mod find;
+mod question;
+mod shown;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,30 +14,41 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Engine;
-use super::approvals::{Answer, Approval, NoAnswer};
-use super::asking::Asker;
-use super::change::{self, Change};
+use super::approvals::Saving;
+use super::arguments;
+pub use super::asking::AgentConnection;
+use super::asking::{Asker, CallOrigin, Waited};
+use super::change;
 use super::consent::OnceClaim;
 use super::record::Recording;
-use super::snapshot::{OfferedTool, ServerView, Snapshot};
+use super::snapshot::{OfferedTool, ServerView};
 use super::turns::Turn;
-use crate::model::{
-    CallId, CallResult, Decision, Error, Level, PendingReason, Requester, Result, Status, ToolCall, ToolId,
-};
+use crate::model::{CallId, CallKind, CallResult, Error, Given, Level, Requester, Result, Subject, ToolCall, ToolId};
 use crate::policy::permit::{Consent, OnceUsed, Permitted, Refusal, permit};
-use crate::policy::{GrantMatch, Pin, Ruling, View};
-use crate::server::connection::{CallOptions, Progress};
+use crate::policy::{AgentAccess, GrantMatch, Ruling, expanded};
+use crate::server::connection::{CallOptions, Progress, Sent};
+use question::QuestionOutcome;
+use shown::Shown;
 
 /// How often a question is asked again because the tool or its rule changed meanwhile.
 const MAX_QUESTIONS: u32 = 5;
+/// How long the state of a server may be unknown after a call could not be sent to it.
+const STATE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A request to run a tool.
+/// A request to run a tool, or to get something else from a server.
 pub struct CallRequest {
+    pub id: CallId,
+    pub kind: CallKind,
+    /// The tool, or the subject of another kind as rules name it.
     pub tool: ToolId,
     pub arguments: Map<String, Value>,
     /// The decision of a user who has just seen these arguments.
-    pub decision: Option<Decision>,
+    pub decision: Option<Given>,
     pub requester: Requester,
+    /// The user is asked whatever the rules say, and sees this reason first.
+    pub must_ask: Option<String>,
+    /// The connection of the agent that requests it.
+    pub connection: Option<AgentConnection>,
     pub workflow: Option<String>,
     pub timeout: Option<Duration>,
     pub progress: Option<mpsc::Sender<Progress>>,
@@ -48,7 +64,11 @@ pub struct Outcome {
     pub result: CallResult,
     /// The level or decision that permitted it.
     pub decision: &'static str,
+    /// Without the time that the call waited for the user.
     pub duration: Duration,
+    pub waited: Duration,
+    /// How the user changed the arguments before allowing the call.
+    pub edited: Option<String>,
 }
 
 impl Engine {
@@ -63,17 +83,27 @@ impl Engine {
         let gone = CancellationToken::new();
         let task = CallTask {
             engine: self.clone(),
-            view: self.view(&request.requester).clone(),
+            view: match request.must_ask {
+                Some(_) => AgentAccess::asking(self.view(&request.requester)),
+                None => self.view(&request.requester).clone(),
+            },
             call: ToolCall {
-                id: CallId::random(),
-                tool: self.now().resolve_tool(request.tool),
+                id: request.id,
+                kind: request.kind,
+                tool: match request.kind {
+                    CallKind::Tool => self.now().resolve_tool(request.tool),
+                    _ => request.tool,
+                },
                 arguments: Arc::new(request.arguments),
                 requester: request.requester,
                 workflow: request.workflow,
                 timeout: request.timeout,
             },
+            requested: None,
+            must_ask: request.must_ask,
             decision: request.decision,
             progress: request.progress,
+            connection: request.connection,
             asker,
             gone: gone.clone(),
         };
@@ -84,68 +114,74 @@ impl Engine {
             Err(_) => Err(Error::Io("the call failed with an internal error; see the log of mcp-sidecar".to_owned())),
         }
     }
-
-    /// The ruling for a call. For `allow-once` this also claims its one call; if that fails, the user is asked.
-    fn rule(
-        &self,
-        view: &ServerView,
-        offered: &OfferedTool,
-        arguments: &Map<String, Value>,
-        narrow: impl FnOnce(Ruling) -> Ruling,
-    ) -> (Ruling, Option<OnceClaim>) {
-        let snapshot = self.now();
-        let ruling =
-            narrow(snapshot.rules.rule(&offered.id.server, &offered.tool, Some(arguments), view.trust_state()));
-        if ruling.level != Level::AllowOnce {
-            return (ruling, None);
-        }
-        match self.0.once.claim(&offered.id) {
-            Some(claim) => (ruling, Some(claim)),
-            None => (ruling.in_session(OnceUsed::Yes), None),
-        }
-    }
 }
 
 /// A call on its way through the gate.
 struct CallTask {
     engine: Engine,
     /// What the requester can see, and its highest level.
-    view: Arc<View>,
+    view: Arc<AgentAccess>,
     call: ToolCall,
-    decision: Option<Decision>,
+    /// The arguments that were requested, if the user changed them.
+    requested: Option<Arc<Map<String, Value>>>,
+    must_ask: Option<String>,
+    decision: Option<Given>,
     progress: Option<mpsc::Sender<Progress>>,
+    connection: Option<AgentConnection>,
     asker: Option<Arc<dyn Asker>>,
     gone: CancellationToken,
 }
 
 impl CallTask {
-    async fn run(self, turn: Turn) -> Result<Outcome> {
+    async fn run(mut self, turn: Turn) -> Result<Outcome> {
         let started = Instant::now();
+        let registered = self.engine.0.shared.calls.register(&self.call.id, self.asker.clone(), self.progress.clone());
+        registered.set_origin(CallOrigin { tool: self.call.tool.tool.clone(), requester: self.call.requester.clone() });
+        let waited = registered.waited.clone();
         let mut recording = Recording::new(&self.engine, &self.call);
         let gone = self.gone.clone();
         let outcome = tokio::select! {
+            // First: a caller that has gone may have stopped the server, too.
+            biased;
+            () = gone.cancelled() => Err(self.cancelled()),
             outcome = self.execute(&mut recording, Some(turn)) => outcome,
-            () = gone.cancelled() => Err(Error::Cancelled),
         };
-        let outcome = outcome.map(|(result, decision)| Outcome {
-            id: self.call.id.clone(),
-            tool: self.call.tool.clone(),
-            result,
-            decision,
-            duration: started.elapsed(),
-        });
-        recording.finish(&outcome, started.elapsed()).await;
+        let times = Times::of(started, &waited);
+        let edited = self.requested.as_ref().map(|requested| shown::difference(requested, &self.call.arguments));
+        let outcome = match (outcome, edited) {
+            (Ok((result, decision)), edited) => {
+                let (id, tool) = (self.call.id.clone(), self.call.tool.clone());
+                Ok(Outcome { id, tool, result, decision, duration: times.ran, waited: times.waited, edited })
+            }
+            // The caller has to know that this is not about its own arguments.
+            (Err(error), Some(difference)) => {
+                Err(Error::Edited { tool: self.call.tool.clone(), difference, cause: Box::new(error) })
+            }
+            (Err(error), None) => Err(error),
+        };
+        recording.finish(&outcome, times).await;
         outcome
     }
 
-    async fn execute(&self, recording: &mut Recording, mut turn: Option<Turn>) -> Result<(CallResult, &'static str)> {
-        let mut decision = self.decision;
-        let mut shown: Option<Arc<OfferedTool>> = None;
+    async fn execute(
+        &mut self,
+        recording: &mut Recording,
+        mut turn: Option<Turn>,
+    ) -> Result<(CallResult, &'static str)> {
+        let mut decision = self.decision.take();
+        let mut before: Option<Shown> = None;
+        let mut saving = Saving::default();
         for _ in 0..MAX_QUESTIONS {
-            let (view, offered) = self.find(&mut turn).await?;
-            self.check(&offered)?;
-            let (ruling, once) =
-                self.engine.rule(&view, &offered, &self.call.arguments, |ruling| self.view.narrow(ruling));
+            let (view, offered) = self.find(&mut turn, before.is_some()).await?;
+            self.check(&offered).await?;
+            let shown = Shown::of(&view, &offered);
+            // An answer counts only for what the user saw.
+            let is_same = before.as_ref().is_none_or(|before| before.covers(&shown));
+            decision = decision.filter(|_| is_same);
+            if decision.is_none() {
+                saving = Saving::default();
+            }
+            let (ruling, once) = self.rule(&view, &offered);
             let grant_match = match ruling.level {
                 Level::RequireApproval => self.engine.grant_for(&view, &offered).await,
                 _ => GrantMatch::None,
@@ -156,182 +192,172 @@ impl CallTask {
                 grant_match => grant_match,
             };
             let consent = match (&decision, &grant_match) {
-                (Some(decision), _) => Consent::Answer(*decision),
+                (Some(given), _) if self.requested.is_some() => Consent::Edit(given.decision, given.by.clone()),
+                (Some(given), _) => Consent::Answer(given.decision, given.by.clone()),
                 (None, GrantMatch::Active(grant)) => Consent::Grant(grant),
                 (None, _) => Consent::None,
             };
             match permit(self.call.clone(), &ruling, consent) {
                 Ok(permitted) => {
-                    if let Some(decision) = decision {
-                        self.engine.remember(&view, &offered, decision).await?;
+                    if let Some(given) = &decision {
+                        let saved = self.engine.remember(&view, &offered, given.decision).await?;
+                        std::mem::take(&mut saving).report(saved);
                     }
                     turn.take();
                     recording.permitted(&permitted);
-                    return self.send(&view, permitted, once, recording).await;
+                    recording.before_sending().await?;
+                    let connection = shown.connection.filter(|_| before.is_some());
+                    let sent = once.as_ref().map(|claim| claim.sent.clone()).unwrap_or_default();
+                    match self.send(&view, permitted, sent.clone(), connection).await {
+                        // The server restarts. The answer of the user is not lost: it counts for what they saw, or they
+                        // are asked again.
+                        Err(error) if before.is_some() && !sent.get() => {
+                            self.state_changed(&view).await.map_err(|_| error)?;
+                            continue;
+                        }
+                        result => return result,
+                    }
                 }
-                Err(Refusal::Denied { decision, decided_by, error, .. }) => {
-                    recording.refused(decision, &decided_by);
+                Err(Refusal::Denied { decision: refused, decided_by, error, .. }) => {
+                    match decision.filter(|_| self.requested.is_some()) {
+                        Some(Given { by, .. }) => {
+                            recording
+                                .refused(refused, &format!("{decided_by}, after the {by} had changed the arguments"));
+                        }
+                        None => recording.refused(refused, &decided_by),
+                    }
                     return Err(error);
                 }
                 Err(Refusal::Ask(_)) => {}
             }
             turn.take();
-            let before = shown.as_ref().map(|shown| shown.pin());
-            match self.ask(&view, &offered, &grant_match, before).await {
-                QuestionOutcome::Answered(Answer::Decision { decision: answer, note }) => {
-                    if !answer.allows() {
-                        recording.refused(answer.as_str(), "user");
-                        self.engine.remember(&view, &offered, answer).await?;
-                        return Err(self.denied(
-                            note.map_or("the user denied it".to_owned(), |note| format!("the user denied it: {note}")),
-                        ));
-                    }
-                    decision = Some(answer);
+            self.check_recent_denial(&offered, recording)?;
+            decision = match self.ask(&view, &offered, &grant_match, before.as_ref(), &shown).await {
+                QuestionOutcome::Answered(mut answered) => {
+                    saving = std::mem::take(&mut answered.saving);
+                    Some(self.read_answer(answered, &mut saving, &view, &offered, recording).await?)
                 }
-                QuestionOutcome::Answered(_) => return Err(self.denied("the answer was not a decision".to_owned())),
                 QuestionOutcome::NoAnswer(no_answer) => {
                     recording.refused("deny", &no_answer.to_string());
-                    return Err(self.denied(match no_answer {
-                        NoAnswer::NobodyToAsk => self.engine.how_to_allow(&view, &offered),
-                        no_answer => no_answer.to_string(),
-                    }));
+                    return Err(self.unanswered(&no_answer, &view, &offered));
                 }
-                // The tool or its rule is not what the user saw: start over.
-                QuestionOutcome::Changed => {
-                    decision = None;
-                    shown = Some(offered);
-                }
-            }
+                // The server, the tool or its rule is not what the user saw: start over.
+                QuestionOutcome::Changed => None,
+            };
+            before = Some(shown);
         }
-        let reason = "the tool or its rules kept changing while the approval was pending".to_owned();
+        let reason = "the server, the tool or its rules kept changing while the user was asked".to_owned();
         recording.refused("deny", &reason);
-        Err(self.denied(reason))
+        Err(Error::Conflict(reason))
     }
 
-    /// Finds the server and the tool. Waits for a server that is starting, and starts one that starts on demand.
-    async fn find(&self, turn: &mut Option<Turn>) -> Result<(Arc<ServerView>, Arc<OfferedTool>)> {
-        let ToolId { server, tool } = &self.call.tool;
-        if !self.view.shows(&self.call.tool) {
-            return Err(Error::NoTool { server: server.clone(), tool: tool.to_string() });
+    /// The ruling for this call. For `allow-once` this also claims its one call; if that fails, the user is asked.
+    fn rule(&self, view: &ServerView, offered: &OfferedTool) -> (Ruling, Option<OnceClaim>) {
+        let snapshot = self.engine.now();
+        let ruling = |offered: &OfferedTool, arguments| {
+            self.view.narrow(snapshot.rules.rule(&offered.id.server, &offered.tool, arguments, view.trust_state()))
+        };
+        if self.call.kind == CallKind::Completion {
+            let whole = ruling(offered, None).in_session(OnceUsed::Yes);
+            // What is typed into a template must not list what could not be read.
+            let typed = self.typed_uri(offered).and_then(|uri| snapshot.offered_subject(view, &uri));
+            let typed = typed.map(|typed| ruling(&typed, None));
+            // The same for a prompt with these arguments.
+            let with_arguments = ruling(offered, Some(&self.typed_arguments()));
+            return (typed.into_iter().chain([with_arguments]).fold(whole, Ruling::stricter), None);
         }
-        let mut snapshots = self.engine.snapshot();
-        let mut started_server = false;
-        loop {
-            let snapshot = snapshots.borrow_and_update().clone();
-            let view = snapshot.server(server)?.clone();
-            let status = view.state.status;
-            let handle = view.usable();
-            if let Some(offered) = view.tools.get(tool).filter(|_| handle.is_ok()) {
-                if view.trust_checked {
-                    return Ok((view.clone(), offered.clone()));
-                }
-                // The definition has just changed. Its trust check takes milliseconds and always completes.
-                snapshots.changed().await.map_err(|_| Error::Cancelled)?;
-                continue;
-            }
-            match status {
-                Status::Pending(PendingReason::Starting) => {
-                    turn.take();
-                    // The start has its own timeout, which ends in another status.
-                    snapshots.changed().await.map_err(|_| Error::Cancelled)?;
-                }
-                // A server that the user stopped stays stopped: only they can start it again.
-                Status::Stopped if !started_server && handle.as_ref().is_ok_and(|server| server.is_asleep()) => {
-                    turn.take();
-                    handle?.start().await?;
-                    self.engine.refresh().await?;
-                    started_server = true;
-                }
-                Status::Connected => {
-                    handle?;
-                    return Err(Error::NoTool { server: server.clone(), tool: tool.to_string() });
-                }
-                _ => {
-                    // The server's own error, so that its kind is kept: a dead process is not a failed connection.
-                    if let Some(error) = handle?.unavailable() {
-                        return Err(error);
-                    }
-                    let why = view.state.error.clone().unwrap_or_else(|| format!("it is {}", status.as_str()));
-                    return Err(Error::Connection { server: server.clone(), message: why });
-                }
-            }
+        let ruling = ruling(offered, Some(&self.call.arguments));
+        if ruling.level != Level::AllowOnce {
+            return (ruling, None);
+        }
+        match self.engine.0.once.claim(&offered.id) {
+            Some(claim) => (ruling, Some(claim)),
+            None => (ruling.in_session(OnceUsed::Yes), None),
         }
     }
 
-    fn check(&self, offered: &OfferedTool) -> Result<()> {
-        let violations = offered.checker().check(&self.call.arguments);
+    /// The arguments of a prompt that are typed or chosen so far.
+    fn typed_arguments(&self) -> Map<String, Value> {
+        let chosen = self.call.arguments.get("context").and_then(|context| context.get("arguments"));
+        let mut arguments = chosen.and_then(Value::as_object).cloned().unwrap_or_default();
+        let typed = self.call.arguments.get("argument");
+        let name = typed.and_then(|typed| typed.get("name")).and_then(Value::as_str);
+        if let Some((name, value)) = name.zip(typed.and_then(|typed| typed.get("value"))) {
+            arguments.insert(name.to_owned(), value.clone());
+        }
+        arguments
+    }
+
+    /// The URI of a template with the values that are typed so far, as rules name it.
+    fn typed_uri(&self, offered: &OfferedTool) -> Option<String> {
+        let Subject::Resource { .. } = offered.tool.subject else { return None };
+        let (argument, context) = (self.call.arguments.get("argument"), self.call.arguments.get("context"));
+        let text = |value: Option<&'_ Value>, key: &str| Some(value?.get(key)?.as_str()?.to_owned());
+        let value = |name: &str| match text(argument, "name").is_some_and(|typed| typed == name) {
+            true => text(argument, "value"),
+            false => text(context.and_then(|context| context.get("arguments")), name),
+        };
+        Some(format!("{}{}", Subject::RESOURCE, expanded(offered.tool.own_name(), value)))
+    }
+
+    async fn check(&self, offered: &Arc<OfferedTool>) -> Result<()> {
+        if self.call.kind != CallKind::Tool {
+            return Ok(());
+        }
+        let violations = arguments::check(offered, &self.call.arguments).await;
         if violations.is_empty() {
             return Ok(());
         }
         Err(Error::InvalidArguments { tool: self.call.tool.clone(), violations })
     }
 
-    /// Asks the user. Withdraws the question if the tool or its rule changes.
-    async fn ask(
-        &self,
-        view: &ServerView,
-        offered: &Arc<OfferedTool>,
-        grant_match: &GrantMatch,
-        before: Option<&Pin>,
-    ) -> QuestionOutcome {
-        let approval = super::prompt::tool(&self.call, view, offered, grant_match, before, &self.view);
-        let approval = Approval { change: self.change(offered).await, ..approval };
+    /// Waits until the snapshot shows another state of the server: it is behind for a moment.
+    async fn state_changed(&self, view: &Arc<ServerView>) -> Result<(), tokio::time::error::Elapsed> {
         let mut snapshots = self.engine.snapshot();
-        let server = &self.call.tool.server;
-        let changed = async {
-            let other = |snapshot: &Arc<Snapshot>| {
-                let now = snapshot.servers.get(server).and_then(|view| view.tools.get(&offered.tool.name));
-                now.is_none_or(|now| now.tool.raw != offered.tool.raw || now.ruling != offered.ruling)
-            };
-            if snapshots.wait_for(other).await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
-        tokio::select! {
-            answer = self.engine.ask_user(approval, self.asker.as_ref()) => match answer {
-                Ok(answer) => QuestionOutcome::Answered(answer),
-                Err(no_answer) => QuestionOutcome::NoAnswer(no_answer),
-            },
-            () = changed => QuestionOutcome::Changed,
-        }
+        let is_other = snapshots.wait_for(|snapshot| {
+            snapshot.servers.get(&self.call.tool.server).is_none_or(|now| !Arc::ptr_eq(now, view))
+        });
+        tokio::time::timeout(STATE_TIMEOUT, is_other).await.map(drop)
     }
 
-    /// How the call would change a file, for the prompt.
-    async fn change(&self, offered: &OfferedTool) -> Option<Change> {
-        if offered.tool.annotations.read_only == Some(true) {
-            return None;
-        }
-        let (arguments, folders) = (self.call.arguments.clone(), self.engine.folders());
-        tokio::task::spawn_blocking(move || change::of(&arguments, &folders)).await.ok().flatten()
-    }
-
+    /// Sends a permitted call. If the user allowed it for one `connection`, it is sent on no other.
     async fn send(
         &self,
         view: &ServerView,
         permitted: Permitted,
-        once: Option<OnceClaim>,
-        recording: &mut Recording,
+        sent: Sent,
+        connection: Option<u64>,
     ) -> Result<(CallResult, &'static str)> {
-        recording.before_sending().await?;
         let decision = permitted.decision();
-        let _asker_guard = self.asker.as_ref().map(|asker| self.engine.0.askers.register(&self.call.id, asker));
         let options = CallOptions {
             timeout: self.engine.time_limit(view, self.call.timeout),
-            max_timeout: self.engine.0.settings.borrow().servers.max_timeout,
+            max_timeout: self.engine.0.shared.settings.borrow().servers.max_timeout,
             progress: self.progress.clone(),
-            sent: once.as_ref().map(|claim| claim.sent.clone()).unwrap_or_default(),
+            sent,
+            connection,
         };
         let result = view.usable()?.call(permitted, options).await?;
         Ok((result, decision))
     }
 
-    fn denied(&self, reason: String) -> Error {
-        Error::Denied { tool: self.call.tool.clone(), reason }
+    fn cancelled(&self) -> Error {
+        match self.connection.as_ref().is_some_and(AgentConnection::is_gone) {
+            true => Error::CallerGone(AgentConnection::GONE),
+            false => Error::Cancelled,
+        }
     }
 }
 
-enum QuestionOutcome {
-    Answered(Answer),
-    NoAnswer(NoAnswer),
-    Changed,
+/// How long a call took: at the server and until then, and waiting for the user.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Times {
+    pub ran: Duration,
+    pub waited: Duration,
+}
+
+impl Times {
+    fn of(started: Instant, waited: &Waited) -> Self {
+        let waited = waited.get();
+        Self { ran: started.elapsed().saturating_sub(waited), waited }
+    }
 }

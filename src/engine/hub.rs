@@ -3,6 +3,8 @@
 //! Nothing here waits: starts, stops and trust checks run in their own tasks and report back, so that a slow server
 //! never blocks another.
 
+mod trust;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,13 +17,15 @@ use super::Notice;
 use super::memory::PersistentCache;
 use super::plan::{self, Reload, Step};
 use super::record;
-use super::slot::Slot;
+use super::slot::{Slot, TrustCheck};
 use super::snapshot::Snapshot;
 use super::trust::{TrustChecker, Verdict};
-use crate::config::{Config, Definition, Loaded};
-use crate::model::{Error, Level, Result, ServerName, ToolId};
+use crate::config::spec::MissingProgram;
+use crate::config::{Config, Definition, Environments, Loaded};
+use crate::model::{Error, Level, Result, ServerName, Status, ToolId};
 use crate::policy::{Rules, SessionLevels};
-use crate::server::{Action, Context, Event, Server};
+use crate::server::host::Host;
+use crate::server::{Action, Context, Event, Server, SharedServers};
 
 /// How long a restart waits for the old process before it starts the new one.
 const HANDOVER: Duration = Duration::from_millis(500);
@@ -38,9 +42,9 @@ pub enum HubCommand {
         on: bool,
         done: oneshot::Sender<Result<()>>,
     },
-    /// Applies a new config. Answers with what it changed.
+    /// Applies the newest config. Answers with what it changed. Carries no config: a command that was sent late must
+    /// not undo a newer change.
     ApplyConfig {
-        loaded: Arc<Loaded>,
         done: oneshot::Sender<Arc<Reload>>,
     },
     /// Sets a level for this session. `None` removes it.
@@ -55,23 +59,34 @@ pub enum HubCommand {
         tools: Vec<ToolId>,
         done: oneshot::Sender<()>,
     },
+    /// Starts what another environment allows to start. Answers when the snapshot shows it.
+    ApplyEnvironments {
+        done: oneshot::Sender<()>,
+    },
     /// Publishes the current state of all servers, then answers.
     Refresh {
         done: oneshot::Sender<()>,
     },
     /// Checks all definitions again: the editor's trust in the workspace changed.
-    CheckAllTrust,
+    CheckAllTrust {
+        /// Only the user's own servers.
+        own: bool,
+    },
     /// Checks one definition again: the user decided about trust, or a program changed on disk.
     CheckTrust {
         server: ServerName,
+        check: TrustCheck,
         done: oneshot::Sender<()>,
     },
+    /// Asks the questions about trust that wait for others of the same file.
+    AskAboutTrust,
     TrustChecked {
         server: ServerName,
         generation: u64,
         round: u64,
         verdict: Verdict,
-        done: Option<oneshot::Sender<()>>,
+        /// Other workspaces can use the same server.
+        is_shared: bool,
     },
     Shutdown {
         done: oneshot::Sender<()>,
@@ -90,7 +105,14 @@ pub struct Hub {
     pub store: crate::store::Store,
     /// Callers to answer when all definitions of a reload have been checked.
     pub pending_reloads: Vec<(Arc<Reload>, oneshot::Sender<Arc<Reload>>)>,
+    /// Callers to answer when the newest check of a definition has taken effect.
+    pub pending_checks: Vec<(ServerName, oneshot::Sender<()>)>,
+    /// Questions about trust wait for others of the same file.
+    pub is_gathering: bool,
     pub context: Context,
+    pub shared_servers: SharedServers,
+    /// The host of those.
+    pub shared_host: Arc<dyn Host>,
     pub commands: mpsc::Sender<HubCommand>,
     pub published: watch::Sender<Arc<Snapshot>>,
     pub notices: broadcast::Sender<Notice>,
@@ -106,6 +128,7 @@ impl Hub {
         mut commands: mpsc::Receiver<HubCommand>,
         mut editors: watch::Receiver<usize>,
         mut folders: watch::Receiver<Vec<Arc<Path>>>,
+        mut environments: watch::Receiver<Arc<Environments>>,
     ) {
         // Nothing starts before a front has set its folders, even to none: every start depends on `${workspaceFolder}`
         // and the roots.
@@ -137,12 +160,16 @@ impl Hub {
                     }
                     Some(command) => {
                         folders_known |= matches!(command, HubCommand::ApplyConfig { .. });
-                        self.handle(command);
+                        self.handle(command, &mut loaded);
                     }
                     None => break,
                 },
-                Ok(()) = editors.changed() => self.wake_editor_hosted(),
+                Ok(()) = editors.changed() => {
+                    self.wake_editor_hosted();
+                    self.ask_unanswered();
+                }
                 Ok(()) = folders.changed() => self.notify_roots_changed(),
+                Ok(()) = environments.changed() => self.recheck_waiting(),
                 Ok(()) = health.changed() => {}
                 Some(_) = self.tasks.join_next() => continue,
             }
@@ -166,13 +193,15 @@ impl Hub {
         // programs, and a deleted folder takes its servers with it.
         let applied = self.applied.clone();
         let before = &applied.config;
-        let policies_changed = before.policies != loaded.config.policies || before.gone != loaded.config.gone;
+        let Config { policies, actions, gone, .. } = &loaded.config;
+        let policies_changed = before.policies != *policies || before.actions != *actions || before.gone != *gone;
         let untouched = |name: &ServerName| !steps.iter().any(|step| step.server() == name);
         for (name, definition) in loaded.config.servers.iter().filter(|(name, _)| policies_changed && untouched(name)) {
             self.recheck_trust(name, definition);
         }
         // A server that failed because its program was missing is restarted as soon as the program exists.
-        let now_found = |program: &String| before.missing.contains(program) && !loaded.config.missing.contains(program);
+        let now_found =
+            |program: &MissingProgram| before.missing.contains(program) && !loaded.config.missing.contains(program);
         let recoverable =
             self.slots.values().filter(|slot| slot.has_failed_with(now_found)).filter_map(|slot| slot.server.clone());
         for server in recoverable.collect::<Vec<_>>() {
@@ -187,18 +216,18 @@ impl Hub {
         self.rules = self.rules();
         self.last_reload = reload.clone();
         self.notices.send(Notice::Reloaded(reload.clone())).ok();
+        // A removed server was perhaps the last one that others of its file waited for.
+        self.ask_about_trust(trust::Gather::WholeFiles);
         reload
     }
 
     fn rules(&self) -> Arc<Rules> {
-        let workspace = self.context.host.roots().into_iter().next();
-        Arc::new(Rules::new(&self.applied.config, &self.levels, workspace.as_deref()))
+        Arc::new(Rules::new(&self.applied.config, &self.levels, &self.context.host.roots()))
     }
 
     fn carry_out(&mut self, step: &Step, config: &Config) {
         match step {
             Step::Stop(name) => {
-                self.trust_checker.withdraw("the server was removed from the config", name);
                 if let Some(slot) = self.slots.remove(name) {
                     self.stop_slot(slot);
                 }
@@ -217,16 +246,6 @@ impl Hub {
         }
     }
 
-    /// A running definition changed what it may do: nothing more is allowed until its trust has been checked.
-    fn recheck_trust(&mut self, name: &ServerName, definition: &Arc<Definition>) {
-        if let Some(slot) = self.slots.get_mut(name) {
-            slot.definition = definition.clone();
-            slot.recheck_trust();
-            let generation = slot.generation;
-            self.check_trust(definition.clone(), generation, None, None);
-        }
-    }
-
     /// Adds a new or relaunched definition: its trust is checked first, then it starts.
     fn add_slot(&mut self, definition: Arc<Definition>, before: Option<Slot>) {
         self.generation += 1;
@@ -234,73 +253,7 @@ impl Hub {
         let leaving = before.as_ref().and_then(|slot| slot.server.clone());
         let switched_on = before.as_ref().is_none_or(|slot| slot.switched_on);
         self.slots.insert(definition.name.clone(), Slot::new(definition.clone(), generation, switched_on));
-        self.check_trust(definition, generation, leaving, None);
-    }
-
-    /// Checks the trust of a definition in a task, while its old process gets a moment to exit.
-    fn check_trust(
-        &mut self,
-        definition: Arc<Definition>,
-        generation: u64,
-        leaving: Option<Server>,
-        done: Option<oneshot::Sender<()>>,
-    ) {
-        let round = self.slots.get_mut(&definition.name).map(Slot::next_round).unwrap_or_default();
-        let (checker, memory, commands) = (self.trust_checker.clone(), self.memory.clone(), self.commands.clone());
-        self.tasks.spawn(async move {
-            let server = definition.name.clone();
-            let ended = async {
-                if let Some(leaving) = leaving {
-                    tokio::time::timeout(HANDOVER, leaving.shutdown()).await.ok();
-                }
-            };
-            let (verdict, (), ()) = tokio::join!(checker.check(definition.clone()), memory.prepare(&definition), ended);
-            commands.send(HubCommand::TrustChecked { server, generation, round, verdict, done }).await.ok();
-        });
-    }
-
-    fn apply_verdict(&mut self, name: &ServerName, generation: u64, round: u64, verdict: Verdict) {
-        let Some(slot) = self.slots.get_mut(name).filter(|slot| slot.awaits(generation, round)) else { return };
-        let question = match verdict {
-            Verdict::Ask(question) => {
-                slot.must_ask(&question);
-                Some(question)
-            }
-            Verdict::Trusted(trusted) => {
-                let inputs = Arc::new(self.applied.config.inputs.clone());
-                slot.may_start(trusted, Context { inputs, ..self.context.clone() });
-                None
-            }
-            Verdict::Refused => {
-                slot.refused();
-                None
-            }
-            Verdict::Restricted => {
-                slot.restricted();
-                None
-            }
-            Verdict::Forbidden { reason } => {
-                slot.forbidden(reason);
-                None
-            }
-        };
-        let (definition, leaving) = (slot.definition.clone(), slot.leaving.take());
-        if let Some(leaving) = leaving {
-            self.tasks.spawn(async move { leaving.shutdown().await });
-        }
-        // An earlier question was about another version of the definition.
-        self.trust_checker.withdraw("the definition has changed", name);
-        // A disabled server does not start, so there is no question until it is enabled.
-        if let Some(question) = question.filter(|_| definition.spec.enabled) {
-            let (checker, commands) = (self.trust_checker.clone(), self.commands.clone());
-            self.tasks.spawn(async move {
-                let server = definition.name.clone();
-                if checker.ask(definition, question).await {
-                    let (done, _) = oneshot::channel();
-                    commands.send(HubCommand::CheckTrust { server, done }).await.ok();
-                }
-            });
-        }
+        self.check_trust(definition, generation, leaving, TrustCheck::Again);
     }
 
     fn handle_event(&mut self, (name, generation, event): (ServerName, u64, Event)) {
@@ -308,8 +261,8 @@ impl Hub {
         match event {
             // Reads the current state: the last event of an old process must not count for the new one.
             Event::State(_) => slot.refresh(),
-            Event::Log(line) => {
-                self.notices.send(Notice::Log { server: name, line }).ok();
+            Event::Log { line, calls } => {
+                self.notices.send(Notice::Log { server: name, line, calls }).ok();
             }
             Event::ResourceUpdated { uri } => {
                 self.notices.send(Notice::ResourceUpdated { server: name, uri }).ok();
@@ -317,8 +270,14 @@ impl Hub {
         }
     }
 
-    fn handle(&mut self, command: HubCommand) {
+    fn handle(&mut self, command: HubCommand, loaded: &mut watch::Receiver<Arc<Loaded>>) {
         match command {
+            HubCommand::ApplyConfig { done } => {
+                let newest = loaded.borrow_and_update().clone();
+                let reload = self.apply(newest);
+                self.pending_reloads.push((reload, done));
+                self.answer_pending();
+            }
             HubCommand::Act { action, server, done } => self.act(action, server, done),
             HubCommand::Toggle { server, on, done } => {
                 let answer = match self.slots.get_mut(&server) {
@@ -331,13 +290,9 @@ impl Hub {
                 self.publish();
                 done.send(answer).ok();
             }
-            HubCommand::ApplyConfig { loaded, done } => {
-                let reload = self.apply(loaded);
-                self.pending_reloads.push((reload, done));
-                self.answer_pending_reloads();
-            }
             HubCommand::SetSessionLevel { server, tool, level, done } => {
-                self.levels.set(server, &tool, level);
+                let definition = self.slots.get(&server).map(|slot| slot.definition.clone());
+                self.levels.set(server, definition.as_deref(), &tool, level);
                 self.rules = self.rules();
                 self.publish();
                 done.send(()).ok();
@@ -348,17 +303,31 @@ impl Hub {
                 self.publish();
                 done.send(()).ok();
             }
-            HubCommand::CheckAllTrust => {
-                let all: Vec<_> = self.slots.values().map(|slot| (slot.definition.clone(), slot.generation)).collect();
+            HubCommand::CheckAllTrust { own } => {
+                let checked = self.slots.values().filter(|slot| !own || !slot.definition.scope.needs_trust());
+                let all: Vec<_> = checked.map(|slot| (slot.definition.clone(), slot.generation)).collect();
                 for (definition, generation) in all {
-                    self.check_trust(definition, generation, None, None);
+                    self.check_trust(definition, generation, None, TrustCheck::Again);
                 }
             }
-            HubCommand::CheckTrust { server, done } => {
+            HubCommand::CheckTrust { server, check, done } => {
                 if let Some(slot) = self.slots.get(&server) {
                     let (definition, generation) = (slot.definition.clone(), slot.generation);
-                    self.check_trust(definition, generation, None, Some(done));
+                    self.check_trust(definition, generation, None, check);
+                    self.pending_checks.push((server, done));
                 }
+            }
+            HubCommand::AskAboutTrust => {
+                self.is_gathering = false;
+                self.ask_about_trust(trust::Gather::TimeIsUp);
+            }
+            HubCommand::ApplyEnvironments { done } => {
+                let servers = self.slots.values().filter_map(|slot| slot.server.as_ref());
+                let failed = servers.filter(|server| server.state().status == Status::Failed);
+                let compared = failed.map(Server::compare_environment).collect();
+                self.refresh_after(compared, move || {
+                    done.send(()).ok();
+                });
             }
             HubCommand::Refresh { done } => {
                 for slot in self.slots.values_mut() {
@@ -367,19 +336,16 @@ impl Hub {
                 self.publish();
                 done.send(()).ok();
             }
-            HubCommand::TrustChecked { server, generation, round, verdict, done } => {
-                self.apply_verdict(&server, generation, round, verdict);
-                self.answer_pending_reloads();
-                if let Some(done) = done {
-                    done.send(()).ok();
-                }
+            HubCommand::TrustChecked { server, generation, round, verdict, is_shared } => {
+                self.apply_verdict(&server, generation, round, verdict, is_shared);
+                self.answer_pending();
             }
             // Handled in `run`.
             HubCommand::Shutdown { done } => drop(done),
         }
     }
 
-    /// Starts, stops or restarts one server or all of them. Answers when they have settled.
+    /// Starts, stops, restarts or refreshes one server or all of them. Answers when they have settled.
     fn act(&mut self, action: Action, server: Option<ServerName>, done: oneshot::Sender<Result<()>>) {
         let chosen: Vec<ServerName> = match server {
             Some(name) if !self.slots.contains_key(&name) => {
@@ -394,13 +360,21 @@ impl Hub {
             .iter()
             .filter_map(|name| self.slots.get_mut(name).and_then(|slot| slot.begin_action(action)))
             .collect();
+        self.refresh_after(settling, move || drop(done.send(Ok(()))));
+    }
+
+    /// Waits for these, and then until the snapshot shows the state of all servers.
+    fn refresh_after<F>(&mut self, settling: Vec<F>, answer: impl FnOnce() + Send + 'static)
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
         let commands = self.commands.clone();
         self.tasks.spawn(async move {
             futures::future::join_all(settling).await;
             let (fresh, refreshed) = oneshot::channel();
             commands.send(HubCommand::Refresh { done: fresh }).await.ok();
             refreshed.await.ok();
-            done.send(Ok(())).ok();
+            answer();
         });
     }
 
@@ -421,13 +395,18 @@ impl Hub {
         }
     }
 
-    /// Answers callers that wait for a reload, once the snapshot shows the outcome of every definition.
-    fn answer_pending_reloads(&mut self) {
+    /// Answers callers that wait for checks of trust, once the snapshot shows their outcome.
+    fn answer_pending(&mut self) {
         self.publish();
         if self.slots.values().all(Slot::is_trust_checked) {
             for (reload, done) in self.pending_reloads.drain(..) {
                 done.send(reload).ok();
             }
+        }
+        let slots = &self.slots;
+        let is_checked = |name: &ServerName| !slots.get(name).is_some_and(Slot::is_being_checked);
+        for (_, done) in self.pending_checks.extract_if(.., |(name, _)| is_checked(name)) {
+            done.send(()).ok();
         }
     }
 

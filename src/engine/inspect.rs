@@ -1,9 +1,8 @@
-//! Inspecting servers: resources, prompts, completion, test runs, policies, calls and metrics.
+//! Inspecting servers: test runs, policies, calls and metrics.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::Engine;
@@ -11,14 +10,12 @@ use super::consent::GrantLookup;
 use super::doctor::several;
 use super::snapshot::{OfferedTool, ServerView};
 use super::trust::Verdict;
-use crate::config::{Definition, Launch, layers};
-use crate::model::{CallRecord, Error, Level, Requester, Result, Scope, ServerName, Status, Timestamp, millis};
+use crate::config::{Definition, EntrySpec, Launch, layers};
+use crate::model::{CallRecord, Error, Level, Result, Scope, ServerName, Status, Timestamp, millis};
 use crate::policy::trust::Trusted;
 use crate::policy::{HiddenRule, Ruling};
 use crate::server::Server;
-use crate::server::connection::Request;
-use crate::store::{CallQuery, ToolMetrics};
-use crate::text::one_line;
+use crate::store::{CallQuery, ChainReport, ToolMetrics};
 
 /// The result of a test run of a definition. The server does not stay running.
 #[derive(Debug, Clone)]
@@ -27,9 +24,10 @@ pub struct TestReport {
     pub message: String,
     pub server_info: Option<(String, String)>,
     pub protocol_version: Option<String>,
-    pub tools: Vec<Value>,
-    pub resources: Vec<Value>,
-    pub prompts: Vec<Value>,
+    /// As the server sent them.
+    pub tools: Vec<Map<String, Value>>,
+    pub resources: Vec<Map<String, Value>>,
+    pub prompts: Vec<Map<String, Value>>,
     pub latency_ms: f64,
 }
 
@@ -80,57 +78,9 @@ impl ServerMetrics {
 }
 
 impl Engine {
-    pub async fn read_resource(&self, who: &Requester, server: &ServerName, uri: String) -> Result<Arc<RawValue>> {
-        self.request(who, server, Request::ReadResource { uri }).await
-    }
-
-    pub async fn get_prompt(
-        &self,
-        who: &Requester,
-        server: &ServerName,
-        name: String,
-        arguments: Map<String, Value>,
-    ) -> Result<Arc<RawValue>> {
-        let request = Request::GetPrompt { name: name.clone(), arguments: Some(arguments) };
-        match self.request(who, server, request).await {
-            Err(Error::Protocol { message, .. }) if !self.now().server(server)?.has_prompt(&name) => {
-                let message = format!("server `{server}` has no prompt `{}`: {message}", one_line(&name, 80));
-                Err(Error::Missing { server: server.clone(), message })
-            }
-            answer => answer,
-        }
-    }
-
-    /// Subscribes to changes of a resource, or unsubscribes.
-    pub async fn subscribe(&self, who: &Requester, server: &ServerName, uri: String, on: bool) -> Result<()> {
-        let request = if on { Request::Subscribe { uri } } else { Request::Unsubscribe { uri } };
-        self.request(who, server, request).await.map(drop)
-    }
-
-    pub async fn complete(
-        &self,
-        who: &Requester,
-        server: &ServerName,
-        reference: Value,
-        argument: Value,
-        context: Option<Value>,
-    ) -> Result<Arc<RawValue>> {
-        self.request(who, server, Request::Complete { r#ref: reference, argument, context }).await
-    }
-
-    /// Sends a request for a requester. A server that they cannot see does not exist for them.
-    async fn request(&self, who: &Requester, server: &ServerName, request: Request) -> Result<Arc<RawValue>> {
-        if !self.view(who).shows_server(server) {
-            return Err(Error::NoServer(server.to_string()));
-        }
-        let snapshot = self.now();
-        let view = snapshot.server(server)?;
-        view.usable()?.request(request, self.time_limit(view, None)).await
-    }
-
     /// The timeout for this server: from the caller, or its definition, or the settings.
     pub(super) fn time_limit(&self, view: &ServerView, wanted: Option<Duration>) -> Duration {
-        let settings = self.0.settings.borrow();
+        let settings = self.0.shared.settings.borrow();
         wanted.or(view.definition.spec.timeout).unwrap_or(settings.servers.timeout).min(settings.servers.max_timeout)
     }
 
@@ -155,10 +105,13 @@ impl Engine {
 
     /// The same for a definition that is not in a config file. Its sender has just seen it.
     pub async fn test_config(&self, config: Value) -> Result<TestReport> {
-        let (name, spec) = layers::session_entry("test", &config).map_err(|problems| {
+        let (name, entry) = layers::session_entry("test", &config).map_err(|problems| {
             let messages: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
             Error::InvalidParams(messages.join("; "))
         })?;
+        let EntrySpec::Server(spec) = entry else {
+            return Err(Error::InvalidParams("`config` has no `command`, `url` or `port`".to_owned()));
+        };
         let definition = Definition {
             key: name.clone(),
             name,
@@ -168,19 +121,20 @@ impl Engine {
             key_span: 0..0,
             line: 0,
             rule_lines: Default::default(),
-            spec,
+            spec: *spec,
             written: Arc::new(config),
             hides: Vec::new(),
+            restrictions: Vec::new(),
         };
         self.test_definition(Arc::new(definition)).await
     }
 
     async fn test_definition(&self, definition: Arc<Definition>) -> Result<TestReport> {
         let server = definition.name.clone();
-        match self.0.trust_checker.check(definition).await {
+        match self.0.trust_checker.check(definition, None).await {
             Verdict::Trusted(trusted) => Ok(self.trial(trusted).await),
             Verdict::Forbidden { reason } => Err(Error::Process { server, message: reason }),
-            Verdict::Ask(_) | Verdict::Refused | Verdict::Restricted => Err(Error::NeedsTrust(server)),
+            Verdict::Ask(_) | Verdict::Refused(_) | Verdict::Restricted(_) => Err(Error::NeedsTrust(server)),
         }
     }
 
@@ -190,11 +144,11 @@ impl Engine {
         let latency_ms =
             millis(state.start_time.map_or(started.elapsed(), |start| start + state.discover_time.unwrap_or_default()));
         let success = state.status == Status::Connected;
-        let raw = |values: Vec<&Value>| values.into_iter().cloned().collect::<Vec<_>>();
+        let raw = |values: Vec<&Value>| values.into_iter().filter_map(Value::as_object).cloned().collect::<Vec<_>>();
         TestReport {
             success,
             message: match &state.error {
-                Some(error) if !success => error.clone(),
+                Some(error) if !success => error.to_string(),
                 _ if success => format!(
                     "connected: {}, {}, {}",
                     several(state.tools.len(), "tool"),
@@ -225,6 +179,8 @@ impl Engine {
         for view in snapshot.select(server)? {
             let chosen = view.tools.values().filter(|offered| tool.is_none_or(|tool| &*offered.tool.name == tool));
             explained.extend(chosen.map(|offered| self.explain(view, offered, arguments, &granted)));
+            let subject = tool.filter(|_| server.is_some()).and_then(|name| snapshot.offered_subject(view, name));
+            explained.extend(subject.map(|subject| self.explain(view, &subject, arguments, &granted)));
         }
         match (explained.is_empty(), server, tool) {
             (true, Some(server), Some(tool)) => Err(Error::NoTool { server: server.clone(), tool: tool.to_owned() }),
@@ -251,8 +207,8 @@ impl Engine {
     }
 
     fn for_agents(&self, offered: &OfferedTool, ruling: &Ruling) -> Vec<ForAgent> {
-        let other = self.0.views.named().filter_map(|view| {
-            let held = view.hidden(&offered.id).unwrap_or_else(|| view.narrow(ruling.clone()));
+        let other = self.0.shared.views.named().filter_map(|view| {
+            let held = view.hidden(&offered.id, &offered.tool).unwrap_or_else(|| view.narrow(ruling.clone()));
             (held != *ruling).then(|| ForAgent { agent: view.agent.clone(), level: held.level, source: held.source })
         });
         other.collect()
@@ -261,6 +217,11 @@ impl Engine {
     /// The call log of this workspace, newest first.
     pub async fn calls(&self, query: CallQuery) -> Result<Vec<CallRecord>> {
         self.0.store.calls(query).await
+    }
+
+    /// Whether the call log of this workspace is as it was written.
+    pub async fn verify_calls(&self) -> Result<ChainReport> {
+        self.0.store.verify_calls().await
     }
 
     /// Start times of servers, durations of calls, and error counts.

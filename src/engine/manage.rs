@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::editors::Identity;
 use super::hub::HubCommand;
+use super::slot::TrustCheck;
 use super::snapshot::ServerView;
+use super::trust::AskAgain;
 use super::turns::Turn;
 use super::{Action, Engine};
 use crate::config::layers;
-use crate::model::{LogLine, Result, ServerName, Status};
+use crate::model::{Decision, LogLine, Result, ServerName, Status};
 
 /// What `mcp.servers.set` changed.
 #[derive(Debug, Clone, Default)]
@@ -21,9 +24,23 @@ pub struct SessionChange {
     pub errors: BTreeMap<String, String>,
 }
 
+/// What the user wants about the trust in a definition.
+#[derive(Debug, Clone)]
+pub enum TrustRequest {
+    /// To be asked, even about a definition that they refused.
+    Ask,
+    /// To trust the definition with this digest, which they have seen.
+    Trust { digest: Option<String> },
+    /// To withdraw their trust.
+    Distrust,
+}
+
 impl Engine {
-    /// Starts, stops or restarts one server or all. Returns when they have settled.
+    /// Starts, stops, restarts or refreshes one server or all. Returns when they have settled.
     pub async fn act(&self, action: Action, server: Option<ServerName>, turn: Turn) -> Result<Vec<Arc<ServerView>>> {
+        if let Some(name) = &server {
+            self.now().server(name)?.accepts(action)?;
+        }
         let chosen = server.clone();
         let settled = self.queue_command(|done| HubCommand::Act { action, server: chosen, done }).await?;
         drop(turn);
@@ -32,10 +49,18 @@ impl Engine {
             // It may have failed because its program is not the one that the user trusted. Then it waits for trust.
             if view.state.status == Status::Failed && view.definition.scope.needs_trust() {
                 let name = view.definition.name.clone();
-                self.send_command(|done| HubCommand::CheckTrust { server: name, done }).await.ok();
+                self.send_command(|done| HubCommand::CheckTrust { server: name, check: TrustCheck::Again, done })
+                    .await
+                    .ok();
             }
         }
         Ok(self.now().select(server.as_ref())?.into_iter().cloned().collect())
+    }
+
+    /// Asks all running servers for their lists again, without waiting for the answers.
+    pub async fn begin_refresh(&self) -> Result<()> {
+        let refresh = |done| HubCommand::Act { action: Action::Refresh, server: None, done };
+        self.queue_command(refresh).await.map(drop)
     }
 
     /// Turns a server's tools on or off for this session. Its connection stays open.
@@ -62,8 +87,8 @@ impl Engine {
         }
         let wanted: Vec<String> = good.keys().cloned().collect();
         let before = self.0.watcher.session_names();
-        let loaded = self.0.watcher.set_session(good).await;
-        self.send_command(|done| HubCommand::ApplyConfig { loaded, done }).await?;
+        self.0.watcher.set_session(good).await;
+        self.send_command(|done| HubCommand::ApplyConfig { done }).await?;
         Ok(SessionChange {
             added: wanted.iter().filter(|name| !before.contains(name)).cloned().collect(),
             removed: before.into_iter().filter(|name| !wanted.contains(name)).collect(),
@@ -79,12 +104,35 @@ impl Engine {
     }
 
     /// The user's decision about a definition: it starts, or it stops until it changes.
-    pub async fn trust(&self, server: ServerName, trusted: bool) -> Result<Arc<ServerView>> {
+    pub async fn trust(&self, server: ServerName, request: TrustRequest, by: &Identity) -> Result<Arc<ServerView>> {
         let definition = self.now().server(&server)?.definition.clone();
-        self.0.trust_checker.set(definition, trusted).await?;
+        let own = !definition.scope.needs_trust();
+        let checker = &self.0.trust_checker;
+        let (decided, error) = match request {
+            TrustRequest::Ask => (Err(AskAgain::default()), None),
+            TrustRequest::Distrust => (Ok(Decision::Deny), checker.distrust(definition).await.err()),
+            TrustRequest::Trust { digest } => match checker.trust(definition, digest.as_deref()).await {
+                Ok(()) => (Ok(Decision::AllowProject), None),
+                Err((ask, error)) => (Err(ask), Some(error)),
+            },
+        };
+        let check = match decided {
+            Ok(decision) => {
+                self.0.approvals.trust_decided(&server, decision, by);
+                TrustCheck::Decided { round: None }
+            }
+            Err(ask) => TrustCheck::Ask(ask),
+        };
         let name = server.clone();
-        self.send_command(|done| HubCommand::CheckTrust { server: name, done }).await?;
-        self.now().server(&server).cloned()
+        self.send_command(|done| HubCommand::CheckTrust { server: name, check, done }).await?;
+        if own {
+            // The decision is about the folder, and so about all servers that run in it.
+            self.0.commands.send(HubCommand::CheckAllTrust { own }).await.ok();
+        }
+        match error {
+            Some(error) => Err(error),
+            None => self.now().server(&server).cloned(),
+        }
     }
 
     /// Makes the hub publish the current state of all servers.
@@ -94,9 +142,9 @@ impl Engine {
 
     /// The editor's trust in the workspace. Without it no project server starts, even if it is trusted here.
     pub fn trust_workspace(&self, trusted: bool) {
-        if self.0.trust_checker.restrict(!trusted) {
+        if self.0.trust_checker.trust_workspace(trusted) {
             let commands = self.0.commands.clone();
-            tokio::spawn(async move { commands.send(HubCommand::CheckAllTrust).await });
+            tokio::spawn(async move { commands.send(HubCommand::CheckAllTrust { own: false }).await });
         }
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::config::{Definition, Loaded, Severity};
-use crate::model::ServerName;
+use crate::config::spec::ToolRule;
+use crate::config::{Definition, Loaded, ServerSpec, Severity};
+use crate::model::{Scope, ServerName};
 
 type Servers = BTreeMap<ServerName, Arc<Definition>>;
 
@@ -57,8 +58,12 @@ pub fn plan(running: &Servers, wanted: &Servers) -> Vec<Step> {
     for (name, definition) in wanted {
         match running.get(name) {
             None => steps.push(Step::Start(name.clone())),
-            Some(before) if launches_differently(before, definition) => steps.push(Step::Restart(name.clone())),
-            Some(before) if before.spec != definition.spec => steps.push(Step::Update(name.clone())),
+            Some(before) if !launches_alike(before, definition) => steps.push(Step::Restart(name.clone())),
+            Some(before)
+                if before.spec != definition.spec || restricted_tools(before) != restricted_tools(definition) =>
+            {
+                steps.push(Step::Update(name.clone()));
+            }
             Some(_) => {}
         }
     }
@@ -81,22 +86,31 @@ pub fn reload(steps: &[Step], loaded: &Loaded) -> Reload {
     reload
 }
 
-/// Whether a definition needs a new process. Its origin matters, too: its folder defines `${workspaceFolder}`, and its
-/// scope whether it needs trust.
-fn launches_differently(before: &Definition, after: &Definition) -> bool {
-    let launch = |definition: &Definition| {
-        let spec = &definition.spec;
-        (
-            spec.launch.clone(),
-            spec.fallback.clone(),
-            spec.enabled,
-            spec.auto_start,
-            spec.dev.clone(),
-            definition.scope,
-            definition.folder.clone(),
-        )
-    };
-    launch(before) != launch(after)
+/// Whether both definitions can have the same process. Their origin matters, too: the folder defines `${workspaceFolder}`,
+/// the scope whether they need trust, and the file whether the editor starts them itself.
+pub fn launches_alike(before: &Definition, after: &Definition) -> bool {
+    launch_parts(before) == launch_parts(after)
+}
+
+/// The levels that entries of other files set.
+fn restricted_tools(definition: &Definition) -> Vec<(Scope, &[ToolRule])> {
+    definition.restrictions.iter().map(|restriction| (restriction.scope, &*restriction.tools)).collect()
+}
+
+/// The parts of a definition that need a new process. Everything else is ignored by name, so that a new field has to be
+/// classified here.
+fn launch_parts(definition: &Definition) -> impl PartialEq {
+    #[rustfmt::skip]
+    let Definition {
+        spec, scope, folder, file,
+        name: _, key: _, key_span: _, line: _, rule_lines: _, written: _, hides: _, restrictions: _,
+    } = definition;
+    #[rustfmt::skip]
+    let ServerSpec {
+        launch, fallback, enabled, auto_start, idle_timeout, dev,
+        description: _, startup_timeout: _, timeout: _, tools: _,
+    } = spec;
+    (launch, fallback, enabled, auto_start, idle_timeout, dev, scope, folder, file)
 }
 
 fn errors(loaded: &Loaded) -> BTreeMap<String, Vec<String>> {
@@ -115,11 +129,10 @@ fn errors(loaded: &Loaded) -> BTreeMap<String, Vec<String>> {
 mod tests {
     use super::*;
     use crate::config::{Content, Source, load};
-    use crate::model::Scope;
     use crate::settings::Settings;
 
     fn servers(text: &str) -> Servers {
-        let path = std::path::Path::new("/w/mcp.json");
+        let path = std::path::Path::new("/home/you/shop/mcp.json");
         let source = Source { path: path.into(), scope: Scope::Project, folder: path.parent().map(Into::into) };
         let text = format!(r#"{{ "servers": {text} }}"#);
         let contents = [(source, Content::Text(text.into()))];

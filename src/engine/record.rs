@@ -1,13 +1,15 @@
 //! Records calls in the call log. Every call is recorded, also a denied one.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::gate::Outcome;
+use super::gate::{Outcome, Times};
 use super::{Engine, Notice};
-use crate::model::{CallId, CallRecord, Error, Requester, Result, ServerName, Timestamp, ToolCall, ToolId, millis};
+use crate::model::{
+    CallId, CallKind, CallRecord, CallResult, Error, Requester, Result, ServerName, Timestamp, ToolCall, ToolId, millis,
+};
 use crate::policy::permit::Permitted;
 use crate::store::{FinishedCall, StartedRecord, Store};
 use crate::text::one_line;
@@ -18,8 +20,8 @@ impl Engine {
         let Ok(server) = ServerName::new(SIDECAR_NAME) else { return };
         let tool = ToolId::new(server, method);
         let reason = "agents may only list, read and call".to_owned();
-        let error = Error::Denied { tool: tool.clone(), reason };
-        self.record_refusal(requester, tool, Arc::default(), "refused method", error).await;
+        let error = Error::Denied { tool: tool.clone(), reason, rule: None };
+        self.record_refusal(requester, (CallKind::Tool, tool), Arc::default(), ("deny", "refused method"), error).await;
     }
 
     /// Records a call that never reached the gate: its tool is unknown, its request is invalid, or there are too many.
@@ -39,22 +41,32 @@ impl Engine {
         let own =
             || ServerName::new(SIDECAR_NAME).ok().map(|server| ToolId::new(server, &one_line(name, MAX_NAME_LENGTH)));
         let Some(tool) = name.split_once("__").and_then(known).or_else(own) else { return };
-        self.record_refusal(requester, tool, Arc::new(arguments), by, Error::InvalidParams(reason)).await;
+        let decision = if by.starts_with("limits.") { "deny" } else { INVALID };
+        let what = (CallKind::Tool, tool);
+        self.record_refusal(requester, what, Arc::new(arguments), (decision, by), Error::InvalidParams(reason)).await;
+    }
+
+    /// Records a resource or prompt that an agent asked for and that it cannot find.
+    pub async fn refuse_unknown(&self, requester: Requester, kind: CallKind, name: &str, reason: String) {
+        let Ok(server) = ServerName::new(SIDECAR_NAME) else { return };
+        let tool = ToolId::new(server, &one_line(name, MAX_NAME_LENGTH));
+        let error = Error::InvalidParams(reason);
+        self.record_refusal(requester, (kind, tool), Arc::default(), (INVALID, "unknown"), error).await;
     }
 
     async fn record_refusal(
         &self,
         requester: Requester,
-        tool: ToolId,
+        (kind, tool): (CallKind, ToolId),
         arguments: Arc<Map<String, Value>>,
-        by: &str,
+        (decision, by): (&str, &str),
         error: Error,
     ) {
         let id = CallId::random();
-        let call = ToolCall { id, tool, arguments, requester, workflow: None, timeout: None };
+        let call = ToolCall { id, kind, tool, arguments, requester, workflow: None, timeout: None };
         let mut recording = Recording::new(self, &call);
-        recording.refused("deny", by);
-        recording.finish(&Err(error), Duration::ZERO).await;
+        recording.refused(decision, by);
+        recording.finish(&Err(error), Times::default()).await;
     }
 }
 
@@ -63,6 +75,9 @@ pub fn blocking_problem(store: &Store) -> Option<String> {
     let problem = store.health().borrow().problem.clone().filter(|_| store.is_strict())?;
     Some(format!("tools cannot be called because the audit log cannot be written: {problem}"))
 }
+
+/// The decision about a call that could not be made as it was requested. It is not a denial.
+const INVALID: &str = "invalid";
 
 /// How much of an unknown tool name is stored.
 const MAX_NAME_LENGTH: usize = 200;
@@ -74,6 +89,8 @@ pub struct Recording {
     engine: Engine,
     row: CallRecord,
     arguments: Arc<Map<String, Value>>,
+    /// The arguments that were requested, if the user changed them.
+    requested: Option<Arc<Map<String, Value>>>,
     started: Option<StartedRecord>,
 }
 
@@ -84,6 +101,7 @@ impl Recording {
             row: CallRecord {
                 call_id: call.id.clone(),
                 time: Timestamp::now(),
+                kind: call.kind,
                 server: call.tool.server.clone(),
                 tool: call.tool.tool.to_string(),
                 requester: call.requester.clone(),
@@ -94,10 +112,13 @@ impl Recording {
                 success: false,
                 error: None,
                 duration_ms: 0.0,
+                waited_ms: 0.0,
                 arguments: None,
+                requested_arguments: None,
                 result: None,
             },
             arguments: call.arguments.clone(),
+            requested: None,
             started: None,
         }
     }
@@ -112,30 +133,63 @@ impl Recording {
         self.row.decided_by = by.to_owned();
     }
 
+    /// The user changed the arguments.
+    pub fn edited(&mut self, requested: Arc<Map<String, Value>>, arguments: Arc<Map<String, Value>>) {
+        self.requested.get_or_insert(requested);
+        self.arguments = arguments;
+    }
+
+    fn finished_call(&self, result: Option<Arc<RawValue>>) -> FinishedCall {
+        let (arguments, requested) = (self.arguments.clone(), self.requested.clone());
+        FinishedCall { record: self.row.clone(), arguments, requested, result }
+    }
+
     /// In strict mode, writes the row before the call is sent. If that fails, the call is not sent.
     pub async fn before_sending(&mut self) -> Result<()> {
-        let call = FinishedCall { record: self.row.clone(), arguments: self.arguments.clone(), result: None };
-        self.started = Some(self.engine.0.store.begin_call(call).await?);
+        if self.row.kind == CallKind::Completion || self.started.is_some() {
+            return Ok(());
+        }
+        self.started = Some(self.engine.0.store.begin_call(self.finished_call(None)).await?);
         Ok(())
     }
 
-    pub async fn finish(mut self, outcome: &Result<Outcome>, duration: Duration) {
-        self.row.duration_ms = millis(duration);
+    /// Writes the record. Completion happens on every key, so only a denial of it is recorded.
+    pub async fn finish(self, outcome: &Result<Outcome>, times: Times) {
+        if self.row.kind == CallKind::Completion && !matches!(outcome, Err(Error::Denied { .. })) {
+            return;
+        }
+        self.write(outcome.as_ref().map(|outcome| Some(&outcome.result)), times).await;
+    }
+
+    /// The same for a call that another program makes, so its result is unknown.
+    pub async fn finish_answer(self, answer: Result<()>, times: Times) {
+        self.write(answer.as_ref().map(|()| None), times).await;
+    }
+
+    async fn write(mut self, outcome: Result<Option<&CallResult>, &Error>, times: Times) {
+        self.row.duration_ms = millis(times.ran);
+        self.row.waited_ms = millis(times.waited);
         match outcome {
-            Ok(outcome) => {
-                self.row.success = !outcome.result.is_error;
-                self.row.error = outcome.result.is_error.then(|| "the tool reported an error".to_owned());
+            Ok(result) => {
+                let is_error = result.is_some_and(|result| result.is_error);
+                self.row.success = !is_error;
+                self.row.error = is_error.then(|| "the tool reported an error".to_owned());
             }
             Err(error) => {
                 self.row.error = Some(error.to_string());
                 if self.row.decision.is_empty() {
-                    self.refused("deny", error.kind());
+                    let is_invalid = matches!(error, Error::InvalidParams(_) | Error::InvalidArguments { .. });
+                    let by = match error {
+                        Error::CallerGone(reason) => reason,
+                        error => error.kind(),
+                    };
+                    self.refused(if is_invalid { INVALID } else { "deny" }, by);
                 }
             }
         }
         self.engine.0.notices.send(Notice::CallFinished(Arc::new(self.row.clone()))).ok();
-        let result = outcome.as_ref().ok().map(|outcome| outcome.result.raw.clone());
-        let call = FinishedCall { record: self.row, arguments: self.arguments, result };
+        let result = outcome.ok().flatten().map(|result| result.raw.clone());
+        let call = self.finished_call(result);
         self.engine.0.store.finish_call(self.started.unwrap_or_default(), call).await;
     }
 }
@@ -143,6 +197,7 @@ impl Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Settings;
     use crate::store::Options;
 
     #[tokio::test]
@@ -150,7 +205,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("no-folder");
         std::fs::write(&file, "").unwrap();
-        let options = |strict| Options { project: folder.path().into(), strict, keep_days: 30, record_bytes: 200 };
+        let options = |strict| Options { strict, ..Options::new(folder.path(), &Settings::default()) };
         let strict = Store::open(&file.join("state.db"), options(true)).await;
         let problem = blocking_problem(&strict).unwrap_or_default();
         assert!(problem.starts_with("tools cannot be called because the audit log cannot be written: "), "{problem}");

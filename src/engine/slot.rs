@@ -1,15 +1,21 @@
 //! A server in the hub: its definition, its state, and the view that is published.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
+use tokio::task::JoinHandle;
+
+use super::approvals::Withdrawal;
 use super::snapshot::{OfferedTool, ServerView, Trust};
+use super::trust::AskAgain;
+use crate::config::spec::MissingProgram;
 use crate::config::{Definition, Launch};
 use crate::model::{PendingReason, ServerName, ServerState, Status, Tool, ToolId};
-use crate::policy::trust::{Fingerprint, Question, Trusted};
+use crate::policy::trust::{Fingerprint, Question, TrustKey, Trusted};
 use crate::policy::{Rules, TrustState, lookalike};
-use crate::server::{Action, Context, Server};
-use crate::text::{has_invisible, one_line, prose_has_invisible};
+use crate::server::{Action, Server};
+use crate::text::{has_invisible, holds_hidden, one_line};
 
 pub struct Slot {
     pub definition: Arc<Definition>,
@@ -24,14 +30,73 @@ pub struct Slot {
     pub leaving: Option<Server>,
     /// Of the trusted definition. Grants are bound to it.
     fingerprint: Option<Arc<Fingerprint>>,
+    /// Of the definition as it was last checked, trusted or not.
+    checked: Option<Arc<Fingerprint>>,
+    question: TrustQuestion,
+    /// The check that the user requested in order to be asked, even about a definition that they refused. It counts
+    /// until they answer.
+    ask_again: Option<(u64, AskAgain)>,
     trust: Trust,
     trust_checked: bool,
+    /// It cannot run even if the user trusts it.
+    forbidden: bool,
     /// Counts trust checks. Only the latest verdict is used.
     round: u64,
+    /// The latest check that has a verdict.
+    checked_round: u64,
     /// What `tools` was computed from.
     tools_source: Option<ToolsSource>,
     tools: Arc<BTreeMap<Arc<str>, Arc<OfferedTool>>>,
     remarks: Vec<String>,
+}
+
+/// Why a definition is checked.
+pub enum TrustCheck {
+    /// Something has changed, perhaps.
+    Again,
+    /// The user wants to be asked, even about a definition that they refused.
+    Ask(AskAgain),
+    /// The user has decided, in answer to the question of check `round`, or with a command.
+    Decided { round: Option<u64> },
+}
+
+/// The question about trust in a definition.
+#[derive(Default)]
+enum TrustQuestion {
+    #[default]
+    None,
+    /// To be asked, together with those of the same file.
+    Due {
+        question: Arc<Question>,
+        is_requested: bool,
+    },
+    Open(OpenTrustQuestion),
+    /// Nobody could be asked.
+    Unanswered,
+}
+
+/// A question about trust that waits. Dropping it withdraws the question, unless it was answered.
+pub struct OpenTrustQuestion {
+    pub question: Arc<Question>,
+    /// The check that led to it.
+    pub round: u64,
+    pub withdrawal: Withdrawal,
+    /// Applies the answer. It is not aborted, because that could lose an answer.
+    pub task: JoinHandle<()>,
+}
+
+impl Drop for OpenTrustQuestion {
+    fn drop(&mut self) {
+        self.withdrawal.withdraw();
+    }
+}
+
+impl OpenTrustQuestion {
+    fn asks_the_same(&self, other: &Question) -> bool {
+        let Question { key, fingerprint, difference, .. } = &*self.question;
+        let is_same = *key == other.key && *fingerprint == other.fingerprint && *difference == other.difference;
+        is_same && !self.task.is_finished()
+    }
 }
 
 /// Everything that the rulings of a server's tools depend on.
@@ -63,9 +128,14 @@ impl Slot {
             actions: 0,
             leaving: None,
             fingerprint: None,
+            checked: None,
+            question: TrustQuestion::None,
+            ask_again: None,
             trust,
             trust_checked: false,
+            forbidden: false,
             round: 0,
+            checked_round: 0,
             tools_source: None,
             tools: Arc::default(),
             remarks: Vec::new(),
@@ -75,7 +145,9 @@ impl Slot {
     /// Sends an action to the server. The future completes when the server has settled. `None` before the definition
     /// may start.
     pub fn begin_action(&mut self, action: Action) -> Option<impl Future<Output = Arc<ServerState>> + Send + use<>> {
-        self.actions += 1;
+        if action != Action::Refresh {
+            self.actions += 1;
+        }
         self.server.as_ref()?.begin_action(action).ok()
     }
 
@@ -83,10 +155,29 @@ impl Slot {
         self.trust_checked
     }
 
-    /// The number of the next trust check.
-    pub fn next_round(&mut self) -> u64 {
+    /// Begins a trust check. Returns its number, and whether the user is asked about a definition that they refused.
+    pub fn begin_check(&mut self, check: TrustCheck) -> (u64, Option<AskAgain>) {
         self.round += 1;
-        self.round
+        match check {
+            TrustCheck::Again => {}
+            TrustCheck::Ask(ask) => self.ask_again = Some((self.round, ask)),
+            // An answer to an earlier question does not answer the one that the user requested after it.
+            TrustCheck::Decided { round } => {
+                self.ask_again.take_if(|(asked, _)| round.is_none_or(|round| *asked <= round));
+                if matches!(&self.question, TrustQuestion::Open(open) if Some(open.round) == round) {
+                    self.question = TrustQuestion::None;
+                }
+            }
+        }
+        (self.round, self.ask_again.as_ref().map(|(_, ask)| ask.clone()))
+    }
+
+    pub fn end_check(&mut self) {
+        self.checked_round = self.round;
+    }
+
+    pub fn is_being_checked(&self) -> bool {
+        self.checked_round != self.round
     }
 
     pub fn awaits(&self, generation: u64, round: u64) -> bool {
@@ -102,12 +193,20 @@ impl Slot {
         if self.trust_checked { self.trust.trust_state() } else { TrustState::Untrusted }
     }
 
-    pub fn may_start(&mut self, trusted: Trusted, context: Context) {
+    fn set_trust(&mut self, trust: Trust) {
         self.trust_checked = true;
-        self.trust = Trust::Given;
+        self.forbidden = false;
+        self.trust = trust;
+    }
+
+    pub fn may_start(&mut self, trusted: Trusted, spawn: impl FnOnce(Trusted, u64) -> Server) {
+        self.set_trust(Trust::Given);
+        self.withdraw_question("the server is trusted");
+        self.ask_again = None;
         self.fingerprint = Some(trusted.fingerprint().clone());
+        self.checked = self.fingerprint.clone();
         if self.server.is_none() && self.definition.spec.enabled {
-            let server = Server::spawn(trusted, self.generation, context);
+            let server = spawn(trusted, self.generation);
             self.state = server.state();
             self.server = Some(server);
         }
@@ -115,32 +214,57 @@ impl Slot {
 
     /// A running server continues if only its levels need trust, because its launch is trusted. Its new levels do not
     /// apply yet. Any other server stops.
-    pub fn must_ask(&mut self, question: &Question) {
-        self.trust_checked = true;
+    pub fn must_ask(&mut self, question: Box<Question>) {
+        self.checked = Some(question.fingerprint.clone());
         let difference = question.difference.as_ref().map(|lines| lines.join("\n"));
-        self.trust = Trust::Needed { difference, refused: false };
+        self.set_trust(Trust::Needed { difference, refused: false });
         if !question.same_launch {
             self.wait_for_trust(None);
         }
+        let is_requested = self.ask_again.as_ref().is_some_and(|(round, _)| *round == self.round);
+        match &self.question {
+            // A disabled server does not start, so there is no question until it is enabled.
+            _ if !self.definition.spec.enabled => self.withdraw_question("the server is disabled"),
+            TrustQuestion::Open(open) if open.asks_the_same(&question) && !is_requested => {}
+            TrustQuestion::Open(open) => {
+                if is_requested {
+                    open.withdrawal.explain("the question is asked again");
+                }
+                self.question = TrustQuestion::Due { question: question.into(), is_requested };
+            }
+            _ => self.question = TrustQuestion::Due { question: question.into(), is_requested },
+        }
     }
 
-    pub fn refused(&mut self) {
-        self.trust_checked = true;
-        self.trust = Trust::Needed { difference: None, refused: true };
-        self.wait_for_trust(Some("you did not trust this server; trust it to start it".to_owned()));
+    pub fn refused(&mut self, fingerprint: Arc<Fingerprint>) {
+        let reason = match fingerprint.is_of_own_launch() {
+            true => "you did not make this change in your own config; undo it, or trust the server to start it",
+            false => "you did not trust this server; trust it to start it",
+        };
+        self.checked = Some(fingerprint);
+        self.set_trust(Trust::Needed { difference: None, refused: true });
+        self.withdraw_question("the server is not trusted");
+        self.wait_for_trust(Some(reason.to_owned()));
     }
 
-    pub fn restricted(&mut self) {
-        self.trust_checked = true;
-        self.trust = Trust::Needed { difference: None, refused: false };
+    pub fn restricted(&mut self, fingerprint: Option<Arc<Fingerprint>>) {
+        self.checked = fingerprint;
+        self.set_trust(Trust::Needed { difference: None, refused: false });
+        self.withdraw_question("the editor does not trust the workspace");
         self.wait_for_trust(Some("the editor does not trust this workspace; trust the workspace first".to_owned()));
     }
 
     /// It cannot run even if the user trusts it. Its trust stays as it is.
     pub fn forbidden(&mut self, reason: String) {
         self.trust_checked = true;
+        self.forbidden = true;
+        self.withdraw_question("the server is forbidden");
         self.leaving = self.server.take();
-        self.set_state_without_server(Status::Failed, Some(reason));
+        let (status, error) = match self.definition.spec.enabled {
+            true => (Status::Failed, Some(reason)),
+            false => (Status::Disabled, None),
+        };
+        self.set_state_without_server(status, error);
     }
 
     fn wait_for_trust(&mut self, error: Option<String>) {
@@ -152,8 +276,56 @@ impl Slot {
 
     fn set_state_without_server(&mut self, status: Status, error: Option<String>) {
         let mut state = ServerState::new(status);
-        state.error = error;
+        state.error = error.map(Into::into);
         self.state = Arc::new(state);
+    }
+
+    fn withdraw_question(&mut self, reason: &'static str) {
+        if let TrustQuestion::Open(open) = std::mem::take(&mut self.question) {
+            open.withdrawal.explain(reason);
+        }
+    }
+
+    /// Whether a question is to be asked, other than one about a folder that the user is asked about already.
+    pub fn has_due_question(&self, folders: &BTreeSet<TrustKey>) -> bool {
+        matches!(&self.question, TrustQuestion::Due { question, .. } if !folders.contains(&question.key))
+    }
+
+    /// The folder that the user is asked about for this server.
+    pub fn open_folder_question(&self) -> Option<TrustKey> {
+        match &self.question {
+            TrustQuestion::Open(open) if open.question.is_about_folder() && !open.task.is_finished() => {
+                Some(open.question.key.clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// The question that is to be asked, unless others of its file are still `unchecked`. A question that the user
+    /// requested does not wait for others.
+    pub fn due_question(&self, unchecked: &BTreeSet<Arc<Path>>) -> Option<(u64, Arc<Definition>, Arc<Question>)> {
+        let waits = self.definition.file.as_ref().is_some_and(|file| unchecked.contains(file));
+        match &self.question {
+            TrustQuestion::Due { question, is_requested } if *is_requested || !waits => {
+                Some((self.round, self.definition.clone(), question.clone()))
+            }
+            _ => None,
+        }
+    }
+
+    /// The question was asked. `None` if nobody could be asked.
+    pub fn asked(&mut self, question: Option<OpenTrustQuestion>) {
+        self.question = question.map_or(TrustQuestion::Unanswered, TrustQuestion::Open);
+    }
+
+    /// Whether the user was asked about trust and did not answer, for example because the last editor was closed.
+    pub fn has_unanswered_question(&self) -> bool {
+        let unanswered = match &self.question {
+            TrustQuestion::Unanswered => true,
+            TrustQuestion::Open(open) => open.task.is_finished(),
+            TrustQuestion::None | TrustQuestion::Due { .. } => false,
+        };
+        self.trust != Trust::Given && unanswered
     }
 
     /// Reads the server's current state, including events that are still queued.
@@ -164,9 +336,10 @@ impl Slot {
     }
 
     /// Whether it has failed and its program is one of these.
-    pub fn has_failed_with(&self, program: impl Fn(&String) -> bool) -> bool {
+    pub fn has_failed_with(&self, program: impl Fn(&MissingProgram) -> bool) -> bool {
         let failed = matches!(self.state.status, Status::Failed | Status::Pending(PendingReason::Retry(_)));
-        failed && matches!(&self.definition.spec.launch, Launch::Stdio(stdio) if program(&stdio.command))
+        let Launch::Stdio(stdio) = &self.definition.spec.launch else { return false };
+        failed && program(&(stdio.command.clone(), self.definition.folder.clone()))
     }
 
     pub fn waits_for_editor(&self) -> bool {
@@ -182,6 +355,8 @@ impl Slot {
             trust: self.trust.clone(),
             trust_checked: self.trust_checked,
             fingerprint: self.fingerprint.clone(),
+            checked: self.checked.clone().filter(|_| self.definition.scope.needs_trust() || self.trust != Trust::Given),
+            forbidden: self.forbidden,
             switched_on: self.switched_on,
             tools: self.tools.clone(),
             server: self.server.clone(),
@@ -229,7 +404,7 @@ fn remarks(name: &ServerName, tools: &[Arc<Tool>], servers: &[ServerName]) -> Ve
         if has_invisible(&tool.description) || has_invisible(&tool.name) {
             let shown = one_line(&tool.name, 80);
             remarks.push(format!("the description of the tool `{shown}` contains invisible characters"));
-        } else if prose_has_invisible(&tool.raw) {
+        } else if holds_hidden(&tool.raw) {
             let shown = one_line(&tool.name, 80);
             remarks.push(format!("the title or schema of the tool `{shown}` contains invisible characters"));
         }

@@ -2,17 +2,19 @@
 //! the next one.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::arguments::Checker;
 use crate::config::{Config, Definition};
 use crate::model::{
-    Error, Level, Prompt, Resource, ResourceTemplate, Result, ServerName, ServerState, Status, Tool, ToolId,
+    Error, Level, PendingReason, Prompt, Resource, ResourceTemplate, Result, ServerName, ServerState, Status, Tool,
+    ToolId,
 };
 use crate::policy::trust::Fingerprint;
 use crate::policy::{Pin, Rules, Ruling, SessionLevels, TrustState};
-use crate::server::Server;
 use crate::server::transport::remote;
+use crate::server::{Action, Server};
 
 /// All servers of the workspace and what they offer.
 #[derive(Clone)]
@@ -31,6 +33,10 @@ pub struct ServerView {
     pub trust_checked: bool,
     /// Of the running definition, once it may run.
     pub fingerprint: Option<Arc<Fingerprint>>,
+    /// Of the definition as it was last checked, trusted or not. `None` for a definition that needs no trust.
+    pub checked: Option<Arc<Fingerprint>>,
+    /// It cannot run even if the user trusts it; the error says why.
+    pub forbidden: bool,
     /// `false` after `mcp.server.toggle`: the server stays connected, but its tools are hidden.
     pub switched_on: bool,
     /// All tools of the server by name, including hidden ones.
@@ -70,12 +76,14 @@ pub struct OfferedTool {
     pub tool: Arc<Tool>,
     pub ruling: Ruling,
     checker: OnceLock<Checker>,
+    /// Validating its arguments takes too long.
+    is_unchecked: AtomicBool,
     pin: OnceLock<Pin>,
 }
 
 impl OfferedTool {
     pub fn new(id: ToolId, tool: Arc<Tool>, ruling: Ruling) -> Self {
-        Self { id, tool, ruling, checker: OnceLock::new(), pin: OnceLock::new() }
+        Self { id, tool, ruling, checker: OnceLock::new(), is_unchecked: AtomicBool::new(false), pin: OnceLock::new() }
     }
 
     /// The tool as it is now, to compare with what the user allowed.
@@ -86,6 +94,14 @@ impl OfferedTool {
     /// Compiled on first use.
     pub fn checker(&self) -> &Checker {
         self.checker.get_or_init(|| Checker::compile(&self.tool.input_schema))
+    }
+
+    pub fn is_unchecked(&self) -> bool {
+        self.is_unchecked.load(Ordering::Acquire)
+    }
+
+    pub fn set_unchecked(&self) {
+        self.is_unchecked.store(true, Ordering::Release);
     }
 }
 
@@ -113,7 +129,7 @@ impl Snapshot {
 
 impl Default for Snapshot {
     fn default() -> Self {
-        let rules = Rules::new(&Config::default(), &SessionLevels::default(), None);
+        let rules = Rules::new(&Config::default(), &SessionLevels::default(), &[]);
         Self { servers: BTreeMap::new(), rules: Arc::new(rules) }
     }
 }
@@ -148,7 +164,8 @@ impl ServerView {
 
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = remote::launch_warnings(&self.definition.spec.launch);
-        for warning in self.state.warnings.iter().chain(&self.remarks) {
+        let changed = self.environment_warning();
+        for warning in changed.iter().chain(&self.state.warnings).chain(&self.remarks) {
             // A connected server repeats the warnings about its URL.
             if !warnings.contains(warning) {
                 warnings.push(warning.clone());
@@ -157,14 +174,28 @@ impl ServerView {
         warnings
     }
 
+    /// Whether an action is possible. A disabled server does not start, and only a running one has lists.
+    pub fn accepts(&self, action: Action) -> Result<()> {
+        let name = &self.definition.name;
+        if action != Action::Stop && !self.definition.spec.enabled {
+            return Err(Error::Disabled { server: name.clone(), in_file: true });
+        }
+        match self.state.status {
+            _ if action != Action::Refresh => Ok(()),
+            Status::Connected | Status::Pending(PendingReason::Starting) => Ok(()),
+            Status::Stopped => Err(Error::NotRunning(name.clone())),
+            _ => Err(self.usable()?.unavailable().unwrap_or_else(|| Error::NotRunning(name.clone()))),
+        }
+    }
+
     /// The handle for requests to this server, or why it cannot be used.
     pub fn usable(&self) -> Result<&Server> {
         let name = &self.definition.name;
         if !self.switched_on {
-            return Err(Error::Disabled { server: name.clone(), hint: "turn it on again to use it" });
+            return Err(Error::Disabled { server: name.clone(), in_file: false });
         }
         if self.state.status == Status::Disabled {
-            return Err(Error::Disabled { server: name.clone(), hint: "enable it in its config file to use it" });
+            return Err(Error::Disabled { server: name.clone(), in_file: true });
         }
         if self.server.is_none() && self.trust != Trust::Given {
             return Err(Error::NeedsTrust(name.clone()));
@@ -172,13 +203,10 @@ impl ServerView {
         if self.state.status == Status::NeedsAuth {
             return Err(Error::NeedsAuth(name.clone()));
         }
-        self.server.as_ref().ok_or_else(|| Error::Connection {
-            server: name.clone(),
-            // A server that may not start has its reason here.
-            message: match &self.state.error {
-                Some(error) => error.clone(),
-                None => "it is not running; start the server first".to_owned(),
-            },
+        self.server.as_ref().ok_or_else(|| match &self.state.error {
+            // Why it may not start.
+            Some(error) => Error::Connection { server: name.clone(), message: error.to_string() },
+            None => Error::NotRunning(name.clone()),
         })
     }
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
+use super::secret_commands::SecretCommands;
 use crate::model::Result;
 use crate::secrets::Keyring;
 use crate::server::oauth::TokenStore;
@@ -18,11 +19,13 @@ use crate::text::Secret;
 pub struct Vault {
     keyring: Keyring,
     session: Arc<Mutex<BTreeMap<String, Secret>>>,
+    /// What programs of the user have printed.
+    pub commands: SecretCommands,
 }
 
 impl Vault {
     pub fn new(keyring: Keyring) -> Self {
-        Self { keyring, session: Arc::default() }
+        Self { keyring, session: Arc::default(), commands: SecretCommands::default() }
     }
 
     pub fn keyring(&self) -> &Keyring {
@@ -35,6 +38,12 @@ impl Vault {
             Some(secret) => Some(secret),
             None => self.keyring.get(name).await.ok().flatten(),
         }
+    }
+
+    /// Whether a secret is stored under a name like this.
+    pub async fn holds(&self, is_wanted: impl Fn(&str) -> bool) -> bool {
+        let known = self.session().keys().any(|name| is_wanted(name));
+        known || self.keyring.names().await.is_ok_and(|names| names.iter().any(|name| is_wanted(name)))
     }
 
     pub async fn set(&self, name: &str, value: &Secret) {

@@ -1,18 +1,26 @@
 //! Code actions in a config file: quick fixes, and actions for the server or tool at the cursor. Code actions in other
 //! files are in `user_actions`.
 
-use super::command::Command;
+use std::sync::Arc;
+
 use super::config_view::ConfigView;
 use super::entry::ServerEntry;
 use super::fixes;
-use super::lenses::runnable;
+use super::lenses::THIS_FILE;
 use crate::config::edit::{self, Edit};
-use crate::config::problem::{Fix, TextEdit};
+use crate::config::problem::{Code, Fix, TextEdit};
+use crate::config::sections::{MCP_SERVERS, SECTIONS, SERVERS};
 use crate::config::tree::{Member, Node};
 use crate::config::{Problem, Span};
-use crate::engine::snapshot::{ServerView, Trust};
+use crate::engine::server_actions::{ServerAction, has_file};
+use crate::engine::snapshot::{OfferedTool, ServerView};
 use crate::model::{Level, Scope, Status};
+use crate::protocol::actions::{Invocation, invocation};
+use crate::protocol::commands::{ConfigReload, ServerEnable, TemplateInsert, ToolOpen, ToolPolicy};
 use crate::text::one_line;
+
+/// How many tools of a server a menu lists.
+const MAX_TOOLS: usize = 30;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct CodeAction {
@@ -43,9 +51,11 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     Edit(Vec<TextEdit>),
-    Run(Command),
+    Run(Invocation),
     /// Moves the secret in this span to the keyring.
     StoreSecret(Span),
+    /// Asks for the level of what is in this span.
+    ChooseLevel(Span),
 }
 
 /// The code actions for a part of the file. `problems` are the diagnostics of the whole file.
@@ -54,9 +64,17 @@ pub fn actions(config: &ConfigView<'_>, part: &Span, problems: &[Problem]) -> Ve
     let here: Vec<&Problem> = problems.iter().filter(|problem| touches(&problem.span)).collect();
     let mut actions: Vec<CodeAction> = here.iter().flat_map(|problem| quick_fixes(config, problem)).collect();
     actions.extend(rename_section(config, part));
-    let Some(entry) = config.entry_at(part.start) else { return actions };
+    let Some(entry) = config.entry_on_line(part.start) else { return actions };
     if let Some(view) = entry.view {
         actions.extend(here.iter().filter_map(|problem| remedy(view, problem)));
+    }
+    if let Some(view) = entry.view {
+        let definition = entry.definition.or(entry.restricts.map(|(definition, _)| definition));
+        let enabled = definition.map_or(view.definition.spec.enabled, |definition| definition.spec.enabled);
+        // An action that fixes a problem here is already in the list.
+        let titles: Vec<String> = actions.iter().map(|action| action.title.clone()).collect();
+        let scope = entry.restricts.map(|(_, restriction)| restriction.scope);
+        actions.extend(of_server(view, enabled, scope).into_iter().filter(|action| !titles.contains(&action.title)));
     }
     if ["type", "transport", "transportType"].iter().all(|key| entry.value(key).is_none())
         && let Some(definition) = entry.definition
@@ -65,14 +83,25 @@ pub fn actions(config: &ConfigView<'_>, part: &Span, problems: &[Problem]) -> Ve
         let (title, effect) = (capitalized(&fix.title), Effect::Edit(fix.edits));
         actions.push(CodeAction { title, kind: Kind::Rewrite, effect, problem: None });
     }
-    levels(config, &entry, part, &mut actions);
-    if let Some(view) = entry.view {
-        let enabled = entry.definition.map_or(view.definition.spec.enabled, |definition| definition.spec.enabled);
-        // An action that fixes a problem here is already in the list.
-        let titles: Vec<String> = actions.iter().map(|action| action.title.clone()).collect();
-        actions.extend(of_server(view, enabled).into_iter().filter(|action| !titles.contains(&action.title)));
+    if let Some(LevelChoices { what, .. }) = level_choices(config, part) {
+        let (title, effect) = (format!("Set the level of {what}…"), Effect::ChooseLevel(part.clone()));
+        actions.push(CodeAction { title, kind: Kind::Rewrite, effect, problem: None });
     }
     actions
+}
+
+/// What the lenses at the top of the file do.
+pub fn of_file(config: &ConfigView<'_>) -> Vec<CodeAction> {
+    let action = |title: &str, command: Invocation| CodeAction {
+        title: title.to_owned(),
+        kind: Kind::Run,
+        effect: Effect::Run(command),
+        problem: None,
+    };
+    let add = TemplateInsert { uri: THIS_FILE.to_owned(), template: None };
+    let reload = (!config.is_outside()).then(|| action("Reload the MCP config", ConfigReload {}.into()));
+    let has_root = config.tree.root.is_some();
+    reload.into_iter().chain(has_root.then(|| action("Add server…", add.into()))).collect()
 }
 
 fn quick_fixes(config: &ConfigView<'_>, problem: &Problem) -> Vec<CodeAction> {
@@ -94,10 +123,9 @@ fn quick_fixes(config: &ConfigView<'_>, problem: &Problem) -> Vec<CodeAction> {
 /// Switches between `servers` and `mcpServers`, if the file has only one of them.
 fn rename_section(config: &ConfigView<'_>, part: &Span) -> Option<CodeAction> {
     let root = config.tree.root.as_ref()?;
-    let (ours, theirs) = (root.get("servers"), root.get("mcpServers"));
-    let (section, other) = match (ours, theirs) {
-        (Some(section), None) => (section, "mcpServers"),
-        (None, Some(section)) => (section, "servers"),
+    let (section, other) = match SECTIONS.map(|key| root.get(key)) {
+        [Some(section), None] => (section, MCP_SERVERS),
+        [None, Some(section)] => (section, SERVERS),
         _ => return None,
     };
     let span = &section.key.span;
@@ -111,21 +139,36 @@ fn rename_section(config: &ConfigView<'_>, part: &Span) -> Option<CodeAction> {
 
 /// The command that fixes a problem which no edit can fix.
 fn remedy(view: &ServerView, problem: &Problem) -> Option<CodeAction> {
-    let name = &view.definition.name;
-    let (title, command) = match problem.code {
-        "awaiting-trust" | "not-trusted" => (format!("Trust `{name}`"), Command::trust(name, true)),
-        "needs-sign-in" => (format!("Sign in to `{name}`"), Command::on("mcp.server.auth", name)),
-        "connection-failed" | "port-closed" => (format!("Restart `{name}`"), Command::on("mcp.server.restart", name)),
-        _ => return None,
-    };
-    Some(CodeAction { title, kind: Kind::QuickFix, effect: Effect::Run(command), problem: Some(problem.clone()) })
+    let about_state = matches!(
+        problem.code,
+        Code::AwaitingTrust | Code::NotTrusted | Code::NeedsSignIn | Code::ConnectionFailed | Code::PortClosed
+    );
+    let action = view.remedy().filter(|_| about_state)?;
+    Some(CodeAction { kind: Kind::QuickFix, problem: Some(problem.clone()), ..on_server(action, view) })
 }
 
-/// Sets the level of the rule at the cursor, or of all tools of the server.
-fn levels(config: &ConfigView<'_>, entry: &ServerEntry<'_>, part: &Span, actions: &mut Vec<CodeAction>) {
+fn on_server(action: ServerAction, view: &ServerView) -> CodeAction {
+    let kind = match action {
+        ServerAction::Enable | ServerAction::Disable | ServerAction::Move(_) => Kind::Rewrite,
+        _ => Kind::Run,
+    };
+    let effect = Effect::Run(invocation(action, view));
+    CodeAction { title: action.title_with(&view.definition.name), kind, effect, problem: None }
+}
+
+/// What a level can be set for, and what sets each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LevelChoices {
+    pub what: String,
+    pub levels: Vec<(Level, Effect)>,
+}
+
+/// The levels that the rule at the cursor, or all tools of the server, can be set to.
+pub fn level_choices(config: &ConfigView<'_>, part: &Span) -> Option<LevelChoices> {
+    let entry = &config.entry_at(part.start)?;
+    let mut levels = Vec::new();
     let rules = entry.value("tools").and_then(Node::members).unwrap_or_default();
-    let at_cursor = |rule: &&Member| rule.key.span.start <= part.start && part.start <= rule.value.span.end;
-    let rule = rules.iter().find(at_cursor);
+    let rule = rule_at(config, entry, part);
     let (tool, what) = match rule {
         Some(rule) => (rule.key.text.as_str(), format!("`{}`", one_line(&rule.key.text, 64))),
         None => ("*", format!("all tools of `{}`", one_line(&entry.member.key.text, 64))),
@@ -134,15 +177,17 @@ fn levels(config: &ConfigView<'_>, entry: &ServerEntry<'_>, part: &Span, actions
         Some(rule) => rule.value.text(),
         None => rules.iter().find(|rule| rule.key.text == "*").and_then(|rule| rule.value.text()),
     };
-    let contains = |section: &&str| {
-        let section = config.tree.root.as_ref().and_then(|root| root.get(section));
-        section.is_some_and(|section| section.value.get(&entry.member.key.text).is_some())
-    };
-    let section = ["servers", "mcpServers"].into_iter().find(contains).filter(|_| config.tree.valid());
-    for level in Level::ALL.into_iter().filter(|level| now != Some(level.as_str())) {
-        let effect = match entry.view {
-            Some(view) if editable(view) => {
-                Some(Effect::Run(Command::set_level(&view.definition.name, tool, level, view.definition.scope)))
+    let section = config.tree.section_of(&entry.member.key.text).filter(|_| config.tree.valid());
+    let restricting = entry.restricts.map(|(_, restriction)| restriction.scope);
+    let can_set = |level: &Level| now != Some(level.as_str()) && !(restricting.is_some() && level.widens());
+    for level in Level::ALL.into_iter().filter(can_set) {
+        let scope = restricting.or(entry.view.map(|view| view.definition.scope)).filter(|scope| has_file(*scope));
+        let effect = match (entry.view, scope) {
+            (Some(view), Some(scope)) => {
+                let server = view.definition.name.clone();
+                Some(Effect::Run(
+                    ToolPolicy { server, tool: tool.to_owned(), level: Some(level), scope: Some(scope.into()) }.into(),
+                ))
             }
             // No server uses this text yet, so it can be edited directly.
             _ => section.and_then(|section| {
@@ -150,58 +195,55 @@ fn levels(config: &ConfigView<'_>, entry: &ServerEntry<'_>, part: &Span, actions
                 edit::changes(config.text, config.tree, &Edit::set(&path, level.as_str().into())).ok().map(Effect::Edit)
             }),
         };
-        let title = format!("Set {what} to {level}");
-        actions.extend(effect.map(|effect| CodeAction { title, kind: Kind::Rewrite, effect, problem: None }));
+        levels.extend(effect.map(|effect| (level, effect)));
     }
+    (!levels.is_empty()).then_some(LevelChoices { what, levels })
 }
 
-/// `enabled` is the state in the text, which may not be saved yet.
-fn of_server(view: &ServerView, enabled: bool) -> Vec<CodeAction> {
-    let mut actions = Vec::new();
-    let definition = &view.definition;
-    let name = &definition.name;
-    let mut add = |title: String, kind, command| {
-        actions.push(CodeAction { title, kind, effect: Effect::Run(command), problem: None });
+/// Calls the tool at the cursor; elsewhere in a server's entry, any of its tools.
+pub fn tool_calls(config: &ConfigView<'_>, part: &Span) -> Vec<CodeAction> {
+    let Some(entry) = config.entry_on_line(part.start) else { return Vec::new() };
+    let Some(view) = entry.view.filter(|view| view.state.status == Status::Connected) else { return Vec::new() };
+    let rule = rule_at(config, &entry, part);
+    let wanted = |offered: &&Arc<OfferedTool>| {
+        offered.ruling.level != Level::Deny && rule.is_none_or(|rule| rule.key.text == *offered.tool.name)
     };
-    let on = |command| Command::on(command, name);
-    if runnable(view) {
-        match view.state.status {
-            Status::Stopped | Status::Failed => add(format!("Start `{name}`"), Kind::Run, on("mcp.server.start")),
-            _ => {
-                add(format!("Restart `{name}`"), Kind::Run, on("mcp.server.restart"));
-                add(format!("Stop `{name}`"), Kind::Run, on("mcp.server.stop"));
-            }
-        }
-        add(format!("Test `{name}`"), Kind::Run, on("mcp.server.test"));
-    }
-    if view.state.status == Status::NeedsAuth {
-        add(format!("Sign in to `{name}`"), Kind::Run, on("mcp.server.auth"));
-    }
-    if view.trust != Trust::Given {
-        add(format!("Trust `{name}`"), Kind::Run, Command::trust(name, true));
-    } else if definition.scope.needs_trust() {
-        add(format!("Revoke trust in `{name}`"), Kind::Run, Command::trust(name, false));
-    }
-    if !editable(view) {
-        return actions;
-    }
-    let scope = definition.scope;
-    let verb = if enabled { "Disable" } else { "Enable" };
-    add(format!("{verb} `{name}`"), Kind::Rewrite, Command::enable(name, !enabled, scope));
-    for to in [Scope::User, Scope::Project, Scope::Local].into_iter().filter(|to| *to != scope) {
-        let file = match to {
-            Scope::User => "your user config",
-            Scope::Local => "your personal config for this project",
-            _ => "the project config",
-        };
-        add(format!("Move `{name}` to {file}"), Kind::Rewrite, Command::move_server(name, scope, to));
-    }
-    actions
+    let action = |offered: &Arc<OfferedTool>| CodeAction {
+        title: format!("Call `{}` of `{}`…", one_line(&offered.tool.name, 64), offered.id.server),
+        kind: Kind::Run,
+        effect: Effect::Run(ToolOpen { tool: offered.id.to_string() }.into()),
+        problem: None,
+    };
+    view.shown_tools().filter(wanted).take(MAX_TOOLS).map(action).collect()
 }
 
-/// The user cannot edit managed files, and the session has no file.
-fn editable(view: &ServerView) -> bool {
-    matches!(view.definition.scope, Scope::User | Scope::Project | Scope::Local)
+/// The rule for a tool at the cursor.
+fn rule_at<'a>(config: &ConfigView<'_>, entry: &'a ServerEntry<'_>, part: &Span) -> Option<&'a Member> {
+    let rules = entry.value("tools").and_then(Node::members).unwrap_or_default();
+    let whole = |rule: &Member| rule.key.span.start..rule.value.span.end;
+    let contains = |rule: &&Member| whole(rule).start <= part.start && part.start <= whole(rule).end;
+    rules.iter().find(contains).or_else(|| rules.iter().find(|rule| config.is_beside(part.start, &whole(rule))))
+}
+
+/// `enabled` is the state in the text, which may not be saved yet. A menu cannot ask again, so it has no destructive
+/// action. In an entry that restricts the server, `scope` is that of the entry: the menu changes this file.
+fn of_server(view: &ServerView, enabled: bool, scope: Option<Scope>) -> Vec<CodeAction> {
+    let as_written = |action| match action {
+        ServerAction::Enable | ServerAction::Disable if enabled => ServerAction::Disable,
+        ServerAction::Enable | ServerAction::Disable => ServerAction::Enable,
+        other => other,
+    };
+    let actions = view.actions().into_iter().filter(|action| !action.is_destructive()).map(as_written);
+    let here = |action: ServerAction| match (action, scope) {
+        (ServerAction::Move(_), Some(_)) => None,
+        (ServerAction::Disable, Some(scope)) => {
+            let server = view.definition.name.clone();
+            let disable = ServerEnable { server, enabled: false, scope: Some(scope.into()) };
+            Some(CodeAction { effect: Effect::Run(disable.into()), ..on_server(action, view) })
+        }
+        _ => Some(on_server(action, view)),
+    };
+    actions.filter_map(here).collect()
 }
 
 fn capitalized(title: &str) -> String {

@@ -106,7 +106,7 @@ impl Item {
 }
 
 /// Escapes a text for use in a snippet.
-fn escape_snippet(text: &str) -> String {
+pub(super) fn escape_snippet(text: &str) -> String {
     text.replace('\\', "\\\\").replace('$', "\\$").replace('}', "\\}")
 }
 

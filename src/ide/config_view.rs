@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::config::tree::{Member, Node, Tree};
+use crate::config::problem::Code;
+use crate::config::tree::Tree;
 use crate::config::{File, Loaded, Span};
 use crate::engine::snapshot::{ServerView, Snapshot};
 use crate::model::ServerName;
@@ -27,13 +28,6 @@ impl<'a> ConfigView<'a> {
     /// The view of one of the loaded files.
     pub fn of(file: &'a File, loaded: &'a Loaded, snapshot: &'a Snapshot, variables: &'a BTreeSet<String>) -> Self {
         Self { file, text: &file.text, tree: &file.tree, path: &file.source.path, loaded, snapshot, variables }
-    }
-
-    /// The members of all `servers` sections, in file order.
-    pub fn servers(&self) -> impl Iterator<Item = &'a Member> {
-        let root = self.tree.root.as_ref().and_then(Node::members).unwrap_or_default();
-        let sections = root.iter().filter(|member| matches!(member.key.text.as_str(), "servers" | "mcpServers"));
-        sections.flat_map(|section| section.value.members().unwrap_or_default())
     }
 
     /// The running server that a name in this file refers to. If two workspace folders use the name, it is prefixed in
@@ -60,6 +54,11 @@ impl<'a> ConfigView<'a> {
                 _ => Some((&definition.name, view)),
             }
         })
+    }
+
+    /// Whether the file is outside of all workspace folders, so that nothing in it is in effect.
+    pub fn is_outside(&self) -> bool {
+        self.file.problems.iter().any(|problem| problem.code == Code::OutsideWorkspace)
     }
 
     /// Whether this file contains the definition that is in effect.

@@ -39,7 +39,9 @@ fn here(span: Span) -> FileSpan {
 fn other_definitions(config: &ConfigView<'_>, name: &str) -> Vec<FileSpan> {
     let Some(view) = config.server(name) else { return Vec::new() };
     let definition = &view.definition;
-    let files = std::iter::once(&definition.file).chain(definition.hides.iter().map(|hidden| &hidden.file));
+    let hidden = definition.hides.iter().map(|hidden| &hidden.file);
+    let restricting = definition.restrictions.iter().map(|restriction| &restriction.file);
+    let files = std::iter::once(&definition.file).chain(hidden).chain(restricting);
     let elsewhere = files.flatten().filter(|file| &***file != config.path);
     elsewhere.flat_map(|file| in_file(config, file, &Named::Server(name.to_owned()))).collect()
 }
@@ -47,7 +49,7 @@ fn other_definitions(config: &ConfigView<'_>, name: &str) -> Vec<FileSpan> {
 /// The definitions of all servers that match a name or glob, preferably in this file.
 fn servers(config: &ConfigView<'_>, pattern: &str) -> Vec<FileSpan> {
     let glob = NameGlob::new(pattern);
-    let own: Vec<_> = config.servers().filter(|member| glob.is_match(&member.key.text)).collect();
+    let own: Vec<_> = config.tree.servers().filter(|member| glob.is_match(&member.key.text)).collect();
     let mut locations: Vec<FileSpan> = own.iter().map(|member| here(config.inner(&member.key.span))).collect();
     for definition in config.loaded.config.servers.values().filter(|definition| glob.is_match(definition.name.as_str()))
     {

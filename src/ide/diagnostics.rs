@@ -2,7 +2,7 @@
 
 use super::config_view::ConfigView;
 use super::live;
-use crate::config::{Problem, Span};
+use crate::config::{Code, Problem, Span};
 
 /// The maximum number of diagnostics per file.
 const MAX_DIAGNOSTICS: usize = 500;
@@ -18,11 +18,14 @@ pub fn diagnostics(config: &ConfigView<'_>) -> Vec<Problem> {
     let entry_of = |problem: &Problem| entries.iter().find(|entry| holds(&entry.span(), problem));
     let is_refuted = |problem: &&Problem| match problem.code {
         // A running server has found its program and its variables.
-        "command-not-found" | "unset-variable" => entry_of(problem).is_some_and(live::runs),
-        "needs-trust" => match entry_of(problem) {
+        Code::CommandNotFound | Code::UnsetVariable => entry_of(problem).is_some_and(live::runs),
+        Code::NeedsTrust => match entry_of(problem) {
             Some(entry) => live::is_trusted(entry),
-            // The problem applies to the whole file.
-            None => !entries.is_empty() && entries.iter().all(live::is_trusted),
+            // The problem applies to all servers of the file that run.
+            None => {
+                let mut running = entries.iter().filter(|entry| entry.definition.is_some_and(|one| one.spec.enabled));
+                !entries.is_empty() && running.all(live::is_trusted)
+            }
         },
         _ => false,
     };
@@ -31,11 +34,11 @@ pub fn diagnostics(config: &ConfigView<'_>) -> Vec<Problem> {
     ordered(problems)
 }
 
-/// Removes duplicates. Of problems at the same position, the most severe comes first.
+/// Removes duplicates. ValueType problems at the same position, the most severe comes first.
 fn ordered(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems.sort_by(|one, other| {
         let position = |problem: &Problem| (problem.span.start, problem.severity, problem.span.end);
-        position(one).cmp(&position(other)).then_with(|| one.code.cmp(other.code))
+        position(one).cmp(&position(other)).then_with(|| one.code.as_str().cmp(other.code.as_str()))
     });
     problems.dedup();
     problems.truncate(MAX_DIAGNOSTICS);
@@ -45,41 +48,51 @@ fn ordered(mut problems: Vec<Problem>) -> Vec<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Severity;
     use crate::ide::tests::Scene;
 
     #[test]
     fn problems_are_sorted_and_unique() {
-        let warning = Problem::warning("unknown-key", 5..8, "b");
+        let warning = Problem::new(Code::UnknownKey, 5..8, "b");
         let problems = vec![
             warning.clone(),
-            Problem::error("type", 5..8, "a"),
+            Problem::new(Code::WrongType, 5..8, "a"),
             warning,
-            Problem::new(Severity::Hint, "hint", 0..1, "c"),
+            Problem::new(Code::OtherSpelling, 0..1, "c"),
         ];
         let codes: Vec<_> = ordered(problems).iter().map(|problem| problem.code).collect();
-        assert_eq!(codes, ["hint", "type", "unknown-key"]);
+        assert_eq!(codes, [Code::OtherSpelling, Code::WrongType, Code::UnknownKey]);
     }
 
     #[test]
     fn a_running_server_has_no_missing_program() {
         let text = r#"{ "servers": { "a": { "command": "/surely/not/there" } } }"#;
         let codes =
-            |scene: &Scene| -> Vec<&str> { diagnostics(&scene.config()).iter().map(|problem| problem.code).collect() };
-        assert_eq!(codes(&Scene::new(text)), ["command-not-found"]);
+            |scene: &Scene| -> Vec<Code> { diagnostics(&scene.config()).iter().map(|problem| problem.code).collect() };
+        assert_eq!(codes(&Scene::new(text)), [Code::CommandNotFound]);
         let running = Scene::new(text).connected("a", &["x"]);
-        assert_eq!(codes(&running), [] as [&str; 0]);
-        assert_eq!(codes(&running.typed(&text.replace("there", "here"))), ["command-not-found"]);
+        assert_eq!(codes(&running), []);
+        assert_eq!(codes(&running.typed(&text.replace("there", "here"))), [Code::CommandNotFound]);
     }
 
     #[test]
     fn trusted_levels_need_no_trust() {
         let text = r#"{ "servers": { "a": { "url": "https://x.test", "tools": { "x": "allow-session" } } } }"#;
-        let count =
-            |scene: &Scene| diagnostics(&scene.config()).iter().filter(|problem| problem.code == "needs-trust").count();
+        let count = |scene: &Scene| {
+            diagnostics(&scene.config()).iter().filter(|problem| problem.code == Code::NeedsTrust).count()
+        };
         assert_eq!(count(&Scene::new(text).untrusted("a")), 1);
         assert_eq!(count(&Scene::new(text)), 0);
         let more = text.replace("session", "always");
         assert_eq!(count(&Scene::new(text).typed(&more)), 1, "other levels were trusted");
+    }
+
+    #[test]
+    fn a_rule_for_the_whole_file_needs_trust_only_in_servers_that_run() {
+        let text = r#"{ "servers": { "a": { "url": "https://x.test" }, "off": { "command": "sh", "enabled": false } },
+            "policy": { "allowlist": [{ "server": "a", "tool": "x" }] } }"#;
+        let needs_trust =
+            |scene: &Scene| diagnostics(&scene.config()).iter().any(|problem| problem.code == Code::NeedsTrust);
+        assert!(needs_trust(&Scene::new(text).untrusted("a")));
+        assert!(!needs_trust(&Scene::new(text).untrusted("off")));
     }
 }

@@ -1,7 +1,8 @@
 //! What is valid at a path of a config file, from the tables of keys. `shape` checks what is there; this describes what
 //! could be there.
 
-use crate::config::shape::keys::{self, Key, Of, Role, Table};
+use crate::config::sections::is_section;
+use crate::config::shape::keys::{self, Key, Role, Table, ValueType};
 use crate::config::tree::Step;
 
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +35,7 @@ pub fn expected(path: &[Step]) -> Option<Expected> {
 /// The server whose entry contains a path.
 pub fn server_of(path: &[Step]) -> Option<&str> {
     match path {
-        [Step::Key(section), Step::Key(name), ..] if matches!(section.as_str(), "servers" | "mcpServers") => Some(name),
+        [Step::Key(section), Step::Key(name), ..] if is_section(section) => Some(name),
         _ => None,
     }
 }
@@ -67,15 +68,15 @@ impl Expected {
 fn value_of(table: &'static Table, name: &str) -> Option<Expected> {
     let written = table.key(name)?;
     let key = match (written.role, written.of) {
-        (Role::Alias(target), Of::Any) => table.key(target)?,
+        (Role::Alias(target), ValueType::Any) => table.key(target)?,
         _ => written,
     };
     Some(match key.of {
-        Of::Object(table) => Expected::Table(table),
-        Of::Map(table) => Expected::Map(table),
-        Of::List(table) => Expected::List(table),
-        Of::Tools => Expected::Tools,
-        Of::Conditions => Expected::Conditions,
+        ValueType::Object(table) => Expected::Table(table),
+        ValueType::Map(table) => Expected::Map(table),
+        ValueType::List(table) => Expected::List(table),
+        ValueType::Tools => Expected::Tools,
+        ValueType::Conditions => Expected::Conditions,
         _ => Expected::Value(key, table),
     })
 }

@@ -5,7 +5,7 @@ mod expansion;
 mod launch;
 
 use super::config_view::ConfigView;
-use crate::config::problem::{Fix, TextEdit};
+use crate::config::problem::{Code, Fix, TextEdit};
 use crate::config::shape::keys::{Role, SERVER};
 use crate::config::shape::quoted;
 use crate::config::tree::{Kind, Member, Node};
@@ -16,21 +16,21 @@ use crate::text::{Secret, one_line};
 pub fn fixes(config: &ConfigView<'_>, problem: &Problem) -> Vec<Fix> {
     let mut fixes: Vec<Fix> = problem.fix.iter().cloned().collect();
     match problem.code {
-        "duplicate-key" | "name-clash" => {
+        Code::DuplicateKey | Code::NameClash => {
             fixes.extend(remove_duplicate(config, &problem.span).or_else(|| remove_input(config, &problem.span)));
         }
-        "same-key" => fixes.extend(remove_other_spelling(config, &problem.span)),
-        "ignored-key" | "unused-key" => fixes.extend(remove_key(config, &problem.span)),
-        "conflicting-keys" => fixes.extend(resolve_conflict(config, &problem.span)),
-        "unset-variable" => {
+        Code::SameKey => fixes.extend(remove_other_spelling(config, &problem.span)),
+        Code::IgnoredKey | Code::UnusedKey => fixes.extend(remove_key(config, &problem.span)),
+        Code::ConflictingKeys => fixes.extend(resolve_conflict(config, &problem.span)),
+        Code::UnsetVariable => {
             fixes.extend(expansion::known_variable(config, problem));
             fixes.extend(expansion::default(config, problem));
         }
-        "unknown-expansion" => fixes.extend(expansion::spelling(config, problem)),
-        "unknown-input" => fixes.extend(expansion::declare(config, problem)),
-        "unknown-key" if fixes.is_empty() => fixes.extend(remove_key(config, &problem.span)),
-        "command-not-found" => fixes.extend(launch::split_command(config, &problem.span)),
-        "missing-key" => fixes.extend(launch::add_port(config, &problem.span)),
+        Code::UnknownExpansion => fixes.extend(expansion::spelling(config, problem)),
+        Code::UnknownInput => fixes.extend(expansion::declare(config, problem)),
+        Code::UnknownKey if fixes.is_empty() => fixes.extend(remove_key(config, &problem.span)),
+        Code::CommandNotFound => fixes.extend(launch::split_command(config, &problem.span)),
+        Code::MissingKey => fixes.extend(launch::add_port(config, &problem.span)),
         _ => {}
     }
     fixes
@@ -46,7 +46,7 @@ pub struct SecretMove {
 
 /// The secret that a problem reports. The fix of the problem contains its position in the string.
 pub fn move_secret(config: &ConfigView<'_>, problem: &Problem) -> Option<SecretMove> {
-    let fix = problem.fix.as_ref().filter(|_| problem.code == "raw-secret")?.edits.first()?;
+    let fix = problem.fix.as_ref().filter(|_| problem.code == Code::RawSecret)?.edits.first()?;
     let old: String = serde_json::from_str(config.text.get(fix.span.clone())?).ok()?;
     let new: String = serde_json::from_str(&fix.text).ok()?;
     let before = edit::difference(&old, &new)?.span.start;

@@ -79,7 +79,7 @@ impl Fixture {
     fn built(mut self) -> Self {
         self.loaded = self.read(&self.text);
         let saved = self.read(&self.saved);
-        let rules = Rules::new(&saved.config, &SessionLevels::default(), None);
+        let rules = Rules::new(&saved.config, &SessionLevels::default(), &[]);
         let mut servers = BTreeMap::new();
         for (name, definition) in &saved.config.servers {
             let tools = self.tools.get(name.as_str());
@@ -96,7 +96,7 @@ impl Fixture {
             }
             if let Some(error) = self.failed.get(name.as_str()) {
                 state.status = Status::Failed;
-                state.error = Some(error.clone());
+                state.error = Some(error.clone().into());
             }
             let offer = |tool: &Tool| {
                 let ruling = rules.rule(name, tool, None, TrustState::Trusted);
@@ -108,7 +108,9 @@ impl Fixture {
                 state: Arc::new(state),
                 trust: Trust::Given,
                 trust_checked: true,
+                checked: None,
                 fingerprint: None,
+                forbidden: false,
                 switched_on: true,
                 tools: Arc::new(tools.into_iter().flatten().map(offer).collect()),
                 server: None,
@@ -149,6 +151,7 @@ fn tool(name: &str) -> Tool {
     });
     Tool {
         name: name.into(),
+        subject: Default::default(),
         title: None,
         description: format!("Does {name}"),
         input_schema: Arc::new(schema.as_object().cloned().unwrap_or_default()),

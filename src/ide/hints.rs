@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use super::config_view::ConfigView;
-use super::counted;
 use super::entry::ServerEntry;
+use crate::config::spec::{Restriction, ToolRule};
 use crate::config::tree::{Member, Node};
 use crate::config::{Launch, Span};
 use crate::engine::snapshot::{OfferedTool, ServerView};
 use crate::policy::{NameGlob, is_glob};
+use crate::text::counted;
 use crate::text::one_line;
 
 /// Text to show after an offset.
@@ -47,15 +48,23 @@ fn program(entry: &ServerEntry<'_>, find: impl Fn(&str) -> Option<PathBuf>) -> O
 }
 
 fn levels(config: &ConfigView<'_>, entry: &ServerEntry<'_>, hints: &mut Vec<Hint>) {
-    let (Some(view), Some(definition)) = (entry.view, entry.definition) else { return };
+    let Some(view) = entry.view else { return };
+    let (now, saved): (&[ToolRule], &[ToolRule]) = match (entry.definition, entry.restricts) {
+        (Some(definition), _) => (&definition.spec.tools, &view.definition.spec.tools),
+        (None, Some((_, restriction))) => {
+            let same = |other: &&Restriction| (other.scope, &other.file) == (restriction.scope, &restriction.file);
+            let saved = view.definition.restrictions.iter().find(same);
+            (&restriction.tools, saved.map(|saved| &*saved.tools).unwrap_or_default())
+        }
+        (None, None) => return,
+    };
     let rules = entry.value("tools").and_then(Node::members).unwrap_or_default();
     for rule in rules {
         let pattern = rule.key.text.as_str();
-        let level = |rules: &[crate::config::spec::ToolRule]| {
-            rules.iter().find(|each| each.pattern == pattern).map(|each| each.level.clone())
-        };
+        let level =
+            |rules: &[ToolRule]| rules.iter().find(|each| each.pattern == pattern).map(|each| each.level.clone());
         // An unsaved rule is not in effect yet.
-        if level(&definition.spec.tools).is_some_and(|now| level(&view.definition.spec.tools) == Some(now)) {
+        if level(now).is_some_and(|now| level(saved) == Some(now)) {
             hints.extend(if is_glob(pattern) { of_glob(view, rule) } else { of_tool(config, view, rule) });
         }
     }

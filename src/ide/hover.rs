@@ -1,7 +1,7 @@
 //! Hover: describes the server, tool, key, value or variable at the cursor. Never shows the value of a variable.
 
 pub mod schema;
-mod server;
+pub mod server;
 mod tool;
 mod variable;
 
@@ -54,8 +54,8 @@ pub fn hover(config: &ConfigView<'_>, offset: usize) -> Option<Hover> {
             let is_choice = match expected(&place.path)? {
                 Expected::Rule => true,
                 Expected::Value(key, _) => {
-                    use crate::config::shape::keys::Of;
-                    matches!(key.of, Of::Choice(_) | Of::Level)
+                    use crate::config::shape::keys::ValueType;
+                    matches!(key.of, ValueType::Choice(_) | ValueType::Level)
                 }
                 _ => false,
             };

@@ -2,14 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use super::command::Command;
 use super::config_view::ConfigView;
 use super::entry::ServerEntry;
-use super::{counted, save_preview};
+use super::save_preview;
 use crate::config::Span;
-use crate::engine::snapshot::{ServerView, Trust};
-use crate::model::{PendingReason, ServerName, Status};
-use crate::text::one_line;
+use crate::engine::server_actions::ServerAction;
+use crate::model::ServerName;
+use crate::protocol::actions::{Invocation, invocation};
+use crate::protocol::commands::{self, TemplateInsert};
+
+/// The URI in a command for the current file, until the front inserts the real one.
+pub const THIS_FILE: &str = "";
+
+/// The file of a project that only mcp-sidecar reads.
+const OWN_FILE: &str = "mcp.json";
 
 /// A text above a span that runs a command when clicked.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,113 +23,108 @@ pub struct Lens {
     pub span: Span,
     pub kind: &'static str,
     pub title: String,
-    pub command: Command,
+    pub command: Invocation,
 }
 
-/// The code lenses of a file. `needs_trust` lists the servers that would need trust if the file were saved; `None` if there
-/// is nothing to save. Kinds in `hide` are left out.
-pub fn lenses(config: &ConfigView<'_>, needs_trust: Option<&BTreeSet<ServerName>>, hide: &[String]) -> Vec<Lens> {
+/// What else decides about the lenses of a file.
+#[derive(Debug, Default)]
+pub struct LensOptions {
+    /// The servers that would need trust if the file were saved; `None` if there is nothing to save.
+    pub needs_trust: Option<BTreeSet<ServerName>>,
+    /// Kinds of lenses to leave out.
+    pub hide: Vec<String>,
+    /// The name of the editor, if it starts the servers of this file itself.
+    pub owner: Option<String>,
+}
+
+/// The code lenses of a file.
+pub fn lenses(config: &ConfigView<'_>, options: &LensOptions) -> Vec<Lens> {
     let mut lenses = Vec::new();
-    if let Some(root) = &config.tree.root {
-        let top = root.span.start..root.span.start + 1;
-        let mut add = |kind, title: String, command| lenses.push(Lens { span: top.clone(), kind, title, command });
-        if let Some(needs_trust) = needs_trust {
-            add("save", save_preview::summary(config, needs_trust), Command::without_params("mcp.config"));
-        }
-        add("reload", "Reload".to_owned(), Command::without_params("mcp.config.reload"));
-        add("add", "Add server…".to_owned(), Command::in_this_file("mcp.template.insert"));
+    let root = config.tree.root.as_ref();
+    let start = root.map_or(0, |root| root.span.start);
+    let top = start..(start + 1).min(config.text.len());
+    let mut add =
+        |kind, title: String, command: Invocation| lenses.push(Lens { span: top.clone(), kind, title, command });
+    if let Some(needs_trust) = &options.needs_trust {
+        add("save", save_preview::summary(config, needs_trust), commands::Config {}.into());
+    } else if !config.file.valid {
+        let title = match config.snapshot.servers.values().any(|view| config.defines(view)) {
+            true => "This file has syntax errors: its last valid version is in force",
+            false => "This file has syntax errors: nothing in it is in force",
+        };
+        add("save", title.to_owned(), commands::ConfigReload {}.into());
     }
-    for entry in config.entries() {
-        of_server(&entry, &mut lenses);
+    if config.is_outside() {
+        let title = "Not in effect: this file is outside of the workspace";
+        add("status", title.to_owned(), commands::Config {}.into());
+    } else if root.is_some() {
+        add("reload", "Reload".to_owned(), commands::ConfigReload {}.into());
     }
-    lenses.retain(|lens| !hide.iter().any(|kind| kind == lens.kind));
+    if root.is_some() {
+        add("add", "Add server…".to_owned(), TemplateInsert { uri: THIS_FILE.to_owned(), template: None }.into());
+    }
+    let entries = if config.is_outside() { Vec::new() } else { config.entries() };
+    for entry in entries {
+        of_server(&entry, options.owner.as_deref(), &mut lenses);
+    }
+    lenses.retain(|lens| !options.hide.iter().any(|kind| kind == lens.kind));
     lenses
 }
 
-fn of_server(entry: &ServerEntry<'_>, lenses: &mut Vec<Lens>) {
+fn of_server(entry: &ServerEntry<'_>, owner: Option<&str>, lenses: &mut Vec<Lens>) {
     let span = entry.member.key.span.clone();
-    let mut add = |kind, title: &str, command| {
+    let mut add = |kind, title: &str, command: Invocation| {
         lenses.push(Lens { span: span.clone(), kind, title: title.to_owned(), command });
     };
     let definition = entry.view.map(|view| &*view.definition).or(entry.overridden_by);
-    let command = match definition {
-        Some(definition) => Command::on("mcp.servers", &definition.name),
-        None => Command::without_params("mcp.servers"),
-    };
     if let Some(state) = state(entry) {
-        add("status", &state, command);
+        let server = definition.map(|definition| definition.name.clone());
+        add("status", &state, commands::Servers { server }.into());
     }
     let Some(view) = entry.view else { return };
-    for (kind, title, command) in possible(view) {
-        add(kind, title, command);
+    if let Some(owner) = owner {
+        let owner = if owner.is_empty() { "The editor" } else { owner };
+        let title = format!("{owner} starts it itself, outside of your rules · let MCP Sidecar run it");
+        let (server, scope) = (view.definition.name.clone(), view.definition.scope);
+        let file = Some(OWN_FILE.to_owned());
+        add("owner", &title, commands::ServerMove { server, from: scope.into(), to: scope, file }.into());
     }
-}
-
-/// The kind, title and command of each action that is possible now.
-fn possible(view: &ServerView) -> Vec<(&'static str, &'static str, Command)> {
-    let definition = &view.definition;
-    let name = &definition.name;
-    let on = |command| Command::on(command, name);
-    let mut possible = Vec::new();
-    if !definition.spec.enabled {
-        possible.push(("enable", "Enable", Command::enable(name, true, definition.scope)));
-        return possible;
-    }
-    if view.trust != Trust::Given {
-        possible.push(("trust", "Trust…", Command::trust(name, true)));
-    }
-    if view.state.status == Status::NeedsAuth {
-        possible.push(("auth", "Sign in…", on("mcp.server.auth")));
-    }
-    if !view.switched_on {
-        possible.push(("toggle", "Show tools", Command::toggle(name, true)));
-    }
-    if runnable(view) {
-        match view.state.status {
-            Status::Stopped | Status::Failed => possible.push(("start", "Start", on("mcp.server.start"))),
-            Status::Disabled => {}
-            _ => {
-                possible.push(("stop", "Stop", on("mcp.server.stop")));
-                possible.push(("restart", "Restart", on("mcp.server.restart")));
-            }
+    for action in view.actions() {
+        if let Some(kind) = kind(action) {
+            add(kind, &action.title(), invocation(action, view));
         }
-        possible.push(("test", "Test", on("mcp.server.test")));
-        possible.push(("logs", "Logs", on("mcp.server.logs")));
     }
-    possible
 }
 
-/// Whether the server can be started: it is trusted and enabled.
-pub fn runnable(view: &ServerView) -> bool {
-    view.definition.spec.enabled && view.state.status != Status::Pending(PendingReason::Trust)
+/// The kind of lens for an action, which the user can hide. `None` for actions that would only make the line longer.
+fn kind(action: ServerAction) -> Option<&'static str> {
+    Some(match action {
+        ServerAction::Trust => "trust",
+        ServerAction::SignIn => "auth",
+        ServerAction::ShowTools => "toggle",
+        ServerAction::Start => "start",
+        ServerAction::Stop => "stop",
+        ServerAction::Restart => "restart",
+        ServerAction::Enable => "enable",
+        ServerAction::Test => "test",
+        ServerAction::ShowLog => "logs",
+        ServerAction::Refresh
+        | ServerAction::HideTools
+        | ServerAction::SignOut
+        | ServerAction::RevokeTrust
+        | ServerAction::Disable
+        | ServerAction::Move(_)
+        | ServerAction::Remove => return None,
+    })
 }
 
 /// The state of an entry in a few words.
 pub fn state(entry: &ServerEntry<'_>) -> Option<String> {
     match (entry.view, entry.overridden_by) {
-        (Some(view), _) => Some(status(view)),
+        (Some(view), _) => Some(view.summary().text),
         (None, Some(other)) => Some(format!("overridden by scope {}", other.scope)),
+        (None, None) if entry.restricts.is_some() => None,
         (None, None) => entry.definition.map(|_| "new: save to start it".to_owned()),
-    }
-}
-
-/// The state of a server in a few words.
-pub fn status(view: &ServerView) -> String {
-    let tools = view.shown_tools().count();
-    match view.state.status {
-        _ if !view.switched_on => "tools hidden".to_owned(),
-        Status::Connected => format!("connected · {}", counted(tools, "tool")),
-        Status::Pending(PendingReason::Starting) => "starting".to_owned(),
-        Status::Pending(PendingReason::Trust) => "waiting for trust".to_owned(),
-        Status::Pending(PendingReason::Input) => "waiting for input".to_owned(),
-        Status::Pending(PendingReason::Retry(_)) => "failed, retrying".to_owned(),
-        Status::Failed => match view.state.error.as_deref().and_then(|error| error.lines().next()) {
-            Some(error) => format!("failed: {}", one_line(error.trim_end_matches(':'), 80)),
-            None => "failed".to_owned(),
-        },
-        Status::NeedsAuth => "needs sign-in".to_owned(),
-        Status::Disabled => "disabled".to_owned(),
-        Status::Stopped => "stopped".to_owned(),
     }
 }
 

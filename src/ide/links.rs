@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::Span;
+use crate::config::expand::{self, Values};
 use crate::config::tree::{Member, Node, Tree};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,35 +20,35 @@ pub enum Target {
     File(PathBuf),
 }
 
-/// The links of a file. Relative paths start at `folder`. Files for which `exists` is false have no link.
-pub fn links(tree: &Tree, folder: Option<&Path>, exists: impl Fn(&Path) -> bool) -> Vec<Link> {
+/// The links of a file. Relative paths start at the folder in `values`. Files for which `exists` is false have no link.
+pub fn links(tree: &Tree, values: &Values, exists: impl Fn(&Path) -> bool) -> Vec<Link> {
     let Some(root) = &tree.root else {
         return Vec::new();
     };
     let mut links: Vec<Link> = root.get("$schema").and_then(|member| web_page(&member.value)).into_iter().collect();
-    let sections = ["servers", "mcpServers"].iter().filter_map(|&key| root.get(key));
-    for server in sections.flat_map(|section| section.value.members().unwrap_or_default()) {
-        of_server(server, folder, &exists, &mut links);
+    for server in tree.servers() {
+        of_server(server, values, &exists, &mut links);
     }
     links.sort_by_key(|link| link.span.start);
     links
 }
 
-fn of_server(server: &Member, folder: Option<&Path>, exists: &impl Fn(&Path) -> bool, links: &mut Vec<Link>) {
+fn of_server(server: &Member, values: &Values, exists: &impl Fn(&Path) -> bool, links: &mut Vec<Link>) {
+    let folder = values.workspace_folder.as_deref();
     let value = |key| server.value.get(key).map(|member| &member.value);
     let file = |node: &Node, base: Option<&Path>| {
-        let path = resolve(node.text()?, folder, base).filter(|path| exists(path))?;
+        let path = resolve(node.text()?, base, values).filter(|path| exists(path))?;
         Some(Link { span: inner(node), tooltip: format!("Open {}", path.display()), target: Target::File(path) })
     };
     links.extend(["url", "serverUrl", "httpUrl"].iter().filter_map(|key| web_page(value(key)?)));
     links.extend(["cwd", "envFile"].iter().filter_map(|key| file(value(key)?, folder)));
     // The paths of a program and its arguments are relative to its working directory.
-    let cwd = value("cwd").and_then(|cwd| resolve(cwd.text()?, folder, folder));
+    let cwd = value("cwd").and_then(|cwd| resolve(cwd.text()?, folder, values));
     let base = cwd.as_deref().or(folder);
-    let values = ["command", "args"].iter().filter_map(|key| value(key));
-    for value in values.flat_map(|node| node.items().unwrap_or(std::slice::from_ref(node))) {
-        if value.text().is_some_and(looks_like_a_path) {
-            links.extend(file(value, base));
+    let words = ["command", "args"].iter().filter_map(|key| value(key));
+    for word in words.flat_map(|node| node.items().unwrap_or(std::slice::from_ref(node))) {
+        if word.text().is_some_and(looks_like_a_path) {
+            links.extend(file(word, base));
         }
     }
 }
@@ -71,28 +72,11 @@ fn web_page(node: &Node) -> Option<Link> {
     })
 }
 
-/// An absolute path with `${workspaceFolder}` and `${userHome}` expanded. Other variables are not known before the server
-/// starts.
-fn resolve(text: &str, folder: Option<&Path>, base: Option<&Path>) -> Option<PathBuf> {
-    let home = || etcetera::home_dir().ok();
-    let known = |variable: &str| match variable {
-        "workspaceFolder" => folder.map(Path::to_path_buf),
-        "userHome" => home(),
-        _ => None,
-    };
-    if let Some(rest) = text.strip_prefix("${") {
-        let (variable, rest) = rest.split_once('}')?;
-        let rest = rest.trim_start_matches(['/', '\\']);
-        return (!rest.contains("${")).then_some(known(variable)?.join(rest));
-    }
-    if text.is_empty() || text.contains("${") {
-        return None;
-    }
-    match text.strip_prefix("~/") {
-        Some(rest) => Some(home()?.join(rest)),
-        None if Path::new(text).is_absolute() => Some(text.into()),
-        None => Some(base?.join(text)),
-    }
+/// An absolute path, if it is known before the server starts.
+fn resolve(text: &str, base: Option<&Path>, values: &Values) -> Option<PathBuf> {
+    let path = expand::known_text(text, values).filter(|path| !path.is_empty())?;
+    let is_relative = !path.starts_with("~/") && Path::new(&path).is_relative();
+    (base.is_some() || !is_relative).then(|| expand::resolve(&path, base, values))
 }
 
 fn inner(node: &Node) -> Span {
@@ -105,7 +89,9 @@ mod tests {
     use crate::config::tree::parse;
 
     fn shown(text: &str) -> String {
-        let links = links(&parse(text, 64), Some(Path::new("/project")), |path| !path.ends_with("missing.js"));
+        let environment = crate::config::Environment::of_this_process();
+        let values = Values::in_folder(Some(Path::new("/project")), &environment);
+        let links = links(&parse(text, 64), &values, |path| !path.ends_with("missing.js"));
         let show = |link: &Link| match &link.target {
             Target::WebPage(url) => format!("{} → {url}", &text[link.span.clone()]),
             Target::File(file) => format!("{} → {}", &text[link.span.clone()], file.display()),

@@ -2,15 +2,17 @@
 
 use super::config_view::ConfigView;
 use super::entry::ServerEntry;
-use crate::config::problem::{Related, TextEdit};
+use crate::config::expand::{self, Reference};
+use crate::config::problem::{Code, Related, Severity, TextEdit};
 use crate::config::shape::did_you_mean::closest;
 use crate::config::shape::quoted;
 use crate::config::tree::Node;
-use crate::config::{Definition, Launch, Problem, Span};
+use crate::config::{Definition, Problem, Span};
 use crate::engine::snapshot::{ServerView, Snapshot, Trust};
-use crate::model::{PendingReason, Status, ToolId};
+use crate::model::{PendingReason, ServerError, Status, Subject, ToolId};
 use crate::policy::is_glob;
-use crate::text::one_line;
+use crate::server::process::sandbox::NOT_ENFORCED;
+use crate::text::{one_line, shell_quote};
 
 /// The problems with the servers of a file.
 pub fn problems(config: &ConfigView<'_>) -> Vec<Problem> {
@@ -23,7 +25,9 @@ pub fn problems(config: &ConfigView<'_>) -> Vec<Problem> {
         if let Some(view) = entry.view
             && entry.runs_as_written()
         {
-            problems.extend(state(&entry, view));
+            // The state of a server that is defined elsewhere is shown there.
+            problems.extend(state(&entry, view).filter(|_| entry.restricts.is_none()));
+            problems.extend(unfenced(&entry, view));
             rules(&entry, view, &mut problems);
         }
     }
@@ -53,7 +57,7 @@ fn overridden(entry: &ServerEntry<'_>, other: &Definition) -> Problem {
         None => "a definition for this session overrides it".to_owned(),
     };
     let message = format!("`{}` has no effect here: {by}", one_line(&entry.member.key.text, 64));
-    let mut problem = Problem::information("hidden", entry.member.key.span.clone(), message).unnecessary();
+    let mut problem = Problem::new(Code::Hidden, entry.member.key.span.clone(), message).unnecessary();
     if let Some(file) = &other.file {
         let message = "this definition is in effect".to_owned();
         problem.related.push(Related { file: file.to_path_buf(), span: other.key_span.clone(), message });
@@ -68,47 +72,64 @@ fn state(entry: &ServerEntry<'_>, view: &ServerView) -> Option<Problem> {
     match (&view.trust, state.status) {
         (Trust::Needed { refused: true, .. }, Status::Pending(_)) => {
             let message = format!("`{name}` is not started because you did not trust this definition");
-            Some(Problem::information("not-trusted", key, message))
+            Some(Problem::new(Code::NotTrusted, key, message))
         }
         (Trust::Needed { difference, .. }, Status::Pending(PendingReason::Trust) | Status::Connected) => {
             let message = match difference {
                 Some(_) => format!("`{name}` has changed since you trusted it; review the change and trust it again"),
                 None => format!("`{name}` is waiting for trust; review its definition and trust it to start it"),
             };
-            let problem = Problem::information("awaiting-trust", key, message);
+            let problem = Problem::new(Code::AwaitingTrust, key, message);
             Some(match difference {
                 Some(difference) => problem.help(difference.clone()),
                 None => problem,
             })
         }
-        (_, Status::NeedsAuth) => Some(Problem::warning(
-            "needs-sign-in",
+        (_, Status::NeedsAuth) => Some(Problem::new(
+            Code::NeedsSignIn,
             launch_span(entry),
             format!("`{name}` requires you to sign in (HTTP 401)"),
         )),
         (_, Status::Pending(PendingReason::Input)) => {
-            Some(Problem::information("awaiting-input", key, format!("`{name}` is waiting for an input value")))
+            let problem = Problem::new(Code::AwaitingInput, key, format!("`{name}` is waiting for an input value"));
+            let ids: Vec<String> = inputs(view).map(|id| format!("`mcp-sidecar input set {id}`")).collect();
+            Some(problem.help(format!("answer the question, or run {} in a terminal", ids.join(" or "))))
         }
         (_, Status::Failed | Status::Pending(PendingReason::Retry(_))) => failed(entry, view),
         _ => None,
     }
 }
 
+/// A server that runs without its sandbox.
+fn unfenced(entry: &ServerEntry<'_>, view: &ServerView) -> Option<Problem> {
+    let warning = view.state.warnings.iter().find(|warning| warning.starts_with(NOT_ENFORCED))?;
+    Some(Problem::new(Code::SandboxNotEnforced, entry.value("sandbox")?.span.clone(), warning.clone()))
+}
+
+/// The inputs that the definition refers to.
+fn inputs(view: &ServerView) -> impl Iterator<Item = String> {
+    let references = expand::references(&view.definition.spec.launch);
+    references.into_iter().filter_map(|reference| match reference {
+        Reference::Input(id) => Some(shell_quote(&id)),
+        _ => None,
+    })
+}
+
 fn failed(entry: &ServerEntry<'_>, view: &ServerView) -> Option<Problem> {
-    let error = view.state.error.as_deref()?;
-    let (first, rest) = error.split_once('\n').unwrap_or((error, ""));
-    let refused = first.contains("refused");
-    let code = match &view.definition.spec.launch {
-        Launch::Tcp { .. } if refused => "port-closed",
-        _ => "connection-failed",
-    };
-    let message = first.trim_end_matches(':').to_owned();
-    let problem = match view.state.status {
-        Status::Failed => Problem::error(code, launch_span(entry), message),
+    let ServerError { message, stderr, port_closed } = view.state.error.clone()?;
+    let code = if port_closed { Code::PortClosed } else { Code::ConnectionFailed };
+    let (message, rest) = message.split_once('\n').map_or((message.as_str(), ""), |parts| parts);
+    let severity = match view.state.status {
+        Status::Failed => Severity::Error,
         // It is retried, so the problem may go away.
-        _ => Problem::warning(code, launch_span(entry), message),
+        _ => Severity::Warning,
     };
-    Some(if rest.is_empty() { problem } else { problem.help(rest) })
+    let problem = Problem::new(code, launch_span(entry), message).severity(severity);
+    Some(match (stderr.is_empty(), rest) {
+        (true, "") => problem,
+        (true, rest) => problem.help(rest),
+        (false, _) => problem.help(format!("last lines of its stderr:\n  {}", stderr.join("\n  "))),
+    })
 }
 
 /// The span to mark if a connection fails: the program, the address or the port.
@@ -156,12 +177,13 @@ fn lists(config: &ConfigView<'_>, problems: &mut Vec<Problem>) {
 }
 
 fn unknown_tool(view: &ServerView, name: &str, span: &Span, prefix: &str) -> Option<Problem> {
-    let known = view.state.status == Status::Connected && !is_glob(name) && !name.is_empty();
+    let is_tool = ![Subject::RESOURCE, Subject::PROMPT].iter().any(|prefix| name.starts_with(prefix));
+    let known = is_tool && view.state.status == Status::Connected && !is_glob(name) && !name.is_empty();
     if !known || view.tools.contains_key(name) {
         return None;
     }
     let message = format!("`{}` has no tool `{}`", view.definition.name, one_line(name, 64));
-    let problem = Problem::warning("unknown-tool", span.clone(), message);
+    let problem = Problem::new(Code::UnknownTool, span.clone(), message);
     let names: Vec<&str> = view.tools.keys().map(|name| &**name).collect();
     Some(match closest(name, &names) {
         Some(similar) => {
@@ -202,6 +224,7 @@ fn same(one: &ServerView, other: &ServerView) -> bool {
         && status(one) == status(other)
         && one.state.error == other.state.error
         && one.trust == other.trust
+        && one.trust_checked == other.trust_checked
         && one.switched_on == other.switched_on
         && one.server.is_some() == other.server.is_some()
 }

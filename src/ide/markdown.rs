@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn untrusted_text_is_escaped() {
         assert_eq!(line("see ![x](http://a) | <b>\n# y", 99), "see \\!\\[x\\](http://a) \\| \\<b\\> \\# y");
-        assert_eq!(block("a ``` b\u{1b}[31m", 99), "````text\na ``` b\n````");
+        assert_eq!(block("a ``` b\u{1b}[31m", 99), "````text\na ``` b⟨U+001B⟩[31m\n````");
         assert_eq!(code("a`b|c"), "`` a`b|c ``");
         assert_eq!(code_cell("b|c"), "`b\\|c`");
     }

@@ -2,6 +2,7 @@
 
 use crate::config::Span;
 use crate::config::expand::{Piece, Reference, pieces};
+use crate::config::sections::is_section;
 use crate::config::tree::{Kind, Member, Node, Tree};
 use crate::policy::NameGlob;
 
@@ -65,7 +66,7 @@ impl ConfigView<'_> {
         occurrences(self.text, self.tree)
     }
 
-    /// The occurrence at an offset. Of two, the narrower one.
+    /// The occurrence at an offset. ValueType two, the narrower one.
     pub fn occurrence_at(&self, offset: usize) -> Option<Occurrence> {
         let touches = |occurrence: &Occurrence| occurrence.around.start <= offset && offset <= occurrence.around.end;
         self.occurrences().into_iter().filter(touches).min_by_key(|occurrence| occurrence.around.len())
@@ -77,7 +78,7 @@ pub fn occurrences(text: &str, tree: &Tree) -> Vec<Occurrence> {
     let mut walk = Walk { text, found: Vec::new() };
     for section in tree.root.as_ref().and_then(Node::members).unwrap_or_default() {
         match section.key.text.as_str() {
-            "servers" | "mcpServers" => members(&section.value).for_each(|server| walk.server(server)),
+            key if is_section(key) => members(&section.value).for_each(|server| walk.server(server)),
             "inputs" => items(&section.value).for_each(|input| walk.input(input)),
             "policy" => walk.policy(&section.value),
             "actions" => items(&section.value).for_each(|action| walk.action(action)),

@@ -12,7 +12,7 @@ use crate::policy::location;
 
 /// The name at an offset, if it can be renamed.
 pub fn renamable(config: &ConfigView<'_>, offset: usize) -> Option<Occurrence> {
-    let occurrence = config.occurrence_at(offset)?;
+    let occurrence = config.occurrence_at(offset).filter(|_| config.file.valid)?;
     // Globs, and servers that are defined in other files, cannot be renamed here.
     defines(&config.occurrences(), &occurrence.named).then_some(occurrence)
 }
@@ -27,6 +27,9 @@ pub struct Renamed {
 
 /// The edits of this file and of others that refer to the name; the error says why the new name is not possible.
 pub fn rename(config: &ConfigView<'_>, offset: usize, new: &str) -> Result<Vec<Renamed>, String> {
+    if !config.file.valid {
+        return Err("this file has syntax errors; fix them first".to_owned());
+    }
     let occurrence = renamable(config, offset)
         .ok_or_else(|| "only servers and inputs that this file defines can be renamed".to_owned())?;
     let renamed = match &occurrence.named {
@@ -56,6 +59,10 @@ pub fn rename(config: &ConfigView<'_>, offset: usize, new: &str) -> Result<Vec<R
             && !defines(&occurrences, &occurrence.named)
         {
             let edits = edits(occurrences, &occurrence.named, new);
+            if !edits.is_empty() && !file.valid {
+                let place = location(file.source.scope, Some(&file.source.path), None);
+                return Err(format!("{place} refers to it and has syntax errors; fix them first"));
+            }
             all.extend((!edits.is_empty()).then(|| Renamed { file: Some(file.source.path.clone()), edits }));
         }
     }

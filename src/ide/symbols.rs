@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::config_view::ConfigView;
 use super::lenses;
 use crate::config::Span;
+use crate::config::sections::is_section;
 use crate::config::tree::{Member, Node};
 use crate::text::one_line;
 
@@ -44,7 +45,7 @@ pub fn symbols(config: &ConfigView<'_>) -> Vec<Symbol> {
 /// `running` contains the states of servers by the start of their keys.
 fn section(member: &Member, running: &BTreeMap<usize, String>) -> Symbol {
     let children = match member.key.text.as_str() {
-        "servers" | "mcpServers" => {
+        key if is_section(key) => {
             members(Some(&member.value)).map(|member| server(member, running.get(&member.key.span.start))).collect()
         }
         "inputs" => items(&member.value).map(|item| entry(item, "id", Kind::Input)).collect(),

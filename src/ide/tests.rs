@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::config_view::ConfigView;
 use crate::config::{Content, Loaded, Problem, Source, load};
 use crate::engine::snapshot::{OfferedTool, ServerView, Snapshot, Trust};
-use crate::model::{Annotations, Scope, ServerName, ServerState, Status, Tool, ToolId};
+use crate::model::{Annotations, Scope, ServerError, ServerName, ServerState, Status, Tool, ToolId};
 use crate::policy::{Rules, SessionLevels};
 use crate::settings::Settings;
 use crate::text::lines::LineIndex;
@@ -28,7 +28,7 @@ fn read(project: &str, user: &str) -> Loaded {
         folder: folder.map(|folder| Path::new(folder).into()),
     };
     let contents = [
-        (source("/w/mcp.json", Scope::Project, Some("/w")), Content::Text(project.into())),
+        (source("/home/you/shop/mcp.json", Scope::Project, Some("/home/you/shop")), Content::Text(project.into())),
         (source("/home/user/mcp.json", Scope::User, None), Content::Text(user.into())),
     ];
     load(&contents, &BTreeMap::new(), &Settings::default().limits)
@@ -42,13 +42,15 @@ impl Scene {
 
     pub fn with_user(text: &str, user: &str) -> Self {
         let loaded = read(text, user);
-        let rules = Arc::new(Rules::new(&loaded.config, &SessionLevels::default(), None));
+        let rules = Arc::new(Rules::new(&loaded.config, &SessionLevels::default(), &[]));
         let view = |definition: &Arc<crate::config::Definition>| ServerView {
             definition: definition.clone(),
             state: Arc::new(ServerState::new(if definition.spec.enabled { Status::Stopped } else { Status::Disabled })),
             trust: Trust::Given,
             trust_checked: true,
+            checked: None,
             fingerprint: None,
+            forbidden: false,
             switched_on: true,
             tools: Arc::default(),
             server: None,
@@ -60,7 +62,7 @@ impl Scene {
         Self {
             variables: BTreeSet::new(),
             snapshot: Snapshot { servers, rules },
-            path: PathBuf::from("/w/mcp.json"),
+            path: PathBuf::from("/home/you/shop/mcp.json"),
             text: text.to_owned(),
             user: user.to_owned(),
             loaded,
@@ -90,9 +92,13 @@ impl Scene {
     }
 
     pub fn status(self, server: &str, status: Status, error: Option<&str>) -> Self {
+        self.failed(server, status, error.map(|error| error.to_owned().into()))
+    }
+
+    pub fn failed(self, server: &str, status: Status, error: Option<ServerError>) -> Self {
         self.change(server, |view| {
             let mut state = ServerState::new(status);
-            state.error = error.map(str::to_owned);
+            state.error = error;
             view.state = Arc::new(state);
         })
     }
@@ -108,6 +114,7 @@ impl Scene {
             let offered = tools.iter().map(|name| {
                 let tool = Arc::new(Tool {
                     name: (*name).into(),
+                    subject: Default::default(),
                     title: None,
                     description: String::new(),
                     input_schema: Arc::default(),
@@ -136,7 +143,8 @@ pub fn marked(text: &str, problems: &[Problem]) -> String {
     for number in numbers {
         shown.push(lines.line_text(number).trim_end().to_owned());
         for problem in problems.iter().filter(|problem| lines.line(problem.span.start) == number) {
-            let before = lines.position(problem.span.start, crate::text::lines::Encoding::Utf32).column as usize;
+            let start = text[..problem.span.start].rfind('\n').map_or(0, |end| end + 1);
+            let before = text[start..problem.span.start].chars().count();
             let marks = "^".repeat(problem.span.len());
             let severity = problem.severity.as_str();
             shown.push(format!("{}{marks} {severity} {}: {}", " ".repeat(before), problem.code, problem.message));

@@ -1,11 +1,18 @@
 //! Code actions outside of config files: the `actions` of the config, and tools that take the selection.
 
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use super::actions::{CodeAction, Effect, Kind};
-use super::command::Command;
 use crate::config::spec::Action;
+use crate::engine::approvals::Approval;
 use crate::engine::snapshot::{OfferedTool, Snapshot};
+use crate::policy::location;
+use crate::protocol::commands::{ActionRun, ApprovalShow};
+use crate::text::one_line;
+
+/// The longest title in a menu.
+const MAX_TITLE: usize = 100;
 
 /// The values of the variables in an action's arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -19,22 +26,70 @@ pub struct EditorContext {
     pub workspace_folder: String,
 }
 
-/// The actions for a file of this type. `place` contains the `uri` and `range` for the command.
-pub fn actions(actions: &[Action], filetype: &str, place: &Value, any_tool: bool) -> Vec<CodeAction> {
-    let code_action = |title: &str, action: Option<&str>| {
-        let mut params = place.clone();
-        if let Some(fields) = params.as_object_mut() {
-            fields.insert("action".to_owned(), json!(action));
-        }
-        let effect = Effect::Run(Command { name: "mcp.action.run", params });
-        CodeAction { title: title.to_owned(), kind: Kind::Run, effect, problem: None }
-    };
-    let matching = actions.iter().filter(|action| applies_to(action, filetype));
-    let mut actions: Vec<CodeAction> = matching.map(|action| code_action(&action.title, Some(&action.title))).collect();
-    if any_tool {
-        actions.push(code_action("Call MCP tool…", None));
+/// An entry of the menu for a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    pub title: String,
+    /// The id of the action; `None` asks for a tool.
+    pub action: Option<String>,
+    /// Its `filetypes` name the type of this file, so an editor may announce it by a light bulb. Anything else would show
+    /// one on every line of every file.
+    pub automatic: bool,
+}
+
+impl Listed {
+    /// `uri` and `range` say where the command applies.
+    pub fn code_action(self, uri: &str, range: &Value) -> CodeAction {
+        let Self { title, action, automatic: _ } = self;
+        let run = ActionRun { action, uri: uri.to_owned(), range: range.clone(), document: None };
+        CodeAction { title, kind: Kind::Run, effect: Effect::Run(run.into()), problem: None }
     }
-    actions
+}
+
+/// The actions for a file of this type. `any_tool` adds an entry that asks for a tool.
+pub fn list(actions: &[Action], filetype: &str, any_tool: bool) -> Vec<Listed> {
+    let matching = actions.iter().filter(|action| applies_to(action, filetype));
+    let entry = |action: &Action| Listed {
+        title: title(action),
+        action: Some(id(action)),
+        automatic: !action.filetypes.is_empty(),
+    };
+    let ask = any_tool.then(|| Listed { title: "Call MCP tool…".to_owned(), action: None, automatic: false });
+    matching.map(entry).chain(ask).collect()
+}
+
+/// Shows each question that waits for the user.
+pub fn reviews<'a>(approvals: impl Iterator<Item = &'a Approval>) -> Vec<CodeAction> {
+    let review = |approval: &Approval| CodeAction {
+        title: format!("Review: {}…", one_line(approval.title.trim_end_matches('?'), 100)),
+        kind: Kind::Run,
+        effect: Effect::Run(ApprovalShow { id: approval.id.clone() }.into()),
+        problem: None,
+    };
+    approvals.map(review).collect()
+}
+
+/// The title in the menu. An action of a project names its file, so that it cannot pretend to be the user's own.
+pub fn title(action: &Action) -> String {
+    let title = one_line(&action.title, MAX_TITLE);
+    match action.scope.needs_trust() {
+        true => format!("{title} (from {})", location(action.scope, action.file.as_deref(), None)),
+        false => title,
+    }
+}
+
+/// Identifies an action by its file, its position and what it does: an entry of the menu never runs another action.
+pub fn id(action: &Action) -> String {
+    let Action { title, tool, arguments, filetypes: _, result: _, scope: _, file, line } = action;
+    let digest = Sha256::digest(json!([file, line, title, tool, arguments]).to_string());
+    format!("action:{}", digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect::<String>())
+}
+
+/// The action with this id. The user's own actions are also found by their title.
+pub fn find<'a>(actions: &'a [Action], wanted: &str, filetype: &str) -> Option<&'a Action> {
+    let titled = || actions.iter().filter(|action| !action.scope.needs_trust() && action.title == wanted);
+    let by_id = actions.iter().find(|action| id(action) == wanted);
+    by_id.or_else(|| titled().find(|action| applies_to(action, filetype))).or_else(|| titled().next())
 }
 
 pub fn applies_to(action: &Action, filetype: &str) -> bool {
@@ -121,14 +176,14 @@ mod tests {
     fn known_variables_are_expanded_once() {
         let context = EditorContext {
             selection: "a ${file} b".to_owned(),
-            file: "/w/x.rs".to_owned(),
+            file: "/home/you/shop/x.rs".to_owned(),
             line: "let x;".to_owned(),
             ..EditorContext::default()
         };
         let arguments = json!({ "q": "${selection}!", "deep": ["${line} in ${file}", "${HOME} ${", 5] });
         assert_eq!(
             fill(&arguments, &context),
-            json!({ "q": "a ${file} b!", "deep": ["let x; in /w/x.rs", "${HOME} ${", 5] })
+            json!({ "q": "a ${file} b!", "deep": ["let x; in /home/you/shop/x.rs", "${HOME} ${", 5] })
         );
     }
 

@@ -1,50 +1,94 @@
-//! Approvals in an editor without a prompt for them: one message with buttons at a time.
+//! Approvals in an editor without a prompt for them: one message with buttons at a time, and one for each group.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::sync::Arc;
 
-use lsp_types::request::ShowMessageRequest;
-use lsp_types::{MessageActionItem, MessageType, ShowMessageRequestParams};
+use lsp_types::notification::ShowMessage;
+use lsp_types::request::{Request, ShowMessageRequest};
+use lsp_types::{MessageActionItem, MessageType, ShowMessageParams, ShowMessageRequestParams};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
-use super::editor::Editor;
+use super::approval_schedule::{EndedMessage, HowEnded, Message, Schedule, queue_of};
+use super::approval_text::{Button, one, several, undo};
+use super::editor::{AskError, Editor};
+use super::form_messages;
+use super::session::EditorSession;
 use crate::engine::Engine;
-use crate::engine::approvals::{Approval, Kind};
+use crate::engine::approvals::{Approval, Reply};
+use crate::engine::editors::Identity;
+use crate::model::{Error, Result};
+use crate::protocol::answers::{Done, Resolved};
+use crate::protocol::commands::ApprovalShow;
+use crate::protocol::run::{Answer, answer};
 
-/// How long a message is shown alone. Some editors never answer a message that the user closed, and the next call must
-/// not wait until it expires: after this time the next message is shown as well.
-const SHOWN_ALONE: Duration = Duration::from_secs(60);
+/// The first button. Some editors preselect it, so it grants nothing and nothing of it is remembered.
+pub(super) const NOT_NOW: &str = "Not now";
+/// The code of JSON-RPC for a method that the editor does not have.
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// The editor that shows the messages.
+#[derive(Clone)]
+pub struct ShownIn {
+    /// Its number among the attached editors.
+    pub id: u64,
+    pub identity: Identity,
+    pub editor: Editor,
+}
+
+impl ShownIn {
+    /// The user closed a message about these questions.
+    fn close(&self, engine: &Engine, ids: &[String]) {
+        ids.iter().for_each(|question| engine.approvals().close(question, self.id, &self.identity));
+    }
+}
 
 /// Runs until the editor disconnects. Closing the message of a call denies the call, unless another editor shows the
-/// approval in its own prompt. Closing a message about trust decides nothing: the user can still trust the server later.
-pub async fn show_approvals(engine: Engine, editor: Editor) {
+/// approval. Closing a message about trust decides nothing: the user can still trust the server later.
+pub async fn show_approvals(engine: Engine, shown_in: ShownIn) {
     let mut approvals = engine.approvals().subscribe();
     let mut schedule = Schedule::default();
-    let mut shown: BTreeMap<String, AbortHandle> = BTreeMap::new();
+    let mut shown: Vec<ShownMessage> = Vec::new();
     let mut messages = JoinSet::new();
     loop {
         let waiting = approvals.borrow_and_update().clone();
-        shown.retain(|id, message| {
-            let waits = waiting.iter().any(|approval| approval.id == *id);
+        let waiting = engine.approvals().shown_here(&waiting);
+        shown.retain(|message| {
+            let waits = waiting.iter().any(|approval| message.ids.contains(&approval.id));
             if !waits {
-                // Answered elsewhere, or expired. Aborting removes the message if the editor supports it.
-                message.abort();
+                message.ended.cancel();
             }
             waits
         });
-        for approval in schedule.next(&waiting, Instant::now()) {
-            let message = messages.spawn(show_message(engine.clone(), editor.clone(), approval.clone()));
-            shown.insert(approval.id.clone(), message);
+        let groups_of = |approvals: &[Approval]| engine.approval_groups(approvals);
+        for message in schedule.next(&waiting, groups_of, Instant::now()) {
+            let (ids, ended) = (message.ids(), CancellationToken::new());
+            let task = messages.spawn(show_message(engine.clone(), shown_in.clone(), message, ended.clone()));
+            shown.push(ShownMessage { ids, ended, task });
         }
         let next_turn = schedule.next_turn(&waiting);
         tokio::select! {
             changed = approvals.changed() => if changed.is_err() { return },
-            Some(ended) = messages.join_next() => if let Ok(id) = ended { schedule.end(&id) },
+            Some(ended) = messages.join_next() => if let Ok(ended) = ended {
+                // Without another message in its way, an editor that fails to show one has closed it.
+                let is_alone = shown.iter().all(|message| message.task.is_finished());
+                if ended.how == HowEnded::Failed && is_alone {
+                    shown_in.close(&engine, &ended.ids);
+                }
+                schedule.end(&ended, is_alone, Instant::now());
+            },
             () = until(next_turn) => {}
-            () = editor.gone() => return,
+            () = shown_in.editor.gone() => return,
         }
     }
+}
+
+/// A message whose question waits.
+struct ShownMessage {
+    ids: Vec<String>,
+    /// Answered elsewhere, expired or withdrawn. Then the message is removed if the editor supports that.
+    ended: CancellationToken,
+    task: AbortHandle,
 }
 
 async fn until(moment: Option<Instant>) {
@@ -54,183 +98,95 @@ async fn until(moment: Option<Instant>) {
     }
 }
 
-/// A message about trust blocks only its own server and may stay open for days, so it must not delay a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Queue {
-    Calls,
-    Trust,
-}
-
-/// When each message is shown: one at a time per queue, oldest first.
-#[derive(Default)]
-struct Schedule {
-    /// The approval that is shown alone, and until when.
-    current: BTreeMap<Queue, (String, Instant)>,
-    /// The approvals that have been shown.
-    shown: BTreeSet<String>,
-}
-
-impl Schedule {
-    /// The approvals to show now.
-    fn next<'a>(&mut self, waiting: &'a [Approval], now: Instant) -> Vec<&'a Approval> {
-        self.shown.retain(|id| waiting.iter().any(|approval| approval.id == *id));
-        self.current.retain(|_, (id, until)| *until > now && self.shown.contains(id));
-        let mut next = Vec::new();
-        for queue in [Queue::Calls, Queue::Trust] {
-            if !self.current.contains_key(&queue)
-                && let Some(approval) = self.first(waiting, queue)
-            {
-                self.current.insert(queue, (approval.id.clone(), now + SHOWN_ALONE));
-                self.shown.insert(approval.id.clone());
-                next.push(approval);
-            }
+/// Shows a question again, because the user asked for it.
+pub async fn show(session: &Arc<EditorSession>, id: &str) -> Result<Answer> {
+    let approvals = session.engine.approvals();
+    let waiting = approvals.shown_here(&approvals.list());
+    let found = waiting.iter().find(|approval| approval.id == id && can_show(approval));
+    let (Some(approval), Some(shown_in)) = (found, session.shown_in.get()) else {
+        return Err(Error::NotFound(format!("no question with the id `{id}` can be shown here")));
+    };
+    approvals.show_again(id, shown_in.id);
+    if form_messages::is_form(approval) {
+        tokio::spawn(form_messages::ask(session.clone(), approval.clone()));
+        return answer::<ApprovalShow>(Done {});
+    }
+    let (engine, shown_in, message) = (session.engine.clone(), shown_in.clone(), Message::one(approval));
+    tokio::spawn(async move {
+        let ended = show_message(engine.clone(), shown_in.clone(), message, CancellationToken::new()).await;
+        if ended.how == HowEnded::Failed {
+            shown_in.close(&engine, &ended.ids);
         }
-        next
-    }
-
-    /// When the next message is shown at the latest.
-    fn next_turn(&self, waiting: &[Approval]) -> Option<Instant> {
-        let blocking = self.current.iter().filter(|(queue, _)| self.first(waiting, **queue).is_some());
-        blocking.map(|(_, (_, until))| *until).min()
-    }
-
-    /// The message was answered or closed.
-    fn end(&mut self, id: &str) {
-        self.current.retain(|_, (now, _)| now != id);
-    }
-
-    fn first<'a>(&self, waiting: &'a [Approval], queue: Queue) -> Option<&'a Approval> {
-        waiting.iter().find(|approval| queue_of(approval) == Some(queue) && !self.shown.contains(&approval.id))
-    }
+    });
+    answer::<ApprovalShow>(Done {})
 }
 
-/// `None` for forms: buttons cannot fill them in.
-fn queue_of(approval: &Approval) -> Option<Queue> {
-    match approval.kind {
-        Kind::Tool => Some(Queue::Calls),
-        Kind::Trust => Some(Queue::Trust),
-        Kind::Elicitation if approval.schema.is_none() => Some(Queue::Calls),
-        Kind::Elicitation | Kind::Input => None,
-    }
+/// Whether a message can answer it.
+pub fn can_show(approval: &Approval) -> bool {
+    queue_of(approval).is_some() || form_messages::is_form(approval)
 }
 
-/// Shows one approval and applies the answer. Returns its id.
-async fn show_message(engine: Engine, editor: Editor, approval: Approval) -> String {
-    let title = |option: &str| MessageActionItem { title: label(option).to_owned(), properties: Default::default() };
+/// Shows a message and applies the answer. Some editors keep a message whose question has `ended`: an answer to it has no
+/// effect, and the user is told so.
+async fn show_message(engine: Engine, shown_in: ShownIn, message: Message, ended: CancellationToken) -> EndedMessage {
+    let ShownIn { id, identity, editor } = &shown_in;
+    let ids = message.ids();
+    let (text, buttons) = match &message {
+        Message { approvals, group: Some(group) } => several(group, approvals),
+        Message { approvals, group: None } => one(approvals),
+    };
+    let button = |title: &str| MessageActionItem { title: title.to_owned(), properties: Default::default() };
+    let titles = std::iter::once(NOT_NOW).chain(buttons.iter().map(|(title, _)| title.as_str()));
     let params = ShowMessageRequestParams {
         typ: MessageType::WARNING,
-        message: text(&approval),
-        actions: Some(approval.options.iter().map(|option| title(option)).collect()),
+        message: text,
+        actions: Some(titles.map(button).collect()),
     };
-    let answer = editor.request::<ShowMessageRequest>(&params).await;
-    let (option, note) = match answer {
-        Ok(Some(chosen)) => (approval.options.iter().copied().find(|option| label(option) == chosen.title), None),
-        Ok(None) if approval.kind == Kind::Tool && engine.editors().any(|able| able.approvals).is_none() => {
-            (Some("deny"), Some("the message was closed".to_owned()))
-        }
-        _ => (None, None),
+    let answer: Result<Option<MessageActionItem>, _> =
+        editor.ask_until(ShowMessageRequest::METHOD, &params, ended.cancelled()).await;
+    let chosen = match &answer {
+        Ok(Some(chosen)) => buttons.iter().find(|(title, _)| *title == chosen.title).map(|(_, button)| *button),
+        _ => None,
     };
-    if let Some(option) = option
-        && let Err(error) = engine.resolve(&approval.id, option, note, None)
-    {
-        tracing::debug!(%error, "the approval was already answered");
-    }
-    approval.id
-}
-
-fn text(approval: &Approval) -> String {
-    let mut text = approval.title.clone();
-    for part in [Some(&approval.detail), approval.diff.as_ref(), approval.url.as_ref()].into_iter().flatten() {
-        if !part.is_empty() {
-            text.push('\n');
-            text.push_str(part);
-        }
-    }
-    if let Some(arguments) = &approval.arguments {
-        let shown = serde_json::to_string_pretty(arguments).unwrap_or_default();
-        text.push('\n');
-        text.push_str(&crate::text::visible(&shown, usize::MAX));
-    }
-    text
-}
-
-fn label(option: &str) -> &'static str {
-    match option {
-        "allow-once" => "Allow once",
-        "allow-session" => "Allow for this session",
-        "allow-project" => "Allow for this project",
-        "allow-always" => "Always allow",
-        "deny" => "Deny",
-        "disable" => "Disable this tool",
-        "accept" => "Accept",
-        "decline" => "Decline",
-        _ => "Cancel",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::{Requester, ServerName, Timestamp};
-
-    fn approval(id: &str) -> Approval {
-        Approval {
-            id: id.to_owned(),
-            kind: if id.starts_with('t') { Kind::Trust } else { Kind::Tool },
-            server: ServerName::new("a").unwrap(),
-            tool: None,
-            arguments: None,
-            title: String::new(),
-            detail: String::new(),
-            annotations: None,
-            requester: Requester::default(),
-            options: vec!["deny"],
-            diff: None,
-            change: None,
-            schema: None,
-            url: None,
-            created_at: Timestamp::now(),
-            expires_at: Timestamp::now(),
-        }
-    }
-
-    /// What is shown after each step: `+` a minute passes, `x!` message x is closed, anything else lists what waits.
-    fn messages(steps: &[&str]) -> String {
-        let mut now = Instant::now();
-        let mut schedule = Schedule::default();
-        let mut waiting: Vec<Approval> = Vec::new();
-        let mut lines = Vec::new();
-        for step in steps {
-            match step.strip_suffix('!') {
-                Some(id) => schedule.end(id),
-                None if *step == "+" => now += Duration::from_secs(61),
-                None => waiting = step.split_whitespace().map(approval).collect(),
+    match (chosen, answer) {
+        (Some(Button::OneByOne), _) => return EndedMessage { ids, how: HowEnded::OneByOne },
+        (Some(Button::Decide(decision)), _) => {
+            let told = match engine.resolve(&ids, &Reply { decision, ..Reply::default() }, identity).await {
+                Ok((resolved, not_saved)) => {
+                    let answered = Resolved::new(&engine, resolved, decision, not_saved.as_deref());
+                    answered.effect.map(|effect| {
+                        let undo = answered.undo.map(|_| undo(&message.approvals, decision)).unwrap_or_default();
+                        (MessageType::INFO, format!("{effect} {undo}"))
+                    })
+                }
+                Err(error) => {
+                    let why = match error {
+                        Error::NotFound(_) => {
+                            "the question was already answered, has expired or was withdrawn".to_owned()
+                        }
+                        error => error.to_string(),
+                    };
+                    Some((MessageType::WARNING, format!("Your answer had no effect: {why}.")))
+                }
+            };
+            if let Some((typ, message)) = told {
+                let message = format!("mcp-sidecar: {}", message.trim_end());
+                editor.notify::<ShowMessage>(&ShowMessageParams { typ, message }).await;
             }
-            let shown: Vec<_> = schedule.next(&waiting, now).iter().map(|approval| approval.id.clone()).collect();
-            lines.push(format!("{step}: {}", shown.join(" ")));
         }
-        lines.join("\n")
+        // The engine waits a moment for the editor to come back.
+        (None, Err(AskError::Gone)) => {}
+        (None, Err(AskError::Refused(error))) if error.code.code() == METHOD_NOT_FOUND => {
+            if engine.editors().cannot_ask(*id) {
+                let message = "mcp-sidecar: this editor cannot show questions. To answer them, install the plugin for \
+                               your editor, or run `mcp-sidecar approvals` in a terminal."
+                    .to_owned();
+                editor.notify::<ShowMessage>(&ShowMessageParams { typ: MessageType::WARNING, message }).await;
+            }
+        }
+        (None, Err(AskError::Refused(_))) => return EndedMessage { ids, how: HowEnded::Failed },
+        // "Not now", no button, or a button that we did not offer: the message is closed.
+        (None, _) => shown_in.close(&engine, &ids),
     }
-
-    #[test]
-    fn messages_about_trust_are_shown_one_at_a_time() {
-        insta::assert_snapshot!(messages(&["t1 t2 t3", "t1 t2 t3", "t2 t3", "t2!", "t2 t3"]), @r"
-        t1 t2 t3: t1
-        t1 t2 t3: 
-        t2 t3: t2
-        t2!: t3
-        t2 t3: 
-        ");
-    }
-
-    #[test]
-    fn a_call_waits_neither_for_trust_nor_forever_for_another_call() {
-        insta::assert_snapshot!(messages(&["t1 c1 c2", "c1!", "t1 c2 c3", "+", "+"]), @r"
-        t1 c1 c2: c1 t1
-        c1!: c2
-        t1 c2 c3: 
-        +: c3
-        +: 
-        ");
-    }
+    EndedMessage { ids, how: HowEnded::Done }
 }

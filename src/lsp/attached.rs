@@ -1,5 +1,7 @@
 //! An editor as the engine sees it: it answers sampling requests, opens web pages and hosts servers.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -8,23 +10,33 @@ use lsp_types::request::ShowDocument;
 use lsp_types::{ShowDocumentParams, Url};
 use serde_json::{Value, json};
 
+use super::documents::Documents;
 use super::editor::Editor;
-use crate::engine::editors::{self, Abilities};
+use crate::engine::editors::{self, Abilities, Identity};
 use crate::model::{Error, Result, ServerName};
+use crate::protocol::events::{Buffer, BufferText, Request};
 
 /// The user may review a sampling request first, and the model needs time to answer.
 const SAMPLING_TIMEOUT: Duration = Duration::from_secs(600);
+/// A question waits for this. An editor that is busy cannot show it in time either.
+const BUFFER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Receiving a message takes an editor milliseconds.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct AttachedEditor {
     pub abilities: Abilities,
+    pub identity: Identity,
     pub editor: Editor,
+    pub documents: Arc<Documents>,
 }
 
 impl editors::Editor for AttachedEditor {
     fn abilities(&self) -> &Abilities {
         &self.abilities
+    }
+
+    fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     fn sample(&self, server: ServerName, params: Value) -> BoxFuture<'static, Result<Value>> {
@@ -51,6 +63,25 @@ impl editors::Editor for AttachedEditor {
                 Ok(Ok(answer)) => answer.success,
                 _ => false,
             }
+        }
+        .boxed()
+    }
+
+    fn unsaved(&self, file: PathBuf) -> BoxFuture<'static, Option<String>> {
+        if !self.abilities.plugin {
+            let open = self.documents.filter(|document| document.path.is_some());
+            return async move {
+                tokio::task::spawn_blocking(move || open.iter().find_map(|document| document.unsaved(&file)))
+                    .await
+                    .ok()?
+            }
+            .boxed();
+        }
+        let editor = self.editor.clone();
+        async move {
+            let request = Buffer { file };
+            let answer = editor.ask::<_, BufferText>(Buffer::METHOD, &request);
+            tokio::time::timeout(BUFFER_TIMEOUT, answer).await.ok()?.ok()?.text
         }
         .boxed()
     }

@@ -2,25 +2,30 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use lsp_types::{
-    CodeActionParams, CodeActionResponse, CodeLens, CodeLensParams, CompletionParams, CompletionResponse,
-    DocumentHighlight, DocumentHighlightParams, DocumentLink, DocumentLinkParams, DocumentSymbolParams,
-    DocumentSymbolResponse, FoldingRange, FoldingRangeParams, GotoDefinitionParams, GotoDefinitionResponse, Hover,
-    HoverParams, InitializeParams, InitializeResult, InlayHint, InlayHintParams, Location, PrepareRenameResponse,
-    ReferenceParams, RenameParams, SelectionRange, SelectionRangeParams, TextDocumentPositionParams, Url,
-    WorkspaceEdit,
+    CodeActionParams, CodeActionResponse, CodeLens, CodeLensParams, CompletionList, CompletionParams,
+    CompletionResponse, DocumentHighlight, DocumentHighlightParams, DocumentLink, DocumentLinkParams,
+    DocumentSymbolParams, DocumentSymbolResponse, FoldingRange, FoldingRangeParams, GotoDefinitionParams,
+    GotoDefinitionResponse, Hover, HoverParams, InitializeParams, InitializeResult, InlayHint, InlayHintParams,
+    Location, PrepareRenameResponse, ReferenceParams, RenameParams, SelectionRange, SelectionRangeParams,
+    TextDocumentPositionParams, Url, WorkspaceEdit,
 };
 use tower_lsp::LanguageServer;
 use tower_lsp::jsonrpc::{Error, Result};
 
+use super::convert::PositionMap;
 use super::convert::language::{Format, Snippets};
+use super::documents::Document;
 use super::open_config::OpenConfig;
 use super::session::EditorSession;
 use super::{capabilities, code_actions, raw_response};
+use crate::config::expand::Values;
 use crate::ide;
 use crate::ide::config_view::ConfigView;
+use crate::ide::lenses::LensOptions;
 use crate::ide::references::Include;
 
 pub struct Backend {
@@ -36,6 +41,14 @@ impl Backend {
     fn on_config<T>(&self, uri: &Url, answer: impl FnOnce(&OpenConfig, &ConfigView<'_>) -> T) -> Result<Option<T>> {
         let open = self.session.open_config(uri);
         Ok(open.and_then(|open| Some(answer(&open, &open.view()?))))
+    }
+
+    /// A position in `config.toml`.
+    fn at_settings(&self, position: &TextDocumentPositionParams) -> Option<(Document, PositionMap, usize)> {
+        let settings = self.session.settings_document(&position.text_document.uri)?;
+        let positions = PositionMap::new(&settings.text, self.session.info().encoding);
+        let offset = positions.offset(position.position);
+        Some((settings, positions, offset))
     }
 
     /// Answers a request about a position in an open config file.
@@ -83,21 +96,26 @@ impl LanguageServer for Backend {
     async fn code_lens(&self, params: CodeLensParams) -> Result<Option<Vec<CodeLens>>> {
         let Some(open) = self.session.open_config(&params.text_document.uri) else { return Ok(None) };
         let needs_trust = open.needs_trust_on_save(&self.session.engine).await;
-        let hide = self.session.engine.settings().borrow().editor.hide_lenses.clone();
-        let lenses = open.view().map(|config| ide::lenses::lenses(&config, needs_trust.as_ref(), &hide));
+        let settings = self.session.engine.settings().borrow().editor.clone();
+        let editor = self.session.info().identity.name.clone();
+        let owner = settings.own_files.iter().any(|file| open.path.ends_with(file)).then(|| editor.unwrap_or_default());
+        let options = LensOptions { needs_trust, hide: settings.hide_lenses, owner };
+        let lenses = open.view().map(|config| ide::lenses::lenses(&config, &options));
         let target = self.session.command_target(&open.document);
         let lens = |lens: &ide::lenses::Lens| open.positions.lens(lens, &target);
-        raw_response::send(Ok(lenses.map(|lenses| lenses.iter().map(lens).collect())))
+        let possible = |lens: &&ide::lenses::Lens| target.can_run(lens.command.command);
+        raw_response::send(Ok(lenses.map(|lenses| lenses.iter().filter(possible).map(lens).collect())))
     }
 
     async fn inlay_hint(&self, params: InlayHintParams) -> Result<Option<Vec<InlayHint>>> {
         // Many servers share a few programs.
         let found = RefCell::new(BTreeMap::new());
-        let find = |name: &str| {
-            let mut found = found.borrow_mut();
-            found.entry(name.to_owned()).or_insert_with(|| which::which(name).ok()).clone()
-        };
         let answer = self.on_config(&params.text_document.uri, |open, config| {
+            let find = |name: &str| {
+                let search =
+                    || which::which_in(name, open.environment.path(), open.folder().unwrap_or(Path::new("/"))).ok();
+                found.borrow_mut().entry(name.to_owned()).or_insert_with(search).clone()
+            };
             let hints = ide::hints::hints(config, &open.positions.span(params.range), find);
             hints.iter().map(|hint| open.positions.hint(hint)).collect()
         });
@@ -110,8 +128,11 @@ impl LanguageServer for Backend {
 
     async fn document_link(&self, params: DocumentLinkParams) -> Result<Option<Vec<DocumentLink>>> {
         let answer = self.on_config(&params.text_document.uri, |open, config| {
-            let links = ide::links::links(config.tree, open.folder(), |path| path.exists());
-            links.iter().filter_map(|link| open.positions.link(link)).collect()
+            let links = ide::links::links(config.tree, &Values::in_folder(open.folder(), &open.environment), |path| {
+                path.exists()
+            });
+            let tooltips = self.session.info().supports.link_tooltips;
+            links.iter().filter_map(|link| open.positions.link(link, tooltips)).collect()
         });
         raw_response::send(answer)
     }
@@ -120,7 +141,18 @@ impl LanguageServer for Backend {
         let supports = self.session.info().supports;
         let snippets = if supports.snippets { Snippets::Supported } else { Snippets::Unsupported };
         let format = Format::of(supports.plain_docs);
+        if let Some((settings, positions, offset)) = self.at_settings(&params.text_document_position) {
+            let completions = ide::settings_file::complete(&settings.text, offset);
+            let list = positions.completions(&completions, snippets, format);
+            return raw_response::send(Ok(Some(CompletionResponse::List(list))));
+        }
+        let trigger = params.context.as_ref().and_then(|context| context.trigger_character.as_deref());
         let answer = self.at(&params.text_document_position, |open, config, offset| {
+            // A brace opens an object, which Enter then breaks; only after `$` it asks for a name.
+            let before = config.text.get(..offset).unwrap_or_default();
+            if trigger == Some("{") && !before.ends_with("${") {
+                return CompletionResponse::List(CompletionList::default());
+            }
             let completions = ide::completion::complete(config, offset, || open.env_files());
             CompletionResponse::List(open.positions.completions(&completions, snippets, format))
         });
@@ -129,6 +161,10 @@ impl LanguageServer for Backend {
 
     async fn hover(&self, params: HoverParams) -> Result<Option<Hover>> {
         let format = Format::of(self.session.info().supports.plain_hover);
+        if let Some((settings, positions, offset)) = self.at_settings(&params.text_document_position_params) {
+            let hover = ide::settings_file::hover(&settings.text, offset);
+            return Ok(hover.map(|hover| positions.hover(&hover, format)));
+        }
         let hover = self.at(&params.text_document_position_params, |open, config, offset| {
             ide::hover::hover(config, offset).map(|hover| open.positions.hover(&hover, format))
         });

@@ -43,6 +43,9 @@ impl OpenBuffers for EditorSession {
 impl EditorSession {
     /// Asks the editor to edit a buffer; false if it does not.
     pub async fn apply(&self, document: &Document, edits: Vec<TextEdit>, label: &str) -> bool {
+        if !self.info().supports.apply_edit {
+            return false;
+        }
         let params =
             ApplyWorkspaceEditParams { label: Some(label.to_owned()), edit: self.workspace_edit(document, edits) };
         match tokio::time::timeout(TIMEOUT, self.editor.request::<ApplyWorkspaceEdit>(&params)).await {
@@ -53,13 +56,13 @@ impl EditorSession {
 
     /// An edit of one buffer, bound to its version if the editor supports versions.
     fn workspace_edit(&self, document: &Document, edits: Vec<TextEdit>) -> WorkspaceEdit {
-        let open = self.documents.get(&document.uri).is_some();
-        if !open || !self.info().supports.document_changes {
+        let version = document.known_version().filter(|_| self.info().supports.document_changes);
+        let Some(version) = version else {
             let changes = HashMap::from([(document.uri.clone(), edits)]);
             return WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() };
-        }
+        };
         let uri = document.uri.clone();
-        let text_document = OptionalVersionedTextDocumentIdentifier { uri, version: Some(document.version) };
+        let text_document = OptionalVersionedTextDocumentIdentifier { uri, version: Some(version) };
         let edits = edits.into_iter().map(OneOf::Left).collect();
         let changes = DocumentChanges::Edits(vec![TextDocumentEdit { text_document, edits }]);
         WorkspaceEdit { document_changes: Some(changes), ..WorkspaceEdit::default() }

@@ -14,11 +14,12 @@ use super::initialize_info::InitializeInfo;
 use crate::protocol;
 
 /// The response to `initialize`. An editor with our plugin gets a ticket. It passes the ticket to `connect`, to prove that
-/// the editor asks the user itself.
+/// the editor asks the user itself. An agent must not get one through an editor that it started.
 pub fn answer(info: &InitializeInfo, ticket: &str) -> InitializeResult {
     let version = env!("CARGO_PKG_VERSION");
     let mut ours = json!({ "version": version, "protocol": protocol::VERSION, "commands": commands() });
-    if let (Some(_), Some(ours)) = (&info.abilities, ours.as_object_mut()) {
+    let may_decide = info.identity.started_by.is_none();
+    if let (Some(_), true, Some(ours)) = (&info.abilities, may_decide, ours.as_object_mut()) {
         ours.insert("ticket".to_owned(), ticket.into());
     }
     InitializeResult {

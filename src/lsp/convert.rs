@@ -29,7 +29,6 @@ pub fn encoding(encoding: Encoding) -> PositionEncodingKind {
     match encoding {
         Encoding::Utf8 => PositionEncodingKind::UTF8,
         Encoding::Utf16 => PositionEncodingKind::UTF16,
-        Encoding::Utf32 => PositionEncodingKind::UTF32,
     }
 }
 
@@ -94,7 +93,7 @@ impl PositionMap {
         Diagnostic {
             range: self.range(&problem.span),
             severity: Some(severity(problem.severity)),
-            code: Some(NumberOrString::String(problem.code.to_owned())),
+            code: Some(NumberOrString::String(problem.code.to_string())),
             source: Some("mcp-sidecar".to_owned()),
             message,
             related_information: (!related.is_empty()).then_some(related),
@@ -165,7 +164,7 @@ impl PositionMap {
         })
     }
 
-    pub fn link(&self, link: &Link) -> Option<DocumentLink> {
+    pub fn link(&self, link: &Link, tooltips: bool) -> Option<DocumentLink> {
         let target = match &link.target {
             Target::WebPage(url) => Url::parse(url).ok()?,
             Target::File(file) => uri(file)?,
@@ -173,7 +172,7 @@ impl PositionMap {
         Some(DocumentLink {
             range: self.range(&link.span),
             target: Some(target),
-            tooltip: Some(link.tooltip.clone()),
+            tooltip: tooltips.then(|| link.tooltip.clone()),
             data: None,
         })
     }

@@ -4,16 +4,15 @@
 //! and read the latest texts, so a burst of changes is handled once.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use lsp_types::{
-    DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams, TextDocumentContentChangeEvent,
-    Url,
-};
+use lsp_types::{DidCloseTextDocumentParams, DidOpenTextDocumentParams, TextDocumentContentChangeEvent, Url};
+use serde::Deserialize;
 use tokio::sync::watch;
 
 use super::convert::{self, PositionMap};
+use crate::paths::read_file;
 use crate::text::lines::Encoding;
 
 /// In bytes. Config files are much smaller.
@@ -30,6 +29,38 @@ pub struct Document {
     pub language: String,
     pub version: i32,
     pub text: Arc<str>,
+}
+
+impl Document {
+    /// The version of a text that was read from the disk, or that the editor sent without one.
+    pub const UNKNOWN: i32 = i32::MIN;
+
+    /// The text, if this is the buffer of `file`, a canonical path, and has unsaved changes. Reads the disk.
+    pub fn unsaved(&self, file: &Path) -> Option<String> {
+        let is_same = self.path.as_deref()?.canonicalize().is_ok_and(|path| path == file);
+        let saved = is_same.then(|| read_file(file, MAX_BUFFER_SIZE).ok().flatten()).flatten()?;
+        // Some editors read line ends and byte order marks differently.
+        let bare = |text: &str| text.trim_start_matches('\u{feff}').replace("\r\n", "\n");
+        (bare(&String::from_utf8_lossy(&saved)) != bare(&self.text)).then(|| self.text.to_string())
+    }
+
+    pub fn known_version(&self) -> Option<i32> {
+        Some(self.version).filter(|version| *version != Self::UNKNOWN)
+    }
+}
+
+/// `DidChangeTextDocumentParams`, except that an editor may send no version.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DidChange {
+    text_document: ChangedDocument,
+    content_changes: Vec<TextDocumentContentChangeEvent>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ChangedDocument {
+    uri: Url,
+    version: Option<i32>,
 }
 
 /// All open buffers. They have a lock because the reader writes while requests read; each holds it only briefly.
@@ -62,7 +93,8 @@ impl Documents {
         self.changed.subscribe()
     }
 
-    pub fn open(&self, params: DidOpenTextDocumentParams) {
+    /// Returns the path of the buffer.
+    pub fn open(&self, params: DidOpenTextDocumentParams) -> Option<PathBuf> {
         let item = params.text_document;
         let document = Document {
             path: convert::path(&item.uri),
@@ -71,14 +103,16 @@ impl Documents {
             version: item.version,
             text: item.text.into(),
         };
+        let path = document.path.clone();
         self.keep(document);
+        path
     }
 
-    pub fn change(&self, params: DidChangeTextDocumentParams, encoding: Encoding) {
+    pub fn change(&self, params: DidChange, encoding: Encoding) {
         let Some(mut document) = self.get(&params.text_document.uri) else {
             return tracing::debug!("ignored a change of a buffer that is not open");
         };
-        document.version = params.text_document.version;
+        document.version = params.text_document.version.unwrap_or(Document::UNKNOWN);
         for change in params.content_changes {
             document.text = apply(&document.text, change, encoding);
         }

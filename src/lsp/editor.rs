@@ -10,7 +10,7 @@ use lsp_types::{notification, request};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tower_lsp::jsonrpc::{Error, Id};
 
@@ -27,6 +27,13 @@ pub enum AskError {
     Unexpected(#[from] serde_json::Error),
 }
 
+/// How many KiB may wait for the editor to read them. Further senders wait, so that a slow editor gets only the newest
+/// state. A single message may have any size.
+const OUTBOX_KIB: u32 = 4 << 10;
+
+/// A message body, and the room that it takes until it is written.
+pub(super) type Outgoing = (Vec<u8>, OwnedSemaphorePermit);
+
 /// The connected editor. Clones share the connection.
 #[derive(Clone)]
 pub struct Editor {
@@ -34,7 +41,8 @@ pub struct Editor {
 }
 
 struct Inner {
-    outbox: mpsc::Sender<Vec<u8>>,
+    outbox: mpsc::Sender<Outgoing>,
+    room: Arc<Semaphore>,
     next: AtomicI64,
     /// Our pending requests. They have a lock because callers and the reader both use them; each holds it only briefly.
     pending: Mutex<HashMap<i64, oneshot::Sender<Result<Value, Error>>>>,
@@ -42,9 +50,10 @@ struct Inner {
 }
 
 impl Editor {
-    pub(super) fn new(outbox: mpsc::Sender<Vec<u8>>) -> Self {
+    pub(super) fn new(outbox: mpsc::Sender<Outgoing>) -> Self {
         let inner = Inner {
             outbox,
+            room: Arc::new(Semaphore::new(OUTBOX_KIB as usize)),
             next: AtomicI64::new(1),
             pending: Mutex::new(HashMap::new()),
             gone: CancellationToken::new(),
@@ -73,14 +82,37 @@ impl Editor {
         P: Serialize + ?Sized,
         T: DeserializeOwned,
     {
+        self.ask_until(method, params, std::future::pending()).await
+    }
+
+    /// The same for a request that is cancelled when `ended` completes. An editor that does not support that may still
+    /// send a response, which is returned.
+    pub async fn ask_until<P, T>(
+        &self,
+        method: &str,
+        params: &P,
+        ended: impl Future<Output = ()>,
+    ) -> Result<T, AskError>
+    where
+        P: Serialize + ?Sized,
+        T: DeserializeOwned,
+    {
         let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
-        let (reply, response) = oneshot::channel();
+        let (reply, mut response) = oneshot::channel();
         self.pending().insert(id, reply);
         let _guard = PendingRequest { editor: self, id };
         if self.is_gone() || !self.send(message::call(Some(id), method, params)).await {
             return Err(AskError::Gone);
         }
-        let result = response.await.map_err(|_| AskError::Gone)?;
+        let result = tokio::select! {
+            biased;
+            result = &mut response => result,
+            () = ended => {
+                self.tell("$/cancelRequest", &json!({ "id": id })).await;
+                response.await
+            }
+        };
+        let result = result.map_err(|_| AskError::Gone)?;
         Ok(serde_json::from_value(result.map_err(AskError::Refused)?)?)
     }
 
@@ -95,7 +127,13 @@ impl Editor {
 
     /// Sends a message body; false if the editor is gone.
     pub(super) async fn send(&self, body: Vec<u8>) -> bool {
-        self.inner.outbox.send(body).await.is_ok()
+        let room = self.inner.room.clone().acquire_many_owned(kib(&body));
+        let permit = tokio::select! {
+            biased;
+            Ok(permit) = room => permit,
+            () = self.inner.outbox.closed() => return false,
+        };
+        self.inner.outbox.send((body, permit)).await.is_ok()
     }
 
     /// Passes a response of the editor to the request that waits for it.
@@ -121,6 +159,10 @@ impl Editor {
     }
 }
 
+fn kib(body: &[u8]) -> u32 {
+    u32::try_from(body.len() >> 10).unwrap_or(u32::MAX).saturating_add(1).min(OUTBOX_KIB)
+}
+
 /// Cancels a request if it is dropped before the response arrives.
 struct PendingRequest<'a> {
     editor: &'a Editor,
@@ -132,7 +174,9 @@ impl Drop for PendingRequest<'_> {
         if self.editor.pending().remove(&self.id).is_some() {
             // Best effort: if the outbox is full, the editor does not learn that the request is cancelled.
             let body = message::call(None, "$/cancelRequest", &json!({ "id": self.id }));
-            self.editor.inner.outbox.try_send(body).ok();
+            if let Ok(permit) = self.editor.inner.room.clone().try_acquire_many_owned(kib(&body)) {
+                self.editor.inner.outbox.try_send((body, permit)).ok();
+            }
         }
     }
 }

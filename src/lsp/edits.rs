@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use lsp_types::request::ShowMessageRequest;
-use lsp_types::{MessageActionItem, MessageType, Range, ShowMessageRequestParams, TextEdit, Url};
+use lsp_types::{
+    MessageActionItem, MessageActionItemProperty, MessageType, Range, ShowMessageRequestParams, TextEdit, Url,
+};
+use serde_json::Value;
 
 use super::documents::Document;
 use super::open_config::OpenConfig;
@@ -11,20 +14,27 @@ use super::session::EditorSession;
 
 use crate::config::edit;
 use crate::config::templates::{Template, templates};
+use crate::engine::turns::Turn;
+use crate::ide;
+use crate::ide::actions::{Effect, LevelChoices};
 use crate::ide::fixes;
-use crate::model::{Error, Result};
-use crate::protocol::answers::{Done, InsertedServer, KeptSecret};
-use crate::protocol::commands::{EditApply, SecretKeep, TemplateInsert};
+use crate::ide::value_docs::describe_level;
+use crate::model::{Error, Level, Result};
+use crate::protocol;
+use crate::protocol::actions::Invocation;
+use crate::protocol::answers::{Done, EditedFiles, InsertedServer, KeptSecret};
+use crate::protocol::commands::{AnyCommand, Command as _, EditApply, LevelChoose, SecretKeep, TemplateInsert};
 use crate::protocol::run::{Answer, answer};
 use crate::text::one_line;
 
 /// `mcp.edit.apply`: applies the edits of a quick fix, for editors whose menus support commands but no edits.
 pub async fn apply(session: &EditorSession, params: EditApply) -> Result<Answer> {
+    check_support(session)?;
     let uri = address("mcp.edit.apply", &params.uri)?;
     let edits: Vec<TextEdit> = serde_json::from_value(params.edits)
         .map_err(|_| Error::InvalidParams("`mcp.edit.apply`: `edits` must be a list of text edits".to_owned()))?;
     let document = session.documents.get(&uri).ok_or_else(|| not_open(&uri))?;
-    if params.version.is_some_and(|version| version != document.version) {
+    if params.version.is_some() && params.version != document.known_version() {
         return Err(Error::Conflict(
             "the text has changed since the action was listed; open the menu again".to_owned(),
         ));
@@ -36,6 +46,7 @@ pub async fn apply(session: &EditorSession, params: EditApply) -> Result<Answer>
 /// `mcp.secret.keep`: moves a secret from a config file to the keyring and inserts a reference. Stores the secret before
 /// it removes it, so that it is never lost.
 pub async fn keep(session: &EditorSession, params: SecretKeep) -> Result<Answer> {
+    check_support(session)?;
     let uri = address("mcp.secret.keep", &params.uri)?;
     let range: Range = serde_json::from_value(params.range)
         .map_err(|_| Error::InvalidParams("`mcp.secret.keep`: `range` must be a range".to_owned()))?;
@@ -57,6 +68,7 @@ pub async fn keep(session: &EditorSession, params: SecretKeep) -> Result<Answer>
 /// `mcp.template.insert`: inserts a server from a template into an open config file. Asks the user to choose a template
 /// if the command names none.
 pub async fn insert(session: &EditorSession, params: TemplateInsert) -> Result<Answer> {
+    check_support(session)?;
     let uri = address("mcp.template.insert", &params.uri)?;
     let template = match &params.template {
         Some(id) => templates().iter().find(|template| template.id == *id),
@@ -76,6 +88,50 @@ pub async fn insert(session: &EditorSession, params: TemplateInsert) -> Result<A
         put(session, &open.document, vec![edit], "Add a server").await?;
     }
     answer::<TemplateInsert>(InsertedServer { server: name })
+}
+
+/// `mcp.level.choose`: asks for a level, and sets it in the config file.
+pub async fn choose_level(session: &EditorSession, params: LevelChoose, turn: Turn) -> Result<Answer> {
+    let uri = address(LevelChoose::NAME, &params.uri)?;
+    let range: Range = serde_json::from_value(params.range)
+        .map_err(|_| Error::InvalidParams(format!("`{}`: `range` must be a range", LevelChoose::NAME)))?;
+    let open = session.open_config(&uri).ok_or_else(|| not_open(&uri))?;
+    let choices = open.view().and_then(|config| ide::actions::level_choices(&config, &open.positions.span(range)));
+    let LevelChoices { what, levels } =
+        choices.ok_or_else(|| Error::NotFound("there is no server at this position".to_owned()))?;
+    // Other commands must not wait while the user chooses.
+    drop(turn);
+    let described = session.info().supports.message_properties;
+    let button = |level: &Level| {
+        let description = MessageActionItemProperty::String(describe_level(*level).to_owned());
+        let properties = described.then(|| ("description".to_owned(), description));
+        MessageActionItem { title: level.to_string(), properties: properties.into_iter().collect() }
+    };
+    let params = ShowMessageRequestParams {
+        typ: MessageType::INFO,
+        message: format!("Which level do you want to set for {what}?"),
+        actions: Some(levels.iter().map(|(level, _)| button(level)).collect()),
+    };
+    let chosen = session.editor.request::<ShowMessageRequest>(&params).await.ok().flatten().ok_or(Error::Cancelled)?;
+    let (level, effect) =
+        levels.into_iter().find(|(level, _)| level.as_str() == chosen.title).ok_or(Error::Cancelled)?;
+    let unsaved = match effect {
+        Effect::Run(Invocation { command, arguments }) => {
+            let command = AnyCommand::parse(command, vec![Value::Object(arguments)])?;
+            let identity = &session.info().identity;
+            let turn = Turn::default();
+            let edited = protocol::run::run(&session.engine, session, identity, command, None, turn).await?;
+            serde_json::from_str(edited.get()).map(|EditedFiles { unsaved }| unsaved).unwrap_or_default()
+        }
+        Effect::Edit(edits) => {
+            check_support(session)?;
+            let edits = edits.iter().map(|edit| open.positions.text_edit(edit)).collect();
+            put(session, &open.document, edits, &format!("Set {what} to {level}")).await?;
+            open.document.path.iter().cloned().collect()
+        }
+        Effect::StoreSecret(_) | Effect::ChooseLevel(_) => Vec::new(),
+    };
+    answer::<LevelChoose>(EditedFiles { unsaved })
 }
 
 async fn choose(session: &EditorSession) -> Option<&'static Template> {
@@ -111,6 +167,11 @@ async fn put(session: &EditorSession, document: &Document, edits: Vec<TextEdit>,
         true => Ok(()),
         false => Err(Error::Conflict("the editor did not apply the edit".to_owned())),
     }
+}
+
+fn check_support(session: &EditorSession) -> Result<()> {
+    let unsupported = || Error::Conflict("this editor cannot apply edits; change the file by hand".to_owned());
+    session.info().supports.apply_edit.then_some(()).ok_or_else(unsupported)
 }
 
 fn address(command: &str, uri: &str) -> Result<Url> {

@@ -14,7 +14,7 @@ pub const HEADER_LIMIT: usize = 8 << 10;
 /// The maximum size of a body. It is large because editors send whole buffers.
 pub const BODY_LIMIT: usize = 64 << 20;
 
-const LENGTH: &[u8] = b"Content-Length:";
+pub const LENGTH: &[u8] = b"Content-Length:";
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Frame {

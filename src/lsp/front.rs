@@ -10,11 +10,14 @@ use futures::future::BoxFuture;
 use lsp_types::notification::ShowMessage;
 use lsp_types::request::WorkspaceConfiguration;
 use lsp_types::{
-    ConfigurationItem, ConfigurationParams, DidChangeWorkspaceFoldersParams, MessageType, ShowMessageParams,
+    ConfigurationItem, ConfigurationParams, DidChangeWorkspaceFoldersParams, DidSaveTextDocumentParams, MessageType,
+    ShowMessageParams,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
 use tower::Service;
 use tower_lsp::LspService;
@@ -22,13 +25,17 @@ use tower_lsp::jsonrpc::{Error, Id, Request};
 
 use super::attached::AttachedEditor;
 use super::backend::Backend;
+use super::documents::Document;
 use super::editor::Editor;
 use super::guard::{self, Reply};
 use super::initialize_info::InitializeInfo;
 use super::session::EditorSession;
-use super::{approval_messages, commands, convert, diagnostics, health, publish, raw_response, refresh, sdk};
+use super::{
+    Peer, approval_messages, commands, convert, diagnostics, form_messages, health, publish, raw_response, refresh,
+    sdk, show,
+};
 use crate::engine::Engine;
-use crate::engine::editors::Attachment;
+use crate::engine::editors::{Attachment, Join};
 use crate::engine::turns::Turns;
 
 /// Reading a few settings takes an editor milliseconds.
@@ -37,6 +44,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Front {
     session: Arc<EditorSession>,
     service: LspService<Backend>,
+    /// The process at the other end.
+    process: Option<u32>,
     state: State,
     /// Commands run in the order in which they arrive.
     turns: Turns,
@@ -54,11 +63,12 @@ enum State {
 }
 
 impl Front {
-    pub fn new(engine: Engine, editor: Editor) -> Self {
-        let session = Arc::new(EditorSession::new(engine, editor));
+    pub fn new(engine: Engine, editor: Editor, Peer { process, environment }: Peer) -> Self {
+        let session = Arc::new(EditorSession::new(engine, editor, environment));
         // We use `Editor` instead of the socket of tower-lsp's transport.
         let (service, _socket) = LspService::new(|_| Backend::new(session.clone()));
-        Self { session, service, state: State::New, turns: Turns::default(), attachment: None, tasks: JoinSet::new() }
+        let (turns, tasks) = (Turns::default(), JoinSet::new());
+        Self { session, service, process, state: State::New, turns, attachment: None, tasks }
     }
 }
 
@@ -67,13 +77,16 @@ impl guard::Front for Front {
         let mut params = params;
         match (method.as_str(), self.state) {
             ("initialize", State::New) => {
-                self.session.initialize(InitializeInfo::read(&params.unwrap_or_default()));
+                let mut info = InitializeInfo::read(&params.unwrap_or_default());
+                info.identity = info.identity.checked(self.process);
+                self.session.initialize(info);
                 // We have read what we need. tower-lsp rejects parameters that it cannot parse, so it gets none.
                 params = Some(json!({ "capabilities": {} }));
             }
             ("workspace/executeCommand", State::Running) => {
                 let turn = self.turns.queue();
-                return commands::run(self.session.clone(), params.unwrap_or_default(), turn).boxed();
+                let token = guard::progress_token(&id);
+                return commands::run(self.session.clone(), params.unwrap_or_default(), token, turn).boxed();
             }
             ("mcp/sdk/message", State::Running) => {
                 let reply = sdk::message(self.attachment.as_ref(), &params.unwrap_or_default());
@@ -95,11 +108,16 @@ impl guard::Front for Front {
         }
         let documents = &self.session.documents;
         match method {
-            "textDocument/didOpen" => handle(method, params, |params| documents.open(params)),
+            "textDocument/didOpen" => handle(method, params, |params| {
+                if let Some(path) = documents.open(params) {
+                    self.session.adopt_folder(&path);
+                }
+            }),
             "textDocument/didChange" => {
                 handle(method, params, |params| documents.change(params, self.session.info().encoding));
             }
             "textDocument/didClose" => handle(method, params, |params| documents.close(&params)),
+            "textDocument/didSave" => handle(method, params, |params| self.saved(&params)),
             "workspace/didChangeConfiguration" => {
                 match params.get("settings").filter(|settings| settings.is_object()) {
                     Some(settings) => self.apply_settings(settings),
@@ -107,7 +125,8 @@ impl guard::Front for Front {
                 }
             }
             "mcp/workspaceTrust" => {
-                if let Some(trusted) = params.get("trusted").and_then(Value::as_bool) {
+                let trusted = params.get("trusted").and_then(Value::as_bool);
+                if let Some(trusted) = trusted.filter(|_| self.session.may_decide()) {
                     self.session.engine.trust_workspace(trusted);
                 }
             }
@@ -123,8 +142,10 @@ impl guard::Front for Front {
         }
         self.state = State::Running;
         let info = self.session.info();
-        tracing::info!(editor = info.editor.as_deref().unwrap_or("unknown"), "editor attached");
-        if let Some(trusted) = info.abilities.as_ref().and_then(|abilities| abilities.workspace_trusted) {
+        let version = info.editor.as_deref().unwrap_or("unknown");
+        tracing::info!(editor = version, identity = %info.identity, started_by = info.identity.started_by, "editor attached");
+        let trusted = info.abilities.as_ref().and_then(|abilities| abilities.workspace_trusted);
+        if let Some(trusted) = trusted.filter(|_| self.session.may_decide()) {
             self.session.engine.trust_workspace(trusted);
         }
         if let Some(settings) = info.settings.clone() {
@@ -147,10 +168,22 @@ impl Front {
             self.tasks.spawn(publish::publish(engine.clone(), editor.clone()));
         }
         self.tasks.spawn(health::report(engine.clone(), editor.clone(), self.session.info().editor.is_some()));
-        if !abilities.approvals {
-            self.tasks.spawn(approval_messages::show_approvals(engine.clone(), editor.clone()));
+        let shows_approvals = abilities.approvals;
+        let identity = self.session.info().identity.clone();
+        let documents = self.session.documents.clone();
+        let attached = AttachedEditor { abilities, identity: identity.clone(), editor: editor.clone(), documents };
+        let joins = engine.editors().joins();
+        let attachment = engine.editors().attach(Arc::new(attached));
+        if !identity.is_shell() {
+            self.tasks.spawn(show_joins(self.session.clone(), joins, attachment.id()));
         }
-        self.attachment = Some(engine.editors().attach(Arc::new(AttachedEditor { abilities, editor })));
+        let shown_in = approval_messages::ShownIn { id: attachment.id(), identity, editor };
+        let shown_in = self.session.shown_in.get_or_init(|| shown_in).clone();
+        if !shows_approvals && self.session.may_decide() {
+            self.tasks.spawn(approval_messages::show_approvals(engine, shown_in));
+            self.tasks.spawn(form_messages::show_forms(self.session.clone()));
+        }
+        self.attachment = Some(attachment);
     }
 
     /// Lets tower-lsp find the handler and check the parameters.
@@ -179,6 +212,9 @@ impl Front {
     }
 
     fn apply_settings(&mut self, settings: &Value) {
+        if !self.session.may_decide() {
+            return;
+        }
         let session = self.session.clone();
         let problems = session.apply_settings(settings);
         self.tasks.spawn(async move { show_setting_problems(&session, &problems).await });
@@ -187,7 +223,7 @@ impl Front {
     /// Requests the user's settings from editors that support it. Our own plugins send them without a request.
     fn pull_settings(&mut self) {
         let info = self.session.info();
-        if !info.supports.configuration || info.abilities.is_some() {
+        if !info.supports.configuration || info.abilities.is_some() || !self.session.may_decide() {
             return;
         }
         let session = self.session.clone();
@@ -202,11 +238,30 @@ impl Front {
         });
     }
 
+    /// What the user saves in an editor is their own change.
+    fn saved(&self, params: &DidSaveTextDocumentParams) {
+        let saved = self.session.documents.get(&params.text_document.uri).filter(|_| self.session.may_decide());
+        if let Some(Document { path: Some(path), text, .. }) = saved {
+            self.session.engine.saved_in_editor(&path, &text);
+        }
+    }
+
     fn change_folders(&self, params: DidChangeWorkspaceFoldersParams) {
         let paths = |folders: Vec<_>| -> Vec<_> {
             folders.iter().filter_map(|folder: &lsp_types::WorkspaceFolder| convert::path(&folder.uri)).collect()
         };
         self.session.change_folders(&paths(params.event.removed), paths(params.event.added));
+    }
+}
+
+/// Shows which editors join after this one.
+async fn show_joins(session: Arc<EditorSession>, mut joins: broadcast::Receiver<Join>, own: u64) {
+    loop {
+        match joins.recv().await {
+            Ok(join) if join.id > own => show::message(&session, MessageType::INFO, &join.message).await,
+            Ok(_) | Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return,
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! The LSP transport. It isolates the session from misbehaving handlers.
 //!
-//! tower-lsp's transport runs every handler in one task: four waiting handlers block the fifth request and every
+//! It is our own, because tower-lsp's transport runs every handler in one task: four waiting handlers block the fifth request and every
 //! notification, a panic or a late response ends the server, and `exit` may never return. So we use only its router, and
 //! this transport:
 //! - Every request runs in its own task. A panic fails that request with −32603 and nothing else.
-//! - `$/cancelRequest` takes effect at once: the future of the request is dropped and the response is −32800.
+//! - `$/cancelRequest` takes effect at once: the future of the request is dropped and the response is −32800. A command
+//!   whose result we show goes on, because editors also cancel when they stop waiting.
 //! - Notifications are handled on the reader, in order. They must not wait.
 //! - The session ends with `exit`, the end of input, a closed output or the death of the editor's process.
 
@@ -24,7 +25,7 @@ use tokio_util::codec::FramedRead;
 use tokio_util::sync::CancellationToken;
 use tower_lsp::jsonrpc::{Error, ErrorCode, Id};
 
-use super::editor::Editor;
+use super::editor::{Editor, Outgoing};
 use super::frames::{self, Frame, Frames};
 use super::message::{self, Incoming};
 use super::parent::Parent;
@@ -165,27 +166,29 @@ impl<F: Front> Guard<F> {
             }
             // Some editors send it twice.
             "shutdown" if self.shutdown => self.answer(&id, Ok(RawValue::NULL.to_owned())).await,
-            "shutdown" => {
-                self.shutdown = true;
-                self.run_now(id, method, params).await;
-            }
+            "shutdown" => self.shutdown = self.run_now(id, method, params).await,
             _ => self.run_in_task(id, method, params).await,
         }
     }
 
-    async fn run_now(&mut self, id: Id, method: String, params: Option<Value>) {
+    /// Returns whether the request succeeded.
+    async fn run_now(&mut self, id: Id, method: String, params: Option<Value>) -> bool {
         let reply = match catch_panic(|| self.front.request(id.clone(), method, params)) {
             Ok(work) => AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(panicked())),
             Err(error) => Err(error),
         };
+        let success = reply.is_ok();
         self.answer(&id, reply).await;
+        success
     }
 
     async fn run_in_task(&mut self, id: Id, method: String, params: Option<Value>) {
         if let Err(refusal) = self.in_flight.admit(&id) {
             return self.answer(&id, Err(refusal)).await;
         }
-        let token = params.as_ref().and_then(|params| params.get("workDoneToken")).cloned();
+        let given = params.as_ref().and_then(|params| params.get("workDoneToken")).cloned();
+        let shows_result = params.as_ref().and_then(|params| params.pointer("/arguments/0/show")) == Some(&json!(true));
+        let tokens = given.into_iter().chain([json!(progress_token(&id))]).collect();
         let work = match catch_panic(|| self.front.request(id.clone(), method, params)) {
             Ok(work) => work,
             Err(error) => return self.answer(&id, Err(error)).await,
@@ -193,10 +196,10 @@ impl<F: Front> Guard<F> {
         let editor = self.editor.clone();
         let in_flight = self.in_flight.clone();
         let own_id = id.clone();
-        self.in_flight.begin(id, token, async move {
+        self.in_flight.begin(id, tokens, shows_result, async move {
             let reply = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| Err(panicked()));
             // Only the side that removes the request from the list responds, in case it is cancelled at the same time.
-            if in_flight.take(&own_id).is_some() {
+            if in_flight.take(&own_id).is_some_and(|task| !task.answered) {
                 editor.send(message::response(&own_id, &reply)).await;
             }
         });
@@ -230,8 +233,17 @@ struct InFlight {
 
 struct Task {
     abort: AbortHandle,
-    /// Identifies the request in `window/workDoneProgress/cancel`.
-    token: Option<Value>,
+    /// They identify the request in `window/workDoneProgress/cancel`.
+    tokens: Vec<Value>,
+    /// We show the result ourselves. Some editors cancel a request after a few seconds, while the user still waits.
+    shows_result: bool,
+    /// The editor has cancelled the request, but the work goes on.
+    answered: bool,
+}
+
+/// The token of the progress of a request, if the editor sent none.
+pub fn progress_token(request: &Id) -> String {
+    format!("mcp-sidecar/{request}")
 }
 
 impl InFlight {
@@ -251,23 +263,29 @@ impl InFlight {
     }
 
     /// Starts the work while holding the lock, so that it cannot end before it is in the list.
-    fn begin(&self, id: Id, token: Option<Value>, work: impl Future<Output = ()> + Send + 'static) {
+    fn begin(&self, id: Id, tokens: Vec<Value>, shows_result: bool, work: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks();
         let abort = tokio::spawn(work).abort_handle();
-        tasks.insert(id, Task { abort, token });
+        tasks.insert(id, Task { abort, tokens, shows_result, answered: false });
     }
 
     fn take(&self, id: &Id) -> Option<Task> {
         self.tasks().remove(id)
     }
 
+    /// Returns whether the request has to be answered.
     fn cancel(&self, id: &Id) -> bool {
+        match self.tasks().get_mut(id) {
+            Some(task) if task.shows_result => return !std::mem::replace(&mut task.answered, true),
+            _ => {}
+        }
         self.take(id).inspect(|task| task.abort.abort()).is_some()
     }
 
+    /// The user cancels the work itself. Returns the request that has to be answered.
     fn cancel_by(&self, token: &Value) -> Option<Id> {
-        let id = self.tasks().iter().find(|(_, task)| task.token.as_ref() == Some(token)).map(|(id, _)| id.clone())?;
-        self.cancel(&id).then_some(id)
+        let id = self.tasks().iter().find(|(_, task)| task.tokens.contains(token)).map(|(id, _)| id.clone())?;
+        self.take(&id).inspect(|task| task.abort.abort()).filter(|task| !task.answered).map(|_| id)
     }
 
     fn tasks(&self) -> MutexGuard<'_, HashMap<Id, Task>> {
@@ -283,7 +301,7 @@ impl<F> Drop for Guard<F> {
 
 /// Writes messages and flushes when the queue is empty. Ends when the editor stops reading, or when `closing` is set and
 /// all messages are written.
-async fn write<W: AsyncWrite + Unpin>(output: W, mut inbox: mpsc::Receiver<Vec<u8>>, closing: CancellationToken) {
+async fn write<W: AsyncWrite + Unpin>(output: W, mut inbox: mpsc::Receiver<Outgoing>, closing: CancellationToken) {
     let mut output = tokio::io::BufWriter::with_capacity(64 << 10, output);
     let mut bodies = Vec::new();
     loop {
@@ -293,7 +311,7 @@ async fn write<W: AsyncWrite + Unpin>(output: W, mut inbox: mpsc::Receiver<Vec<u
             () = closing.cancelled(), if !inbox.is_closed() => inbox.close(),
         }
         let written = async {
-            for body in bodies.drain(..) {
+            for (body, _room) in bodies.drain(..) {
                 frames::write(&mut output, &body).await?;
             }
             output.flush().await

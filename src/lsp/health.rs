@@ -2,8 +2,10 @@
 
 use lsp_types::notification::ShowMessage;
 use lsp_types::{MessageType, ShowMessageParams};
+use tokio::sync::watch;
 
 use super::editor::Editor;
+use crate::config::Content;
 use crate::engine::Engine;
 use crate::settings::Settings;
 use crate::store::Health;
@@ -11,20 +13,27 @@ use crate::store::Health;
 /// Runs until the editor disconnects. Shows each problem once. `named` is false for a shell command, which disconnects at
 /// once.
 pub async fn report(engine: Engine, editor: Editor, named: bool) {
-    if let Some(message) = settings_problems(&engine) {
-        editor.notify::<ShowMessage>(&ShowMessageParams { typ: MessageType::WARNING, message }).await;
-    }
+    let mut settings = engine.settings_file();
+    let mut reported = None;
     if named {
         announce_private_folders(&engine, &editor).await;
     }
-    let mut health = engine.health();
+    let (mut health, mut newer) = (engine.health(), engine.newer_version());
     let mut shown = Health::default();
     loop {
+        let problems = settings_problems(&engine, &mut settings);
+        if problems != reported {
+            if let Some(message) = problems.clone() {
+                editor.notify::<ShowMessage>(&ShowMessageParams { typ: MessageType::WARNING, message }).await;
+            }
+            reported = problems;
+        }
         let now = health.borrow_and_update().clone();
         let news = [
-            now.problem.clone().filter(|_| now.problem != shown.problem).map(|problem| {
-                format!("mcp-sidecar: {problem}. Until this is fixed, your decisions are lost when mcp-sidecar stops.")
-            }),
+            // Said again for every decision, because each one would be lost.
+            now.describe()
+                .filter(|_| now.problem != shown.problem || now.unsaved != shown.unsaved)
+                .map(|problem| format!("mcp-sidecar: {problem}.")),
             now.notice.clone().filter(|_| now.notice != shown.notice).map(|notice| format!("mcp-sidecar: {notice}")),
         ];
         for message in news.into_iter().flatten() {
@@ -33,9 +42,24 @@ pub async fn report(engine: Engine, editor: Editor, named: bool) {
         shown = now;
         tokio::select! {
             Ok(()) = health.changed() => {}
+            Ok(()) = settings.changed() => {}
+            Ok(()) = newer.changed() => {
+                let version = newer.borrow_and_update().clone();
+                announce_newer_version(&editor, &version.unwrap_or_default()).await;
+            }
             () = editor.gone() => return,
         }
     }
+}
+
+async fn announce_newer_version(editor: &Editor, version: &str) {
+    let message = format!(
+        "mcp-sidecar {} is installed. This editor and its agents use {} until the editor is closed or its language server \
+         is restarted.",
+        version,
+        env!("CARGO_PKG_VERSION")
+    );
+    editor.notify::<ShowMessage>(&ShowMessageParams { typ: MessageType::INFO, message }).await;
 }
 
 /// Before version 0.2, the user's own servers ran in the open project. The user is informed once after the upgrade.
@@ -58,8 +82,9 @@ async fn announce_private_folders(engine: &Engine, editor: &Editor) {
     editor.notify::<ShowMessage>(&ShowMessageParams { typ: MessageType::INFO, message }).await;
 }
 
-/// The problems in `config.toml`.
-fn settings_problems(engine: &Engine) -> Option<String> {
+/// The problems in `config.toml` as it is now.
+fn settings_problems(engine: &Engine, seen: &mut watch::Receiver<Option<Content>>) -> Option<String> {
+    seen.mark_unchanged();
     let problems = Settings::from_file(engine.paths()).problems;
     let messages: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
     let file = engine.paths().settings_file();

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::convert;
-use crate::engine::editors::Abilities;
+use crate::engine::editors::{Abilities, Identity, SHELL};
 use crate::text::lines::Encoding;
 
 /// What we need from the parameters of `initialize`.
@@ -17,6 +17,7 @@ use crate::text::lines::Encoding;
 pub struct InitializeInfo {
     /// The editor's name and version.
     pub editor: Option<String>,
+    pub identity: Identity,
     pub folders: Vec<PathBuf>,
     /// The user's settings. They override `config.toml`.
     pub settings: Option<Value>,
@@ -39,18 +40,26 @@ pub struct EditorAbilities {
     pub elicitation: bool,
     #[serde(deserialize_with = "lenient")]
     pub sampling: bool,
+    /// Answers `mcp/buffer`.
+    #[serde(deserialize_with = "lenient")]
+    pub buffers: bool,
     /// MCP servers that run inside the editor.
     #[serde(deserialize_with = "lenient")]
     pub sdk_servers: Vec<String>,
     /// Whether the editor trusts the workspace; absent if it has no workspace trust.
     #[serde(deserialize_with = "lenient")]
     pub workspace_trusted: Option<bool>,
+    /// A command in a shell, which can ask its user only if it supports `elicitation`.
+    #[serde(deserialize_with = "lenient")]
+    pub shell: bool,
 }
 
 /// The LSP capabilities of the editor that we use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Supports {
     pub show_document: bool,
+    /// Progress that we begin.
+    pub work_done_progress: bool,
     pub code_lens_refresh: bool,
     pub inlay_hint_refresh: bool,
     pub snippets: bool,
@@ -63,8 +72,10 @@ pub struct Supports {
     pub code_description: bool,
     /// Requests for the user's settings.
     pub configuration: bool,
-
+    pub link_tooltips: bool,
     pub nested_symbols: bool,
+    /// Buttons of messages with more than a title.
+    pub message_properties: bool,
     /// Hovers only as plain text.
     pub plain_hover: bool,
     /// Documentation of completions only as plain text.
@@ -80,15 +91,20 @@ impl Default for InitializeInfo {
 impl InitializeInfo {
     /// What the engine can use this editor for.
     pub fn abilities(&self) -> Abilities {
+        let plugin = self.abilities.is_some();
         match &self.abilities {
+            _ if self.identity.started_by.is_some() => Abilities { plugin, silent: true, ..Abilities::default() },
             Some(own) => Abilities {
-                plugin: true,
+                plugin,
                 approvals: own.approvals,
                 elicitation: own.elicitation,
                 sampling: own.sampling,
+                buffers: own.buffers,
                 sdk_servers: own.sdk_servers.clone(),
+                silent: own.shell && !own.elicitation,
             },
-            None => Abilities::default(),
+            // It sends the texts of its buffers. Forms are shown as messages and files.
+            None => Abilities { buffers: true, elicitation: true, ..Abilities::default() },
         }
     }
 
@@ -102,8 +118,15 @@ impl InitializeInfo {
         };
         let abilities = capability("experimental/mcpSidecar").filter(|abilities| abilities.is_object());
         let encodings = capability("general/positionEncodings").and_then(Value::as_array);
+        let abilities = abilities.map(|abilities| EditorAbilities::deserialize(abilities).unwrap_or_default());
+        let is_shell = abilities.as_ref().is_some_and(|abilities| abilities.shell);
         Self {
             editor: editor(params),
+            identity: Identity {
+                name: if is_shell { Some(SHELL.to_owned()) } else { editor_name(params) },
+                process: params.get("processId").and_then(Value::as_u64).and_then(|id| id.try_into().ok()),
+                ..Identity::default()
+            },
             folders: folders(params),
             settings: params.get("initializationOptions").filter(|settings| settings.is_object()).cloned(),
             // We work with bytes; every editor supports UTF-16.
@@ -111,9 +134,10 @@ impl InitializeInfo {
                 true => Encoding::Utf8,
                 false => Encoding::Utf16,
             },
-            abilities: abilities.map(|abilities| EditorAbilities::deserialize(abilities).unwrap_or_default()),
+            abilities,
             supports: Supports {
                 show_document: yes("window/showDocument/support"),
+                work_done_progress: yes("window/workDoneProgress"),
                 code_lens_refresh: yes("workspace/codeLens/refreshSupport"),
                 inlay_hint_refresh: yes("workspace/inlayHint/refreshSupport"),
                 snippets: yes("textDocument/completion/completionItem/snippetSupport"),
@@ -121,7 +145,9 @@ impl InitializeInfo {
                 document_changes: yes("workspace/workspaceEdit/documentChanges"),
                 code_description: yes("textDocument/publishDiagnostics/codeDescriptionSupport"),
                 configuration: yes("workspace/configuration"),
+                link_tooltips: yes("textDocument/documentLink/tooltipSupport"),
                 nested_symbols: yes("textDocument/documentSymbol/hierarchicalDocumentSymbolSupport"),
+                message_properties: yes("window/showMessage/messageActionItem/additionalPropertiesSupport"),
                 plain_hover: plain("textDocument/hover/contentFormat"),
                 plain_docs: plain("textDocument/completion/completionItem/documentationFormat"),
                 code_actions: capability("textDocument/codeAction/codeActionLiteralSupport").is_some(),
@@ -130,8 +156,12 @@ impl InitializeInfo {
     }
 }
 
+fn editor_name(params: &Value) -> Option<String> {
+    Some(crate::text::one_line(params.pointer("/clientInfo/name")?.as_str()?, 80))
+}
+
 fn editor(params: &Value) -> Option<String> {
-    let name = params.pointer("/clientInfo/name")?.as_str()?;
+    let name = editor_name(params)?;
     let version = params.pointer("/clientInfo/version").and_then(Value::as_str).unwrap_or_default();
     Some(crate::text::one_line(&format!("{name} {version}"), 80))
 }

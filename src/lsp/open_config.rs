@@ -9,14 +9,15 @@ use lsp_types::Url;
 
 use super::convert::PositionMap;
 use super::documents::Document;
-use super::session::EditorSession;
-use crate::config::{self, Content, File, Loaded, Problem, Source};
+use super::session::{EditorSession, config_folder};
+use crate::config::{Code, Content, Environment, Environments, File, Loaded, Problem, Source, layers};
 use crate::engine::Engine;
 use crate::engine::snapshot::Snapshot;
 use crate::ide;
 use crate::ide::config_view::ConfigView;
 use crate::model::{Scope, ServerName};
 use crate::settings::Settings;
+use crate::text::one_line;
 
 /// An open config file, understood: its text, all config files, and the state of their servers. Cheap to clone.
 #[derive(Clone)]
@@ -32,6 +33,9 @@ pub struct OpenConfig {
     /// Whether the engine runs the servers of this file. It does not if the file is outside of every workspace folder.
     in_workspace: bool,
     snapshot: Arc<Snapshot>,
+    /// The environment that the servers of this file start with.
+    pub environment: Environment,
+    /// The names of the variables that they can refer to. Language features never see their values.
     variables: Arc<BTreeSet<String>>,
 }
 
@@ -99,6 +103,8 @@ struct CachedVersion {
     saved: Arc<Loaded>,
     settings: Arc<Settings>,
     buffers: Vec<Document>,
+    /// The workspace folders that the engine has loaded; `None` while it loads others.
+    folders: Option<Vec<PathBuf>>,
     result: OnceLock<Arc<OpenConfigs>>,
 }
 
@@ -108,7 +114,7 @@ impl EditorSession {
         let saved = self.engine.loaded().borrow().clone();
         let settings = self.engine.settings().borrow().clone();
         let buffers = self.documents.filter(|document| self.is_config(document));
-        let version = self.open_configs.version(saved, settings, buffers);
+        let version = self.open_configs.version(saved, settings, buffers, self.settled_folders());
         version.result.get_or_init(|| Arc::new(OpenConfigs::load(self, &version))).clone()
     }
 
@@ -124,15 +130,25 @@ impl EditorSession {
 }
 
 impl OpenConfigCache {
-    fn version(&self, saved: Arc<Loaded>, settings: Arc<Settings>, buffers: Vec<Document>) -> Arc<CachedVersion> {
+    fn version(
+        &self,
+        saved: Arc<Loaded>,
+        settings: Arc<Settings>,
+        buffers: Vec<Document>,
+        folders: Option<Vec<PathBuf>>,
+    ) -> Arc<CachedVersion> {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         let same = |cached: &CachedVersion| {
-            Arc::ptr_eq(&cached.saved, &saved) && Arc::ptr_eq(&cached.settings, &settings) && cached.buffers == buffers
+            Arc::ptr_eq(&cached.saved, &saved)
+                && Arc::ptr_eq(&cached.settings, &settings)
+                && cached.buffers == buffers
+                && cached.folders == folders
         };
         match latest.as_ref().filter(|cached| same(cached)) {
             Some(cached) => cached.clone(),
             None => {
-                latest.insert(Arc::new(CachedVersion { saved, settings, buffers, result: OnceLock::new() })).clone()
+                let result = OnceLock::new();
+                latest.insert(Arc::new(CachedVersion { saved, settings, buffers, folders, result })).clone()
             }
         }
     }
@@ -146,11 +162,19 @@ impl OpenConfigs {
             .map(|buffer| (buffer, buffer.path.as_deref().and_then(|path| source_of(&version.saved, path))))
             .collect();
         let loaded = load_with_buffers(&session.engine, &version.saved, &buffers);
+        let environments = session.engine.environments();
         let open = |(buffer, source): (&Document, Option<Arc<Path>>)| {
             let path = buffer.path.as_deref()?;
             let in_workspace = source.is_some();
-            let alone = || (path.into(), Arc::new(load_alone(path, buffer, &version.settings)));
+            let alone = || {
+                let mut loaded = load_alone(path, buffer, &version.settings, &environments);
+                if version.folders.is_some() {
+                    loaded.files.iter_mut().for_each(report_outside);
+                }
+                (path.into(), Arc::new(loaded))
+            };
             let (path, loaded) = source.map(|source| (source, loaded.clone())).unwrap_or_else(alone);
+            let folder = loaded.file(&path).and_then(|file| file.source.folder.clone()).filter(|_| in_workspace);
             let config = OpenConfig {
                 unsaved: version.saved.file(&path).is_some_and(|file| file.text != buffer.text),
                 positions: Arc::new(PositionMap::new(&buffer.text, session.info().encoding)),
@@ -159,7 +183,8 @@ impl OpenConfigs {
                 loaded,
                 in_workspace,
                 snapshot: Arc::default(),
-                variables: session.variables.clone(),
+                environment: environments.in_folder(folder.as_deref()).clone(),
+                variables: Arc::new(environments.names(folder.as_deref())),
             };
             Some((buffer.uri.clone(), config))
         };
@@ -192,7 +217,25 @@ fn source_of(loaded: &Loaded, path: &Path) -> Option<Arc<Path>> {
 }
 
 /// Loads a file that is named like a config file but is outside of every workspace folder.
-fn load_alone(path: &Path, buffer: &Document, settings: &Settings) -> Loaded {
-    let source = Source { path: path.into(), scope: Scope::Project, folder: path.parent().map(Into::into) };
-    config::load(&[(source, Content::Text(buffer.text.clone()))], &BTreeMap::new(), &settings.limits)
+fn load_alone(path: &Path, buffer: &Document, settings: &Settings, environments: &Environments) -> Loaded {
+    let folder = config_folder(path, &settings.files).or(path.parent()).map(Into::into);
+    let source = Source { path: path.into(), scope: Scope::Project, folder };
+    let environments = Arc::new(environments.in_folder(None).clone().into());
+    let contents = [(source, Content::Text(buffer.text.clone()))];
+    let mut loaded = layers::load_with(&contents, &BTreeMap::new(), &settings.limits, &environments);
+    // Another file may define the server that an entry restricts.
+    for file in &mut loaded.files {
+        file.problems.retain(|problem| problem.code != Code::UnknownServer);
+    }
+    loaded
+}
+
+/// Says why the file has no effect, and what to do.
+fn report_outside(file: &mut File) {
+    let folder = file.source.folder.as_deref().map(|folder| folder.display().to_string()).unwrap_or_default();
+    let start = file.tree.root.as_ref().map_or(0, |root| root.span.start);
+    let span = start..(start + 1).min(file.text.len());
+    let message = "this file has no effect: it is outside of the workspace folders of this editor";
+    let help = format!("to use it, open the folder {}", one_line(&folder, 400));
+    file.problems.push(Problem::new(Code::OutsideWorkspace, span, message).help(help));
 }

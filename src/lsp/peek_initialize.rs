@@ -1,4 +1,4 @@
-//! Reads the workspace folders from an editor's first message, before the session starts.
+//! Reads the workspace folders from an editor's first message, and whether it has our plugin, before the session starts.
 
 use std::path::PathBuf;
 
@@ -16,8 +16,12 @@ const MAX_SIZE: usize = 1 << 20;
 pub enum Peek {
     /// The message is not complete yet.
     Incomplete,
-    /// The workspace folders; empty if the message is not a valid `initialize`.
-    Folders(Vec<PathBuf>),
+    /// What the message says; nothing if it is not a valid `initialize`.
+    Complete {
+        folders: Vec<PathBuf>,
+        /// The editor has our plugin, or another one that implements our extension.
+        has_plugin: bool,
+    },
 }
 
 /// Parses the first bytes from an editor without consuming them.
@@ -29,9 +33,10 @@ pub fn peek_initialize(bytes: &[u8]) -> Peek {
             let message: Value = serde_json::from_slice(&body).unwrap_or_default();
             let params =
                 message.get("params").filter(|_| message.get("method").is_some_and(|method| method == "initialize"));
-            Peek::Folders(params.map(|params| InitializeInfo::read(params).folders).unwrap_or_default())
+            let info = params.map(InitializeInfo::read).unwrap_or_default();
+            Peek::Complete { folders: info.folders, has_plugin: info.abilities.is_some() }
         }
-        _ => Peek::Folders(Vec::new()),
+        _ => Peek::Complete { folders: Vec::new(), has_plugin: false },
     }
 }
 
@@ -39,19 +44,23 @@ pub fn peek_initialize(bytes: &[u8]) -> Peek {
 mod tests {
     use super::*;
 
+    fn folders(folders: &[&str]) -> Peek {
+        Peek::Complete { folders: folders.iter().map(PathBuf::from).collect(), has_plugin: false }
+    }
+
     #[test]
     fn the_folders_are_known_as_soon_as_the_message_is_complete() {
         let body = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"rootUri":"file:///project"}}"#;
         let text = format!("Content-Length: {}\r\n\r\n{body}", body.len());
         assert_eq!(peek_initialize(&text.as_bytes()[..text.len() - 1]), Peek::Incomplete);
-        assert_eq!(peek_initialize(text.as_bytes()), Peek::Folders(vec![PathBuf::from("/project")]));
+        assert_eq!(peek_initialize(text.as_bytes()), folders(&["/project"]));
         assert_eq!(peek_initialize(b""), Peek::Incomplete);
     }
 
     #[test]
     fn an_unreadable_message_has_no_folders() {
-        assert_eq!(peek_initialize(b"Content-Length: many\r\n\r\n{}"), Peek::Folders(Vec::new()));
-        assert_eq!(peek_initialize(b"Content-Length: 4\r\n\r\n{{{{"), Peek::Folders(Vec::new()));
-        assert_eq!(peek_initialize(&b"x".repeat(10_000)), Peek::Folders(Vec::new()));
+        assert_eq!(peek_initialize(b"Content-Length: many\r\n\r\n{}"), folders(&[]));
+        assert_eq!(peek_initialize(b"Content-Length: 4\r\n\r\n{{{{"), folders(&[]));
+        assert_eq!(peek_initialize(&b"x".repeat(10_000)), folders(&[]));
     }
 }

@@ -4,22 +4,26 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
 use super::editor::Editor;
+use crate::engine::approvals::ClosedQuestion;
 use crate::engine::snapshot::{OfferedTool, ServerView, Snapshot};
 use crate::engine::{Engine, Notice};
 use crate::model::{CallRecord, LogLine, ServerName};
+use crate::protocol::answers::ApprovalList;
 use crate::protocol::events::{
     ApprovalsChanged, CallFinished, ConfigReloaded, LogMessage, Notification, ResourceUpdated, ServerChanged,
     ServerRemoved, ToolsChanged,
 };
-use crate::protocol::types::ServerStatus;
+use crate::protocol::types::{ClosedApproval, ServerStatus};
 
 /// Runs until the editor disconnects.
 pub async fn publish(engine: Engine, editor: Editor) {
     let mut pictures = engine.snapshot();
     let mut approvals = engine.approvals().subscribe();
+    let mut closed = engine.approvals().closed();
     let mut notices = engine.notices();
     let mut told = Told::default();
     // A new editor does not know the current state yet.
@@ -37,8 +41,9 @@ pub async fn publish(engine: Engine, editor: Editor) {
             }
             Ok(()) = approvals.changed() => {
                 let waiting = approvals.borrow_and_update().clone();
-                let approvals = waiting.iter().map(Into::into).collect();
-                notify(&editor, &ApprovalsChanged { approvals }).await;
+                let ApprovalList { approvals, groups } = ApprovalList::new(&engine, &waiting);
+                let closed = read_closed(&mut closed);
+                notify(&editor, &ApprovalsChanged { approvals, groups, closed }).await;
             }
             notice = notices.recv() => match notice {
                 Ok(notice) => tell(&editor, notice).await,
@@ -51,6 +56,18 @@ pub async fn publish(engine: Engine, editor: Editor) {
     }
 }
 
+/// The questions that have ended since the last call. A reader that is too slow misses some.
+fn read_closed(closed: &mut broadcast::Receiver<ClosedQuestion>) -> Vec<ClosedApproval> {
+    let next = || loop {
+        match closed.try_recv() {
+            Ok(closed) => return Some(closed.into()),
+            Err(TryRecvError::Lagged(_)) => {}
+            Err(TryRecvError::Empty | TryRecvError::Closed) => return None,
+        }
+    };
+    std::iter::from_fn(next).collect()
+}
+
 async fn notify<N: Notification>(editor: &Editor, notification: &N) {
     editor.tell(N::METHOD, notification).await;
 }
@@ -61,7 +78,7 @@ fn message<N: Notification>(notification: &N) -> (&'static str, Value) {
 
 async fn tell(editor: &Editor, notice: Notice) {
     match notice {
-        Notice::Log { server, line } => {
+        Notice::Log { server, line, .. } => {
             let LogLine { level, text, time, .. } = line;
             notify(editor, &LogMessage { server, level, text, time }).await;
         }

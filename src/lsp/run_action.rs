@@ -14,13 +14,15 @@ use super::documents::Document;
 use super::session::EditorSession;
 use super::show;
 use crate::config::spec::{Action, ActionResult};
-use crate::engine::gate::CallRequest;
+use crate::engine::gate::{CallRequest, Outcome};
 use crate::engine::turns::Turn;
 use crate::ide::user_actions::{self, EditorContext};
-use crate::model::{Error, Requester, Result, ToolId};
+use crate::model::{CallId, CallKind, Error, Requester, Result, ToolId};
 use crate::paths::read_file;
-use crate::protocol::commands::ActionRun;
-use crate::protocol::run::{Answer, wire};
+use crate::policy::{TrustState, location};
+use crate::protocol::commands::{ActionRun, SentDocument};
+use crate::protocol::form::Form;
+use crate::protocol::run::{Answer, find_tool, parse_tool, wire};
 use crate::protocol::types::ToolResult;
 use crate::server::connection::Progress;
 use crate::text::{one_line, visible};
@@ -40,33 +42,22 @@ pub async fn run(
     let context = ActionContext::open(session, &params)?;
     // Other commands must not wait while the user chooses a tool.
     let turn = if params.action.is_some() { turn } else { Turn::default() };
-    let (tool, arguments, result, title) = match &params.action {
-        Some(title) => {
-            let action = context.action(session, title)?;
-            (action.tool, user_actions::fill(&action.arguments, &context.values), action.result, action.title)
+    let (tool, arguments, result, title, must_ask) = match &params.action {
+        Some(wanted) => {
+            let action = context.action(session, wanted)?;
+            let (title, must_ask) = (user_actions::title(&action), foreign(session, &action));
+            (action.tool, user_actions::fill(&action.arguments, &context.values), action.result, title, must_ask)
         }
         None => {
             let (tool, argument) = choose(session).await?;
             let text =
                 if context.values.selection.is_empty() { &context.values.line } else { &context.values.selection };
             let title = tool.to_string();
-            (title.clone(), Value::Object(Map::from_iter([(argument, json!(text))])), ActionResult::Show, title)
+            (title.clone(), Value::Object(Map::from_iter([(argument, json!(text))])), ActionResult::Show, title, None)
         }
     };
-    let tool = ToolId::parse(&tool).ok_or_else(|| Error::InvalidParams(format!("`{tool}` is not a valid tool id")))?;
-    let outcome = session
-        .engine
-        .call(CallRequest {
-            tool,
-            arguments: arguments.as_object().cloned().unwrap_or_default(),
-            decision: None,
-            requester: Requester::default(),
-            workflow: None,
-            timeout: None,
-            progress,
-            turn,
-        })
-        .await?;
+    let arguments = arguments.as_object().cloned().unwrap_or_default();
+    let outcome = call(session, parse_tool(&tool)?, arguments, must_ask, progress, turn).await?;
     let answer = ToolResult::new(&outcome)?;
     let text = text_of(&answer);
     match context.edit(result, &text) {
@@ -86,6 +77,72 @@ pub async fn run(
     wire(&answer)
 }
 
+/// Calls a tool that needs no arguments, and shows its result.
+pub async fn open(
+    session: &EditorSession,
+    tool: &str,
+    progress: Option<mpsc::Sender<Progress>>,
+    turn: Turn,
+) -> Result<Answer> {
+    let offered = find_tool(&session.engine, tool)?;
+    let form = Form::of_schema(&offered.tool.input_schema);
+    let required: Vec<&str> =
+        form.fields.iter().filter(|field| field.required).map(|field| field.name.as_str()).collect();
+    if !required.is_empty() {
+        let id = &offered.id;
+        return Err(Error::InvalidParams(format!(
+            "`{}` needs arguments ({}), and this editor has no form for them; use `mcp-sidecar call {}/{0}` in a shell",
+            id.tool,
+            one_line(&required.join(", "), 200),
+            id.server
+        )));
+    }
+    let outcome = call(session, offered.id.clone(), Map::new(), None, progress, turn).await?;
+    let answer = ToolResult::new(&outcome)?;
+    show::show(session, &outcome.tool.tool, &text_of(&answer)).await;
+    wire(&answer)
+}
+
+/// Why the user is asked before an action of a project runs. Trust in a server of the same file includes its actions.
+fn foreign(session: &EditorSession, action: &Action) -> Option<String> {
+    let snapshot = session.engine.now();
+    let view = parse_tool(&action.tool).ok().and_then(|tool| snapshot.servers.get(&tool.server).cloned());
+    let is_own = view.is_some_and(|view| {
+        let is_same_file = view.definition.scope == action.scope && view.definition.file == action.file;
+        is_same_file && action.file.is_some() && view.trust_state() == TrustState::Trusted
+    });
+    let file = location(action.scope, action.file.as_deref(), Some(action.line));
+    let title = one_line(&action.title, 80);
+    (action.scope.needs_trust() && !is_own).then(|| {
+        format!("The action `{title}` of this project ({file}) wants to use a server that it does not define.")
+    })
+}
+
+async fn call(
+    session: &EditorSession,
+    tool: ToolId,
+    arguments: Map<String, Value>,
+    must_ask: Option<String>,
+    progress: Option<mpsc::Sender<Progress>>,
+    turn: Turn,
+) -> Result<Outcome> {
+    let request = CallRequest {
+        kind: CallKind::Tool,
+        id: CallId::random(),
+        tool,
+        arguments,
+        decision: None,
+        requester: Requester::default(),
+        must_ask,
+        connection: None,
+        workflow: None,
+        timeout: None,
+        progress,
+        turn,
+    };
+    session.engine.call(request).await
+}
+
 /// The text that an action was chosen in, and where.
 struct ActionContext {
     document: Document,
@@ -100,9 +157,16 @@ impl ActionContext {
         let uri = Url::parse(&params.uri).map_err(|_| invalid("`uri` is not a valid URI"))?;
         let range: Range =
             serde_json::from_value(params.range.clone()).map_err(|_| invalid("`range` must be a range"))?;
-        let document = match session.documents.get(&uri) {
-            Some(document) => document,
-            None => from_disk(uri)?,
+        let document = match (session.documents.get(&uri), &params.document) {
+            (Some(document), _) => document,
+            (None, Some(SentDocument { filetype, version, text })) => Document {
+                path: convert::path(&uri),
+                uri,
+                language: filetype.clone(),
+                version: *version,
+                text: text.as_str().into(),
+            },
+            (None, None) => from_disk(uri)?,
         };
         let positions = PositionMap::new(&document.text, session.info().encoding);
         let span = positions.span(range);
@@ -126,13 +190,11 @@ impl ActionContext {
         Ok(Self { positions, range, values, document })
     }
 
-    /// The action with this title. If there are several, prefers one for this file type.
-    fn action(&self, session: &EditorSession, title: &str) -> Result<Action> {
+    fn action(&self, session: &EditorSession, wanted: &str) -> Result<Action> {
         let loaded = session.engine.loaded().borrow().clone();
-        let titled = || loaded.config.actions.iter().filter(|action| action.title == title);
-        let matching = titled().find(|action| user_actions::applies_to(action, &self.document.language));
-        let action = matching.or_else(|| titled().next()).cloned();
-        action.ok_or_else(|| Error::NotFound(format!("no action named `{}`", one_line(title, 80))))
+        let action = user_actions::find(&loaded.config.actions, wanted, &self.document.language).cloned();
+        let unknown = || format!("no action `{}`; it may have changed, so open the menu again", one_line(wanted, 80));
+        action.ok_or_else(|| Error::NotFound(unknown()))
     }
 
     /// The edit that inserts a result into the text; `None` if the result is only shown.
@@ -171,7 +233,7 @@ fn from_disk(uri: Url) -> Result<Document> {
         .map_err(|error| Error::Io(format!("cannot read {}: {error}", path.display())))?;
     let bytes = bytes.ok_or_else(|| Error::NotFound(format!("{} does not exist", path.display())))?;
     let text: Arc<str> = String::from_utf8_lossy(&bytes).into();
-    Ok(Document { uri, path: Some(path), language: String::new(), version: 0, text })
+    Ok(Document { uri, path: Some(path), language: String::new(), version: Document::UNKNOWN, text })
 }
 
 /// Asks the user which tool to call. Also returns the name of the argument for the selection.
@@ -197,7 +259,7 @@ async fn choose(session: &EditorSession) -> Result<(ToolId, String)> {
 }
 
 /// All texts of a result, without control characters. Other content is represented by its type.
-fn text_of(result: &ToolResult<&RawValue>) -> String {
+pub fn text_of(result: &ToolResult<&RawValue>) -> String {
     let blocks: Vec<Value> = serde_json::from_str(result.content.get()).unwrap_or_default();
     let part = |content: &Value| {
         let field = |pointer: &str| content.pointer(pointer).and_then(Value::as_str);

@@ -14,7 +14,7 @@ pub fn message(attachment: Option<&Attachment>, params: &Value) -> Reply {
     let server = params.get("server").and_then(Value::as_str).unwrap_or_default();
     let message = params.get("message").cloned().unwrap_or_default();
     match attachment {
-        Some(attachment) if attachment.from_sdk(server, message) => done(),
+        Some(attachment) if attachment.deliver_from_sdk(server, message) => done(),
         _ => Err(convert::error(&Error::NotFound(format!("the editor's server `{server}` is not connected")))),
     }
 }

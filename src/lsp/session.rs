@@ -1,30 +1,35 @@
 //! The session of one editor: the state that all its handlers share.
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use lsp_types::Url;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::approval_messages::ShownIn;
 use super::convert::CommandTarget;
 use super::documents::{Document, Documents};
 use super::editor::Editor;
 use super::initialize_info::InitializeInfo;
 use super::open_config::OpenConfigCache;
 use super::reference;
+use crate::config::Environment;
 use crate::engine::Engine;
-use crate::engine::folders::Claimant;
+use crate::engine::folders::ClaimedBy;
+use crate::policy::trust::real;
+use crate::settings::Files;
 
 pub struct EditorSession {
     pub engine: Engine,
     pub editor: Editor,
     pub documents: Arc<Documents>,
     pub(super) open_configs: OpenConfigCache,
-    /// The names of the environment variables. Language features never see their values.
-    pub variables: Arc<BTreeSet<String>>,
+    /// The environment of the editor.
+    environment: Environment,
     info: OnceLock<InitializeInfo>,
+    /// How the editor shows approvals as messages; set when it is attached.
+    pub shown_in: OnceLock<ShownIn>,
     reference: OnceLock<Option<Url>>,
     /// The editor's latest workspace folders.
     folders: watch::Sender<Vec<PathBuf>>,
@@ -33,14 +38,15 @@ pub struct EditorSession {
 }
 
 impl EditorSession {
-    pub fn new(engine: Engine, editor: Editor) -> Self {
+    pub fn new(engine: Engine, editor: Editor, environment: Environment) -> Self {
         Self {
             engine,
             editor,
             documents: Arc::default(),
             open_configs: OpenConfigCache::default(),
-            variables: Arc::new(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect()),
+            environment,
             info: OnceLock::new(),
+            shown_in: OnceLock::new(),
             reference: OnceLock::new(),
             folders: watch::Sender::new(Vec::new()),
             settled: watch::Sender::new(Vec::new()),
@@ -51,6 +57,11 @@ impl EditorSession {
     pub fn info(&self) -> &InitializeInfo {
         static DEFAULT: OnceLock<InitializeInfo> = OnceLock::new();
         self.info.get().unwrap_or_else(|| DEFAULT.get_or_init(InitializeInfo::default))
+    }
+
+    /// Whether what comes from this editor comes from the user.
+    pub fn may_decide(&self) -> bool {
+        self.info().identity.started_by.is_none()
     }
 
     pub fn is_initialized(&self) -> bool {
@@ -79,15 +90,48 @@ impl EditorSession {
 
     /// Passes the workspace folders to the engine until the session drops this future.
     pub async fn keep_folders(self: Arc<Self>) {
-        let claim = self.engine.claim(Claimant::Editor);
+        let is_shell = self.info().abilities.as_ref().is_some_and(|abilities| abilities.shell);
+        let claimed_by = if is_shell { ClaimedBy::Shell } else { ClaimedBy::Editor };
+        let claim = self.engine.claim(claimed_by);
+        // What an agent has started must not decide what the user's servers run.
+        let environment = self.environment.clone();
+        let environment = self.may_decide().then(|| self.engine.take_environment(claimed_by, environment));
         let mut folders = self.folders.subscribe();
         loop {
             let latest = folders.borrow_and_update().clone();
+            if let Some(environment) = &environment {
+                environment.set_folders(&latest).await;
+            }
             claim.set(latest.clone()).await;
             self.settled.send_replace(latest);
             if folders.changed().await.is_err() {
                 return;
             }
+        }
+    }
+
+    /// The workspace folders, if the engine has loaded all of them.
+    pub fn settled_folders(&self) -> Option<Vec<PathBuf>> {
+        let settled = self.settled.borrow().clone();
+        Some(settled).filter(|settled| !settled.is_empty() && *settled == *self.folders.borrow())
+    }
+
+    /// Signals that the engine has loaded other folders.
+    pub fn folders_settled(&self) -> watch::Receiver<Vec<PathBuf>> {
+        self.settled.subscribe()
+    }
+
+    /// An editor without a root gets the folder of the first config file that it opens.
+    pub fn adopt_folder(&self, file: &Path) {
+        let paths = self.engine.paths();
+        let is_own = [paths.user_config(), paths.managed_config.clone()].iter().any(|own| real(own) == real(file));
+        let is_shell = self.info().abilities.as_ref().is_some_and(|abilities| abilities.shell);
+        if is_own || is_shell || !self.folders.borrow().is_empty() {
+            return;
+        }
+        let settings = self.engine.settings().borrow().clone();
+        if let Some(folder) = config_folder(file, &settings.files) {
+            self.folders.send_replace(vec![folder.to_owned()]);
         }
     }
 
@@ -112,7 +156,8 @@ impl EditorSession {
     /// What commands of code lenses and code actions in a buffer need to know about it.
     pub fn command_target<'a>(&self, document: &'a Document) -> CommandTarget<'a> {
         let show_outcome = self.info().abilities.is_none();
-        CommandTarget { uri: &document.uri, version: document.version, show_outcome }
+        let can_edit = self.info().supports.apply_edit;
+        CommandTarget { uri: &document.uri, version: document.known_version(), show_outcome, can_edit }
     }
 
     /// The built-in reference as a file, for links from diagnostics. Only for editors that support such links.
@@ -128,10 +173,22 @@ impl EditorSession {
         if self.engine.loaded().borrow().file(path).is_some() {
             return true;
         }
-        let settings = self.engine.settings();
-        let files = &settings.borrow().files;
-        files.project.iter().chain(&files.local).any(|name| path.ends_with(name))
+        config_folder(path, &self.engine.settings().borrow().files).is_some()
     }
+
+    /// A buffer, if it is `config.toml`.
+    pub fn settings_document(&self, uri: &Url) -> Option<Document> {
+        let own = self.engine.paths().settings_file();
+        self.documents.get(uri).filter(|document| document.path.as_deref().is_some_and(|path| real(path) == real(&own)))
+    }
+}
+
+/// The workspace folder that a file would be a config file of.
+pub fn config_folder<'a>(file: &'a Path, files: &Files) -> Option<&'a Path> {
+    let depth = |name: &String| Path::new(name).components().count();
+    // `.vscode/mcp.json` also ends with `mcp.json`.
+    let names = files.project.iter().chain(&files.local).filter(|name| file.ends_with(name));
+    file.ancestors().nth(names.map(depth).max()?)
 }
 
 /// Our section of the editor's settings, or all of them if there are no sections.

@@ -5,15 +5,16 @@ use std::io::Cursor;
 use tokio::io::AsyncReadExt;
 
 use super::guard::{End, Reason};
-use super::{serve, streams};
+use super::{Peer, serve, streams};
 use crate::engine::Engine;
 
 /// Serves the editor that started us until it disconnects or a signal arrives. The caller stops the servers. `opening`
 /// contains the bytes that were already read.
 pub async fn stdio(engine: Engine, opening: Vec<u8>) -> End {
     let input = Cursor::new(opening).chain(streams::input());
+    let peer = Peer { process: Some(std::process::id()), ..Peer::default() };
     tokio::select! {
-        end = serve(input, streams::output(), engine) => end,
+        end = serve(input, streams::output(), engine, peer) => end,
         () = signal() => End { reason: Reason::Signal, after_shutdown: false },
     }
 }

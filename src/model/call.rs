@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::{ServerName, Timestamp, ToolId};
+use super::{Decision, ServerName, Timestamp, ToolId};
 
 /// Identifies a call in the log and in notifications; 128 random bits in hex.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -33,6 +33,12 @@ pub enum RequesterKind {
     Agent,
 }
 
+impl std::fmt::Display for RequesterKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}
+
 /// Who requests a call.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Requester {
@@ -47,15 +53,57 @@ impl Default for Requester {
     }
 }
 
-/// A request to run a tool with these exact arguments.
+/// What a call asks the server for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CallKind {
+    #[default]
+    Tool,
+    /// To read a resource.
+    Resource,
+    /// To report changes of a resource.
+    Subscription,
+    Prompt,
+    /// Values for an argument of a prompt or a template.
+    Completion,
+    /// A question of an agent about one of its built-in tools. The agent runs the tool, not we.
+    Hook,
+}
+
+impl CallKind {
+    pub const ALL: [Self; 6] =
+        [Self::Tool, Self::Resource, Self::Subscription, Self::Prompt, Self::Completion, Self::Hook];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Resource => "resource",
+            Self::Subscription => "subscription",
+            Self::Prompt => "prompt",
+            Self::Completion => "completion",
+            Self::Hook => "hook",
+        }
+    }
+}
+
+/// A request to run a tool with these exact arguments, or to get something else from a server.
 #[derive(Debug, Clone)]
 pub struct ToolCall {
     pub id: CallId,
+    pub kind: CallKind,
+    /// For other kinds, the name of their subject: `resource:URI`, `prompt:NAME` or `agent:TOOL`.
     pub tool: ToolId,
     pub arguments: Arc<Map<String, Value>>,
     pub requester: Requester,
     pub workflow: Option<String>,
     pub timeout: Option<Duration>,
+}
+
+/// A decision of the user, and where it was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    pub decision: Decision,
+    pub by: Arc<str>,
 }
 
 /// The result of a call, as the server sent it. Only its envelope is parsed, and large results are not copied.
@@ -70,18 +118,24 @@ pub struct CallResult {
 pub struct CallRecord {
     pub call_id: CallId,
     pub time: Timestamp,
+    pub kind: CallKind,
     pub server: ServerName,
+    /// The tool, or the subject of another kind: `resource:URI`, `prompt:NAME` or `agent:TOOL`.
     pub tool: String,
     pub requester: Requester,
     pub workflow: Option<String>,
     /// The level or decision that allowed or denied the call.
     pub decision: String,
-    /// The source of the decision: the location of a rule, a grant, `user`, `timeout`, ….
+    /// Who decided: the location of a rule, a grant, or the user and where they answered.
     pub decided_by: String,
     pub success: bool,
     pub error: Option<String>,
+    /// Without the time that the call waited for the user.
     pub duration_ms: f64,
+    pub waited_ms: f64,
     /// Masked and truncated; not part of notifications.
     pub arguments: Option<Value>,
+    /// The arguments that were requested, if the user changed them.
+    pub requested_arguments: Option<Value>,
     pub result: Option<Value>,
 }

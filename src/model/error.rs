@@ -1,5 +1,6 @@
 //! Errors of the engine.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{ServerName, ToolId};
@@ -25,6 +26,8 @@ pub enum Error {
     NoServer(String),
     #[error("server `{server}` has no tool `{tool}`; check the list of its tools")]
     NoTool { server: ServerName, tool: String },
+    #[error("no grant has the id `{0}`; check the list of grants")]
+    NoGrant(String),
     #[error("{0}")]
     NotFound(String),
     /// A missing entry, resource or prompt of a server.
@@ -32,18 +35,52 @@ pub enum Error {
     Missing { server: ServerName, message: String },
     #[error("{0}")]
     Conflict(String),
-    #[error("server `{server}` is disabled; {hint}")]
-    Disabled { server: ServerName, hint: &'static str },
-    #[error("`{tool}` was denied: {reason}")]
-    Denied { tool: ToolId, reason: String },
+    #[error("server `{server}` is disabled; {}", how_to_enable(*in_file))]
+    Disabled {
+        server: ServerName,
+        /// In its config file; otherwise the user only hid its tools.
+        in_file: bool,
+    },
+    /// The level of the tool is `disable`.
+    #[error("{} is disabled; raise its level to use it{}", tool.describe(), in_parentheses(rule.as_deref()))]
+    ToolDisabled {
+        tool: ToolId,
+        /// The location of the rule that disables it. It is not told to agents.
+        rule: Option<Arc<str>>,
+    },
+    #[error("{} was denied: {reason}{}", tool.describe(), in_parentheses(rule.as_deref()))]
+    Denied {
+        tool: ToolId,
+        reason: String,
+        /// The location of the rule that denies it. It is not told to agents.
+        rule: Option<Arc<str>>,
+    },
+    /// A decision of the user, sent by a process that this program started.
+    #[error(
+        "{0} started this program, so it can look and ask, but not decide for the user; decide in your own editor or terminal"
+    )]
+    StartedByAgent(String),
+    /// It requires approval, and there was no answer.
+    #[error("{} was not allowed: {reason}", tool.describe())]
+    Unanswered {
+        tool: ToolId,
+        reason: String,
+        /// Whether the user could have been asked.
+        asked: bool,
+    },
     #[error("server `{0}` is not trusted yet; review its definition and trust it first")]
     NeedsTrust(ServerName),
     #[error("server `{0}` requires you to sign in first")]
     NeedsAuth(ServerName),
+    #[error("server `{0}`: it is not running; start the server first")]
+    NotRunning(ServerName),
     #[error("server `{server}` did not answer {what} within {} s (`{setting}` sets this limit)", limit.as_secs_f64())]
     Timeout { server: ServerName, what: String, limit: Duration, setting: &'static str },
     #[error("cancelled")]
     Cancelled,
+    /// The caller is no longer connected, and why it is not.
+    #[error("{0}")]
+    CallerGone(&'static str),
     #[error("server `{server}`: {message}")]
     Connection { server: ServerName, message: String },
     #[error("server `{server}`: {message}")]
@@ -52,6 +89,14 @@ pub enum Error {
     Protocol { server: ServerName, message: String },
     #[error("{0}")]
     Io(String),
+    /// Any of the above after the user has changed the arguments of a call.
+    #[error("{cause} (the arguments had been changed: {difference})")]
+    Edited {
+        tool: ToolId,
+        /// What the user changed: `a: 1 → 2`.
+        difference: String,
+        cause: Box<Error>,
+    },
     /// Any of the above during a call.
     #[error("{cause}")]
     InCall { tool: ToolId, cause: Box<Error> },
@@ -63,19 +108,21 @@ impl Error {
         match self {
             Self::InvalidParams(_) => "invalid-params",
             Self::InvalidArguments { .. } => "invalid-arguments",
-            Self::NoServer(_) | Self::NoTool { .. } | Self::NotFound(_) | Self::Missing { .. } => "not-found",
+            Self::NoServer(_) | Self::NoTool { .. } | Self::NoGrant(_) | Self::NotFound(_) | Self::Missing { .. } => {
+                "not-found"
+            }
             Self::Conflict(_) => "conflict",
-            Self::Disabled { .. } => "disabled",
-            Self::Denied { .. } => "denied",
+            Self::Disabled { .. } | Self::ToolDisabled { .. } => "disabled",
+            Self::Denied { .. } | Self::Unanswered { .. } | Self::StartedByAgent(_) => "denied",
             Self::NeedsTrust(_) => "needs-trust",
             Self::NeedsAuth(_) => "needs-auth",
             Self::Timeout { .. } => "timeout",
-            Self::Cancelled => "cancelled",
-            Self::Connection { .. } => "connection-failed",
+            Self::Cancelled | Self::CallerGone(_) => "cancelled",
+            Self::Connection { .. } | Self::NotRunning(_) => "connection-failed",
             Self::Process { .. } => "process-failed",
             Self::Protocol { .. } => "protocol-error",
             Self::Io(_) => "io",
-            Self::InCall { cause, .. } => cause.kind(),
+            Self::InCall { cause, .. } | Self::Edited { cause, .. } => cause.kind(),
         }
     }
 
@@ -90,14 +137,18 @@ impl Error {
     pub fn server(&self) -> Option<&str> {
         match self {
             Self::NoServer(name) => Some(name),
-            Self::InvalidArguments { tool, .. } | Self::Denied { tool, .. } | Self::InCall { tool, .. } => {
-                Some(tool.server.as_str())
-            }
+            Self::InvalidArguments { tool, .. }
+            | Self::Denied { tool, .. }
+            | Self::ToolDisabled { tool, .. }
+            | Self::Unanswered { tool, .. }
+            | Self::Edited { tool, .. }
+            | Self::InCall { tool, .. } => Some(tool.server.as_str()),
             Self::NoTool { server, .. }
             | Self::Missing { server, .. }
             | Self::Disabled { server, .. }
             | Self::NeedsTrust(server)
             | Self::NeedsAuth(server)
+            | Self::NotRunning(server)
             | Self::Timeout { server, .. }
             | Self::Connection { server, .. }
             | Self::Process { server, .. }
@@ -108,9 +159,12 @@ impl Error {
 
     pub fn tool(&self) -> Option<&str> {
         match self {
-            Self::InvalidArguments { tool, .. } | Self::Denied { tool, .. } | Self::InCall { tool, .. } => {
-                Some(&tool.tool)
-            }
+            Self::InvalidArguments { tool, .. }
+            | Self::Denied { tool, .. }
+            | Self::ToolDisabled { tool, .. }
+            | Self::Unanswered { tool, .. }
+            | Self::Edited { tool, .. }
+            | Self::InCall { tool, .. } => Some(&tool.tool),
             Self::NoTool { tool, .. } => Some(tool),
             _ => None,
         }
@@ -119,9 +173,18 @@ impl Error {
     pub fn violations(&self) -> Option<&[Violation]> {
         match self {
             Self::InvalidArguments { violations, .. } => Some(violations),
+            Self::Edited { cause, .. } => cause.violations(),
             _ => None,
         }
     }
+}
+
+fn in_parentheses(text: Option<&str>) -> String {
+    text.map(|text| format!(" ({text})")).unwrap_or_default()
+}
+
+fn how_to_enable(in_file: bool) -> &'static str {
+    if in_file { "enable it in its config file to use it" } else { "turn it on again to use it" }
 }
 
 fn first(violations: &[Violation]) -> String {

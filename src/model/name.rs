@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::Subject;
+
 /// Separates the parts of `mcp__server__tool`. Server names must not contain it, because routing would be ambiguous.
 const SEPARATOR: &str = "__";
 const MAX_LENGTH: usize = 64;
@@ -52,7 +54,7 @@ impl ServerName {
 
     /// The only other name whose tools can have the same full names: `a_` for `a`, and `a` for `a_`. The two are never
     /// used at the same time.
-    pub fn twin(&self) -> Option<Self> {
+    pub fn colliding_name(&self) -> Option<Self> {
         match self.0.strip_suffix('_') {
             Some(shorter) => Self::new(shorter).ok(),
             None => Self::new(&format!("{self}_")).ok(),
@@ -99,8 +101,8 @@ impl From<ServerName> for String {
 }
 
 /// A tool of a server, written `mcp__server__tool`. The tool's name may contain `__`, but the server's name cannot, so the
-/// first separator after the prefix ends it. A server's name that ends with `_` is therefore read as its twin, which
-/// [`ToolId::other`] corrects for callers that know the servers.
+/// first separator after the prefix ends it. A server's name that ends with `_` is therefore read as the
+/// name that it collides with, which [`ToolId::other`] corrects for callers that know the servers.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ToolId {
     pub server: ServerName,
@@ -125,11 +127,25 @@ impl ToolId {
         Some(Self::new(ServerName::new(server).ok()?, tool))
     }
 
-    /// The tool of the twin with the same full name: `echo` of `a_` for `_echo` of `a`.
+    /// The tool of the colliding server with the same full name: `echo` of `a_` for `_echo` of `a`.
     pub fn other(&self) -> Option<Self> {
         let tool = self.tool.strip_prefix('_').filter(|tool| !tool.is_empty())?;
-        let server = self.server.twin().filter(|twin| twin.as_str().ends_with('_'))?;
+        let server = self.server.colliding_name().filter(|other| other.as_str().ends_with('_'))?;
         Some(Self::new(server, tool))
+    }
+}
+
+impl ToolId {
+    /// How an error refers to it. A resource or a prompt has no full name.
+    pub fn describe(&self) -> String {
+        let of = |kind: &str, name: &str| format!("the {kind} `{name}` of `{}`", self.server);
+        let agent = || {
+            let tool = self.tool.strip_prefix(Subject::AGENT)?;
+            Some(format!("`{tool}` of the agent `{}`", self.server))
+        };
+        let prompt = || self.tool.strip_prefix(Subject::PROMPT).map(|name| of("prompt", name));
+        let resource = self.tool.strip_prefix(Subject::RESOURCE).map(|uri| of("resource", uri));
+        resource.or_else(prompt).or_else(agent).unwrap_or_else(|| format!("`{self}`"))
     }
 }
 
@@ -182,10 +198,10 @@ mod tests {
         assert_eq!(read.to_string(), id.to_string());
         assert_eq!(read.other(), Some(id.clone()));
         assert_eq!(id.other(), None);
-        assert_eq!(id.server.twin(), Some(read.server.clone()));
-        assert_eq!(read.server.twin(), Some(id.server));
+        assert_eq!(id.server.colliding_name(), Some(read.server.clone()));
+        assert_eq!(read.server.colliding_name(), Some(id.server));
         let lone = ToolId::new(ServerName::new("_").unwrap(), "echo");
         assert_eq!(ToolId::parse(&lone.to_string()), Some(lone.clone()));
-        assert_eq!(lone.server.twin(), None);
+        assert_eq!(lone.server.colliding_name(), None);
     }
 }

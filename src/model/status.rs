@@ -1,5 +1,6 @@
 //! The state of a server, which is always published as a whole.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -73,11 +74,37 @@ pub struct PeerInfo {
     pub raw: Arc<Value>,
 }
 
+/// Why a server is not connected. Shown as the message and the lines of stderr.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServerError {
+    pub message: String,
+    /// The last lines of stderr.
+    pub stderr: Vec<String>,
+    /// Nothing listens at its address.
+    pub port_closed: bool,
+}
+
+impl From<String> for ServerError {
+    fn from(message: String) -> Self {
+        Self { message, ..Self::default() }
+    }
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        match self.stderr.is_empty() {
+            true => Ok(()),
+            false => write!(f, "; last lines of its stderr:\n  {}", self.stderr.join("\n  ")),
+        }
+    }
+}
+
 /// The complete state of a server, published by its actor.
 #[derive(Debug, Clone)]
 pub struct ServerState {
     pub status: Status,
-    pub error: Option<String>,
+    pub error: Option<ServerError>,
     pub peer: Option<Arc<PeerInfo>>,
     pub tools: Arc<Vec<Arc<Tool>>>,
     pub resources: Arc<Vec<Resource>>,
@@ -93,6 +120,8 @@ pub struct ServerState {
     pub restarts: u32,
     /// Problems that do not stop the server: skipped junk lines, dropped tools, plain http.
     pub warnings: Vec<String>,
+    /// The variables that have changed in the environment of the editor since the server started. Only their names.
+    pub changed_variables: Vec<String>,
 }
 
 impl ServerState {
@@ -112,6 +141,7 @@ impl ServerState {
             discover_time: None,
             restarts: 0,
             warnings: Vec::new(),
+            changed_variables: Vec::new(),
         }
     }
 }

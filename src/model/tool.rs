@@ -5,10 +5,36 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+/// What rules, questions and records are about. A resource, a prompt or an own tool of an agent takes the place of a tool
+/// there, with the name `resource:URI`, `prompt:NAME` or `agent:TOOL`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Subject {
+    #[default]
+    Tool,
+    Resource {
+        /// The server lists exactly this URI.
+        listed: bool,
+        /// The template that the URI is an instance of, or the URI itself if it is a template.
+        template: Option<String>,
+    },
+    Prompt {
+        listed: bool,
+    },
+    /// A tool of an agent itself, such as its shell. The agent takes the place of the server.
+    Agent,
+}
+
+impl Subject {
+    pub const RESOURCE: &str = "resource:";
+    pub const PROMPT: &str = "prompt:";
+    pub const AGENT: &str = "agent:";
+}
+
 /// One tool of a server, as the server describes it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
     pub name: Arc<str>,
+    pub subject: Subject,
     pub title: Option<String>,
     pub description: String,
     pub input_schema: Arc<Map<String, Value>>,
@@ -16,6 +42,24 @@ pub struct Tool {
     pub annotations: Annotations,
     /// The whole definition as sent.
     pub raw: Arc<Value>,
+}
+
+impl Tool {
+    /// The name that the server knows: the URI of a resource, the name of a prompt.
+    pub fn own_name(&self) -> &str {
+        let prefix = match self.subject {
+            Subject::Tool => "",
+            Subject::Resource { .. } => Subject::RESOURCE,
+            Subject::Prompt { .. } => Subject::PROMPT,
+            Subject::Agent => Subject::AGENT,
+        };
+        self.name.strip_prefix(prefix).unwrap_or(&self.name)
+    }
+
+    /// Whether the server declares that it changes nothing.
+    pub fn is_read_only(&self) -> bool {
+        self.annotations.read_only == Some(true)
+    }
 }
 
 /// What a server claims about a tool. These claims are not trusted: they are shown, and rules only use them if the user
@@ -26,6 +70,23 @@ pub struct Annotations {
     pub destructive: Option<bool>,
     pub idempotent: Option<bool>,
     pub open_world: Option<bool>,
+}
+
+impl Annotations {
+    /// What the tool says that it does, as a sentence.
+    pub fn describe(self) -> String {
+        let effect = match self {
+            Self { read_only: Some(true), .. } => "The tool says that it only reads",
+            Self { destructive: Some(true), .. } => "The tool says that it may destroy data",
+            Self { read_only: Some(false), .. } => "The tool says that it writes",
+            _ => "The tool does not say whether it writes",
+        };
+        let outside = match self.open_world {
+            Some(true) => " and accesses the network or other external systems",
+            _ => "",
+        };
+        format!("{effect}{outside}.")
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -4,6 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 
+use crate::text::io_reason;
+
 /// Why an existing file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
@@ -26,13 +28,13 @@ pub fn read_file(path: &Path, limit: usize) -> Result<Option<Vec<u8>>, Unreadabl
             io::ErrorKind::PermissionDenied => Err(Unreadable::Denied),
             // A socket cannot be opened.
             _ if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) => Err(Unreadable::NotRegular),
-            _ => Err(Unreadable::Other(error.to_string())),
+            _ => Err(Unreadable::Other(io_reason(&error))),
         },
     }
 }
 
 fn read(file: File, limit: usize) -> Result<Vec<u8>, Unreadable> {
-    let other = |error: io::Error| Unreadable::Other(error.to_string());
+    let other = |error: io::Error| Unreadable::Other(io_reason(&error));
     // Check the open file, because the path may have been replaced in the meantime.
     let metadata = file.metadata().map_err(other)?;
     if !metadata.is_file() {

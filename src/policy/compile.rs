@@ -1,24 +1,28 @@
 //! The rules of all files, compiled and grouped by server once per load, so that ruling on a call is cheap.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::condition::{Conditions, MatchMode, PathContext};
+use super::agent_tools::AgentRules;
+use super::condition::{Conditions, PathContext, Truth};
 use super::glob::{NameGlob, is_glob};
 use super::location::location;
-use super::{ANOTHER_FILE, NOT_TRUSTED, RuleMatch, Ruling, SessionLevels, TrustState};
-use crate::config::spec::{self, Config, Definition, FilePolicy, LevelRule, Matcher, ToolRule};
-use crate::model::{Level, Scope, ServerName};
+use super::pattern::{RulePattern, split};
+use super::{ANOTHER_FILE, NOT_TRUSTED, OWN_SERVER, RuleMatch, Ruling, SessionLevels, TrustState};
+use crate::config::spec::{self, Config, Definition, FilePolicy, Hidden, LevelRule, Matcher, Restriction, ToolRule};
+use crate::model::{HookAgent, Level, Scope, ServerName, Subject, Tool};
 
 /// All rules of the config files and the session about tools and programs.
 pub struct Rules {
     pub(super) servers: BTreeMap<ServerName, ServerRules>,
+    pub(super) agents: BTreeMap<HookAgent, AgentRules>,
     commands: Vec<CommandList>,
     built_in: Arc<str>,
+    listed: Arc<str>,
     /// The source of a ruling on a disabled tool.
     pub(super) disabled_by_user: Arc<str>,
 }
@@ -28,8 +32,12 @@ pub(super) struct ServerRules {
     pub managed: bool,
     pub managed_denylist: Vec<ListEntry>,
     pub denylist: Vec<ListEntry>,
-    /// Tools that the user disabled with an answer. They come first.
-    pub disabled: BTreeSet<String>,
+    /// What the user disabled with an answer. It comes first.
+    pub disabled: Vec<RulePattern>,
+    /// The rules of the user's definitions with the same name that this one overrides. They can only deny.
+    pub overridden: Vec<ToolRules>,
+    /// The rules of entries in other files that only restrict the server.
+    pub restrictions: Vec<ToolRules>,
     pub session: ToolRules,
     pub tools: ToolRules,
     pub allowlist: Vec<ListEntry>,
@@ -40,7 +48,7 @@ pub(super) struct ServerRules {
 
 /// An entry of a denylist or allowlist whose server matches.
 pub(super) struct ListEntry {
-    pub tool: NameGlob,
+    pub tool: RulePattern,
     pub source: Arc<str>,
     pub applies: Applies,
 }
@@ -60,6 +68,8 @@ pub(super) enum Applies {
     OnceTrusted,
     /// It allows, and is in a project file that does not define the server.
     Never,
+    /// It allows and names a server, so it is about the user's own server and not about this one of a project.
+    OwnServer,
 }
 
 impl Applies {
@@ -79,6 +89,7 @@ impl Applies {
             (Self::Always, _) | (Self::OnceTrusted, TrustState::Trusted) => None,
             (Self::OnceTrusted, TrustState::Untrusted) => Some(NOT_TRUSTED),
             (Self::Never, _) => Some(ANOTHER_FILE),
+            (Self::OwnServer, _) => Some(OWN_SERVER),
         }
     }
 }
@@ -89,12 +100,12 @@ struct CommandList {
 }
 
 impl Rules {
-    /// `workspace` is `${workspaceFolder}` for servers that no project file defines.
-    pub fn new(config: &Config, session: &SessionLevels, workspace: Option<&Path>) -> Self {
+    /// The first of the `roots` is `${workspaceFolder}` for servers that no project file defines.
+    pub fn new(config: &Config, session: &SessionLevels, roots: &[Arc<Path>]) -> Self {
         let servers = config
             .servers
             .iter()
-            .map(|(name, definition)| (name.clone(), ServerRules::new(config, definition, session, workspace)))
+            .map(|(name, definition)| (name.clone(), ServerRules::new(config, definition, session, roots)))
             .collect();
         let commands = config
             .policies
@@ -104,23 +115,37 @@ impl Rules {
                 Some(CommandList { programs, source: policy_source(policy, None, "policy.commands") })
             })
             .collect();
+        let agents = HookAgent::ALL.map(|agent| (agent, AgentRules::new(config, agent, session, roots)));
         Self {
             servers,
+            agents: agents.into(),
             commands,
             built_in: "built-in default".into(),
+            listed: "built-in default for what the server lists".into(),
             disabled_by_user: "your answer `disable`".into(),
         }
     }
 
-    pub(super) fn fallback(&self) -> Ruling {
-        Ruling { level: Level::RequireApproval, source: self.built_in.clone() }
+    /// Reading what a server lists passes: it offers exactly that. A URI that is not listed is an argument that the
+    /// requester chose.
+    pub(super) fn fallback(&self, subject: &Subject) -> Ruling {
+        match subject {
+            Subject::Resource { listed: true, .. } | Subject::Prompt { listed: true } => {
+                Ruling { level: Level::AllowAlways, source: self.listed.clone() }
+            }
+            Subject::Tool | Subject::Resource { .. } | Subject::Prompt { .. } | Subject::Agent => {
+                Ruling { level: Level::RequireApproval, source: self.built_in.clone() }
+            }
+        }
     }
 
-    /// Whether every list of programs contains this one. A bare name in the list means the program on the PATH, so
-    /// `./npx` is not `npx`; a path means exactly that file. `Err` names the list without it.
-    pub fn may_start(&self, written: &str, resolved: Option<&Path>) -> Result<(), Arc<str>> {
-        let listed = |program: &String| {
-            program == written || (Path::new(program).is_absolute() && resolved == Some(Path::new(program)))
+    /// Whether every list of programs contains this one. A bare name in the list means the program on the PATH of the
+    /// engine (`on_path`), so `./npx` and a program on another PATH are not `npx`; a path means exactly that file.
+    /// `Err` names the list without it.
+    pub fn may_start(&self, written: &str, on_path: bool, resolved: Option<&Path>) -> Result<(), Arc<str>> {
+        let listed = |program: &String| match Path::new(program).is_absolute() {
+            true => resolved == Some(Path::new(program)),
+            false => program == written && (on_path || written.contains(std::path::is_separator)),
         };
         match self.commands.iter().find(|commands| !commands.programs.iter().any(listed)) {
             Some(commands) => Err(commands.source.clone()),
@@ -130,10 +155,24 @@ impl Rules {
 }
 
 impl ServerRules {
-    fn new(config: &Config, definition: &Definition, session: &SessionLevels, workspace: Option<&Path>) -> Self {
+    fn new(config: &Config, definition: &Definition, session: &SessionLevels, roots: &[Arc<Path>]) -> Self {
         let managed = |policy: &&FilePolicy| policy.scope == Scope::Managed;
         let name = definition.name.as_str();
-        let context = PathContext::of(definition, workspace);
+        let context = PathContext::of(definition, roots);
+        let overridden = |hidden: &Hidden| {
+            ToolRules::new(&hidden.tools, Applies::Always, &context, &|pattern| {
+                let location = location(hidden.scope, hidden.file.as_deref(), Some(hidden.line));
+                format!("{location} tools.{pattern}").into()
+            })
+        };
+        let restricted = |restriction: &Restriction| {
+            let context = context.with_folder(restriction.folder.as_ref());
+            ToolRules::new(&restriction.tools, Applies::Always, &context, &|pattern| {
+                let line = restriction.rule_lines.get(pattern).copied().unwrap_or(restriction.line);
+                let location = location(restriction.scope, restriction.file.as_deref(), Some(line));
+                format!("{location} tools.{pattern}").into()
+            })
+        };
         let denied = |policies: &mut dyn Iterator<Item = &FilePolicy>| {
             policies.flat_map(|policy| listed(policy, &policy.denylist, "denylist", Level::Deny, definition)).collect()
         };
@@ -149,8 +188,10 @@ impl ServerRules {
             managed: definition.scope == Scope::Managed,
             managed_denylist: denied(&mut config.policies.iter().filter(managed)),
             denylist: denied(&mut config.policies.iter().filter(|policy| !managed(policy))),
-            disabled: session.disabled_of(&definition.name),
-            session: ToolRules::new(session.of(&definition.name), Applies::Always, &context, &|pattern| {
+            disabled: session.disabled_of(&definition.name).iter().map(|name| RulePattern::literal(name)).collect(),
+            overridden: definition.hides.iter().filter(|hidden| !hidden.scope.needs_trust()).map(overridden).collect(),
+            restrictions: definition.restrictions.iter().map(restricted).collect(),
+            session: ToolRules::new(&session.of(definition), Applies::Always, &context, &|pattern| {
                 format!("session level {name}.{pattern}").into()
             }),
             tools: ToolRules::new(
@@ -183,17 +224,27 @@ fn listed<'a>(
     definition: &'a Definition,
 ) -> impl Iterator<Item = ListEntry> + 'a {
     let applies = Applies::of(level, (policy.scope, policy.file.as_deref()), definition);
-    list.iter().filter(|matcher| NameGlob::new(&matcher.server).is_match(definition.name.as_str())).map(
-        move |matcher| ListEntry {
-            tool: NameGlob::new(&matcher.tool),
-            source: policy_source(
-                policy,
-                Some(matcher.line),
-                &format!("policy.{what} {}/{}", matcher.server, matcher.tool),
-            ),
-            applies,
-        },
-    )
+    // A project chooses the names of its servers, so a permission for a name is for the user's server.
+    let foreign = level.widens() && definition.scope.needs_trust() && !policy.scope.needs_trust();
+    let applies = move |matcher: &Matcher| match foreign && matcher.server.contains(|c| c != '*') {
+        true => Applies::OwnServer,
+        false => applies,
+    };
+    // The name may have a prefix because two folders use it. A denial is also about the name as written.
+    let names = [Some(&definition.name), Some(&definition.key).filter(|_| !level.widens())];
+    let fits = move |matcher: &&Matcher| {
+        let server = NameGlob::new(&matcher.server);
+        names.into_iter().flatten().any(|name| server.is_match(name.as_str()))
+    };
+    list.iter().filter(fits).map(move |matcher| ListEntry {
+        tool: RulePattern::new(&matcher.tool),
+        source: policy_source(
+            policy,
+            Some(matcher.line),
+            &format!("policy.{what} {}/{}", matcher.server, matcher.tool),
+        ),
+        applies: applies(matcher),
+    })
 }
 
 pub(super) fn default_level(default: spec::DefaultPolicy) -> Level {
@@ -204,14 +255,14 @@ pub(super) fn default_level(default: spec::DefaultPolicy) -> Level {
     }
 }
 
-fn policy_source(policy: &FilePolicy, line: Option<u32>, what: &str) -> Arc<str> {
+pub(super) fn policy_source(policy: &FilePolicy, line: Option<u32>, what: &str) -> Arc<str> {
     format!("{} {what}", location(policy.scope, policy.file.as_deref(), line)).into()
 }
 
 /// The `tools` of one definition: exact names first, then globs, longest first.
 pub(super) struct ToolRules {
     exact: HashMap<String, ToolLevel>,
-    globs: Vec<(NameGlob, ToolLevel)>,
+    globs: Vec<(RulePattern, ToolLevel)>,
     applies: Applies,
     context: PathContext,
 }
@@ -225,7 +276,7 @@ struct ToolLevel {
 }
 
 impl ToolRules {
-    fn new(rules: &[ToolRule], applies: Applies, context: &PathContext, source: &dyn Fn(&str) -> Arc<str>) -> Self {
+    pub fn new(rules: &[ToolRule], applies: Applies, context: &PathContext, source: &dyn Fn(&str) -> Arc<str>) -> Self {
         let compile = |pattern: &str, level: &LevelRule| {
             let source = source(pattern);
             ToolLevel {
@@ -236,38 +287,83 @@ impl ToolRules {
             }
         };
         let exact = rules.iter().map(|rule| (rule.pattern.clone(), compile(&rule.pattern, &rule.level))).collect();
-        let mut sorted: Vec<&ToolRule> = rules.iter().filter(|rule| is_glob(&rule.pattern)).collect();
+        // A URI can be written in several ways, so a rule about a resource is always a pattern.
+        let is_pattern = |rule: &&ToolRule| is_glob(&rule.pattern) || rule.pattern.starts_with(Subject::RESOURCE);
+        let mut sorted: Vec<&ToolRule> = rules.iter().filter(is_pattern).collect();
         // A stable sort: of two globs with the same length, the first in the file wins.
         sorted.sort_by_key(|rule| std::cmp::Reverse(rule.pattern.chars().count()));
         let globs = sorted
             .into_iter()
-            .map(|rule| (NameGlob::new(&rule.pattern), compile(&rule.pattern, &rule.level)))
+            .map(|rule| (RulePattern::new(&rule.pattern), compile(&rule.pattern, &rule.level)))
             .collect();
         Self { exact, globs, applies, context: context.clone() }
     }
 
+    /// The level of the first rule that matches, or of one before it that perhaps matches and is stricter.
+    pub fn level(&self, tool: &Tool, arguments: Option<&Map<String, Value>>) -> Option<Ruling> {
+        let mut found: Vec<Ruling> = Vec::new();
+        let _ = self.walk(tool, arguments, TrustState::Trusted, &mut |matched| {
+            found.push(Ruling { level: matched.level, source: matched.source.clone() });
+            if matched.is_certain { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        found.into_iter().rev().reduce(Ruling::stricter)
+    }
+
+    /// The rule that denies the tool, if there is one.
+    pub fn denial(&self, tool: &Tool, arguments: Option<&Map<String, Value>>) -> Option<Ruling> {
+        self.level(tool, arguments).filter(|ruling| ruling.level <= Level::Deny)
+    }
+
     pub fn walk(
         &self,
-        tool: &str,
+        tool: &Tool,
         arguments: Option<&Map<String, Value>>,
         trust_state: TrustState,
         visit: &mut dyn FnMut(RuleMatch<'_>) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let globs = self.globs.iter().filter(|(glob, _)| glob.is_match(tool)).map(|(_, level)| level);
-        let named = self.exact.get(tool);
-        let globs = globs.filter(|level| named.is_none_or(|named| named.source != level.source));
-        for level in named.into_iter().chain(globs) {
-            for (conditions, case) in &level.cases {
-                let mode = if case.widens() { MatchMode::EveryReading } else { MatchMode::AnyReading };
-                if arguments.is_some_and(|arguments| conditions.hold(arguments, &self.context, mode)) {
-                    let ignored = self.ignored_reason(*case, trust_state);
-                    visit(RuleMatch { level: *case, source: &level.source_of_case, ignored })?;
-                }
+        let named = self.exact.get(&*tool.name);
+        // A tool that has the name of a resource or prompt is not what an exact rule means.
+        let is_certain = tool.subject != Subject::Tool || split(&tool.name).0.is_none();
+        let globs = self.globs.iter().map(|(pattern, level)| (level, pattern.matches(tool)));
+        let globs = globs
+            .filter(|(level, matches)| *matches != Truth::No && named.is_none_or(|named| named.source != level.source));
+        let named = named.map(|level| (level, if is_certain { Truth::Yes } else { Truth::Unknown }));
+        for (level, matches) in named.into_iter().chain(globs) {
+            let is_certain = matches == Truth::Yes;
+            let cases = arguments.map(|arguments| self.cases(level, arguments, trust_state)).unwrap_or_default();
+            for (case, ignored) in cases {
+                visit(RuleMatch { level: case, source: &level.source_of_case, ignored, is_certain })?;
             }
             let ignored = self.ignored_reason(level.rest, trust_state);
-            visit(RuleMatch { level: level.rest, source: &level.source, ignored })?;
+            visit(RuleMatch { level: level.rest, source: &level.source, ignored, is_certain })?;
         }
         ControlFlow::Continue(())
+    }
+
+    /// The cases that apply to these arguments, in file order. One that is unknown applies if it is stricter than what
+    /// applies without it.
+    fn cases(
+        &self,
+        level: &ToolLevel,
+        arguments: &Map<String, Value>,
+        trust_state: TrustState,
+    ) -> Vec<(Level, Option<&'static str>)> {
+        let mut applying = Vec::new();
+        let mut otherwise = level.rest;
+        for (conditions, case) in level.cases.iter().rev() {
+            let ignored = self.ignored_reason(*case, trust_state);
+            let applies = match conditions.hold(arguments, &self.context) {
+                Truth::Yes => true,
+                Truth::Unknown => *case < otherwise,
+                Truth::No => false,
+            };
+            if applies {
+                applying.push((*case, ignored));
+                otherwise = if ignored.is_none() { *case } else { otherwise };
+            }
+        }
+        applying.reverse();
+        applying
     }
 
     fn ignored_reason(&self, level: Level, trust_state: TrustState) -> Option<&'static str> {

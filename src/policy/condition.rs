@@ -1,75 +1,85 @@
-//! Conditions on the arguments of a call. A condition that cannot be evaluated is false.
+//! Conditions on the arguments of a call.
+//!
+//! A server may read an argument in another way than we do: it trims, decodes or expands it, or resolves it against
+//! another folder. A condition is therefore true only if it holds in every reading, and false only if it holds in none.
+//! Otherwise it is unknown, and the caller uses the stricter of both outcomes.
 
-use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+mod paths;
+
+use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
 use regex::{Regex, RegexBuilder};
 use serde_json::{Map, Value};
 
-use super::compile::in_folder;
-use crate::config::spec::{Condition, Definition, Launch};
+use crate::config::spec::Condition;
+pub use paths::PathContext;
+use paths::{Folder, is_plain, normalize, readings};
 
-/// How relative paths in a server's arguments are resolved.
-#[derive(Debug, Clone)]
-pub struct PathContext {
-    pub folder: Option<Arc<Path>>,
-    base: Option<PathBuf>,
-    /// Whether relative paths certainly start at `base`. A user's server runs in its own folder, but may still resolve
-    /// paths against the workspace.
-    certain: bool,
+/// The result of a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Truth {
+    Yes,
+    No,
+    Unknown,
 }
 
-/// A path can be read in more than one way (`link/..` by name, or by the target of the link). A level that allows must
-/// match in every reading, one that restricts in any.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MatchMode {
-    EveryReading,
-    AnyReading,
+impl Truth {
+    /// `Yes` if all results are, `No` if none is. Nothing at all is unknown.
+    fn of_all(results: impl IntoIterator<Item = Self>) -> Self {
+        let mut results = results.into_iter();
+        let Some(first) = results.next() else { return Self::Unknown };
+        if results.all(|result| result == first) { first } else { Self::Unknown }
+    }
+
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::No, _) | (_, Self::No) => Self::No,
+            (Self::Yes, Self::Yes) => Self::Yes,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl From<bool> for Truth {
+    fn from(holds: bool) -> Self {
+        if holds { Self::Yes } else { Self::No }
+    }
 }
 
 /// All of them must match.
 pub struct Conditions(Vec<(String, Check)>);
 
 enum Check {
+    /// A pattern with a `/` is about paths.
+    PathGlob(GlobMatcher),
     Glob(GlobMatcher),
     In(Vec<Value>),
-    Matches(Regex),
-    Inside(PathBuf),
+    Matches {
+        whole: Regex,
+        part: Regex,
+    },
+    Inside(Folder),
     Max(f64),
-    /// A pattern that does not parse or a folder with a variable: never matches.
+    /// A pattern that does not parse or a folder with a variable.
     Broken,
 }
 
 /// Limits the memory of patterns, because they may come from strangers.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
-const MAX_SYMLINKS: usize = 40;
-
-impl PathContext {
-    pub fn of(definition: &Definition, workspace: Option<&Path>) -> Self {
-        let folder = definition.folder.clone().or_else(|| workspace.map(Arc::from));
-        let (base, certain) = match &definition.spec.launch {
-            Launch::Stdio(stdio) if stdio.cwd.is_some() => {
-                (stdio.cwd.as_deref().and_then(|cwd| in_folder(cwd, folder.as_deref())), true)
-            }
-            Launch::Stdio(_) if definition.folder.is_none() => (folder.as_deref().map(Path::to_path_buf), false),
-            _ => (folder.as_deref().map(Path::to_path_buf), true),
-        };
-        Self { folder, base, certain }
-    }
-}
 
 impl Conditions {
     pub fn new(when: &[(String, Condition)], context: &PathContext) -> Self {
         Self(when.iter().map(|(path, condition)| (path.clone(), Check::new(condition, context))).collect())
     }
 
-    pub fn hold(&self, arguments: &Map<String, Value>, context: &PathContext, mode: MatchMode) -> bool {
+    pub fn hold(&self, arguments: &Map<String, Value>, context: &PathContext) -> Truth {
         // A case without conditions is a mistake: it may restrict, but never allow.
-        (mode == MatchMode::AnyReading || !self.0.is_empty())
-            && self.0.iter().all(|(path, check)| {
-                argument(arguments, path).is_some_and(|value| check.holds(value, context, mode).unwrap_or(false))
-            })
+        let start = if self.0.is_empty() { Truth::Unknown } else { Truth::Yes };
+        self.0.iter().fold(start, |truth, (path, check)| {
+            let values = argument(arguments, path).unwrap_or_default();
+            truth.and(Truth::of_all(values.into_iter().map(|value| check.holds(value, context))))
+        })
     }
 }
 
@@ -77,158 +87,135 @@ impl Check {
     fn new(condition: &Condition, context: &PathContext) -> Self {
         match condition {
             Condition::Glob(pattern) => match GlobBuilder::new(pattern).literal_separator(true).build() {
+                Ok(glob) if pattern.contains('/') => Self::PathGlob(glob.compile_matcher()),
                 Ok(glob) => Self::Glob(glob.compile_matcher()),
                 Err(_) => Self::Broken,
             },
             Condition::In(values) => Self::In(values.clone()),
-            Condition::Matches(pattern) => match RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build() {
-                Ok(regex) => Self::Matches(regex),
-                Err(_) => Self::Broken,
-            },
-            Condition::Inside(dir) => match in_folder(dir, context.folder.as_deref()) {
-                Some(dir) => Self::Inside(dir),
+            Condition::Matches(pattern) => {
+                let compile = |pattern: &str| RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).build();
+                match (compile(&format!(r"\A(?:{pattern})\z")), compile(pattern)) {
+                    (Ok(whole), Ok(part)) => Self::Matches { whole, part },
+                    _ => Self::Broken,
+                }
+            }
+            Condition::Inside(dir) => match context.folder(dir) {
+                Some(folder) => Self::Inside(folder),
                 None => Self::Broken,
             },
             Condition::Max(max) => Self::Max(*max),
         }
     }
 
-    /// `None` if the value has another type than the condition expects.
-    fn holds(&self, value: &Value, context: &PathContext, mode: MatchMode) -> Option<bool> {
-        Some(match self {
-            Self::Glob(glob) => {
-                let text = value.as_str()?;
-                let plain = glob.is_match(text);
-                // `src/**` must not let `src/../../etc/passwd` pass.
-                if !text.split(['/', '\\']).any(|part| part == "..") {
-                    return Some(plain);
-                }
-                let normalized = glob.is_match(normalize(Path::new(text)));
-                match mode {
-                    MatchMode::EveryReading => plain && normalized,
-                    MatchMode::AnyReading => plain || normalized,
-                }
-            }
-            Self::In(values) => values.iter().any(|wanted| is_equal(wanted, value)),
-            Self::Matches(regex) => regex.is_match(value.as_str()?),
-            Self::Inside(dir) => {
-                let dir = resolve(dir)?;
-                let text = value.as_str()?;
-                let path = argument_path(text, context)?;
-                if mode == MatchMode::EveryReading && !context.certain && Path::new(text).is_relative() && !is_uri(text)
-                {
-                    return None;
-                }
-                let readings = [resolve(&path), resolve(&normalize(&path))];
-                let mut inside = readings.into_iter().map(|path| path.is_some_and(|path| path.starts_with(&dir)));
-                match mode {
-                    MatchMode::EveryReading => inside.all(|inside| inside),
-                    MatchMode::AnyReading => inside.any(|inside| inside),
-                }
-            }
-            Self::Max(max) => value.as_f64()? <= *max,
-            Self::Broken => return None,
-        })
+    /// A list means every element.
+    fn holds(&self, value: &Value, context: &PathContext) -> Truth {
+        match (self, value) {
+            (Self::In(values), value) if values.contains(value) => Truth::Yes,
+            (_, Value::Array(items)) => Truth::of_all(items.iter().map(|item| self.holds(item, context))),
+            (Self::In(values), value) => is_one_of(values, value),
+            (Self::Max(max), Value::Number(number)) => number.as_f64().map_or(Truth::Unknown, |n| (n <= *max).into()),
+            (Self::Matches { whole, part }, Value::String(text)) => match (whole.is_match(text), part.is_match(text)) {
+                (true, _) => Truth::Yes,
+                (false, true) => Truth::Unknown,
+                (false, false) => Truth::No,
+            },
+            (Self::Glob(glob), Value::String(text)) => plain_glob(glob, text),
+            (Self::PathGlob(glob), Value::String(text)) => path_glob(glob, text, context),
+            (Self::Inside(folder), Value::String(text)) => folder.contains(text, context),
+            _ => Truth::Unknown,
+        }
     }
 }
 
-/// The argument at a dotted path. `None` if both a key with dots and a nested value match: it is unknown which one the
-/// server reads.
-fn argument<'a>(arguments: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
-    let whole = arguments.get(path);
-    let Some((first, rest)) = path.split_once('.') else { return whole };
-    let nested = rest.split('.').try_fold(arguments.get(first), |value, key| match value? {
-        Value::Object(fields) => Some(fields.get(key)),
-        Value::Array(items) => Some(items.get(key.parse::<usize>().ok()?)),
-        _ => None,
-    });
-    let nested = nested.flatten();
-    match (whole, nested) {
-        (Some(value), None) | (None, Some(value)) => Some(value),
-        _ => None,
-    }
+/// A glob for a text that is not a path. `*` does not match `/`, so neither may anything that can be read as one.
+fn plain_glob(glob: &GlobMatcher, text: &str) -> Truth {
+    let holds = Truth::from(glob.is_match(text));
+    let odd = text.contains(|c: char| c.is_control() || c == '\\')
+        || text.trim() != text
+        || text.starts_with(['~', '$', '"', '\''])
+        || text.split('/').any(|part| part == "..")
+        || has_percent_code(text);
+    if odd { Truth::Unknown } else { holds }
 }
 
-fn is_equal(wanted: &Value, value: &Value) -> bool {
-    match (wanted, value) {
+/// A glob for paths: the text without `//`, `.` and `..`, and where its links lead.
+fn path_glob(glob: &GlobMatcher, text: &str, context: &PathContext) -> Truth {
+    if !is_plain(text) {
+        return Truth::Unknown;
+    }
+    let is_absolute = glob.glob().glob().starts_with('/');
+    let by_name = normalize(Path::new(text));
+    let mut found = vec![Truth::from(glob.is_match(&by_name))];
+    for (base, real) in readings(text, context) {
+        found.push(match real {
+            None => Truth::Unknown,
+            Some(real) if is_absolute => glob.is_match(&real).into(),
+            Some(real) => real.strip_prefix(&base).is_ok_and(|path| glob.is_match(path)).into(),
+        });
+    }
+    let found = Truth::of_all(found);
+    // A relative pattern is about the text, an absolute one about the file.
+    if is_absolute { context.certain(text, found) } else { found }
+}
+
+/// Whether a text contains an encoded character, such as `%2f`.
+pub(super) fn has_percent_code(text: &str) -> bool {
+    text.split('%').skip(1).any(|rest| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2)
+}
+
+/// A value of another type, or one that differs only in case and blanks, may mean the same to the server.
+fn is_one_of(values: &[Value], value: &Value) -> Truth {
+    let like = |text: &str| text.trim().trim_matches(['"', '\'']).to_lowercase();
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), like);
+    let compare = |wanted: &Value| match (wanted, value) {
         // `1` and `1.0` are equal. Two integers are compared as integers, because floats lose digits.
-        (Value::Number(a), Value::Number(b)) if a.is_f64() || b.is_f64() => a.as_f64() == b.as_f64(),
-        _ => wanted == value,
-    }
-}
-
-/// The absolute path of an argument. `None` for `~`, which only the server could expand.
-fn argument_path(text: &str, context: &PathContext) -> Option<PathBuf> {
-    if text.is_empty() || text.starts_with('~') || text.contains('\0') {
-        return None;
-    }
-    if is_uri(text) {
-        return url::Url::parse(text).ok()?.to_file_path().ok();
-    }
-    let path = Path::new(text);
-    if path.is_absolute() { Some(path.to_path_buf()) } else { Some(context.base.as_ref()?.join(path)) }
-}
-
-fn is_uri(text: &str) -> bool {
-    text.starts_with("file:")
-}
-
-/// `a/b/../c` as `a/c`, without resolving links.
-fn normalize(path: &Path) -> PathBuf {
-    let mut normalized = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::CurDir => {}
-            Component::ParentDir if matches!(normalized.components().next_back(), Some(Component::Normal(_))) => {
-                normalized.pop();
-            }
-            part => normalized.push(part),
-        }
-    }
-    normalized
-}
-
-/// Resolves all links in a path that may not exist yet. This includes dangling links, because writing through one
-/// creates its target.
-pub fn resolve(path: &Path) -> Option<PathBuf> {
-    let mut ahead: Vec<std::ffi::OsString> = parts(path);
-    let mut real = PathBuf::new();
-    let mut links = 0;
-    while let Some(part) = ahead.pop() {
-        let step = Path::new(&part);
-        match step.components().next()? {
-            Component::Prefix(_) | Component::RootDir => real.push(step),
-            Component::CurDir => {}
-            Component::ParentDir => {
-                real.pop();
-            }
-            Component::Normal(_) => {
-                real.push(step);
-                match std::fs::symlink_metadata(&real) {
-                    Ok(found) if found.file_type().is_symlink() => {
-                        links += 1;
-                        if links > MAX_SYMLINKS {
-                            return None;
-                        }
-                        let target = std::fs::read_link(&real).ok()?;
-                        real.pop();
-                        ahead.extend(parts(&target));
-                    }
-                    Ok(_) => {}
-                    Err(error)
-                        if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
-                    }
-                    Err(_) => return None,
-                }
+        (Value::Number(a), Value::Number(b)) if a.is_f64() || b.is_f64() => (a.as_f64() == b.as_f64()).into(),
+        (a, b) if a == b => Truth::Yes,
+        (Value::Bool(_), Value::Bool(_)) | (Value::Number(_), Value::Number(_)) => Truth::No,
+        // To many programs, `1`, `"yes"` and `"true"` are true.
+        (Value::Bool(_), _) | (_, Value::Bool(_) | Value::Null | Value::Array(_) | Value::Object(_)) => Truth::Unknown,
+        (a, b) => {
+            if text(a) == text(b) {
+                Truth::Unknown
+            } else {
+                Truth::No
             }
         }
-    }
-    real.is_absolute().then_some(real)
+    };
+    let results: Vec<Truth> = values.iter().map(compare).collect();
+    [Truth::Yes, Truth::Unknown].into_iter().find(|truth| results.contains(truth)).unwrap_or(Truth::No)
 }
 
-/// The components of a path in reverse, so that the next one can be popped.
-fn parts(path: &Path) -> Vec<std::ffi::OsString> {
-    let mut parts: Vec<_> = path.components().map(|part| part.as_os_str().to_owned()).collect();
-    parts.reverse();
-    parts
+/// The arguments at a dotted path; inside a list, those of every element. `None` if there is none, if an element has
+/// none, or if both a key with dots and a nested value match: it is unknown which one the server reads.
+fn argument<'a>(arguments: &'a Map<String, Value>, path: &str) -> Option<Vec<&'a Value>> {
+    let whole = arguments.get(path).map(|value| vec![value]);
+    let Some((first, rest)) = path.split_once('.') else { return whole };
+    let nested = arguments.get(first).and_then(|value| descend(value, rest));
+    match (whole, nested) {
+        (Some(values), None) | (None, Some(values)) => Some(values),
+        _ => None,
+    }
 }
+
+fn descend<'a>(value: &'a Value, path: &str) -> Option<Vec<&'a Value>> {
+    let (key, rest) = path.split_once('.').map_or((path, None), |(key, rest)| (key, Some(rest)));
+    let next = match value {
+        Value::Object(fields) => fields.get(key)?,
+        Value::Array(items) => match key.parse::<usize>() {
+            Ok(index) => items.get(index)?,
+            Err(_) => {
+                let found: Option<Vec<Vec<&Value>>> = items.iter().map(|item| descend(item, path)).collect();
+                return found.map(|found| found.into_iter().flatten().collect());
+            }
+        },
+        _ => return None,
+    };
+    match rest {
+        Some(rest) => descend(next, rest),
+        None => Some(vec![next]),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,8 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 
+use crate::text::glob_reason;
+
 /// A pattern for names. `*` matches everything, including `/` and `__`.
 #[derive(Debug, Clone)]
 pub enum NameGlob {
@@ -27,7 +29,7 @@ impl NameGlob {
 
     /// Why a pattern is invalid.
     pub fn check(pattern: &str) -> Result<(), String> {
-        GlobBuilder::new(pattern).literal_separator(false).build().map_err(|error| error.kind().to_string()).map(drop)
+        GlobBuilder::new(pattern).literal_separator(false).build().map_err(|error| glob_reason(&error)).map(drop)
     }
 
     pub fn is_match(&self, name: &str) -> bool {

@@ -163,6 +163,7 @@ mod tests {
     fn tool(description: &str) -> Tool {
         Tool {
             name: "write".into(),
+            subject: Default::default(),
             title: None,
             description: description.to_owned(),
             input_schema: Arc::new(json!({ "type": "object" }).as_object().unwrap().clone()),

@@ -1,7 +1,36 @@
-//! Tools whose names imitate another server's. Calls are routed by server, so they cannot replace a tool; but a person
-//! or a model that reads the list could be misled, so there is a warning.
+//! Names that imitate another server's. Calls are routed by server, so they cannot replace a tool; but a person or a model
+//! that reads the list could be misled, so there is a warning.
 
+use crate::config::Config;
+use crate::config::spec::Definition;
 use crate::model::ServerName;
+
+/// The server of the user whose name the name of a project's server imitates: `GitHub` or `g1thub` of `github`.
+pub fn imitated<'a>(definition: &Definition, config: &'a Config) -> Option<&'a ServerName> {
+    if !definition.scope.needs_trust() {
+        return None;
+    }
+    let look = appearance(definition.key.as_str());
+    let own = config
+        .servers
+        .values()
+        .filter(|other| !other.scope.needs_trust() || other.hides.iter().any(|hidden| !hidden.scope.needs_trust()));
+    own.map(|other| &other.key).find(|name| **name != definition.key && appearance(name.as_str()) == look)
+}
+
+/// How a name looks at a glance: without case and separators, and with one character for those that look alike.
+pub fn appearance(name: &str) -> String {
+    let same = |c: char| match c.to_ascii_lowercase() {
+        'i' | 'l' | '1' => 'l',
+        'o' | '0' => 'o',
+        's' | '5' => 's',
+        'z' | '2' => 'z',
+        'b' | '8' => 'b',
+        c => c,
+    };
+    let plain: String = name.chars().filter(|c| !matches!(c, '-' | '_')).map(same).collect();
+    plain.replace("rn", "m").replace("vv", "w")
+}
 
 /// The other server that a tool name imitates: `fs__write_file` or `mcp__fs__write_file` of a server other than `fs`.
 pub fn lookalike<'a>(
@@ -24,6 +53,17 @@ pub fn warning(tool: &str, other: &ServerName) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_look_alike_are_equal_at_a_glance() {
+        let look = appearance;
+        for name in ["GitHub", "g1thub", "git-hub", "github_", "glthub", "Git_Hub"] {
+            assert_eq!(look(name), look("github"), "{name}");
+        }
+        assert_eq!(look("rnemory"), look("memory"));
+        assert_ne!(look("gitlab"), look("github"));
+        assert_ne!(look("github2"), look("github"));
+    }
 
     #[test]
     fn a_tool_with_another_servers_name_is_detected() {

@@ -24,7 +24,7 @@ impl Permitted {
         self.decision
     }
 
-    /// Where that came from: the location of a rule, a grant, or `user`.
+    /// Where that came from: the location of a rule, a grant, or where the user decided.
     pub fn decided_by(&self) -> &Arc<str> {
         &self.decided_by
     }
@@ -43,8 +43,10 @@ pub enum Consent<'a> {
     None,
     /// The user allowed it earlier.
     Grant(&'a Grant),
-    /// The decision of the user, who has just seen these arguments.
-    Answer(Decision),
+    /// The decision of the user, who has just seen these arguments, and where it was made.
+    Answer(Decision, Arc<str>),
+    /// The same of a user who has changed the arguments to these.
+    Edit(Decision, Arc<str>),
 }
 
 /// Why a call is not permitted.
@@ -62,37 +64,51 @@ pub fn permit(call: ToolCall, ruling: &Ruling, consent: Consent<'_>) -> Result<P
     let by_rule = ruling.source.clone();
     match ruling.level {
         level @ (Level::Disable | Level::Deny) => {
-            let reason = format!("its level is `{level}` ({})", ruling.source);
-            Err(denied(call, level, by_rule, reason))
+            let (tool, rule) = (call.tool.clone(), Some(by_rule.clone()));
+            let error = match level {
+                Level::Disable => Error::ToolDisabled { tool, rule },
+                _ => Error::Denied { tool, reason: format!("its level is `{level}`"), rule },
+            };
+            Err(Refusal::Denied { call: Box::new(call), decision: level.as_str(), decided_by: by_rule, error })
         }
         Level::RequireApproval => with_consent(call, consent),
-        _ if matches!(consent, Consent::Answer(decision) if !decision.allows()) => with_consent(call, consent),
-        level @ (Level::AllowOnce | Level::AllowSession | Level::AllowProject | Level::AllowAlways) => {
-            Ok(Permitted { call, decision: level.as_str(), decided_by: by_rule })
+        _ if matches!(consent, Consent::Answer(decision, _) | Consent::Edit(decision, _) if !decision.allows()) => {
+            with_consent(call, consent)
         }
+        level @ (Level::AllowOnce | Level::AllowSession | Level::AllowProject | Level::AllowAlways) => match consent {
+            // The user has made this call what it is, although the rule would allow it, too.
+            Consent::Edit(decision, by) => {
+                let decided_by = format!("{} (also allowed by {by_rule})", edited(&by)).into();
+                Ok(Permitted { call, decision: decision.as_str(), decided_by })
+            }
+            _ => Ok(Permitted { call, decision: level.as_str(), decided_by: by_rule }),
+        },
     }
+}
+
+/// Where the user decided, who has also changed the arguments.
+fn edited(by: &str) -> String {
+    format!("{by}, who changed the arguments")
 }
 
 fn with_consent(call: ToolCall, consent: Consent<'_>) -> Result<Permitted, Refusal> {
     match consent {
         Consent::None => Err(Refusal::Ask(Box::new(call))),
         Consent::Grant(grant) => Ok(Permitted { call, decision: grant.level().as_str(), decided_by: grant.source() }),
-        Consent::Answer(decision) if decision.allows() => {
-            Ok(Permitted { call, decision: decision.as_str(), decided_by: "user".into() })
+        Consent::Edit(decision, by) => with_consent(call, Consent::Answer(decision, edited(&by).into())),
+        Consent::Answer(decision, decided_by) if decision.allows() => {
+            Ok(Permitted { call, decision: decision.as_str(), decided_by })
         }
-        Consent::Answer(decision) => {
+        Consent::Answer(decision, decided_by) => {
             let reason = match decision {
                 Decision::Disable => "you disabled the tool",
                 _ => "you denied the call",
             };
-            Err(denied(call, decision.level(), "user".into(), reason.to_owned()))
+            let error = Error::Denied { tool: call.tool.clone(), reason: reason.to_owned(), rule: None };
+            let decision = decision.level().as_str();
+            Err(Refusal::Denied { call: Box::new(call), decision, decided_by, error })
         }
     }
-}
-
-fn denied(call: ToolCall, level: Level, decided_by: Arc<str>, reason: String) -> Refusal {
-    let error = Error::Denied { tool: call.tool.clone(), reason };
-    Refusal::Denied { call: Box::new(call), decision: level.as_str(), decided_by, error }
 }
 
 /// Whether the one call per session of an `allow-once` rule has been made.

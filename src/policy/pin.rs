@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::model::Tool;
+use crate::model::{Subject, Tool};
 use crate::text::{mask, visible};
 
 /// A tool's definition as it was shown. The digest is compared; the text is for the diff.
@@ -21,7 +21,7 @@ const LONGEST: usize = 128 << 10;
 impl Pin {
     /// Covers what the user and the model read: name, title, description, both schemas and annotations.
     pub fn of(tool: &Tool) -> Self {
-        let definition = json!({
+        let mut definition = json!({
             "name": &*tool.name,
             "title": tool.title,
             "description": tool.description,
@@ -30,6 +30,12 @@ impl Pin {
             // The object as sent, so that it includes hints that we do not know.
             "annotations": tool.raw.get("annotations").map(sorted),
         });
+        // A server could describe a tool exactly like a resource, but never add this.
+        if let (Subject::Resource { .. } | Subject::Prompt { .. } | Subject::Agent, Some(fields)) =
+            (&tool.subject, definition.as_object_mut())
+        {
+            fields.insert("listed".to_owned(), sorted(&tool.raw));
+        }
         let digest = hex(&Sha256::digest(definition.to_string()));
         let lines = serde_json::to_string_pretty(&definition).unwrap_or_default().replace("\\n", "\n    ");
         Self { digest, text: visible(&mask(&lines), LONGEST) }

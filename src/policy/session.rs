@@ -2,26 +2,38 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::glob::NameGlob;
-use crate::config::spec::{LevelRule, ToolRule};
-use crate::model::{Level, ServerName, ToolId};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::pattern::replaces;
+use crate::config::spec::{Definition, LevelRule, ToolRule};
+use crate::model::{Level, Scope, ServerName, ToolId};
 
 /// Pattern → level for each server, and the tools that the user disabled.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SessionLevels {
-    rules: BTreeMap<ServerName, Vec<ToolRule>>,
+    rules: BTreeMap<ServerName, Vec<(ToolRule, Origin)>>,
     disabled: BTreeSet<ToolId>,
 }
 
+/// Which of the definitions with this name the user meant.
+type Origin = Option<(Scope, Option<Arc<Path>>)>;
+
+fn origin(definition: &Definition) -> Origin {
+    Some((definition.scope, definition.file.clone()))
+}
+
 impl SessionLevels {
-    /// Sets the level of a tool or glob; `None` removes the entry.
-    pub fn set(&mut self, server: ServerName, pattern: &str, level: Option<Level>) {
+    /// Sets the level of a tool or glob; `None` removes the entry. A level that allows applies only as long as
+    /// `definition` has the name.
+    pub fn set(&mut self, server: ServerName, definition: Option<&Definition>, pattern: &str, level: Option<Level>) {
         let rules = self.rules.entry(server).or_default();
         // A glob also replaces levels of single tools: `*` means all of them.
-        let glob = NameGlob::new(pattern);
-        rules.retain(|rule| rule.pattern != pattern && !glob.is_match(&rule.pattern));
+        let restricts = level.is_some_and(|level| !level.widens());
+        rules.retain(|(rule, _)| !replaces(pattern, &rule.pattern, restricts));
         if let Some(level) = level {
-            rules.push(ToolRule { pattern: pattern.to_owned(), level: LevelRule::from(level) });
+            let rule = ToolRule { pattern: pattern.to_owned(), level: LevelRule::from(level) };
+            rules.push((rule, definition.and_then(origin)));
         }
     }
 
@@ -30,8 +42,11 @@ impl SessionLevels {
         self.disabled = tools.into_iter().collect();
     }
 
-    pub fn of(&self, server: &ServerName) -> &[ToolRule] {
-        self.rules.get(server).map_or(&[], Vec::as_slice)
+    /// The rules for a definition.
+    pub fn of(&self, definition: &Definition) -> Vec<ToolRule> {
+        let rules = self.rules.get(&definition.name).into_iter().flatten();
+        let applying = rules.filter(|(rule, of)| !rule.level.rest.widens() || *of == origin(definition));
+        applying.map(|(rule, _)| rule.clone()).collect()
     }
 
     /// The tools of a server that the user disabled.

@@ -27,6 +27,7 @@ pub(super) fn definition(scope: Scope, file: &str, tools: &[(&str, LevelRule)]) 
         },
         written: Arc::new(json!({})),
         hides: Vec::new(),
+        restrictions: Vec::new(),
     }
 }
 
@@ -74,15 +75,16 @@ fn config(definition: Definition, policies: Vec<FilePolicy>) -> Config {
 }
 
 fn rules(config: &Config) -> Rules {
-    Rules::new(config, &SessionLevels::default(), Some(Path::new("/work")))
+    Rules::new(config, &SessionLevels::default(), &[Path::new("/work").into()])
 }
 
 /// `read_file+r` is annotated read-only, `+d` destructive, `+rd` both.
-fn tool(text: &str) -> Tool {
+pub(super) fn tool(text: &str) -> Tool {
     let (name, hints) = text.split_once('+').unwrap_or((text, ""));
     let hint = |letter| hints.contains(letter).then_some(true);
     Tool {
         name: name.into(),
+        subject: Default::default(),
         title: None,
         description: String::new(),
         input_schema: Arc::default(),
@@ -269,8 +271,9 @@ fn managed_levels_come_before_all_other_rules() {
         vec![policy(Scope::User, USER, "allow *; default allow")],
     );
     let mut session = SessionLevels::default();
-    session.set(ServerName::new("fs").unwrap(), "*", Some(Level::AllowSession));
-    let rules = Rules::new(&managed, &session, None);
+    let fs = ServerName::new("fs").unwrap();
+    session.set(fs.clone(), managed.servers.get(&fs).map(|found| &**found), "*", Some(Level::AllowSession));
+    let rules = Rules::new(&managed, &session, &[]);
     let ruling = rules.rule(&ServerName::new("fs").unwrap(), &tool("t"), None, TrustState::Trusted);
     assert_eq!((ruling.level, &*ruling.source), (Level::RequireApproval, "managed mcp.json:3 tools.t"));
 }
@@ -283,15 +286,16 @@ fn the_session_overrides_the_file_but_not_a_denylist() {
     );
     let fs = ServerName::new("fs").unwrap();
     let mut session = SessionLevels::default();
+    let own = config.servers.get(&fs).map(|found| &**found);
     let level = |session: &SessionLevels, name: &str| {
-        Rules::new(&config, session, None).rule(&fs, &tool(name), None, TrustState::Trusted).level
+        Rules::new(&config, session, &[]).rule(&fs, &tool(name), None, TrustState::Trusted).level
     };
-    session.set(fs.clone(), "read", Some(Level::AllowSession));
-    session.set(fs.clone(), "drop", Some(Level::AllowSession));
+    session.set(fs.clone(), own, "read", Some(Level::AllowSession));
+    session.set(fs.clone(), own, "drop", Some(Level::AllowSession));
     assert_eq!((level(&session, "read"), level(&session, "drop")), (Level::AllowSession, Level::Deny));
-    session.set(fs.clone(), "*", Some(Level::Disable));
+    session.set(fs.clone(), own, "*", Some(Level::Disable));
     assert_eq!(level(&session, "read"), Level::Disable, "a glob set later speaks for the tools named before");
-    session.set(fs.clone(), "*", None);
+    session.set(fs.clone(), own, "*", None);
     assert_eq!(level(&session, "read"), Level::Deny, "without it the file's word counts again");
 }
 
@@ -305,7 +309,7 @@ fn programs_must_be_in_every_list() {
         ],
     );
     let rules = rules(&config);
-    let says = |written: &str, resolved: &str| match rules.may_start(written, Some(Path::new(resolved))) {
+    let says = |written: &str, resolved: &str| match rules.may_start(written, true, Some(Path::new(resolved))) {
         Ok(()) => "yes".to_owned(),
         Err(source) => format!("not in {source}"),
     };
@@ -331,7 +335,9 @@ fn level_for(folder: &Path, condition: Condition, level: Level, arguments: Value
     let mut definition = definition(Scope::Project, PROJECT, &[("t", rule)]);
     definition.folder = Some(folder.into());
     let config = config(definition, vec![]);
-    rules(&config).rule(&ServerName::new("fs").unwrap(), &tool("t"), arguments.as_object(), TrustState::Trusted).level
+    Rules::new(&config, &SessionLevels::default(), &[folder.into()])
+        .rule(&ServerName::new("fs").unwrap(), &tool("t"), arguments.as_object(), TrustState::Trusted)
+        .level
 }
 
 #[cfg(unix)]
@@ -377,19 +383,19 @@ fn inside_resolves_links_and_dots() {
     "src/../secret/key"    require-approval  require-approval
     "src/etc/passwd"       require-approval  require-approval
     "src/dangling"         require-approval  require-approval
-    "src/loop/x"           require-approval  require-approval
+    "src/loop/x"           require-approval  deny
     "src/deep/link/../x"   require-approval  deny
     "srcx/a"               require-approval  require-approval
     "/etc/passwd"          require-approval  require-approval
-    "~/x"                  require-approval  require-approval
-    ""                     require-approval  require-approval
+    "~/x"                  require-approval  deny
+    ""                     require-approval  deny
     "file:///etc/passwd"   require-approval  require-approval
-    "a\0b"                 require-approval  require-approval
+    "a\0b"                 require-approval  deny
     "#);
 }
 
 #[test]
-fn conditions_that_cannot_be_evaluated_do_not_match() {
+fn a_condition_that_cannot_be_evaluated_restricts_and_never_allows() {
     let (_keep, folder) = folder();
     let cases = [
         (Condition::Glob("src/**".into()), json!({ "path": "src/a/b" })),
@@ -411,25 +417,26 @@ fn conditions_that_cannot_be_evaluated_do_not_match() {
     let mut table = String::new();
     for (condition, arguments) in cases {
         let said = format!("{condition:?}");
-        let level = level_for(&folder, condition, Level::AllowSession, arguments.clone());
-        table.push_str(&format!("{said:38} {:34} {level}\n", arguments.to_string()));
+        let allowed = level_for(&folder, condition.clone(), Level::AllowSession, arguments.clone());
+        let denied = level_for(&folder, condition, Level::Deny, arguments.clone());
+        table.push_str(&format!("{said:38} {:34} {:17} {denied}\n", arguments.to_string(), allowed.as_str()));
     }
     insta::assert_snapshot!(table, @r#"
-    Glob("src/**")                         {"path":"src/a/b"}                 allow-session
-    Glob("src/*")                          {"path":"src/a/b"}                 require-approval
-    Glob("src/**")                         {"path":"src/../../etc/passwd"}    require-approval
-    Glob("src/**")                         {"path":7}                         require-approval
-    Glob("src/[")                          {"path":"src/["}                   require-approval
-    In([Number(1), String("a")])           {"path":1.0}                       allow-session
-    In([Number(1), String("a")])           {"path":"1"}                       require-approval
-    Matches("^SELECT ")                    {"path":"SELECT 1"}                allow-session
-    Matches("(")                           {"path":"("}                       require-approval
-    Max(10.0)                              {"path":10}                        allow-session
-    Max(10.0)                              {"path":11}                        require-approval
-    Max(10.0)                              {"path":"5"}                       require-approval
-    Inside("${env:HOME}")                  {"path":"/home/x"}                 require-approval
-    Inside("src")                          {"path":null}                      require-approval
-    Inside("src")                          {}                                 require-approval
+    Glob("src/**")                         {"path":"src/a/b"}                 allow-session     deny
+    Glob("src/*")                          {"path":"src/a/b"}                 require-approval  require-approval
+    Glob("src/**")                         {"path":"src/../../etc/passwd"}    require-approval  require-approval
+    Glob("src/**")                         {"path":7}                         require-approval  deny
+    Glob("src/[")                          {"path":"src/["}                   require-approval  deny
+    In([Number(1), String("a")])           {"path":1.0}                       allow-session     deny
+    In([Number(1), String("a")])           {"path":"1"}                       require-approval  deny
+    Matches("^SELECT ")                    {"path":"SELECT 1"}                require-approval  deny
+    Matches("(")                           {"path":"("}                       require-approval  deny
+    Max(10.0)                              {"path":10}                        allow-session     deny
+    Max(10.0)                              {"path":11}                        require-approval  require-approval
+    Max(10.0)                              {"path":"5"}                       require-approval  deny
+    Inside("${env:HOME}")                  {"path":"/home/x"}                 require-approval  deny
+    Inside("src")                          {"path":null}                      require-approval  deny
+    Inside("src")                          {}                                 require-approval  deny
     "#);
 }
 
@@ -473,6 +480,7 @@ mod passing {
     fn call() -> ToolCall {
         ToolCall {
             id: CallId("1".into()),
+            kind: Default::default(),
             tool: ToolId::new(ServerName::new("fs").unwrap(), "t"),
             arguments: Arc::default(),
             requester: Requester::default(),
@@ -492,9 +500,10 @@ mod passing {
         let consents = [
             Consent::None,
             Consent::Grant(&grant),
-            Consent::Answer(Decision::AllowOnce),
-            Consent::Answer(Decision::Deny),
-            Consent::Answer(Decision::Disable),
+            Consent::Answer(Decision::AllowOnce, "user".into()),
+            Consent::Edit(Decision::AllowOnce, "user".into()),
+            Consent::Answer(Decision::Deny, "user".into()),
+            Consent::Answer(Decision::Disable, "user".into()),
         ];
         let mut table = String::new();
         for level in Level::ALL {
@@ -504,7 +513,8 @@ mod passing {
                 let name = match consent {
                     Consent::None => "nothing".to_owned(),
                     Consent::Grant(_) => "grant".to_owned(),
-                    Consent::Answer(decision) => format!("answer {}", decision.as_str()),
+                    Consent::Answer(decision, _) => format!("answer {}", decision.as_str()),
+                    Consent::Edit(decision, _) => format!("edit {}", decision.as_str()),
                 };
                 let outcome = match permit(call(), &ruling, consent.clone()) {
                     Ok(permitted) => format!("passes: {} by {}", permitted.decision(), permitted.decided_by()),
@@ -516,45 +526,52 @@ mod passing {
         }
         insta::assert_snapshot!(table, @"
         disable
-          nothing            `mcp__fs__t` was denied: its level is `disable` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
-          grant              `mcp__fs__t` was denied: its level is `disable` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
-          answer allow-once  `mcp__fs__t` was denied: its level is `disable` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
-          answer deny        `mcp__fs__t` was denied: its level is `disable` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
-          answer disable     `mcp__fs__t` was denied: its level is `disable` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
+          nothing            `mcp__fs__t` is disabled; raise its level to use it (mcp.json:3 tools.t) [mcp.json:3 tools.t]
+          grant              `mcp__fs__t` is disabled; raise its level to use it (mcp.json:3 tools.t) [mcp.json:3 tools.t]
+          answer allow-once  `mcp__fs__t` is disabled; raise its level to use it (mcp.json:3 tools.t) [mcp.json:3 tools.t]
+          edit allow-once    `mcp__fs__t` is disabled; raise its level to use it (mcp.json:3 tools.t) [mcp.json:3 tools.t]
+          answer deny        `mcp__fs__t` is disabled; raise its level to use it (mcp.json:3 tools.t) [mcp.json:3 tools.t]
+          answer disable     `mcp__fs__t` is disabled; raise its level to use it (mcp.json:3 tools.t) [mcp.json:3 tools.t]
         deny
           nothing            `mcp__fs__t` was denied: its level is `deny` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
           grant              `mcp__fs__t` was denied: its level is `deny` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
           answer allow-once  `mcp__fs__t` was denied: its level is `deny` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
+          edit allow-once    `mcp__fs__t` was denied: its level is `deny` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
           answer deny        `mcp__fs__t` was denied: its level is `deny` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
           answer disable     `mcp__fs__t` was denied: its level is `deny` (mcp.json:3 tools.t) [mcp.json:3 tools.t]
         require-approval
           nothing            asks
           grant              passes: allow-always by grant g1
           answer allow-once  passes: allow-once by user
+          edit allow-once    passes: allow-once by user, who changed the arguments
           answer deny        `mcp__fs__t` was denied: you denied the call [user]
           answer disable     `mcp__fs__t` was denied: you disabled the tool [user]
         allow-once
           nothing            passes: allow-once by mcp.json:3 tools.t
           grant              passes: allow-once by mcp.json:3 tools.t
           answer allow-once  passes: allow-once by mcp.json:3 tools.t
+          edit allow-once    passes: allow-once by user, who changed the arguments (also allowed by mcp.json:3 tools.t)
           answer deny        `mcp__fs__t` was denied: you denied the call [user]
           answer disable     `mcp__fs__t` was denied: you disabled the tool [user]
         allow-session
           nothing            passes: allow-session by mcp.json:3 tools.t
           grant              passes: allow-session by mcp.json:3 tools.t
           answer allow-once  passes: allow-session by mcp.json:3 tools.t
+          edit allow-once    passes: allow-once by user, who changed the arguments (also allowed by mcp.json:3 tools.t)
           answer deny        `mcp__fs__t` was denied: you denied the call [user]
           answer disable     `mcp__fs__t` was denied: you disabled the tool [user]
         allow-project
           nothing            passes: allow-project by mcp.json:3 tools.t
           grant              passes: allow-project by mcp.json:3 tools.t
           answer allow-once  passes: allow-project by mcp.json:3 tools.t
+          edit allow-once    passes: allow-once by user, who changed the arguments (also allowed by mcp.json:3 tools.t)
           answer deny        `mcp__fs__t` was denied: you denied the call [user]
           answer disable     `mcp__fs__t` was denied: you disabled the tool [user]
         allow-always
           nothing            passes: allow-always by mcp.json:3 tools.t
           grant              passes: allow-always by mcp.json:3 tools.t
           answer allow-once  passes: allow-always by mcp.json:3 tools.t
+          edit allow-once    passes: allow-once by user, who changed the arguments (also allowed by mcp.json:3 tools.t)
           answer deny        `mcp__fs__t` was denied: you denied the call [user]
           answer disable     `mcp__fs__t` was denied: you disabled the tool [user]
         ");
@@ -570,4 +587,156 @@ mod passing {
             (Level::RequireApproval, "mcp.json:3 tools.t (already used in this session)")
         );
     }
+}
+
+/// `resource:URI` and `prompt:NAME`; with `+l`, the server lists it.
+fn subject(text: &str) -> Tool {
+    let (name, listed) = text.split_once("+l").map_or((text, false), |(name, _)| (name, true));
+    let subject = match name.starts_with(Subject::PROMPT) {
+        true => Subject::Prompt { listed },
+        false => Subject::Resource { listed, template: None },
+    };
+    Tool { subject, ..tool(name) }
+}
+
+/// The level of each subject, in one line.
+fn levels(tools: &[(&str, Level)], policies: &str, subjects: &[Tool]) -> String {
+    let tools: Vec<_> = tools.iter().map(|(pattern, level)| (*pattern, (*level).into())).collect();
+    let all = config(definition(Scope::User, USER, &tools), vec![policy(Scope::User, USER, policies)]);
+    let fs = ServerName::new("fs").unwrap();
+    let level = |tool: &Tool| rules(&all).rule(&fs, tool, None, TrustState::Trusted).level.as_str();
+    subjects.iter().map(level).collect::<Vec<_>>().join(" · ")
+}
+
+#[test]
+fn a_rule_without_a_prefix_restricts_resources_and_prompts_and_allows_only_tools() {
+    let subjects = [tool("read"), subject("resource:db://a+l"), subject("resource:db://b"), subject("prompt:greet+l")];
+    let table = |tools: &[(&str, Level)], policies: &str| levels(tools, policies, &subjects);
+    insta::assert_snapshot!([
+        table(&[], ""),
+        table(&[("*", Level::Deny)], ""),
+        table(&[("*", Level::Disable)], ""),
+        table(&[("*", Level::RequireApproval)], ""),
+        table(&[("*", Level::AllowAlways)], ""),
+        table(&[("read", Level::Deny), ("gr*", Level::Deny)], ""),
+        table(&[], "deny *"),
+        table(&[], "allow *"),
+        table(&[], "default deny"),
+        table(&[], "default allow"),
+        table(&[("resource:*", Level::AllowSession)], "default deny"),
+    ].join("\n"), @"
+    require-approval · allow-always · require-approval · allow-always
+    deny · deny · deny · deny
+    disable · disable · disable · disable
+    require-approval · require-approval · require-approval · require-approval
+    allow-always · allow-always · require-approval · allow-always
+    deny · allow-always · require-approval · allow-always
+    deny · deny · deny · deny
+    allow-always · allow-always · require-approval · allow-always
+    deny · deny · deny · deny
+    allow-always · allow-always · require-approval · allow-always
+    deny · allow-session · allow-session · deny
+    ");
+}
+
+#[test]
+fn an_uncertain_match_restricts_and_never_raises() {
+    let spelled = [
+        subject("resource:db://secret/a"),
+        subject("resource:db://public/../secret/a"),
+        subject("resource:db://public/%2e%2e/secret/a+l"),
+        subject("resource:DB://public/a"),
+        subject("resource:db://public/a"),
+    ];
+    let rules = [("resource:db://public/*", Level::AllowSession), ("resource:db://secret/*", Level::Deny)];
+    assert_eq!(levels(&rules, "", &spelled), "deny · deny · deny · require-approval · allow-session");
+    let rules = [("resource:db://public/*", Level::RequireApproval), ("*", Level::Deny)];
+    assert_eq!(levels(&rules, "", &spelled), "deny · deny · deny · deny · require-approval");
+}
+
+#[test]
+fn a_tool_that_is_named_like_a_resource_is_not_allowed_by_its_rule() {
+    let named = [tool("prompt:greet"), subject("prompt:greet"), tool("resource:db://a"), subject("resource:db://a")];
+    let rules = |level| [("prompt:greet", level), ("resource:db://a", level)];
+    assert_eq!(
+        levels(&rules(Level::AllowAlways), "", &named),
+        "require-approval · allow-always · require-approval · allow-always"
+    );
+    assert_eq!(levels(&rules(Level::Deny), "", &named), "deny · deny · deny · deny");
+    let (fake, real) = (Pin::of(&tool("resource:db://a")), Pin::of(&subject("resource:db://a")));
+    assert_ne!(fake.digest, real.digest, "a grant for one is not a grant for the other");
+}
+
+#[test]
+fn an_answer_that_disables_a_resource_covers_its_other_spellings() {
+    let all = config(definition(Scope::User, USER, &[]), Vec::new());
+    let fs = ServerName::new("fs").unwrap();
+    let mut session = SessionLevels::default();
+    session.set_disabled([crate::model::ToolId::new(fs.clone(), "resource:db://a?b=[1]")]);
+    let rules = Rules::new(&all, &session, &[]);
+    let level = |uri: &str| rules.rule(&fs, &subject(uri), None, TrustState::Trusted).level;
+    assert_eq!(level("resource:db://a?b=[1]"), Level::Disable);
+    assert_eq!(level("resource:db://a?b=%5b1%5d+l"), Level::Disable);
+    assert_eq!(level("resource:db://a?b=1"), Level::RequireApproval);
+}
+
+#[test]
+fn a_session_level_for_all_tools_keeps_the_rules_about_resources() {
+    let all = config(definition(Scope::User, USER, &[]), Vec::new());
+    let fs = ServerName::new("fs").unwrap();
+    let mut session = SessionLevels::default();
+    let level = |session: &SessionLevels| {
+        let rules = Rules::new(&all, session, &[]);
+        rules.rule(&fs, &subject("resource:db://a+l"), None, TrustState::Trusted).level
+    };
+    session.set(fs.clone(), None, "resource:db://a", Some(Level::Deny));
+    session.set(fs.clone(), None, "*", Some(Level::AllowSession));
+    assert_eq!(level(&session), Level::Deny);
+    session.set(fs.clone(), None, "resource:*", Some(Level::RequireApproval));
+    assert_eq!(level(&session), Level::RequireApproval);
+    session.set(fs.clone(), None, "*", Some(Level::Deny));
+    assert_eq!(level(&session), Level::Deny);
+}
+
+/// The level of `fs`'s tools if another file restricts them.
+fn restricted(own: &[(&str, LevelRule)], tools: &[(&str, LevelRule)], tool: &Tool) -> Explanation {
+    let mut definition = definition(Scope::User, "/home/me/mcp.json", own);
+    let rule = |(pattern, level): &(&str, LevelRule)| ToolRule { pattern: (*pattern).into(), level: level.clone() };
+    definition.restrictions.push(spec::Restriction {
+        scope: Scope::Project,
+        file: Some(Path::new("/work/mcp.json").into()),
+        folder: Some(Path::new("/work").into()),
+        key_span: 0..0,
+        line: 4,
+        rule_lines: Default::default(),
+        enabled: None,
+        disables: false,
+        tools: tools.iter().map(rule).collect(),
+    });
+    let name = definition.name.clone();
+    let servers = [(name.clone(), Arc::new(definition))].into();
+    let rules = Rules::new(&Config { servers, ..Config::default() }, &SessionLevels::default(), &[]);
+    rules.explain(&name, tool, None, TrustState::Trusted)
+}
+
+#[test]
+fn an_entry_of_another_file_only_restricts() {
+    let deny = || LevelRule::from(Level::Deny);
+    let post = tool("post_all");
+    let level = |own: Level, restriction: Level| {
+        restricted(&[("post_all", own.into())], &[("post_*", restriction.into())], &post).ruling
+    };
+    let ruling = level(Level::AllowAlways, Level::Deny);
+    assert_eq!((ruling.level, &*ruling.source), (Level::Deny, "mcp.json:5 tools.post_*"));
+    assert_eq!(level(Level::AllowAlways, Level::RequireApproval).level, Level::RequireApproval);
+    let ruling = level(Level::Deny, Level::AllowAlways);
+    assert_eq!((ruling.level, &*ruling.source), (Level::Deny, "user mcp.json:3 tools.post_all"));
+    // Without a rule of the definition, the default applies.
+    assert_eq!(restricted(&[], &[("*", Level::AllowAlways.into())], &post).ruling.level, Level::RequireApproval);
+    // The first rule that matches in the entry counts, so it can have exceptions.
+    let exception = [("*", deny()), ("post_all", Level::AllowAlways.into())];
+    assert_eq!(restricted(&[], &exception, &post).ruling.level, Level::RequireApproval);
+    let explained = restricted(&[("post_all", deny())], &[("*", Level::AllowAlways.into())], &post);
+    assert_eq!(explained.hides.len(), 1);
+    assert!(explained.hides[0].reason.unwrap().contains("can only restrict"), "{explained:?}");
 }

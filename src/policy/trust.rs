@@ -6,9 +6,14 @@
 //! answers.
 
 mod contents;
+mod files;
 mod fingerprint;
+mod modules;
+mod own_launch;
 mod program;
+mod runners;
 mod summary;
+mod words;
 mod workspace;
 
 use std::collections::BTreeMap;
@@ -17,13 +22,16 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::lookalike;
+use crate::config::expand::Values;
 use crate::config::spec::Stdio;
-use crate::config::{Config, Definition};
+use crate::config::{Config, Definition, Environment};
 use crate::model::ServerName;
-use crate::text::MASK;
+use crate::text::{MASK, exact};
 pub use fingerprint::Fingerprint;
+pub use own_launch::{changed_launches, own_launches};
 pub use summary::Summary;
-pub use workspace::touches;
+pub use workspace::{is_independent, runs_inside, touches};
 
 /// A definition that may start: one of the user's own, or one that the user trusts exactly as it is. Only this module
 /// creates one, and `Server::spawn` accepts nothing else.
@@ -45,13 +53,14 @@ impl Trusted {
     /// For tests of functions that take one.
     #[cfg(test)]
     pub(crate) fn for_test(definition: Arc<Definition>) -> Self {
-        let fingerprint = Arc::new(Fingerprint::of(&definition, &Config::default()));
+        let fingerprint = Fingerprint::of(&definition, &Config::default(), &Environment::of_this_process());
+        let fingerprint = Arc::new(fingerprint);
         Self { definition, fingerprint }
     }
 }
 
 /// The key of a trust decision. A project is identified by its canonical path only, so no file in it, such as `.git`,
-/// can make it look like another project.
+/// can make it look like another project. Each worktree has its own decisions, because its definitions may differ.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TrustKey {
     pub project: PathBuf,
@@ -65,6 +74,16 @@ impl TrustKey {
             let folder = definition.folder.as_deref().or_else(|| definition.file.as_deref()?.parent());
             Self { project: real(folder.unwrap_or(Path::new("/"))), server: definition.key.clone() }
         })
+    }
+}
+
+/// The server of decisions about a folder as a whole.
+const FOLDER: &str = "-";
+
+impl TrustKey {
+    /// The key of the decision whether the user's own servers may run in a folder.
+    pub fn of_folder(folder: &Path) -> Option<Self> {
+        Some(Self { project: folder.to_path_buf(), server: ServerName::new(FOLDER).ok()? })
     }
 }
 
@@ -96,13 +115,40 @@ pub struct Question {
     pub summary: Summary,
 }
 
-/// Checks whether a definition may start. `record` looks up an earlier decision.
+impl Question {
+    /// The question whether servers of the user may run in this folder.
+    pub fn about_folder(
+        key: TrustKey,
+        fingerprint: Arc<Fingerprint>,
+        definition: &Definition,
+        environment: &Environment,
+    ) -> Self {
+        let own = Fingerprint::of(definition, &Config::default(), environment);
+        Self {
+            key,
+            fingerprint,
+            difference: None,
+            same_launch: false,
+            summary: Summary::of(definition, &own, environment),
+        }
+    }
+
+    pub fn is_about_folder(&self) -> bool {
+        self.key.server.as_str() == FOLDER && self.fingerprint.is_of_folder()
+    }
+}
+
+/// Checks whether a definition may start with this environment. `record` looks up an earlier decision, and `elsewhere` says
+/// whether the user has trusted a definition with this fingerprint in another worktree. The fingerprint names the
+/// repository, so it cannot be that of another one.
 pub fn check(
     definition: &Arc<Definition>,
     config: &Config,
+    environment: &Environment,
     record: impl FnOnce(&TrustKey) -> Option<TrustRecord>,
+    elsewhere: impl FnOnce(&TrustKey, &Fingerprint) -> bool,
 ) -> Verdict {
-    let fingerprint = Arc::new(Fingerprint::of(definition, config));
+    let fingerprint = Arc::new(Fingerprint::of(definition, config, environment));
     let Some(key) = TrustKey::of(definition) else {
         return Verdict::Trusted(Trusted { definition: definition.clone(), fingerprint });
     };
@@ -114,20 +160,30 @@ pub fn check(
         Some(trusted) if trusted.covers(&fingerprint) => {
             Verdict::Trusted(Trusted { definition: definition.clone(), fingerprint })
         }
-        trusted => Verdict::Ask(Box::new(Question {
-            difference: trusted.as_ref().map(|old| old.difference(&fingerprint)),
-            same_launch: trusted.is_some_and(|old| old.launch == fingerprint.launch),
-            summary: Summary::of(definition, &fingerprint),
-            key,
-            fingerprint,
-        })),
+        _ if elsewhere(&key, &fingerprint) => Verdict::Trusted(Trusted { definition: definition.clone(), fingerprint }),
+        trusted => {
+            let mut summary = Summary::of(definition, &fingerprint, environment);
+            summary.imitates = lookalike::imitated(definition, config).map(ToString::to_string);
+            Verdict::Ask(Box::new(Question {
+                difference: trusted.as_ref().map(|old| old.difference(&fingerprint)),
+                same_launch: trusted.is_some_and(|old| old.launch == fingerprint.launch),
+                summary,
+                key,
+                fingerprint,
+            }))
+        }
     }
 }
 
 /// The program of a launch, if it is known before the definition is trusted.
-pub fn program(stdio: &Stdio, folder: Option<&Path>) -> Option<PathBuf> {
-    let cwd = fingerprint::cwd(stdio, folder);
-    program::find(stdio, cwd.as_deref(), folder).path().map(Path::to_path_buf)
+pub fn program(stdio: &Stdio, values: &Values) -> Option<PathBuf> {
+    let cwd = fingerprint::cwd(stdio, values);
+    program::find(stdio, cwd.as_deref(), values).path().map(Path::to_path_buf)
+}
+
+/// Whether a bare command means the program that the PATH of the user finds, whatever PATH the entry sets.
+pub fn is_on_user_path(stdio: &Stdio, values: &Values) -> bool {
+    program::is_on_user_path(stdio, values)
 }
 
 /// The changed lines: `- args.1: …` was removed, `+ args.1: …` was added. Masked values stay masked.
@@ -139,6 +195,7 @@ fn difference(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) ->
             (Some(before), Some(now)) if before == now => {}
             (before, now) => {
                 let same_look = before.map(|value| shown(value)) == now.map(|value| shown(value));
+                let key = exact(key);
                 lines.extend(before.map(|value| format!("- {key}: {}", shown(value))));
                 let note = if same_look { " (value changed)" } else { "" };
                 lines.extend(now.map(|value| format!("+ {key}: {}{note}", shown(value))));
@@ -158,12 +215,19 @@ impl Fingerprint {
     }
 }
 
-/// The value of a line without the tag of a masked value.
+/// The value of a line without the tags of masked values.
 fn shown(value: &str) -> String {
-    match value.find(MASK).map(|at| value.split_at(at + MASK.len())) {
-        Some((masked, tag)) if tag.starts_with('#') => masked.to_owned(),
-        _ => value.to_owned(),
+    let mut parts = value.split(MASK);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let tag = part
+            .strip_prefix('#')
+            .and_then(|rest| rest.get(..4))
+            .filter(|tag| tag.chars().all(|c| c.is_ascii_hexdigit()));
+        shown.push_str(MASK);
+        shown.push_str(part.get(tag.map_or(0, |tag| tag.len() + 1)..).unwrap_or_default());
     }
+    exact(&shown)
 }
 
 /// The canonical path, or the path itself if it cannot be resolved.

@@ -5,13 +5,58 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use super::mcp::{PromptInfo, PromptMessage, ResourceContents, ResourceInfo};
+use super::actions::Remedy;
+use super::errors::Violation;
+use super::form::Field;
+use super::mcp::{PromptInfo, PromptMessage, ResourceContents, ResourceInfo, SentPrompt, SentResource, SentTool};
 use super::types::{
-    Approval, Call, Check, ConfigFile, Grant, LogLine, Policy, ServerInfo, ServerMetrics, ServerStatus, Template,
-    ToolInfo,
+    Approval, ApprovalGroup, Call, Check, ConfigFile, Grant, LogLine, Object, Policy, ServerInfo, ServerMetrics,
+    ServerStatus, ShownScope, Template, ToolInfo,
 };
+
+/// What was entered in a form.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckedForm {
+    /// As they would be sent.
+    pub arguments: Object,
+    /// What keeps them from being sent.
+    pub problems: Vec<Violation>,
+    /// What the user should know before they are sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Violation>,
+    /// For a new server: what it runs or connects to, one `word value` per line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub preview: Vec<String>,
+}
+
+/// A form with its first values.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FilledForm {
+    pub title: String,
+    /// What the last step does.
+    pub verb: String,
+    pub fields: Vec<Field>,
+    pub values: Object,
+    /// The command that takes the `arguments` of the checked form.
+    pub command: String,
+}
+
+/// An entry of the menu for a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ActionEntry {
+    pub title: String,
+    /// The id for `mcp.action.run`. Without it, the user is asked which tool gets the selection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// Whether the editor may announce it, for instance by a light bulb. Otherwise it is offered only on request.
+    pub automatic: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ActionList {
+    pub actions: Vec<ActionEntry>,
+}
 
 /// Nothing but success.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +65,9 @@ pub struct Done {}
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerList {
     pub servers: Vec<ServerStatus>,
+    /// Problems of mcp-sidecar itself, for example a state folder that it refuses to use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -47,6 +95,8 @@ pub struct EditedFiles {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EditedTools {
     pub tools: Vec<ToolInfo>,
+    /// Where the level was set.
+    pub scope: ShownScope,
     /// Files that were changed in the editor and take effect when they are saved.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsaved: Vec<PathBuf>,
@@ -62,10 +112,9 @@ pub struct TestReport {
     pub server_info: Option<ServerInfo>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<String>,
-    /// As the server sent them.
-    pub tools: Vec<Value>,
-    pub resources: Vec<Value>,
-    pub prompts: Vec<Value>,
+    pub tools: Vec<SentTool>,
+    pub resources: Vec<SentResource>,
+    pub prompts: Vec<SentPrompt>,
     pub latency_ms: f64,
 }
 
@@ -120,14 +169,30 @@ pub struct Prompt {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Completion {
-    pub values: Vec<Value>,
+    pub values: Vec<String>,
     pub has_more: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalList {
     /// Oldest first.
     pub approvals: Vec<Approval>,
+    pub groups: Vec<ApprovalGroup>,
+}
+
+/// What became of an answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Resolved {
+    /// The ids of the questions that this answered.
+    pub resolved: Vec<String>,
+    /// The ids of those that had ended before, for example because they were answered elsewhere.
+    pub gone: Vec<String>,
+    /// What has changed for later questions, as a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effect: Option<String>,
+    /// How to take it back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<Remedy>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -139,6 +204,9 @@ pub struct GrantList {
 pub struct Revoked {
     /// How many grants were revoked.
     pub revoked: usize,
+    /// What to say if this could not be saved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -157,10 +225,21 @@ pub struct Imported {
     pub path: PathBuf,
 }
 
+/// A language for config files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FileSyntax {
+    Json,
+    Toml,
+    Yaml,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Exported {
     /// A whole file with these servers.
     pub text: String,
+    /// The language of the file.
+    pub syntax: FileSyntax,
     /// The file that was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
@@ -173,10 +252,50 @@ pub struct TemplateList {
     pub templates: Vec<Template>,
 }
 
+/// What the registry has found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RegistryList {
+    pub servers: Vec<RegistryEntry>,
+    /// What the user should know: an old answer, a long list, or entries that were left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// A server of the registry. Its publisher wrote the texts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RegistryEntry {
+    pub name: String,
+    pub title: Option<String>,
+    pub description: String,
+    pub version: String,
+    /// How it can be used: `npm`, `pypi`, `oci`, `nuget`, `mcpb`, `http` or `sse`.
+    pub packages: Vec<String>,
+    /// Such as that it is deprecated, or that its name looks like another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallList {
     /// Newest first.
     pub calls: Vec<Call>,
+}
+
+/// Whether the call log is as mcp-sidecar wrote it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CallLogCheck {
+    pub whole: bool,
+    /// The outcome as sentences: which record breaks the chain, if one does.
+    pub message: String,
+    /// How many records were compared with the chain.
+    pub checked: usize,
+    /// How many records were written before the chain began.
+    pub unchecked: usize,
+    /// The newest link of the chain. It changes if any record is changed, so a copy elsewhere proves that none was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub head: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

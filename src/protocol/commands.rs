@@ -1,5 +1,19 @@
 //! The commands of `workspace/executeCommand`: each is a type that holds its params and names its answer.
 
+mod call_log;
+mod forms;
+mod in_editor;
+mod questions;
+mod reads;
+
+pub use call_log::{Calls, CallsVerify, Metrics};
+pub use forms::{FormCheck, RegistrySearch, RegistryServer, ServerForm, ToolForm};
+pub use in_editor::{
+    ActionRun, Actions, ApprovalShow, EditApply, LevelChoose, SecretKeep, SentDocument, TemplateInsert, ToolOpen,
+};
+pub use questions::{ApprovalResolve, Approvals};
+pub use reads::{Complete, PromptGet, Prompts, ResourceRead, Resources};
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -9,17 +23,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::answers::{
-    ApprovalList, CallList, CheckList, Completion, ConfigFiles, Done, EditedFiles, EditedServer, EditedTools, Exported,
-    GrantList, Imported, InsertedServer, KeptSecret, LogLines, MetricsList, OneServer, PolicyList, Prompt, PromptList,
-    ReadResource, ResourceList, Revoked, ServerList, SessionChange, TemplateList, TestReport, ToolList,
+    ActionList, ApprovalList, CallList, CallLogCheck, CheckList, CheckedForm, Completion, ConfigFiles, Done,
+    EditedFiles, EditedServer, EditedTools, Exported, FilledForm, GrantList, Imported, InsertedServer, KeptSecret,
+    LogLines, MetricsList, OneServer, PolicyList, Prompt, PromptList, ReadResource, RegistryList, Resolved,
+    ResourceList, Revoked, ServerList, SessionChange, TemplateList, TestReport, ToolList,
 };
-use super::types::{Reload, ToolResult};
+use super::form::Form;
+use super::types::{Reload, ShownScope, ToolResult};
 use crate::config::interop::Dialect;
 use crate::model::{Decision, Error, Level, Requester, Result, Scope, ServerName};
-use crate::text::one_line;
+use crate::text::{json_reason, one_line};
 
 /// A command. Its name on the wire is `NAME`, its params are the type itself.
-pub trait Command: Serialize + DeserializeOwned + JsonSchema {
+pub trait Command: Serialize + DeserializeOwned + JsonSchema + Into<AnyCommand> {
     const NAME: &'static str;
     type Answer: Serialize + DeserializeOwned + JsonSchema;
 }
@@ -33,6 +49,12 @@ macro_rules! commands {
         $(impl Command for $command {
             const NAME: &'static str = $name;
             type Answer = $answer;
+        }
+
+        impl From<$command> for AnyCommand {
+            fn from(command: $command) -> Self {
+                Self::$command(command)
+            }
         })*
 
         /// A command as it comes from the wire, parsed and checked.
@@ -65,14 +87,17 @@ pub trait Visitor {
 commands! {
     "mcp.servers" => Servers -> ServerList,
     "mcp.server.add" => ServerAdd -> EditedServer,
+    "mcp.server.form" => ServerForm -> FilledForm,
     "mcp.server.update" => ServerUpdate -> EditedServer,
     "mcp.server.remove" => ServerRemove -> EditedFiles,
     "mcp.server.move" => ServerMove -> EditedServer,
     "mcp.server.enable" => ServerEnable -> EditedServer,
+    "mcp.server.timeout" => ServerTimeout -> EditedServer,
     "mcp.server.test" => ServerTest -> TestReport,
     "mcp.server.start" => ServerStart -> ServerList,
     "mcp.server.stop" => ServerStop -> ServerList,
     "mcp.server.restart" => ServerRestart -> ServerList,
+    "mcp.server.refresh" => ServerRefresh -> ServerList,
     "mcp.server.toggle" => ServerToggle -> OneServer,
     "mcp.server.trust" => ServerTrust -> OneServer,
     "mcp.server.auth" => ServerAuth -> OneServer,
@@ -80,6 +105,9 @@ commands! {
     "mcp.servers.set" => ServersSet -> SessionChange,
     "mcp.tools" => Tools -> ToolList,
     "mcp.tool.call" => ToolCall -> ToolResult,
+    "mcp.tool.open" => ToolOpen -> ToolResult,
+    "mcp.tool.form" => ToolForm -> Form,
+    "mcp.form.check" => FormCheck -> CheckedForm,
     "mcp.tool.policy" => ToolPolicy -> EditedTools,
     "mcp.policies" => Policies -> PolicyList,
     "mcp.resources" => Resources -> ResourceList,
@@ -88,7 +116,8 @@ commands! {
     "mcp.prompt.get" => PromptGet -> Prompt,
     "mcp.complete" => Complete -> Completion,
     "mcp.approvals" => Approvals -> ApprovalList,
-    "mcp.approval.resolve" => ApprovalResolve -> Done,
+    "mcp.approval.show" => ApprovalShow -> Done,
+    "mcp.approval.resolve" => ApprovalResolve -> Resolved,
     "mcp.grants" => Grants -> GrantList,
     "mcp.grant.revoke" => GrantRevoke -> Revoked,
     "mcp.config" => Config -> ConfigFiles,
@@ -96,13 +125,17 @@ commands! {
     "mcp.config.import" => ConfigImport -> Imported,
     "mcp.config.export" => ConfigExport -> Exported,
     "mcp.templates" => Templates -> TemplateList,
+    "mcp.registry.search" => RegistrySearch -> RegistryList,
     "mcp.calls" => Calls -> CallList,
+    "mcp.calls.verify" => CallsVerify -> CallLogCheck,
     "mcp.metrics" => Metrics -> MetricsList,
     "mcp.doctor" => Doctor -> CheckList,
+    "mcp.actions" => Actions -> ActionList,
     "mcp.action.run" => ActionRun -> ToolResult,
     "mcp.edit.apply" => EditApply -> Done,
     "mcp.secret.keep" => SecretKeep -> KeptSecret,
     "mcp.template.insert" => TemplateInsert -> InsertedServer,
+    "mcp.level.choose" => LevelChoose -> EditedFiles,
 }
 
 impl AnyCommand {
@@ -114,6 +147,8 @@ impl AnyCommand {
                 | Self::ServerTest(_)
                 | Self::ServerLogs(_)
                 | Self::Tools(_)
+                | Self::ToolForm(_)
+                | Self::FormCheck(_)
                 | Self::Policies(_)
                 | Self::Resources(_)
                 | Self::ResourceRead(_)
@@ -121,13 +156,34 @@ impl AnyCommand {
                 | Self::PromptGet(_)
                 | Self::Complete(_)
                 | Self::Approvals(_)
+                | Self::ApprovalShow(_)
                 | Self::Grants(_)
                 | Self::Config(_)
                 | Self::Templates(_)
+                | Self::RegistrySearch(_)
                 | Self::Calls(_)
+                | Self::CallsVerify(_)
                 | Self::Metrics(_)
                 | Self::Doctor(_)
+                | Self::Actions(_)
+                | Self::ServerForm(_)
         )
+    }
+}
+
+impl AnyCommand {
+    /// Whether it decides nothing for the user: it shows something, takes a permission away, or asks.
+    pub fn decides_nothing(&self) -> bool {
+        match self {
+            Self::ToolCall(call) => call.decision.is_none(),
+            Self::ServerTrust(trust) => trust.trusted == Some(false),
+            Self::ApprovalResolve(answer) => answer.decision == "deny",
+            Self::ToolPolicy(policy) => matches!(policy.level, Some(Level::Deny | Level::Disable)),
+            Self::GrantRevoke(_) | Self::ConfigReload(_) | Self::ServerRefresh(_) => true,
+            // They reach a server as the user does, without a question.
+            Self::ServerTest(_) | Self::ResourceRead(_) | Self::PromptGet(_) | Self::Complete(_) => false,
+            other => other.only_reads(),
+        }
     }
 }
 
@@ -139,12 +195,26 @@ pub struct Servers {
 
 /// Adds a server to the file of a scope.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ServerAdd {
     pub server: ServerName,
-    pub config: Value,
+    pub config: Option<Value>,
+    /// Instead of `config`: a command line or a URL, as the user typed it.
+    pub command_line: Option<String>,
     pub scope: Scope,
     /// Entries of `inputs` that the definition refers to.
     pub inputs: Option<Vec<Value>>,
+    /// The bundle with the files of the server, which is unpacked first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<BundleFile>,
+}
+
+/// A bundle that the user has seen.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct BundleFile {
+    pub path: PathBuf,
+    /// Another file at this path is not unpacked.
+    pub sha256: String,
 }
 
 /// Replaces a definition.
@@ -152,31 +222,42 @@ pub struct ServerAdd {
 pub struct ServerUpdate {
     pub server: ServerName,
     pub config: Value,
-    pub scope: Scope,
+    pub scope: ShownScope,
 }
 
 /// Removes a server from the file of a scope.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ServerRemove {
     pub server: ServerName,
-    pub scope: Scope,
+    pub scope: ShownScope,
 }
 
-/// Moves a server from one scope to another.
+/// Moves a server from one scope to another, or to another file of the same scope.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ServerMove {
     pub server: ServerName,
-    pub from: Scope,
+    pub from: ShownScope,
     pub to: Scope,
+    /// With `to` equal to `from`: the other file, by its name in the workspace folder, such as `mcp.json`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
-/// Enables or disables a server in its file.
+/// Enables or disables a server. In a scope that does not define it, an entry without a definition disables it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ServerEnable {
     pub server: ServerName,
     pub enabled: bool,
-    /// Without it, the definition that is in effect.
-    pub scope: Option<Scope>,
+    /// Without it, the server is disabled where it is defined, and enabled in every file that disables it.
+    pub scope: Option<ShownScope>,
+}
+
+/// Sets how long a call may take without a sign of life, in the file that defines the server.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ServerTimeout {
+    pub server: ServerName,
+    /// In seconds.
+    pub timeout: f64,
 }
 
 /// Starts a server, or a definition, lists what it offers, and stops it again.
@@ -190,7 +271,7 @@ pub struct ServerTest {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ServerStart {
     pub server: Option<ServerName>,
-    #[serde(default, deserialize_with = "absent_when_null")]
+    #[serde(default, deserialize_with = "absent_when_null", skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
 }
 
@@ -198,7 +279,7 @@ pub struct ServerStart {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ServerStop {
     pub server: Option<ServerName>,
-    #[serde(default, deserialize_with = "absent_when_null")]
+    #[serde(default, deserialize_with = "absent_when_null", skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
 }
 
@@ -206,7 +287,15 @@ pub struct ServerStop {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ServerRestart {
     pub server: Option<ServerName>,
-    #[serde(default, deserialize_with = "absent_when_null")]
+    #[serde(default, deserialize_with = "absent_when_null", skip_serializing_if = "std::ops::Not::not")]
+    pub all: bool,
+}
+
+/// Asks one running server, or all of them, for its tools, resources and prompts again.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ServerRefresh {
+    pub server: Option<ServerName>,
+    #[serde(default, deserialize_with = "absent_when_null", skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
 }
 
@@ -217,11 +306,32 @@ pub struct ServerToggle {
     pub enabled: bool,
 }
 
-/// Trusts a definition, or withdraws that trust.
+/// Trusts a definition, withdraws that trust, or asks the user about it.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ServerTrust {
     pub server: ServerName,
-    pub trusted: bool,
+    pub trusted: Option<bool>,
+    /// With `trusted: true`: the `trustDigest` of the definition that the user has seen.
+    pub digest: Option<String>,
+    /// Opens the question about trust, even if the user refused the definition before.
+    #[serde(default, deserialize_with = "absent_when_null", skip_serializing_if = "std::ops::Not::not")]
+    pub ask: bool,
+}
+
+impl ServerTrust {
+    /// Trusts the definition with this digest, which the user has seen.
+    pub fn trust(server: ServerName, digest: Option<String>) -> Self {
+        Self { server, trusted: Some(true), digest, ask: false }
+    }
+
+    pub fn distrust(server: ServerName) -> Self {
+        Self { server, trusted: Some(false), digest: None, ask: false }
+    }
+
+    /// Asks the user.
+    pub fn ask(server: ServerName) -> Self {
+        Self { server, trusted: None, digest: None, ask: true }
+    }
 }
 
 /// Signs in to a server, or out.
@@ -229,7 +339,7 @@ pub struct ServerTrust {
 #[serde(rename_all = "camelCase")]
 pub struct ServerAuth {
     pub server: ServerName,
-    #[serde(default, deserialize_with = "absent_when_null")]
+    #[serde(default, deserialize_with = "absent_when_null", skip_serializing_if = "std::ops::Not::not")]
     pub sign_out: bool,
 }
 
@@ -251,12 +361,12 @@ pub struct ServersSet {
 pub struct Tools {
     pub server: Option<ServerName>,
     /// Include disabled tools.
-    #[serde(default, deserialize_with = "absent_when_null")]
+    #[serde(default, deserialize_with = "absent_when_null", skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
 }
 
 /// Calls a tool.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
     /// The whole name: `mcp__server__tool`.
@@ -276,7 +386,8 @@ pub struct ToolPolicy {
     pub tool: String,
     /// `null` removes the level.
     pub level: Option<Level>,
-    pub scope: Scope,
+    /// One of the `levelScopes` of the server. Without it, the first of them.
+    pub scope: Option<ShownScope>,
 }
 
 /// Explains the levels of tools. Nothing is called.
@@ -287,59 +398,6 @@ pub struct Policies {
     pub arguments: Option<Map<String, Value>>,
 }
 
-/// Lists resources and resource templates.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Resources {
-    pub server: Option<ServerName>,
-}
-
-/// Reads a resource.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct ResourceRead {
-    pub server: ServerName,
-    pub uri: String,
-    /// Send `mcp/resourceUpdated` when it changes.
-    pub subscribe: Option<bool>,
-}
-
-/// Lists prompts.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Prompts {
-    pub server: Option<ServerName>,
-}
-
-/// Gets a prompt with its arguments filled in.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct PromptGet {
-    pub server: ServerName,
-    pub name: String,
-    pub arguments: Option<Map<String, Value>>,
-}
-
-/// Completes an argument, as MCP's `completion/complete` does.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct Complete {
-    pub server: ServerName,
-    #[serde(rename = "ref")]
-    pub reference: Value,
-    pub argument: Value,
-    pub context: Option<Value>,
-}
-
-/// Lists the questions that wait for the user.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Approvals {}
-
-/// Answers a question. The first answer counts.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct ApprovalResolve {
-    pub id: String,
-    pub decision: String,
-    pub note: Option<String>,
-    /// What was filled in.
-    pub content: Option<Value>,
-}
-
 /// Lists the answers of the user that still apply.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Grants {}
@@ -348,7 +406,7 @@ pub struct Grants {}
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct GrantRevoke {
     pub id: Option<String>,
-    #[serde(default, deserialize_with = "absent_when_null")]
+    #[serde(default, deserialize_with = "absent_when_null", skip_serializing_if = "std::ops::Not::not")]
     pub all: bool,
 }
 
@@ -385,63 +443,9 @@ pub struct ConfigExport {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Templates {}
 
-/// Lists calls, newest first.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Calls {
-    pub server: Option<ServerName>,
-    pub tool: Option<String>,
-    pub workflow: Option<String>,
-    pub since: Option<crate::model::Timestamp>,
-    #[serde(default, deserialize_with = "absent_when_null")]
-    pub failed: bool,
-    pub limit: Option<usize>,
-}
-
-/// Reports figures of servers and tools.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Metrics {
-    pub server: Option<ServerName>,
-}
-
 /// Checks this machine and the configuration.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Doctor {}
-
-/// Runs an entry of `actions`. Without `action`, the user is asked which tool gets the selection.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct ActionRun {
-    /// The title of the entry.
-    pub action: Option<String>,
-    pub uri: String,
-    /// A range of LSP.
-    pub range: Value,
-}
-
-/// Applies edits that a code action or a lens offered.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct EditApply {
-    pub uri: String,
-    /// The version of the text that they are for.
-    pub version: Option<i32>,
-    /// Text edits of LSP.
-    pub edits: Value,
-    pub label: Option<String>,
-}
-
-/// Moves a secret from an open config file to the keyring.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct SecretKeep {
-    pub uri: String,
-    /// A range of LSP.
-    pub range: Value,
-}
-
-/// Inserts a template into an open config file. Without `template`, the user is asked which.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-pub struct TemplateInsert {
-    pub uri: String,
-    pub template: Option<String>,
-}
 
 /// The one object of `arguments`. Lua writes an empty object as `[]`, so that counts as one.
 fn object(name: &str, arguments: Vec<Value>) -> Result<Value> {
@@ -461,7 +465,7 @@ fn read<T: DeserializeOwned>(name: &str, params: Value) -> Result<T> {
             "." => String::new(),
             field => format!("`{}`: ", one_line(field, 80)),
         };
-        Error::InvalidParams(format!("`{name}`: {field}{}", error.inner()))
+        Error::InvalidParams(format!("`{name}`: {field}{}", json_reason(error.inner())))
     })
 }
 
@@ -518,15 +522,18 @@ mod tests {
     fn what_does_not_fit_is_named() {
         let told = |name: &str, arguments| AnyCommand::parse(name, arguments).unwrap_err().to_string();
         assert_eq!(told("mcp.nope", vec![]), "no command named `mcp.nope`");
-        assert!(told("mcp.tool.call", vec![json!({})]).contains("missing field `tool`"));
+        assert!(told("mcp.tool.call", vec![json!({})]).contains("`tool` is missing"));
         assert!(told("mcp.servers", vec![json!(1)]).contains("one object"));
         assert!(told("mcp.servers", vec![json!({ "server": "a__b" })]).contains("separates"));
         assert_eq!(
             told("mcp.servers", vec![json!({ "server": 5 })]),
-            "`mcp.servers`: `server`: invalid type: integer `5`, expected a string"
+            "`mcp.servers`: `server`: expected a string, found the number 5"
         );
         let caller = json!({ "tool": "mcp__a__b", "requester": { "kind": "nobody" } });
-        assert!(told("mcp.tool.call", vec![caller]).starts_with("`mcp.tool.call`: `requester.kind`: unknown variant"));
+        assert_eq!(
+            told("mcp.tool.call", vec![caller]),
+            "`mcp.tool.call`: `requester.kind`: `nobody` is not one of `user`, `plugin`, `agent`"
+        );
     }
 
     #[test]

@@ -1,22 +1,32 @@
 //! From what the engine knows to what the wire says.
 
+mod questions;
+mod registry;
+
+pub use questions::lost;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::answers;
+use super::actions::{Action, Remedy};
+use super::answers::{self, CallLogCheck, FileSyntax};
+use super::mcp::{SentPrompt, SentResource, SentTool};
 use super::types::{
-    AgentLevel, Annotations, Approval, ApprovalKind, Call, Check, ConfigFile, FileChange, Grant, HiddenDefinition,
-    HiddenRule, LogLine, LogSource, Policy, Reload, ServerInfo, ServerMetrics, ServerStatus, ShownScope, Status,
+    AgentLevel, Annotations, Call, Check, ConfigError, ConfigFile, Grant, HiddenDefinition, HiddenRule, LevelScope,
+    LogLine, LogSource, Policy, Reload, ServerInfo, ServerMetrics, ServerRestriction, ServerStatus, ShownScope, Status,
     Template, ToolInfo, ToolMetrics, ToolResult, ToolSummary, Transport,
 };
-use crate::config::{Definition, File, Launch, interop, layers, templates};
+use crate::config::spec::Restriction;
+use crate::config::{Definition, File, Launch, Problem, Severity, interop, layers, templates};
 use crate::engine::gate::Outcome;
+use crate::engine::server_actions::level_scope_title;
 use crate::engine::snapshot::{OfferedTool, ServerView, Trust};
-use crate::engine::{approvals, change, consent, doctor, inspect, manage, plan};
+use crate::engine::{consent, doctor, inspect, manage, plan};
 use crate::model::{self, Error, Result, Scope, millis};
 use crate::policy::GrantMatch;
-use crate::store;
-use crate::text::{has_invisible, visible};
+use crate::store::{self, ChainReport};
+use crate::text::lines::LineIndex;
+use crate::text::{json_reason, visible_text};
 
 impl From<&ServerView> for ServerStatus {
     fn from(view: &ServerView) -> Self {
@@ -26,12 +36,16 @@ impl From<&ServerView> for ServerStatus {
         Self {
             name: definition.name.clone(),
             status: state.status.into(),
-            reason: state.status.reason(),
+            reason: state.status.reason().or_else(|| view.is_asleep().then(|| "asleep".to_owned())),
+            summary: view.summary().into(),
+            actions: Action::all(view),
+            remedy: Remedy::of_server(view),
             enabled: definition.spec.enabled && view.switched_on,
             transport: (&definition.spec.launch).into(),
             scope: shown_scope(definition),
             file: definition.file.as_ref().map(|file| file.display().to_string()),
             line: definition.file.as_ref().map(|_| definition.line),
+            level_scopes: view.level_scopes().into_iter().map(LevelScope::from).collect(),
             hides: definition
                 .hides
                 .iter()
@@ -40,12 +54,15 @@ impl From<&ServerView> for ServerStatus {
                     file: hidden.file.as_ref().map(|file| file.display().to_string()),
                 })
                 .collect(),
-            error: state.error.clone(),
+            restrictions: definition.restrictions.iter().map(Into::into).collect(),
+            error: state.error.as_ref().map(ToString::to_string),
+            cause: state.error.as_ref().and_then(|error| error.message.lines().next()).map(str::to_owned),
             needs_trust: !matches!(view.trust, Trust::Given),
             trust_diff: match &view.trust {
                 Trust::Needed { difference, .. } => difference.clone(),
                 Trust::Given => None,
             },
+            trust_digest: view.checked.as_ref().map(|checked| checked.shown_digest()),
             server_info: peer.map(|peer| ServerInfo { name: shown(&peer.name), version: shown(&peer.version) }),
             protocol_version: peer.map(|peer| peer.protocol_version.clone()),
             instructions: peer.and_then(|peer| peer.instructions.as_deref().map(shown)),
@@ -71,9 +88,21 @@ impl From<&ServerView> for ServerStatus {
     }
 }
 
+impl From<&Restriction> for ServerRestriction {
+    fn from(restriction: &Restriction) -> Self {
+        Self {
+            scope: restriction.scope.into(),
+            file: restriction.file.as_ref().map(|file| file.display().to_string()),
+            line: restriction.file.as_ref().map(|_| restriction.line),
+            disables: restriction.disables,
+            effect: restriction.effect(),
+        }
+    }
+}
+
 /// Text of a server as an editor may show it: what is invisible, or acts on a terminal, is made visible.
 fn shown(text: &str) -> String {
-    if has_invisible(text) { visible(text, usize::MAX) } else { text.to_owned() }
+    visible_text(text).into_owned()
 }
 
 fn shown_scope(definition: &Definition) -> ShownScope {
@@ -92,6 +121,12 @@ impl From<Scope> for ShownScope {
             Scope::Session => Self::Session,
             Scope::Managed => Self::Managed,
         }
+    }
+}
+
+impl From<Scope> for LevelScope {
+    fn from(scope: Scope) -> Self {
+        Self { scope: scope.into(), title: level_scope_title(scope) }
     }
 }
 
@@ -161,7 +196,7 @@ impl<'a> ToolResult<&'a RawValue> {
         // The connection makes sure that there is a list of content, whatever the server sent.
         let parts: Parts<'a> = serde_json::from_str(outcome.result.raw.get()).map_err(|error| Error::Protocol {
             server: outcome.tool.server.clone(),
-            message: format!("its result is not an object with content: {error}"),
+            message: format!("its result is not an object with content: {}", json_reason(&error)),
         })?;
         Ok(Self {
             call_id: outcome.id.clone(),
@@ -169,45 +204,11 @@ impl<'a> ToolResult<&'a RawValue> {
             structured_content: parts.structured_content,
             is_error: outcome.result.is_error,
             duration_ms: millis(outcome.duration),
+            waited_ms: millis(outcome.waited),
             decision: outcome.decision.to_owned(),
             server: outcome.tool.server.clone(),
             tool: outcome.tool.tool.to_string(),
         })
-    }
-}
-
-impl From<&approvals::Approval> for Approval {
-    fn from(approval: &approvals::Approval) -> Self {
-        Self {
-            id: approval.id.clone(),
-            kind: match approval.kind {
-                approvals::Kind::Tool => ApprovalKind::Tool,
-                approvals::Kind::Trust => ApprovalKind::Trust,
-                approvals::Kind::Elicitation => ApprovalKind::Elicitation,
-                approvals::Kind::Input => ApprovalKind::Input,
-            },
-            server: approval.server.clone(),
-            tool: approval.tool.clone(),
-            arguments: approval.arguments.clone(),
-            title: approval.title.clone(),
-            detail: approval.detail.clone(),
-            annotations: approval.annotations.map(Into::into),
-            requester: approval.requester.clone(),
-            options: approval.options.iter().map(|&option| option.to_owned()).collect(),
-            diff: approval.diff.clone(),
-            change: approval.change.as_ref().map(Into::into),
-            schema: approval.schema.clone(),
-            url: approval.url.clone(),
-            created_at: approval.created_at,
-            expires_at: approval.expires_at,
-        }
-    }
-}
-
-impl From<&change::Change> for FileChange {
-    fn from(change: &change::Change) -> Self {
-        let change::Change { file, path, is_new, after, diff } = change.clone();
-        Self { file, path, is_new, after, diff }
     }
 }
 
@@ -218,11 +219,20 @@ impl From<consent::GrantInfo> for Grant {
     }
 }
 
+impl From<ChainReport> for CallLogCheck {
+    fn from(report: ChainReport) -> Self {
+        let message = report.message();
+        let ChainReport { broken, checked, unchecked, head } = report;
+        Self { whole: broken.is_none(), message, checked, unchecked, head }
+    }
+}
+
 impl From<model::CallRecord> for Call {
     fn from(record: model::CallRecord) -> Self {
         Self {
             call_id: record.call_id,
             time: record.time,
+            kind: record.kind,
             server: record.server,
             tool: record.tool,
             requester: record.requester,
@@ -232,7 +242,9 @@ impl From<model::CallRecord> for Call {
             success: record.success,
             error: record.error,
             duration_ms: record.duration_ms,
+            waited_ms: record.waited_ms,
             arguments: record.arguments,
+            requested_arguments: record.requested_arguments,
             result: record.result,
         }
     }
@@ -253,8 +265,18 @@ impl From<&File> for ConfigFile {
             exists: file.exists,
             valid: file.valid,
             servers: file.servers.clone(),
+            errors: errors(file),
         }
     }
+}
+
+fn errors(file: &File) -> Vec<ConfigError> {
+    let lines = LineIndex::new(file.text.clone());
+    let mut errors: Vec<_> = file.problems.iter().filter(|problem| problem.severity == Severity::Error).collect();
+    errors.sort_by_key(|problem| problem.span.start);
+    let error =
+        |problem: &&Problem| ConfigError { line: lines.line(problem.span.start), message: shown(&problem.message) };
+    errors.iter().map(error).collect()
 }
 
 impl From<model::LogLine> for LogLine {
@@ -292,7 +314,7 @@ impl From<inspect::Explanation> for Policy {
 
 impl From<&templates::Template> for Template {
     fn from(template: &templates::Template) -> Self {
-        let templates::Template { id, title, description, config, inputs } = template.clone();
+        let templates::Template { id, title, description, config, inputs, placeholder: _ } = template.clone();
         Self { id, title, description, config, inputs }
     }
 }
@@ -306,8 +328,8 @@ impl From<inspect::ServerMetrics> for ServerMetrics {
 
 impl From<store::ToolMetrics> for ToolMetrics {
     fn from(metrics: store::ToolMetrics) -> Self {
-        let store::ToolMetrics { server: _, tool, calls, errors, p50_ms, p95_ms, p99_ms } = metrics;
-        Self { tool, calls, errors, p50_ms, p95_ms, p99_ms }
+        let store::ToolMetrics { server: _, tool, calls, errors, p50_ms, p95_ms, p99_ms, waited_ms } = metrics;
+        Self { tool, calls, errors, p50_ms, p95_ms, p99_ms, waited_ms }
     }
 }
 
@@ -325,9 +347,9 @@ impl From<inspect::TestReport> for answers::TestReport {
             message: report.message,
             server_info: report.server_info.map(|(name, version)| ServerInfo { name, version }),
             protocol_version: report.protocol_version,
-            tools: report.tools,
-            resources: report.resources,
-            prompts: report.prompts,
+            tools: report.tools.into_iter().map(SentTool).collect(),
+            resources: report.resources.into_iter().map(SentResource).collect(),
+            prompts: report.prompts.into_iter().map(SentPrompt).collect(),
             latency_ms: report.latency_ms,
         }
     }
@@ -349,7 +371,12 @@ impl From<interop::Imported> for answers::Imported {
 
 impl From<interop::Exported> for answers::Exported {
     fn from(exported: interop::Exported) -> Self {
-        let interop::Exported { text, path, notes } = exported;
-        Self { text, path, notes }
+        let interop::Exported { text, syntax, path, notes } = exported;
+        let syntax = match syntax {
+            interop::Syntax::Json => FileSyntax::Json,
+            interop::Syntax::Toml => FileSyntax::Toml,
+            interop::Syntax::Yaml { .. } => FileSyntax::Yaml,
+        };
+        Self { text, syntax, path, notes }
     }
 }

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::model::Error;
+use super::actions::Remedy;
+use crate::model::{self, Error};
 
 /// What kind of failure an error reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -17,7 +18,7 @@ pub enum ErrorKind {
     NotFound,
     /// Something else has changed or exists already.
     Conflict,
-    /// The server is disabled.
+    /// The server or the tool is disabled.
     Disabled,
     /// A rule or the user refused the call.
     Denied,
@@ -40,7 +41,7 @@ pub enum ErrorKind {
 }
 
 /// The `data` of an error response.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorData {
     pub kind: ErrorKind,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,6 +51,12 @@ pub struct ErrorData {
     /// What is wrong with the arguments of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<Vec<Violation>>,
+    /// The call was not allowed: it requires approval, and nobody could be asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unasked: bool,
+    /// What the user can do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
 }
 
 /// A place in the arguments of a call that does not match the schema.
@@ -65,19 +72,23 @@ impl From<&Error> for ErrorKind {
         match error {
             Error::InvalidParams(_) => Self::InvalidParams,
             Error::InvalidArguments { .. } => Self::InvalidArguments,
-            Error::NoServer(_) | Error::NoTool { .. } | Error::NotFound(_) | Error::Missing { .. } => Self::NotFound,
+            Error::NoServer(_)
+            | Error::NoTool { .. }
+            | Error::NoGrant(_)
+            | Error::NotFound(_)
+            | Error::Missing { .. } => Self::NotFound,
             Error::Conflict(_) => Self::Conflict,
-            Error::Disabled { .. } => Self::Disabled,
-            Error::Denied { .. } => Self::Denied,
+            Error::Disabled { .. } | Error::ToolDisabled { .. } => Self::Disabled,
+            Error::Denied { .. } | Error::Unanswered { .. } | Error::StartedByAgent(_) => Self::Denied,
             Error::NeedsTrust(_) => Self::NeedsTrust,
             Error::NeedsAuth(_) => Self::NeedsAuth,
             Error::Timeout { .. } => Self::Timeout,
-            Error::Cancelled => Self::Cancelled,
-            Error::Connection { .. } => Self::ConnectionFailed,
+            Error::Cancelled | Error::CallerGone(_) => Self::Cancelled,
+            Error::Connection { .. } | Error::NotRunning(_) => Self::ConnectionFailed,
             Error::Process { .. } => Self::ProcessFailed,
             Error::Protocol { .. } => Self::ProtocolError,
             Error::Io(_) => Self::Io,
-            Error::InCall { cause, .. } => (&**cause).into(),
+            Error::InCall { cause, .. } | Error::Edited { cause, .. } => (&**cause).into(),
         }
     }
 }
@@ -94,15 +105,22 @@ impl ErrorKind {
     }
 }
 
+impl From<&model::Violation> for Violation {
+    fn from(violation: &model::Violation) -> Self {
+        let model::Violation { path, message } = violation.clone();
+        Self { path, message }
+    }
+}
+
 impl From<&Error> for ErrorData {
     fn from(error: &Error) -> Self {
-        let violation =
-            |each: &crate::model::Violation| Violation { path: each.path.clone(), message: each.message.clone() };
         Self {
             kind: error.into(),
             server: error.server().map(str::to_owned),
             tool: error.tool().map(str::to_owned),
-            detail: error.violations().map(|all| all.iter().map(violation).collect()),
+            detail: error.violations().map(|all| all.iter().map(Into::into).collect()),
+            unasked: matches!(error, Error::Unanswered { asked: false, .. }),
+            remedy: Remedy::of_error(error),
         }
     }
 }

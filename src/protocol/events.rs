@@ -1,12 +1,14 @@
 //! Notifications to and from the editor, and the requests of our own.
 
+use std::path::PathBuf;
+
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::answers::Done;
-use super::types::{Approval, Call, Reload, ServerStatus};
+use super::types::{Approval, ApprovalGroup, Call, ClosedApproval, Reload, ServerStatus};
 use crate::model::{ServerName, Timestamp};
 
 /// A message that is not answered. Its name on the wire is `METHOD`, its params are the type itself.
@@ -68,6 +70,7 @@ messages! {
     SdkMessage = "mcp/sdk/message" -> Done,
     SdkClose = "mcp/sdk/close" -> Done,
     Sample = "mcp/sample" -> Value,
+    Buffer = "mcp/buffer" -> BufferText,
 }
 
 /// A server has changed, or is new.
@@ -90,10 +93,13 @@ pub struct ToolsChanged {
     pub tools: usize,
 }
 
-/// All questions that wait for the user now.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+/// All questions that wait for the user now, and how others ended.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalsChanged {
     pub approvals: Vec<Approval>,
+    pub groups: Vec<ApprovalGroup>,
+    /// The questions that have ended since the last notification.
+    pub closed: Vec<ClosedApproval>,
 }
 
 /// Config files were read again.
@@ -140,6 +146,21 @@ pub struct SdkMessage {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct SdkClose {
     pub server: String,
+}
+
+/// To the editor: what it has open of a file that a call would change.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Buffer {
+    /// The real path, without links.
+    pub file: PathBuf,
+}
+
+/// An open file.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+pub struct BufferText {
+    /// Its text, if it has unsaved changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
 }
 
 /// To the editor: a server wants to use its model. The answer is the `CreateMessageResult` of MCP.

@@ -79,6 +79,34 @@ pub struct ResourceContents {
     pub blob: Option<String>,
 }
 
+/// A tool, as its server sent it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct SentTool(#[schemars(with = "KnownToolFields")] pub Object);
+
+/// A resource, as its server sent it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct SentResource(#[schemars(with = "KnownResourceFields")] pub Object);
+
+/// A prompt, as its server sent it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct SentPrompt(#[schemars(with = "KnownPromptFields")] pub Object);
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+#[expect(dead_code, reason = "only its schema is used: a server may send anything")]
+struct KnownToolFields {
+    name: String,
+    title: Option<String>,
+    description: Option<String>,
+    input_schema: Option<Schema>,
+    output_schema: Option<Schema>,
+    annotations: Option<Object>,
+}
+
 /// A resource or a resource template, as its server sent it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ResourceInfo {
@@ -90,6 +118,7 @@ pub struct ResourceInfo {
 
 #[derive(JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(inline)]
 #[expect(dead_code, reason = "only its schema is used: a server may send anything")]
 struct KnownResourceFields {
     /// A template has a `uriTemplate` instead.
@@ -111,6 +140,7 @@ pub struct PromptInfo {
 }
 
 #[derive(JsonSchema)]
+#[schemars(inline)]
 #[expect(dead_code, reason = "only its schema is used: a server may send anything")]
 struct KnownPromptFields {
     name: String,

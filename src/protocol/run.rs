@@ -1,8 +1,10 @@
-//! A command carried out: one engine call, its answer in the words of the wire. Every front that speaks the contract
-//! comes through here, so the shell and the editor can never disagree. An answer is written as JSON at once: a thousand
-//! tools or a megabyte of result would cost several times as much by way of a tree of values.
+//! Runs commands: each makes one engine call and converts its result. Every front runs commands here, so the shell and
+//! the editors cannot disagree. An answer is serialized at once: for a thousand tools, or for a megabyte of result, a tree
+//! of values would cost several times as much.
 
-use std::collections::BTreeMap;
+mod reads;
+mod tools;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,82 +14,128 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::mpsc;
 
 use super::answers::{
-    ApprovalList, CallList, CheckList, Completion, ConfigFiles, Done, EditedFiles, EditedServer, EditedTools,
-    GrantList, LogLines, MetricsList, OneServer, PolicyList, PromptList, ResourceList, Revoked, ServerList,
-    TemplateList, ToolList,
+    ApprovalList, CallList, CheckList, ConfigFiles, EditedFiles, EditedServer, EditedTools, GrantList, LogLines,
+    MetricsList, OneServer, PolicyList, Resolved, Revoked, ServerList, TemplateList,
 };
 use super::commands::{self, AnyCommand, Command};
-use super::mcp::{PromptInfo, ResourceInfo};
-use super::types::{Object, ServerStatus, ToolInfo, ToolResult};
+use super::form::Form;
+use super::server_form;
+use super::types::{ServerStatus, ShownScope, ToolInfo, ToolResult};
 use crate::config::interop::ImportRequest;
-use crate::engine::edit::{Edited, OpenBuffers};
+use crate::config::is_timeout;
+use crate::config::shape::shell_split::definition_of_line;
+use crate::engine::approvals::{AnsweredBy, Reply, unknown};
+use crate::engine::edit::{Edited, OpenBuffers, ToolOfServer};
+use crate::engine::editors::Identity;
 use crate::engine::gate::CallRequest;
-use crate::engine::snapshot::{OfferedTool, ServerView};
+use crate::engine::manage::TrustRequest;
+use crate::engine::snapshot::ServerView;
 use crate::engine::turns::Turn;
 use crate::engine::{Action, Engine};
-use crate::model::{Error, Requester, RequesterKind, Result, ServerName, ToolId};
+use crate::model::{CallId, CallKind, Error, Given, Requester, RequesterKind, Result, Scope, ServerName, ToolId};
 use crate::server::connection::Progress;
-use crate::store::CallQuery;
+use crate::store::{CallQuery, Saved};
+use tools::{check_form, started_tool, tools};
+pub use tools::{find_tool, parse_tool};
 
-/// Whoever speaks this protocol does so for the user.
-const USER: Requester = Requester { kind: RequesterKind::User, name: String::new() };
-/// How many lines are told when the asker does not say.
+/// The number of log lines if the command does not set one.
 const LINES: usize = 200;
 
-/// What a command came to, as it goes on the wire.
+/// The serialized answer of a command.
 pub type Answer = Box<RawValue>;
 
-/// Carries a command out. `pages` are the files that the asker has open, `progress` gets what a running tool reports,
-/// and later commands of the same connection wait for `turn`.
+/// Refuses a command that decides for the user if an agent or a server started the process that sends it. Every front
+/// calls it first.
+pub fn check(command: &AnyCommand, identity: &Identity) -> Result<()> {
+    match &identity.started_by {
+        Some(by) if !command.decides_nothing() => Err(Error::StartedByAgent(by.clone())),
+        _ => Ok(()),
+    }
+}
+
+/// Runs a command. `pages` are the files that the editor has open, `identity` says which editor or shell it is,
+/// `progress` receives the progress of a running tool, and later commands of the same connection wait for `turn`.
 pub async fn run(
     engine: &Engine,
     pages: &dyn OpenBuffers,
+    identity: &Identity,
     command: AnyCommand,
     progress: Option<mpsc::Sender<Progress>>,
     turn: Turn,
 ) -> Result<Answer> {
-    // What only reads waits for the changes before it, and nothing waits for it. A change holds its turn until it is
-    // made; one that takes long gives it back as soon as its order is settled.
-    let turn = if command.only_reads() { Turn::default() } else { turn };
+    // A command that only reads waits for earlier changes, and no command waits for it. A change holds its turn until it
+    // is made; a long one returns it as soon as its order is settled.
+    let turn = if command.only_reads() {
+        drop(turn);
+        Turn::default()
+    } else {
+        turn
+    };
     match command {
         AnyCommand::ServerAdd(params) => {
+            let config = written_or_typed(params.config, params.command_line.as_deref())?;
             let inputs = params.inputs.unwrap_or_default();
-            saved::<commands::ServerAdd>(
-                engine.add_server(pages, params.server, params.config, inputs, params.scope).await?,
-            )
+            if let Some(commands::BundleFile { path, sha256 }) = params.bundle {
+                engine.unpack_bundle(&path, sha256).await?;
+            }
+            saved::<commands::ServerAdd>(engine.add_server(pages, params.server, config, inputs, params.scope).await?)
         }
-        AnyCommand::ServerUpdate(params) => saved::<commands::ServerUpdate>(
-            engine.update_server(pages, params.server, params.config, params.scope).await?,
-        ),
+        AnyCommand::ServerUpdate(params) => {
+            let scope = file_scope(engine, &params.server, params.scope)?;
+            saved::<commands::ServerUpdate>(engine.update_server(pages, params.server, params.config, scope).await?)
+        }
         AnyCommand::ServerRemove(params) => {
-            let edited = engine.remove_server(pages, &params.server, params.scope).await?;
+            let scope = file_scope(engine, &params.server, params.scope)?;
+            let edited = engine.remove_server(pages, &params.server, scope).await?;
             answer::<commands::ServerRemove>(EditedFiles { unsaved: edited.unsaved })
         }
         AnyCommand::ServerMove(params) => {
-            saved::<commands::ServerMove>(engine.move_server(pages, params.server, params.from, params.to).await?)
+            let from = file_scope(engine, &params.server, params.from)?;
+            saved::<commands::ServerMove>(match params.file {
+                Some(file) if from == params.to => engine.move_to_file(pages, params.server, from, &file).await?,
+                _ => engine.move_server(pages, params.server, from, params.to).await?,
+            })
         }
-        AnyCommand::ServerEnable(params) => saved::<commands::ServerEnable>(
-            engine.enable_server(pages, params.server, params.enabled, params.scope).await?,
-        ),
+        AnyCommand::ServerEnable(params) => {
+            let scope = params.scope.map(|scope| file_scope(engine, &params.server, scope)).transpose()?;
+            saved::<commands::ServerEnable>(engine.enable_server(pages, params.server, params.enabled, scope).await?)
+        }
+        AnyCommand::ServerTimeout(params) => {
+            let wrong = || Error::InvalidParams("`timeout` must be greater than 0 and at most one day".to_owned());
+            let timeout = Duration::try_from_secs_f64(params.timeout).ok().filter(is_timeout).ok_or_else(wrong)?;
+            saved::<commands::ServerTimeout>(engine.set_timeout(pages, params.server, timeout).await?)
+        }
+        AnyCommand::ToolForm(params) => {
+            let offered = started_tool(engine, &params.tool).await?;
+            answer::<commands::ToolForm>(Form::of_schema(&offered.tool.input_schema))
+        }
+        AnyCommand::ServerForm(params) => answer::<commands::ServerForm>(server_form::form(engine, &params).await?),
+        AnyCommand::FormCheck(params) => check_form(engine, &params).await,
         AnyCommand::ToolPolicy(params) => policy(engine, pages, params).await,
-        AnyCommand::ActionRun(_)
+        AnyCommand::Actions(_)
+        | AnyCommand::ActionRun(_)
+        | AnyCommand::ApprovalShow(_)
+        | AnyCommand::ToolOpen(_)
         | AnyCommand::EditApply(_)
         | AnyCommand::SecretKeep(_)
-        | AnyCommand::TemplateInsert(_) => {
+        | AnyCommand::TemplateInsert(_)
+        | AnyCommand::LevelChoose(_) => {
             Err(Error::InvalidParams("this command works on a text in an editor; there is none here".to_owned()))
         }
         AnyCommand::Servers(params) => {
             let snapshot = engine.now();
-            answer::<commands::Servers>(statuses(snapshot.select(params.server.as_ref())?))
+            answer::<commands::Servers>(statuses(engine, snapshot.select(params.server.as_ref())?))
         }
         AnyCommand::ServerStart(params) => act(engine, Action::Start, params.server, params.all, turn).await,
         AnyCommand::ServerStop(params) => act(engine, Action::Stop, params.server, params.all, turn).await,
         AnyCommand::ServerRestart(params) => act(engine, Action::Restart, params.server, params.all, turn).await,
+        AnyCommand::ServerRefresh(params) => act(engine, Action::Refresh, params.server, params.all, turn).await,
         AnyCommand::ServerToggle(params) => {
             one::<commands::ServerToggle>(engine.toggle(params.server, params.enabled).await?)
         }
         AnyCommand::ServerTrust(params) => {
-            one::<commands::ServerTrust>(engine.trust(params.server, params.trusted).await?)
+            let request = trust_request(&params)?;
+            one::<commands::ServerTrust>(engine.trust(params.server, request, identity).await?)
         }
         AnyCommand::ServerAuth(params) if params.sign_out => {
             one::<commands::ServerAuth>(engine.sign_out(params.server, turn).await?)
@@ -102,23 +150,16 @@ pub async fn run(
             answer::<commands::ServersSet>(engine.set_session(params.servers).await?.into())
         }
         AnyCommand::Tools(params) => tools(engine, &params).await,
-        AnyCommand::ToolCall(params) => call(engine, params, progress, turn).await,
+        AnyCommand::ToolCall(params) => call(engine, identity, params, progress, turn).await,
         AnyCommand::Policies(params) => policies(engine, params).await,
-        AnyCommand::Resources(params) => resources(engine, params.server.as_ref()),
-        AnyCommand::ResourceRead(params) => read_resource(engine, params).await,
-        AnyCommand::Prompts(params) => prompts(engine, params.server.as_ref()),
-        AnyCommand::PromptGet(params) => {
-            bare(engine.get_prompt(&USER, &params.server, params.name, params.arguments.unwrap_or_default()).await?)
-        }
-        AnyCommand::Complete(params) => {
-            let answer =
-                engine.complete(&USER, &params.server, params.reference, params.argument, params.context).await?;
-            completion(&parsed(&answer)?)
-        }
-        AnyCommand::Approvals(_) => answer::<commands::Approvals>(approvals(engine)),
+        AnyCommand::Resources(params) => reads::resources(engine, params.server.as_ref()),
+        AnyCommand::ResourceRead(params) => reads::read_resource(engine, identity, params).await,
+        AnyCommand::Prompts(params) => reads::prompts(engine, params.server.as_ref()),
+        AnyCommand::PromptGet(params) => reads::get_prompt(engine, identity, params).await,
+        AnyCommand::Complete(params) => reads::complete(engine, identity, params).await,
+        AnyCommand::Approvals(params) => answer::<commands::Approvals>(approvals(engine, params.id.as_deref())?),
         AnyCommand::ApprovalResolve(params) => {
-            engine.resolve(&params.id, &params.decision, params.note, params.content)?;
-            answer::<commands::ApprovalResolve>(Done {})
+            answer::<commands::ApprovalResolve>(resolve(engine, identity, params).await?)
         }
         AnyCommand::Grants(_) => {
             let grants = engine.grants().await.into_iter().map(Into::into).collect();
@@ -128,13 +169,24 @@ pub async fn run(
             if params.id.is_none() && !params.all {
                 return Err(Error::InvalidParams("`mcp.grant.revoke` takes an `id` or `all: true`".to_owned()));
             }
-            answer::<commands::GrantRevoke>(Revoked { revoked: engine.revoke(params.id.as_deref()).await? })
+            let (revoked, saved) = engine.revoke(params.id.as_deref()).await?;
+            let warning = match saved {
+                Saved::ToDisk => None,
+                Saved::InMemory(why) => Some(super::convert::lost(&why)),
+            };
+            answer::<commands::GrantRevoke>(Revoked { revoked, warning })
         }
         AnyCommand::Config(_) => answer::<commands::Config>(files(engine)),
-        AnyCommand::ConfigReload(_) => answer::<commands::ConfigReload>((&*engine.reload().await?).into()),
+        AnyCommand::ConfigReload(_) => {
+            let reload = engine.reload().await?;
+            engine.begin_refresh().await?;
+            answer::<commands::ConfigReload>((&*reload).into())
+        }
         AnyCommand::ConfigImport(params) => {
             let commands::ConfigImport { from, path, scope, dry_run } = params;
-            answer::<commands::ConfigImport>(engine.import(ImportRequest { from, path, scope, dry_run }).await?.into())
+            answer::<commands::ConfigImport>(
+                engine.import(ImportRequest { from, path, scope, project_only: false, dry_run }).await?.into(),
+            )
         }
         AnyCommand::ConfigExport(params) => {
             answer::<commands::ConfigExport>(engine.export(params.to, params.servers, params.path).await?.into())
@@ -142,6 +194,10 @@ pub async fn run(
         AnyCommand::Templates(_) => {
             let templates = crate::config::templates::templates().iter().map(Into::into).collect();
             answer::<commands::Templates>(TemplateList { templates })
+        }
+        AnyCommand::RegistrySearch(params) => {
+            let found = engine.search_registry(&params.query).await?;
+            answer::<commands::RegistrySearch>(found.into())
         }
         AnyCommand::Calls(params) => {
             let (server, tool) = one_tool(engine, params.server, params.tool);
@@ -151,16 +207,20 @@ pub async fn run(
                 workflow: params.workflow,
                 since: params.since,
                 failed: params.failed.then_some(true),
+                denied: params.denied,
+                agent: params.agent,
+                text: params.text,
                 limit: params.limit,
             };
             let mut calls = engine.calls(query).await?;
             for call in &mut calls {
-                // A call that brought nothing has a result that says so.
+                // A call without a result says so.
                 call.result.get_or_insert(Value::Null);
                 call.arguments.get_or_insert(Value::Null);
             }
             answer::<commands::Calls>(CallList { calls: calls.into_iter().map(Into::into).collect() })
         }
+        AnyCommand::CallsVerify(_) => answer::<commands::CallsVerify>(engine.verify_calls().await?.into()),
         AnyCommand::Metrics(params) => {
             let servers = engine.metrics(params.server.as_ref()).await?.into_iter().map(Into::into).collect();
             answer::<commands::Metrics>(MetricsList { servers })
@@ -172,13 +232,34 @@ pub async fn run(
     }
 }
 
+/// The scope of the file that a status means. A connector is shown with a scope of its own, whatever its file.
+fn file_scope(engine: &Engine, server: &ServerName, shown: ShownScope) -> Result<Scope> {
+    Ok(match shown {
+        ShownScope::Managed => Scope::Managed,
+        ShownScope::Session => Scope::Session,
+        ShownScope::Local => Scope::Local,
+        ShownScope::Project => Scope::Project,
+        ShownScope::User => Scope::User,
+        ShownScope::ClaudeAi => engine.now().server(server)?.definition.scope,
+    })
+}
+
 async fn policy(engine: &Engine, pages: &dyn OpenBuffers, params: commands::ToolPolicy) -> Result<Answer> {
-    let edited = engine.set_level(pages, params.server, &params.tool, params.level, params.scope).await?;
+    let scope = params.scope.map(|scope| file_scope(engine, &params.server, scope)).transpose()?;
+    let edited = engine.set_level(pages, params.server, &params.tool, params.level, scope).await?;
     let granted = engine.granted().await;
-    let info =
-        |(view, offered): &(Arc<ServerView>, Arc<OfferedTool>)| ToolInfo::new(offered, &granted.find(view, offered));
-    let tools: Vec<ToolInfo> = edited.answer.iter().map(info).collect();
-    answer::<commands::ToolPolicy>(EditedTools { tools, unsaved: edited.unsaved })
+    let (scope, tools) = edited.answer;
+    let info = |(view, offered): &ToolOfServer| ToolInfo::new(offered, &granted.find(view, offered));
+    let tools: Vec<ToolInfo> = tools.iter().map(info).collect();
+    answer::<commands::ToolPolicy>(EditedTools { tools, scope: scope.into(), unsaved: edited.unsaved })
+}
+
+fn written_or_typed(config: Option<Value>, line: Option<&str>) -> Result<Value> {
+    match (config, line) {
+        (Some(config), None) => Ok(config),
+        (None, Some(line)) => definition_of_line(line).map_err(|problem| Error::InvalidParams(problem.to_owned())),
+        _ => Err(Error::InvalidParams("`mcp.server.add` takes either a `config` or a `commandLine`".to_owned())),
+    }
 }
 
 fn saved<C: Command<Answer = EditedServer>>(edited: Edited<Arc<ServerView>>) -> Result<Answer> {
@@ -190,8 +271,8 @@ async fn act(engine: &Engine, action: Action, server: Option<ServerName>, all: b
         return Err(Error::InvalidParams("name a `server`, or say `all: true`".to_owned()));
     }
     let views = engine.act(action, server, turn).await?;
-    // The same for all three.
-    answer::<commands::ServerStart>(statuses(views.iter().collect()))
+    // The same for all of them.
+    answer::<commands::ServerStart>(statuses(engine, views.iter().collect()))
 }
 
 async fn test(engine: &Engine, params: commands::ServerTest) -> Result<Answer> {
@@ -203,36 +284,38 @@ async fn test(engine: &Engine, params: commands::ServerTest) -> Result<Answer> {
     answer::<commands::ServerTest>(report.into())
 }
 
-async fn tools(engine: &Engine, params: &commands::Tools) -> Result<Answer> {
-    let granted = engine.granted().await;
-    let snapshot = engine.now();
-    let mut tools = Vec::new();
-    for view in snapshot.select(params.server.as_ref())? {
-        let info = |offered: &Arc<OfferedTool>| ToolInfo::new(offered, &granted.find(view, offered));
-        if params.all {
-            tools.extend(view.tools.values().map(info));
-        } else {
-            tools.extend(view.shown_tools().map(info));
-        }
+fn trust_request(params: &commands::ServerTrust) -> Result<TrustRequest> {
+    match (params.trusted, params.ask) {
+        (None, true) => Ok(TrustRequest::Ask),
+        (Some(true), false) => Ok(TrustRequest::Trust { digest: params.digest.clone() }),
+        (Some(false), false) => Ok(TrustRequest::Distrust),
+        _ => Err(Error::InvalidParams("`mcp.server.trust` takes either `trusted` or `ask: true`".to_owned())),
     }
-    answer::<commands::Tools>(ToolList { tools })
 }
 
 async fn call(
     engine: &Engine,
+    identity: &Identity,
     params: commands::ToolCall,
     progress: Option<mpsc::Sender<Progress>>,
     turn: Turn,
 ) -> Result<Answer> {
-    let tool = ToolId::parse(&params.tool).ok_or_else(|| {
-        Error::InvalidParams(format!("`{}` is no tool; a tool is named mcp__server__tool", params.tool))
-    })?;
+    let tool = parse_tool(&params.tool)?;
     let outcome = engine
         .call(CallRequest {
+            kind: CallKind::Tool,
+            id: CallId::random(),
+            must_ask: None,
             tool: tool.clone(),
             arguments: params.arguments.unwrap_or_default(),
-            decision: params.decision,
-            requester: params.requester.unwrap_or_default(),
+            decision: params
+                .decision
+                .map(|decision| Given { decision, by: AnsweredBy::Editor(identity.clone()).to_string().into() }),
+            requester: match &identity.started_by {
+                Some(by) => Requester { kind: RequesterKind::Agent, name: by.clone() },
+                None => params.requester.unwrap_or_default(),
+            },
+            connection: None,
             workflow: params.workflow,
             timeout: params.timeout_ms.map(Duration::from_millis),
             progress,
@@ -257,46 +340,15 @@ fn one_tool(engine: &Engine, server: Option<ServerName>, tool: Option<String>) -
     }
 }
 
-fn resources(engine: &Engine, server: Option<&ServerName>) -> Result<Answer> {
-    let snapshot = engine.now();
-    let views = snapshot.select(server)?;
-    let info =
-        |view: &ServerView, raw: &Value| ResourceInfo { fields: object(raw), server: view.definition.name.clone() };
-    let resources = views.iter().flat_map(|view| view.resources().iter().map(|each| info(view, &each.raw))).collect();
-    let templates = views.iter().flat_map(|view| view.templates().iter().map(|each| info(view, &each.raw))).collect();
-    answer::<commands::Resources>(ResourceList { resources, templates })
-}
-
-fn prompts(engine: &Engine, server: Option<&ServerName>) -> Result<Answer> {
-    let snapshot = engine.now();
-    let views = snapshot.select(server)?;
-    let info =
-        |view: &ServerView, raw: &Value| PromptInfo { fields: object(raw), server: view.definition.name.clone() };
-    let prompts = views.iter().flat_map(|view| view.prompts().iter().map(|each| info(view, &each.raw))).collect();
-    answer::<commands::Prompts>(PromptList { prompts })
-}
-
 fn files(engine: &Engine) -> ConfigFiles {
     ConfigFiles { files: engine.loaded().borrow().files.iter().map(Into::into).collect() }
 }
 
-/// What a server sent, without a field that would take the place of one of ours.
-fn object(raw: &Value) -> Object {
-    let mut fields = raw.as_object().cloned().unwrap_or_default();
-    fields.shift_remove("server");
-    fields
-}
-
-fn completion(raw: &Value) -> Result<Answer> {
-    let completion = raw.get("completion").unwrap_or(raw);
-    answer::<commands::Complete>(Completion {
-        values: completion.get("values").and_then(Value::as_array).cloned().unwrap_or_default(),
-        has_more: completion.get("hasMore").and_then(Value::as_bool).unwrap_or(false),
-    })
-}
-
-fn statuses(views: Vec<&Arc<ServerView>>) -> ServerList {
-    ServerList { servers: views.into_iter().map(|view| ServerStatus::from(&**view)).collect() }
+fn statuses(engine: &Engine, views: Vec<&Arc<ServerView>>) -> ServerList {
+    ServerList {
+        servers: views.into_iter().map(|view| ServerStatus::from(&**view)).collect(),
+        problems: engine.health().borrow().describe().into_iter().collect(),
+    }
 }
 
 fn one<C: Command<Answer = OneServer>>(view: Arc<ServerView>) -> Result<Answer> {
@@ -304,29 +356,27 @@ fn one<C: Command<Answer = OneServer>>(view: Arc<ServerView>) -> Result<Answer> 
 }
 
 /// All questions that wait now.
-pub fn approvals(engine: &Engine) -> ApprovalList {
-    ApprovalList { approvals: engine.approvals().list().iter().map(Into::into).collect() }
-}
-
-/// An editor that shows a resource hears of its changes for as long as the server runs: there is no end to it, because
-/// an agent may watch the same one. A server that cannot tell is read all the same.
-async fn read_resource(engine: &Engine, params: commands::ResourceRead) -> Result<Answer> {
-    if params.subscribe == Some(true) {
-        engine.subscribe(&USER, &params.server, params.uri.clone(), true).await.ok();
+pub fn approvals(engine: &Engine, id: Option<&str>) -> Result<ApprovalList> {
+    let waiting = engine.approvals().shown_here(&engine.approvals().list());
+    match id {
+        Some(id) => {
+            let question = waiting.iter().find(|approval| approval.id == id).ok_or_else(|| unknown(id))?;
+            Ok(ApprovalList { approvals: vec![question.into()], groups: Vec::new() })
+        }
+        None => Ok(ApprovalList::new(engine, &engine.approvals().list())),
     }
-    bare(engine.read_resource(&USER, &params.server, params.uri).await?)
 }
 
-fn parsed(raw: &RawValue) -> Result<Value> {
-    serde_json::from_str(raw.get()).map_err(|error| Error::Io(error.to_string()))
-}
-
-/// A server's answer without what belongs to the envelope of a newer protocol: that is no part of ours.
-fn bare(raw: Arc<RawValue>) -> Result<Answer> {
-    let mut fields: BTreeMap<String, &RawValue> =
-        serde_json::from_str(raw.get()).map_err(|error| Error::Io(error.to_string()))?;
-    fields.remove("resultType");
-    wire(&fields)
+async fn resolve(engine: &Engine, identity: &Identity, params: commands::ApprovalResolve) -> Result<Resolved> {
+    let commands::ApprovalResolve { id, ids, decision, note, content, arguments } = params;
+    let ids = match (id, ids) {
+        (Some(id), None) => vec![id],
+        (None, Some(ids)) if !ids.is_empty() => ids,
+        _ => return Err(Error::InvalidParams("`mcp.approval.resolve` takes either an `id` or `ids`".to_owned())),
+    };
+    let reply = Reply { decision: &decision, note, content, arguments };
+    let (resolved, not_saved) = engine.resolve(&ids, &reply, identity).await?;
+    Ok(Resolved::new(engine, resolved, &decision, not_saved.as_deref()))
 }
 
 pub fn wire<T: Serialize + ?Sized>(answer: &T) -> Result<Answer> {

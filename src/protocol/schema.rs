@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use crate::config::interop::Dialect;
-use crate::model::{CallId, Decision, Level, Requester, Scope, ServerName, Timestamp};
+use crate::model::{CallId, CallKind, Decision, Level, Requester, Scope, ServerName, Timestamp};
 
 /// Gives a type of the model a schema under its own name.
 macro_rules! schemas {
@@ -33,6 +33,10 @@ schemas! {
     Decision as "Decision" = json_schema!({
         "description": "An answer to a question about a tool call.",
         "enum": Decision::ALL.map(Decision::as_str),
+    });
+ CallKind as "CallKind" = json_schema!({
+        "description": "What a call asks a server for. Of completions, only denials are recorded.",
+        "enum": CallKind::ALL.map(CallKind::as_str),
     });
     Scope as "FileScope" = json_schema!({
         "description": "Where a definition is written.",

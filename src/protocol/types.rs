@@ -1,7 +1,15 @@
 //! The types that commands answer with and notifications carry. Each is written here once: the TypeScript and Lua types
 //! and the tables of `docs/protocol.md` are generated from them.
 
+mod questions;
+
+pub use questions::{
+    AnswerPlace, AnsweredIn, Approval, ApprovalAnswer, ApprovalGroup, ApprovalKind, ApprovalOutcome, ClosedApproval,
+    FileChange, LargeArguments, ResourceQuestion,
+};
+
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -9,11 +17,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::actions::{Action, Remedy, Summary};
 use super::mcp::{Content, RecordedResult, Schema};
-use crate::model::{CallId, Level, Requester, ServerName, Timestamp};
+use crate::model::{CallId, CallKind, Level, Requester, ServerName, Timestamp};
 
 /// A JSON object whose keys are not part of this contract.
 pub type Object = Map<String, Value>;
+
+/// Shows enums as they are written on the wire.
+macro_rules! shown_as_on_the_wire {
+    ($($name:ty),*) => {
+        $(impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.serialize(f)
+            }
+        })*
+    };
+}
+
+shown_as_on_the_wire!(Status, Transport, ShownScope, LogSource, super::errors::ErrorKind);
 
 /// What a server is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -62,6 +84,13 @@ pub struct ServerStatus {
     /// Why a pending server is not connected yet: `starting`, `awaiting-trust`, `awaiting-input`, `retrying in 4 s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The state in a few words, for a list of servers.
+    pub summary: Summary,
+    /// What can be done with it now. What the state asks for comes first.
+    pub actions: Vec<Action>,
+    /// What makes it usable again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Remedy>,
     pub enabled: bool,
     pub transport: Transport,
     pub scope: ShownScope,
@@ -71,16 +100,26 @@ pub struct ServerStatus {
     /// The zero-based line of its key in that file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
+    /// Where the levels of its tools can be set. The first one is the default: the file that defines it.
+    pub level_scopes: Vec<LevelScope>,
     /// Definitions of the same name that this one overrides.
     pub hides: Vec<HiddenDefinition>,
+    /// Entries of other files that disable it or restrict its tools, in order of precedence.
+    pub restrictions: Vec<ServerRestriction>,
     /// Why it failed, or what keeps it from starting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// The same in one line, without output of the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
     /// Whether the user has to trust the definition before it starts.
     pub needs_trust: bool,
     /// What changed since the user last trusted the definition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_diff: Option<String>,
+    /// Names the definition as it is shown, for `mcp.server.trust`. Absent if the definition needs no trust.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust_digest: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_info: Option<ServerInfo>,
     /// The version of MCP that it speaks.
@@ -108,11 +147,33 @@ pub struct ServerStatus {
     pub config: Value,
 }
 
+/// Where a level can be set.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LevelScope {
+    pub scope: ShownScope,
+    /// A choice for the user: `in the project config`.
+    pub title: String,
+}
+
 /// A definition that another one overrides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HiddenDefinition {
     pub scope: ShownScope,
     pub file: Option<String>,
+}
+
+/// An entry that defines no server, but disables the server of its name or restricts its tools.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ServerRestriction {
+    pub scope: ShownScope,
+    pub file: Option<String>,
+    /// The zero-based line of its key in that file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// Whether it is the entry that disables the server.
+    pub disables: bool,
+    /// What it does, in a few words: `disables it`, `restricts its tools (2 rules)`.
+    pub effect: String,
 }
 
 /// The name and version that a server reports.
@@ -184,72 +245,21 @@ pub struct ToolResult<Json = Box<RawValue>> {
     pub structured_content: Option<Json>,
     /// The tool itself reported an error.
     pub is_error: bool,
+    /// Without the time that the call waited for the user.
     pub duration_ms: f64,
+    /// How long the call waited for the user.
+    pub waited_ms: f64,
     /// The level or answer that allowed the call.
     pub decision: String,
     pub server: ServerName,
     pub tool: String,
 }
 
-/// What kind of answer a question takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ApprovalKind {
-    Tool,
-    Trust,
-    Elicitation,
-    Input,
-}
-
-/// A question that waits for the user.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Approval {
-    pub id: String,
-    pub kind: ApprovalKind,
-    pub server: ServerName,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
-    /// In full, as they will be sent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Object>")]
-    pub arguments: Option<Value>,
-    pub title: String,
-    pub detail: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<Annotations>,
-    pub requester: Requester,
-    /// The possible answers: decisions, or `accept`, `decline` and `cancel`.
-    pub options: Vec<String>,
-    /// What changed since the user last agreed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub diff: Option<String>,
-    /// What the call would change in a file of the workspace.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub change: Option<FileChange>,
-    /// The form to fill in.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<Schema>")]
-    pub schema: Option<Value>,
-    /// The page to open.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-    pub created_at: Timestamp,
-    pub expires_at: Timestamp,
-}
-
-/// What a call would change in a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FileChange {
-    /// The absolute path.
-    pub file: String,
-    /// The path as the call names it.
-    pub path: String,
-    pub is_new: bool,
-    /// The text after the call.
-    pub after: String,
-    pub diff: String,
+impl ToolResult {
+    /// The content blocks.
+    pub fn blocks(&self) -> Vec<Value> {
+        serde_json::from_str(self.content.get()).unwrap_or_default()
+    }
 }
 
 /// An answer of the user that still applies.
@@ -270,24 +280,32 @@ pub struct Grant {
 pub struct Call {
     pub call_id: CallId,
     pub time: Timestamp,
+    pub kind: CallKind,
     pub server: ServerName,
+    /// The tool, or `resource:URI` or `prompt:NAME`, as rules name it.
     pub tool: String,
     pub requester: Requester,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
-    /// The level or answer that allowed or refused the call.
+    /// The level or answer that allowed or refused the call; `invalid` if it could not be made as requested.
     pub decision: String,
-    /// Where the decision came from: a rule, a grant, `user`, `timeout`, ….
+    /// Who decided: a rule, a grant, or the user and the editor, shell or agent in which they answered.
     pub decided_by: String,
     pub success: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Without the time that the call waited for the user.
     pub duration_ms: f64,
+    /// How long the call waited for the user.
+    pub waited_ms: f64,
     /// Masked and cut. Absent in notifications.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
-    /// Masked and cut. Absent in notifications.
+    /// The arguments that were requested, if the user changed them. Masked and cut. Absent in notifications.
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub requested_arguments: Option<Value>,
+    /// Masked and cut. Absent in notifications.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<RecordedResult>")]
     pub result: Option<Value>,
 }
@@ -317,6 +335,16 @@ pub struct ConfigFile {
     pub valid: bool,
     /// The names of the servers in it.
     pub servers: Vec<String>,
+    /// What is wrong with it: only errors, in the order of the file.
+    pub errors: Vec<ConfigError>,
+}
+
+/// An error in a config file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigError {
+    /// Zero-based.
+    pub line: u32,
+    pub message: String,
 }
 
 /// Where a log line comes from.
@@ -401,6 +429,8 @@ pub struct ToolMetrics {
     pub p50_ms: f64,
     pub p95_ms: f64,
     pub p99_ms: f64,
+    /// The median time that calls waited for the user, of those that did.
+    pub waited_ms: f64,
 }
 
 /// A check of `mcp.doctor`.
@@ -412,4 +442,9 @@ pub struct Check {
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fix: Option<String>,
+}
+
+/// A `null` field is not the same as an absent one.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
 }

@@ -2,6 +2,7 @@
 //! publishes complete states.
 
 mod attempt;
+mod environment;
 mod failure;
 mod live;
 mod sources;
@@ -19,11 +20,13 @@ use super::backoff::Backoff;
 use super::cache::CachedServer;
 use super::connection::Connection;
 use super::logs::Logs;
+use super::oauth::ServerAuth;
 use super::{Context, Event};
 use crate::config::Definition;
 use crate::model::{Error, LogSource, PendingReason, ServerState, Status};
 use crate::policy::trust::Trusted;
 use attempt::{Attempt, AttemptUpdate, Connected};
+use environment::{EnvironmentChange, StartEnvironment};
 use failure::{Failure, Next};
 use sources::SourceWatcher;
 
@@ -54,6 +57,10 @@ pub(super) enum ActorRequest {
     Start(oneshot::Sender<()>),
     Stop(oneshot::Sender<()>),
     Restart(oneshot::Sender<()>),
+    /// Asks a connected server for its lists again.
+    Refresh(oneshot::Sender<()>),
+    /// Starts a failed server if the environment has changed. The state then says so.
+    CompareEnvironment(oneshot::Sender<()>),
     /// A call needs a server that is asleep.
     Use,
     /// The server rejected a call because the user is not signed in.
@@ -63,7 +70,7 @@ pub(super) enum ActorRequest {
 /// The connection as a handle sees it.
 #[derive(Clone)]
 pub(super) enum Link {
-    /// Lazy and not used yet: the first use starts it.
+    /// Lazy or idle: the next use starts it.
     Asleep,
     Connecting,
     /// The connection and the connection counter.
@@ -74,6 +81,7 @@ pub(super) enum Link {
 pub(super) struct Actor {
     pub definition: Arc<Definition>,
     pub context: Context,
+    auth: ServerAuth,
     pub generation: u64,
     pub logs: Logs,
     pub activity: Arc<Activity>,
@@ -81,12 +89,15 @@ pub(super) struct Actor {
     pub stop: CancellationToken,
     pub state: watch::Sender<Arc<ServerState>>,
     pub link: watch::Sender<Link>,
+    environment: StartEnvironment,
     backoff: Backoff,
     /// The processes that are still ending.
     processes: TaskTracker,
     /// Notified when the server settles.
     waiters: Vec<oneshot::Sender<()>>,
     connections: u64,
+    /// It starts because a call needs it.
+    is_used: bool,
 }
 
 /// The next phase.
@@ -104,6 +115,7 @@ impl Actor {
         trusted: &Trusted,
         auto_start: AutoStart,
         context: Context,
+        auth: ServerAuth,
         generation: u64,
         logs: Logs,
         activity: Arc<Activity>,
@@ -122,8 +134,10 @@ impl Actor {
             state.tools = context.cache.recall(&definition).tools;
         }
         Self {
+            environment: StartEnvironment::new(context.host.environments()),
             definition,
             context,
+            auth,
             generation,
             logs,
             activity,
@@ -135,6 +149,7 @@ impl Actor {
             processes: TaskTracker::new(),
             waiters: Vec::new(),
             connections: 0,
+            is_used: false,
         }
     }
 
@@ -165,6 +180,12 @@ impl Actor {
             let request = tokio::select! {
                 () = self.stop.cancelled() => return Phase::End,
                 request = self.requests.recv() => request,
+                change = self.environment.changed(&self.definition), if self.has_failed() => {
+                    match self.start_again(&change) {
+                        Some(phase) => return phase,
+                        None => continue,
+                    }
+                }
             };
             let Some(request) = request else { return Phase::End };
             if let Some(phase) = self.handle(request).await {
@@ -197,15 +218,22 @@ impl Actor {
         self.publish(|state| state.status = Status::Pending(PendingReason::Starting));
         // The previous process must have ended: a server never runs twice.
         self.wait_for_processes().await;
+        let requested = CancellationToken::new();
+        if !self.waiters.is_empty() || std::mem::take(&mut self.is_used) {
+            requested.cancel();
+        }
         let (updates, mut received_updates) = mpsc::channel(8);
         let attempt = Attempt {
             definition: self.definition.clone(),
+            environment: self.environment.take(&self.definition),
             context: self.context.clone(),
+            auth: self.auth.clone(),
             settings: self.context.settings.borrow().clone(),
             logs: self.logs.clone(),
             tracker: self.processes.clone(),
             updates,
             era: self.context.cache.recall(&self.definition).era,
+            requested: requested.clone(),
         };
         let mut attempt = Box::pin(attempt.run());
         let done = loop {
@@ -214,8 +242,13 @@ impl Actor {
                 () = self.stop.cancelled() => return Phase::End,
                 request = self.requests.recv() => match request {
                     None => return Phase::End,
-                    Some(ActorRequest::Start(done)) => self.waiters.push(done),
-                    Some(ActorRequest::Use | ActorRequest::SignIn) => {}
+                    Some(ActorRequest::Start(done) | ActorRequest::Refresh(done)) => {
+                        self.waiters.push(done);
+                        requested.cancel();
+                    }
+                    Some(ActorRequest::CompareEnvironment(done)) => drop(done),
+                    Some(ActorRequest::Use) => requested.cancel(),
+                    Some(ActorRequest::SignIn) => {}
                     Some(request) => {
                         // The attempt must end before anything else starts.
                         drop(attempt);
@@ -262,8 +295,23 @@ impl Actor {
                 done.send(()).ok();
                 Some(Phase::Idle)
             }
-            ActorRequest::Use => matches!(*self.link.borrow(), Link::Asleep).then_some(Phase::Start),
-            ActorRequest::SignIn => None,
+            ActorRequest::Use => {
+                self.is_used = matches!(*self.link.borrow(), Link::Asleep);
+                self.is_used.then_some(Phase::Start)
+            }
+            ActorRequest::CompareEnvironment(done) => {
+                let phase = match self.has_failed() {
+                    true => {
+                        let change = self.environment.compare(&self.definition).await;
+                        self.start_again(&change)
+                    }
+                    false => None,
+                };
+                done.send(()).ok();
+                phase
+            }
+            // It reads its lists when it starts.
+            ActorRequest::Refresh(_) | ActorRequest::SignIn => None,
         }
     }
 
@@ -294,7 +342,7 @@ impl Actor {
         tracing::warn!(server = %name, status = status.as_str(), error = %crate::text::one_line(&failure.message, 200), "not connected");
         self.publish(|state| {
             clear(state, status);
-            state.error = Some(shown.text());
+            state.error = Some(shown.shown());
         });
         at.map_or(Phase::Idle, Phase::Retry)
     }
@@ -315,6 +363,23 @@ impl Actor {
     /// Sends one event to the hub; drops it if the hub is too busy.
     fn send_event(&self, event: Event) {
         self.context.events.try_send((self.definition.name.clone(), self.generation, event)).ok();
+    }
+
+    /// Starts a failed server with another environment, if that may be why it failed.
+    fn start_again(&mut self, change: &EnvironmentChange) -> Option<Phase> {
+        if change.names.is_empty() {
+            return None;
+        }
+        let message = format!("the environment has changed ({}); starting again", change.names.join(", "));
+        self.logs.push(LogSource::Sidecar, "info", &message);
+        self.backoff.reset();
+        self.link.send_replace(Link::Connecting);
+        self.publish(|state| clear(state, Status::Pending(PendingReason::Starting)));
+        Some(Phase::Start)
+    }
+
+    fn has_failed(&self) -> bool {
+        self.state.borrow().status == Status::Failed
     }
 
     async fn wait_for_processes(&self) {
@@ -344,7 +409,7 @@ impl Actor {
 }
 
 pub(super) fn disabled(definition: &Definition) -> Error {
-    Error::Disabled { server: definition.name.clone(), hint: "set `enabled` to `true` in its configuration file" }
+    Error::Disabled { server: definition.name.clone(), in_file: true }
 }
 
 /// Clears what belongs to the running server. A server that retries keeps its lists, so that its tools do not disappear
@@ -355,6 +420,7 @@ fn clear(state: &mut ServerState, status: Status) {
     state.pid = None;
     state.started_at = None;
     state.latency = None;
+    state.changed_variables.clear();
     if !matches!(status, Status::Pending(_)) {
         state.tools = Arc::default();
         state.resources = Arc::default();

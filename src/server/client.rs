@@ -1,8 +1,10 @@
 //! Answers the requests of a server: roots, elicitation, sampling, ping. Its notifications are handled by the ledger.
 #![allow(deprecated, reason = "roots and sampling are on their way out of MCP, but servers of today use them")]
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, CustomRequest, CustomResult,
@@ -15,6 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
+use tokio::time::Instant;
 
 use super::host::Host;
 use super::transport::ledger::{ActiveCalls, Ledger, StreamRequest};
@@ -128,7 +131,9 @@ struct Inner {
     asked: AtomicUsize,
     /// Open questions, each with the calls that it may belong to. The lock is `std`, private to this file and held for
     /// a lookup.
-    open: Mutex<Vec<Arc<Vec<CallId>>>>,
+    open: Mutex<Vec<(Arc<Vec<CallId>>, Instant)>>,
+    /// How long the user was asked on behalf of each running call. Locked like `open`.
+    answered: Mutex<HashMap<CallId, AskedTime>>,
     /// The running calls.
     calls: watch::Sender<Vec<CallId>>,
 }
@@ -141,6 +146,7 @@ impl Questions {
             one_at_a_time: Semaphore::new(1),
             asked: AtomicUsize::new(0),
             open: Mutex::default(),
+            answered: Mutex::default(),
             calls: watch::Sender::default(),
         }))
     }
@@ -152,11 +158,22 @@ impl Questions {
         RunningCall { questions: self.clone(), id: id.clone() }
     }
 
-    /// Whether the user is being asked on behalf of this call: then its timeout pauses. Requests that are not calls
+    /// The time in which the user was asked on behalf of this call: then its timeout pauses. Requests that are not calls
     /// wait for questions that belong to no call.
-    pub fn is_open(&self, call: Option<&CallId>) -> bool {
-        let concerns = |calls: &Arc<Vec<CallId>>| call.map_or(calls.is_empty(), |call| calls.contains(call));
-        lock(&self.0.open).iter().any(concerns)
+    pub fn asked(&self, call: Option<&CallId>) -> AskedTime {
+        let now = Instant::now();
+        let concerns = |calls: &Vec<CallId>| call.map_or(calls.is_empty(), |call| calls.contains(call));
+        let mut asked = call.and_then(|call| lock(&self.0.answered).get(call).copied()).unwrap_or_default();
+        for (calls, since) in lock(&self.0.open).iter() {
+            if concerns(calls) {
+                asked.add(*since, now);
+            }
+        }
+        asked
+    }
+
+    pub fn is_asking(&self) -> bool {
+        !lock(&self.0.open).is_empty()
     }
 
     /// Answers a request of the server that belongs to one of `calls`, or to no call.
@@ -206,7 +223,7 @@ impl Questions {
     /// A question that is open while the guard lives.
     fn open(&self, calls: Vec<CallId>) -> OpenQuestion {
         let calls = Arc::new(calls);
-        lock(&self.0.open).push(calls.clone());
+        lock(&self.0.open).push((calls.clone(), Instant::now()));
         OpenQuestion { questions: self.clone(), calls }
     }
 }
@@ -220,9 +237,25 @@ pub struct RunningCall {
 impl Drop for RunningCall {
     fn drop(&mut self) {
         self.questions.0.calls.send_modify(|calls| calls.retain(|id| *id != self.id));
+        lock(&self.questions.0.answered).remove(&self.id);
         if self.questions.0.calls.borrow().is_empty() {
             self.questions.0.asked.store(0, Ordering::Release);
         }
+    }
+}
+
+/// How long the user was asked during a request.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct AskedTime {
+    /// When they were last asked.
+    pub last: Option<Instant>,
+    pub total: Duration,
+}
+
+impl AskedTime {
+    fn add(&mut self, since: Instant, until: Instant) {
+        self.last = self.last.max(Some(until));
+        self.total += until.saturating_duration_since(since);
     }
 }
 
@@ -251,8 +284,12 @@ impl OpenQuestion {
 impl Drop for OpenQuestion {
     fn drop(&mut self) {
         let mut open = lock(&self.questions.0.open);
-        if let Some(own) = open.iter().position(|calls| Arc::ptr_eq(calls, &self.calls)) {
-            open.swap_remove(own);
+        let Some(own) = open.iter().position(|(calls, _)| Arc::ptr_eq(calls, &self.calls)) else { return };
+        let (calls, since) = open.swap_remove(own);
+        let now = Instant::now();
+        let running = self.questions.0.calls.borrow();
+        for call in calls.iter().filter(|call| running.contains(call)) {
+            lock(&self.questions.0.answered).entry(call.clone()).or_default().add(since, now);
         }
     }
 }

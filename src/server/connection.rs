@@ -30,7 +30,7 @@ use super::client::{Client, Questions};
 use super::host::Host;
 pub use super::transport::ledger::Sent;
 use super::transport::ledger::{Ledger, Slot};
-use crate::model::{CallResult, Error, PeerInfo, Result, ServerName};
+use crate::model::{CallId, CallResult, Error, PeerInfo, Result, ServerName};
 use crate::policy::permit::Permitted;
 use crate::settings::Limits;
 use answer::{Answer, Input};
@@ -38,7 +38,7 @@ use exchange::RequestLimits;
 use subscription::Subscription;
 
 pub use super::transport::{Era, Listed, OpenError, Progress, Remote, ServerNotice, Wire};
-pub use lists::{Listing, Lists, tools_from};
+pub use lists::{Listing, Lists, conform, tools_from};
 pub use request::Request;
 
 /// How often a server may ask for input before it answers a request.
@@ -95,6 +95,8 @@ pub struct CallOptions {
     pub progress: Option<mpsc::Sender<Progress>>,
     /// Set once the request is sent.
     pub sent: Sent,
+    /// The only connection that the call may be sent on.
+    pub connection: Option<u64>,
 }
 
 impl Connection {
@@ -111,9 +113,9 @@ impl Connection {
         self.0.era
     }
 
-    /// All pages of all lists, requested concurrently.
-    pub async fn lists(&self) -> Result<Lists> {
-        lists::all(self).await
+    /// All pages of all lists, requested concurrently. Those that are not complete by then are left out.
+    pub async fn lists(&self, until: Instant) -> Result<Lists> {
+        lists::all(self, until).await
     }
 
     /// Reloads one list.
@@ -121,9 +123,14 @@ impl Connection {
         lists::one(self, listed).await
     }
 
-    /// Runs a tool. Dropping the future cancels it at the server.
+    /// Makes a call. Dropping the future cancels it at the server.
     pub async fn call(&self, call: &Permitted, options: CallOptions) -> Result<CallResult> {
         let call = call.call();
+        if let Some(request) = Request::of(call) {
+            let _running = self.0.questions.call(&call.id);
+            let raw = self.send(request, options.timeout, Some((&call.id, options.sent))).await?;
+            return Ok(CallResult { raw, is_error: false });
+        }
         let what = format!("`{}`", call.tool.tool);
         let limits = RequestLimits { idle: options.timeout, total: options.max_timeout, setting: "timeout" };
         let _running = self.0.questions.call(&call.id);
@@ -155,8 +162,13 @@ impl Connection {
         Err(self.protocol(format!("{what} was cancelled: the server asked for input more than {INPUT_ROUNDS} times")))
     }
 
-    /// Sends any other request; returns the result as it was sent.
+    /// Sends a request that needs no permission.
     pub async fn request(&self, request: Request, timeout: Duration) -> Result<Arc<RawValue>> {
+        self.send(request, timeout, None).await
+    }
+
+    /// Sends a request other than a tool call; returns the result as it was sent.
+    async fn send(&self, request: Request, timeout: Duration, call: Option<(&CallId, Sent)>) -> Result<Arc<RawValue>> {
         let limits = RequestLimits { idle: timeout, total: timeout, setting: "timeout" };
         if let (Request::Subscribe { uri } | Request::Unsubscribe { uri }, Some(subscription)) =
             (&request, &self.0.subscription)
@@ -165,16 +177,21 @@ impl Connection {
             return Ok(answer::empty());
         }
         let what = &*format!("`{}`", request.method());
+        let slot = || match &call {
+            Some((call, sent)) => Slot::for_call(None, call, sent.clone()),
+            None => Slot::new(None),
+        };
+        let id = call.as_ref().map(|(id, _)| *id);
         let mut input = Input::default();
         for _ in 0..INPUT_ROUNDS {
-            let answer = self.exchange(request.to_message(&mut input), what, &limits, Slot::new(None)).await;
+            let answer = self.exchange(request.to_message(&mut input), what, &limits, slot()).await;
             let raw = answer.map_err(|failure| match &request {
                 Request::ReadResource { .. } => self.resource_error(failure),
                 _ => self.to_error(failure),
             })?;
             match Answer::of(raw) {
                 Answer::Complete { raw, .. } => return Ok(raw),
-                Answer::NeedsInput(needed) => input = needed.ask(&self.0.questions, None).await,
+                Answer::NeedsInput(needed) => input = needed.ask(&self.0.questions, id).await,
                 Answer::Other(kind) => {
                     return Err(self.protocol(format!(
                         "unsupported response to {what}: expected a complete result, found `{kind}`"
@@ -204,6 +221,11 @@ impl Connection {
     /// Waits until the connection closes and returns the reason.
     pub async fn closed(&self) -> String {
         self.0.ledger.closed().await
+    }
+
+    /// Whether the server waits for an answer of the user.
+    pub fn is_asking(&self) -> bool {
+        self.0.questions.is_asking()
     }
 
     /// Lines that were not messages, so far.

@@ -1,7 +1,6 @@
 //! Opens the way to a server: starts its program, connects to its address, or asks the editor for it. The connection
 //! handles the messages. Tests use their own connector.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,9 +9,11 @@ use tokio_util::task::TaskTracker;
 
 use super::Context;
 use super::logs::Logs;
+use super::oauth::ServerAuth;
 use super::process::{Process, StartError};
 use super::transport::{OpenError, Wire, net, remote, tcp};
-use crate::config::expand::{Expanded, child_environment};
+use crate::config::Environment;
+use crate::config::expand::{Expanded, Program, child_environment, is_inherited, is_passed_on};
 use crate::model::ServerName;
 use crate::settings::Settings;
 
@@ -20,12 +21,13 @@ use crate::settings::Settings;
 pub struct ConnectRequest {
     pub name: ServerName,
     pub expanded: Expanded,
-    /// The engine's environment, which the child's is derived from.
-    pub environment: BTreeMap<String, String>,
+    /// The environment that the child's is derived from.
+    pub environment: Environment,
     /// The time left for the start.
     pub limit: Duration,
     pub settings: Arc<Settings>,
     pub context: Context,
+    pub auth: ServerAuth,
     pub logs: Logs,
     /// Tracks the end of the process.
     pub tracker: TaskTracker,
@@ -57,13 +59,22 @@ async fn open(request: ConnectRequest) -> Result<OpenConnection, OpenError> {
     match &request.expanded {
         Expanded::Stdio(program) => {
             let environment = child_environment(&request.environment, program);
-            let (process, pipes) = Process::start(program, &environment, request.logs.clone(), &request.tracker)
-                .map_err(|StartError { message, transient }| match transient {
-                    true => OpenError::Io { message },
-                    false => OpenError::Refused { message },
-                })?;
-            let wire = Wire::Bytes { read: Box::new(pipes.stdout), write: Box::new(pipes.stdin) };
-            Ok(OpenConnection { process: Some(process), ..open(wire) })
+            let left_out = left_out(&request.environment, program);
+            let sandbox = &request.settings.sandbox;
+            let (process, pipes) =
+                Process::start(program, &environment, sandbox, request.logs.clone(), &request.tracker).map_err(
+                    |StartError { mut message, transient }| {
+                        message.extend(left_out.iter().flat_map(|left_out| ["; ", left_out]));
+                        match transient {
+                            true => OpenError::Io { message },
+                            false => OpenError::Refused { message },
+                        }
+                    },
+                )?;
+            let input_closed = pipes.stdin_closed();
+            let warnings = left_out.into_iter().chain(pipes.warnings).collect();
+            let wire = Wire::Bytes { read: Box::new(pipes.stdout), write: Box::new(pipes.stdin), input_closed };
+            Ok(OpenConnection { process: Some(process), warnings, ..open(wire) })
         }
         Expanded::Tcp { host, port } => {
             if !net::allowed_host(host, &request.settings.servers.tcp_hosts) {
@@ -78,11 +89,20 @@ async fn open(request: ConnectRequest) -> Result<OpenConnection, OpenError> {
             Some(tunnel) => Ok(open(Wire::Tunnel(tunnel))),
             None => Err(OpenError::Closed { message: format!("no connected editor provides a server named `{name}`") }),
         },
-        Expanded::Http(_) | Expanded::Sse(_) | Expanded::ClaudeAiProxy { .. } => {
+        Expanded::Http(_) | Expanded::Sse(_) => {
             let warnings = remote::warnings(&request.expanded);
-            let tokens = request.context.host.tokens();
-            let wire = remote::wire(&request.name, request.expanded, request.settings.limits.message_bytes, tokens);
+            let bytes = request.settings.limits.message_bytes;
+            let wire = remote::wire(&request.name, request.expanded, bytes, request.auth);
             Ok(OpenConnection { warnings, ..open(wire) })
         }
     }
+}
+
+/// What a program does not get from the environment, because an open folder would decide it.
+fn left_out(environment: &Environment, program: &Program) -> Option<String> {
+    let gets = |name: &str| {
+        let is_sent = (program.inherit_env && is_inherited(name)) || is_passed_on(name);
+        is_sent && !program.env.contains_key(name)
+    };
+    environment.left_out().describe(&program.command, gets)
 }

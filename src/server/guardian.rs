@@ -1,8 +1,12 @@
-//! No server outlives its engine, even if the engine is killed: a small process (the same binary) reads the process
-//! groups from a pipe, and ends them when the pipe closes.
+//! No server outlives its engine, even if the engine is killed. On Linux, an engine runs below two small processes (the
+//! same binary) that end what it leaves behind: see [`parents`], and if all are killed at once, [`leftovers`].
 //!
-//! This is the engine's side, one guardian per process; [`run_guardian`] is the other side.
+//! An engine that was started without them, as on other systems and for a single command, has a guardian below it. That
+//! reads the process groups from a pipe, and ends them when the pipe closes. This is the engine's side of it;
+//! [`run_guardian`] is the other side.
 
+mod leftovers;
+mod parents;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -12,6 +16,8 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+pub use leftovers::{EngineProcess, forget_this_engine, mark_this_engine};
+pub use parents::{PARENT_SUBCOMMAND, guard_this_program, guarded_command, kill_rest_without_guardian, run_parent};
 pub use watch::run_guardian;
 
 use super::process::{mark_of_this_engine, spawn_for_thread};
@@ -23,10 +29,13 @@ pub const SUBCOMMAND: &str = "guardian";
 const MIN_LIFETIME: Duration = Duration::from_secs(1);
 
 /// One guardian per process, because a process is an engine. Private to this file and never held over an await.
-static GUARDIAN: Mutex<Guardian> = Mutex::new(Guardian { program: None, pipe: None, groups: BTreeMap::new() });
+static GUARDIAN: Mutex<Guardian> =
+    Mutex::new(Guardian { is_engine: false, program: None, pipe: None, groups: BTreeMap::new() });
 
 struct Guardian {
-    /// The program to run; nothing is guarded before `install` sets it.
+    /// This process is a dedicated engine.
+    is_engine: bool,
+    /// The program to run. `None` before `install`, and for an engine below guardians.
     program: Option<PathBuf>,
     /// The pipe to the guardian, while it runs.
     pipe: Option<ChildStdin>,
@@ -36,6 +45,13 @@ struct Guardian {
 
 /// Guards servers from now on. Only `main` calls it: test binaries do not contain the guardian.
 pub fn install() {
+    if parents::is_guarded() {
+        parents::stop_without_guardian();
+        if let Ok(mut guardian) = GUARDIAN.lock() {
+            guardian.is_engine = true;
+        }
+        return;
+    }
     let program = if cfg!(target_os = "linux") {
         // The running binary, even if its file has been replaced.
         Some(PathBuf::from("/proc/self/exe"))
@@ -50,13 +66,14 @@ pub fn install() {
 /// Guards servers with the given binary, for tests.
 pub fn install_program(program: PathBuf) {
     if let Ok(mut guardian) = GUARDIAN.lock() {
+        guardian.is_engine = true;
         guardian.program = Some(program);
     }
 }
 
 /// Whether this process is a dedicated engine.
 pub(super) fn is_installed() -> bool {
-    GUARDIAN.lock().is_ok_and(|guardian| guardian.program.is_some())
+    GUARDIAN.lock().is_ok_and(|guardian| guardian.is_engine)
 }
 
 /// Starts the guardian if it is not running, before the first child starts.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
-use crate::config::Definition;
 use crate::config::spec::Input;
+use crate::config::{Definition, Environment, Environments};
 use crate::model::{CallId, Result, ServerName};
 use crate::server::oauth::{NoTokens, TokenStore};
 use crate::text::Secret;
@@ -23,6 +23,11 @@ pub trait Host: Send + Sync + 'static {
     /// The working directory of a user's server in the open workspace.
     fn private_folder(&self, server: &ServerName) -> PathBuf {
         std::env::temp_dir().join(format!("mcp-sidecar-{server}-{}", std::process::id()))
+    }
+
+    /// The environments that servers start with.
+    fn environments(&self) -> watch::Receiver<Arc<Environments>> {
+        watch::channel(Arc::default()).1
     }
 
     /// Whether an editor supports sampling: it is advertised only then.
@@ -46,14 +51,19 @@ pub trait Host: Send + Sync + 'static {
         Box::pin(std::future::pending())
     }
 
-    /// The value of an `inputs` entry: from the keyring, or from the user. `None` if the user does not answer.
+    /// The saved answer of an `inputs` entry.
+    fn saved_input(&self, _input: &Input) -> BoxFuture<'static, Option<Secret>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    /// Asks the user for the value of an `inputs` entry and saves it. `None` if the user does not answer.
     fn input(&self, _server: ServerName, _input: Input) -> BoxFuture<'static, Option<Secret>> {
         Box::pin(std::future::ready(None))
     }
 
-    /// The value saved in the keyring under this name.
-    fn keyring(&self, _name: String) -> BoxFuture<'static, Option<Secret>> {
-        Box::pin(std::future::ready(None))
+    /// The value saved in the keyring under this name, for this definition. The error says why it does not get it.
+    fn keyring(&self, _for: &Definition, _name: String) -> BoxFuture<'static, Result<Option<Secret>, String>> {
+        Box::pin(std::future::ready(Ok(None)))
     }
 
     /// The store for the tokens of signed-in servers. By default nothing is stored.
@@ -62,7 +72,8 @@ pub trait Host: Send + Sync + 'static {
     }
 
     /// Whether a definition may start now: its program or its scripts may have changed on disk since it was trusted.
-    fn may_start(&self, _definition: Arc<Definition>) -> BoxFuture<'static, bool> {
+    /// `environment` is the one that it starts with.
+    fn may_start(&self, _definition: Arc<Definition>, _environment: Environment) -> BoxFuture<'static, bool> {
         Box::pin(std::future::ready(true))
     }
 

@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::Event;
-use crate::model::{LogLine, LogSource, ServerName, Timestamp};
-use crate::text::{mask, visible};
+use crate::model::{CallId, LogLine, LogSource, ServerName, Timestamp};
+use crate::text::{mask, visible, without_colors};
 
 const LINES_PER_SECOND: u32 = 100;
 const SECOND: Duration = Duration::from_secs(1);
@@ -55,11 +55,16 @@ impl Logs {
 
     /// Adds one line: masked, made visible, truncated.
     pub fn push(&self, source: LogSource, level: &str, text: &str) {
+        self.push_during(Vec::new(), source, level, text);
+    }
+
+    /// The same for a line that may be about these calls.
+    pub fn push_during(&self, calls: Vec<CallId>, source: LogSource, level: &str, text: &str) {
         let line = LogLine {
             time: Timestamp::now(),
             source,
             level: visible(level, 16),
-            text: visible(&mask(text), MAX_LINE_CHARS),
+            text: visible(&mask(&without_colors(text)), MAX_LINE_CHARS),
         };
         let Ok(mut ring) = self.0.ring.lock() else { return };
         ring.keep(line.clone());
@@ -71,7 +76,7 @@ impl Logs {
         }
         if ring.forwarded < LINES_PER_SECOND {
             ring.forwarded += 1;
-            if !self.forward(line) {
+            if !self.forward(line, calls) {
                 ring.suppressed += 1;
             }
             return;
@@ -105,9 +110,9 @@ impl Logs {
     }
 
     /// Returns false if the hub is too busy; the ring has the line.
-    fn forward(&self, line: LogLine) -> bool {
+    fn forward(&self, line: LogLine, calls: Vec<CallId>) -> bool {
         let shared = &self.0;
-        shared.events.try_send((shared.name.clone(), shared.generation, Event::Log(line))).is_ok()
+        shared.events.try_send((shared.name.clone(), shared.generation, Event::Log { line, calls })).is_ok()
     }
 
     fn report_suppressed(&self, ring: &mut Ring) {
@@ -122,7 +127,7 @@ impl Logs {
                 ),
             };
             ring.suppressed = 0;
-            self.forward(line);
+            self.forward(line, Vec::new());
         }
     }
 
@@ -163,7 +168,7 @@ mod tests {
 
     fn shown(received: &mut mpsc::Receiver<(ServerName, u64, Event)>) -> Vec<String> {
         let mut texts = Vec::new();
-        while let Ok((_, _, Event::Log(line))) = received.try_recv() {
+        while let Ok((_, _, Event::Log { line, .. })) = received.try_recv() {
             texts.push(line.text);
         }
         texts

@@ -1,14 +1,13 @@
 //! Signs in to remote servers: from the challenge of a 401 through the browser to a token that is renewed
 //! automatically. Tokens are saved in a [`TokenStore`], one entry per server URL; a token is only renewed at the issuer
-//! of its entry. The challenge of a server is kept here until the user signs in.
+//! of its entry. Each server has its own [`ServerAuth`], which keeps its challenge until the user signs in.
 
 mod account;
 mod callback;
 mod discovery;
 mod tokens;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rmcp::transport::auth::{
@@ -21,12 +20,13 @@ use crate::config::spec;
 use crate::model::{Error, Result, ServerName};
 use crate::server::host::Host;
 use crate::server::transport::net::{is_loopback, ready_tls};
-use crate::text::{Secret, mask, one_line};
+use crate::text::{Secret, mask, one_line, parse_url};
 use callback::Callback;
 
 pub use account::Account;
+pub use callback::PATH as CALLBACK_PATH;
 use tokens::Entry;
-pub use tokens::{MemoryTokens, NoTokens, TokenStore};
+pub use tokens::{MemoryTokens, NoTokens, TokenStore, key as stored_name};
 
 /// How long the user may take in the browser.
 const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(300);
@@ -59,11 +59,19 @@ impl Hints {
     }
 }
 
-/// The last challenges by server URL. The lock is never held over an await.
-static CHALLENGES: Mutex<BTreeMap<String, Challenge>> = Mutex::new(BTreeMap::new());
+/// The sign-in state of one server: where its tokens are stored, and what it required last. Cheap to clone; all clones
+/// share it.
+#[derive(Clone)]
+pub struct ServerAuth {
+    store: Arc<dyn TokenStore>,
+    /// Private, and never locked over an await.
+    challenge: Arc<Mutex<Challenge>>,
+}
 
 #[derive(Debug, Clone, Default)]
 struct Challenge {
+    /// The URL that sent it. A server with a fallback has two.
+    url: Option<Url>,
     header: Option<String>,
     /// The permissions that a 403 requires in addition.
     scope: Option<String>,
@@ -71,69 +79,115 @@ struct Challenge {
     first_scope_request: Option<Instant>,
 }
 
-/// Records a 401 and its challenge.
-pub fn challenged(url: &Url, header: Option<&str>) {
-    with_challenge(url, |challenge| challenge.header = header.map(str::to_owned));
-}
-
-/// Records a 403 that requires more permissions and returns them; `None` for an ordinary 403.
-pub fn insufficient_scope(url: &Url, header: &str) -> Option<String> {
-    let params = WWWAuthenticateParams::parse(header, url);
-    if !params.is_insufficient_scope() {
-        return None;
+/// Stores nothing: for a server without a user.
+impl Default for ServerAuth {
+    fn default() -> Self {
+        Self::new(Arc::new(NoTokens))
     }
-    let scope = params.scope.unwrap_or_default();
-    with_challenge(url, |challenge| {
-        challenge.header = Some(header.to_owned());
-        challenge.scope = Some(scope.clone());
-    });
-    Some(one_line(&scope, 200))
 }
 
-/// Runs the complete flow: discovery, registration, browser, token. Ends when the user is signed in, or after five
-/// minutes.
-pub async fn sign_in(
-    server: &ServerName,
-    url: &str,
-    hints: Hints,
-    store: Arc<dyn TokenStore>,
-    host: Arc<dyn Host>,
-) -> Result<()> {
-    let failed = |message: String| Error::Connection { server: server.clone(), message };
-    let flow = Flow { hints, store, host };
-    flow.run(url).await.map_err(|problem| failed(format!("sign-in failed: {problem}")))
-}
-
-/// Deletes the token and the challenge of a server.
-pub async fn sign_out(url: &str, store: Arc<dyn TokenStore>) -> Result<()> {
-    let url = Url::parse(url)
-        .map_err(|error| Error::InvalidParams(format!("cannot parse the URL of the server: {error}")))?;
-    if let Ok(mut challenges) = CHALLENGES.lock() {
-        challenges.remove(&tokens::key(&url));
+impl ServerAuth {
+    pub fn new(store: Arc<dyn TokenStore>) -> Self {
+        Self { store, challenge: Arc::default() }
     }
-    store.clear(tokens::key(&url)).await
+
+    /// The user's account at a URL of the server.
+    pub fn account(&self, url: &Url) -> Account {
+        Account::new(url, self.store.clone())
+    }
+
+    /// Records a 401 and its challenge.
+    pub fn challenged(&self, url: &Url, header: Option<&str>) {
+        self.with_challenge(url, |challenge| challenge.header = header.map(str::to_owned));
+    }
+
+    /// Records a 403 that requires more permissions and returns them; `None` for an ordinary 403.
+    pub fn insufficient_scope(&self, url: &Url, header: &str) -> Option<String> {
+        let params = WWWAuthenticateParams::parse(header, url);
+        if !params.is_insufficient_scope() {
+            return None;
+        }
+        let scope = params.scope.unwrap_or_default();
+        self.with_challenge(url, |challenge| {
+            challenge.header = Some(header.to_owned());
+            challenge.scope = Some(scope.clone());
+        });
+        Some(one_line(&scope, 200))
+    }
+
+    /// Whether this URL of the server was the last one to require a sign-in.
+    pub fn is_challenged(&self, url: &Url) -> bool {
+        self.challenge().url.as_ref() == Some(url)
+    }
+
+    /// Runs the complete flow: discovery, registration, browser, token. Ends when the user is signed in, or after five
+    /// minutes.
+    pub async fn sign_in(&self, server: &ServerName, url: &Url, hints: Hints, host: &dyn Host) -> Result<()> {
+        let failed = |message: String| Error::Connection { server: server.clone(), message };
+        let flow = Flow { auth: self, hints, host };
+        flow.run(url).await.map_err(|problem| failed(format!("sign-in failed: {problem}")))
+    }
+
+    /// Deletes the token and the challenge of a URL.
+    pub async fn sign_out(&self, url: &Url) -> Result<()> {
+        self.with_challenge(url, |challenge| *challenge = Challenge::default());
+        self.store.clear(tokens::key(url)).await
+    }
+
+    /// The challenge to answer. Counts the sign-ins for more permissions to detect a loop.
+    fn next_challenge(&self, url: &Url) -> std::result::Result<Challenge, String> {
+        self.with_challenge(url, |challenge| {
+            if challenge.scope.is_none() {
+                return Ok(challenge.clone());
+            }
+            if challenge.first_scope_request.is_none_or(|first| first.elapsed() > SCOPE_REQUEST_WINDOW) {
+                challenge.first_scope_request = Some(Instant::now());
+                challenge.scope_requests = 0;
+            }
+            challenge.scope_requests += 1;
+            match challenge.scope_requests > MAX_SCOPE_REQUESTS {
+                true => Err(format!(
+                    "the server still requires more permissions after {MAX_SCOPE_REQUESTS} sign-ins; ask its operator"
+                )),
+                false => Ok(challenge.clone()),
+            }
+        })
+    }
+
+    /// Changes the challenge of a URL. That of another URL is dropped.
+    fn with_challenge<T>(&self, url: &Url, change: impl FnOnce(&mut Challenge) -> T) -> T {
+        let mut challenge = self.challenge();
+        if challenge.url.as_ref() != Some(url) {
+            *challenge = Challenge { url: Some(url.clone()), ..Challenge::default() };
+        }
+        change(&mut challenge)
+    }
+
+    fn challenge(&self) -> MutexGuard<'_, Challenge> {
+        // It stays valid if a thread panics: at worst it is an old one.
+        self.challenge.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-struct Flow {
+struct Flow<'a> {
+    auth: &'a ServerAuth,
     hints: Hints,
-    store: Arc<dyn TokenStore>,
-    host: Arc<dyn Host>,
+    host: &'a dyn Host,
 }
 
-impl Flow {
-    async fn run(self, url: &str) -> std::result::Result<(), String> {
+impl Flow<'_> {
+    async fn run(self, url: &Url) -> std::result::Result<(), String> {
         ready_tls();
-        let url = Url::parse(url).map_err(|error| format!("cannot parse the URL of the server: {error}"))?;
-        let challenge = next_challenge(&url)?;
+        let challenge = self.auth.next_challenge(url)?;
         let callback = Callback::listen(self.hints.callback_port).await?;
         let mut manager = AuthorizationManager::new(url.clone()).await.map_err(explain)?;
         let (credentials, flow_result) = tokens::in_memory();
         manager.set_credential_store(credentials);
 
-        let metadata = discovery::discover(&mut manager, &url, challenge.header.as_deref()).await.map_err(explain)?;
+        let metadata = discovery::discover(&mut manager, url, challenge.header.as_deref()).await.map_err(explain)?;
         check(&metadata)?;
 
-        let request = self.request(&mut manager, &metadata, &callback, &url, &challenge).await?;
+        let request = self.request(&mut manager, &metadata, &callback, url, &challenge).await?;
         let secret = request.client_secret.clone();
         let session = AuthorizationSession::new(manager, request).await.map_err(|(_, error)| explain(error))?;
         let page = session.get_authorization_url().to_owned();
@@ -147,8 +201,8 @@ impl Flow {
 
         let credentials = flow_result.take().await.ok_or("the server did not send a token")?;
         let entry = Entry { credentials, client_secret: secret, redirect_uri: callback.redirect_uri() };
-        entry.save(&url, &self.store).await.map_err(|error| error.to_string())?;
-        with_challenge(&url, |challenge| {
+        entry.save(url, &self.auth.store).await.map_err(|error| error.to_string())?;
+        self.auth.with_challenge(url, |challenge| {
             challenge.header = None;
             challenge.scope = None;
         });
@@ -194,7 +248,7 @@ impl Flow {
     async fn scopes(&self, manager: &AuthorizationManager, url: &Url, challenge: &Challenge) -> Vec<String> {
         let mut scopes = self.hints.scopes.clone();
         if let Some(scope) = &challenge.scope {
-            if let Some(entry) = Entry::load(url, &self.store).await {
+            if let Some(entry) = Entry::load(url, &self.auth.store).await {
                 scopes.extend(entry.credentials.granted_scopes);
             }
             scopes.extend(scope.split_whitespace().map(str::to_owned));
@@ -206,32 +260,6 @@ impl Flow {
             false => scopes,
         }
     }
-}
-
-/// The challenge to answer. Counts the sign-ins for more permissions to detect a loop.
-fn next_challenge(url: &Url) -> std::result::Result<Challenge, String> {
-    with_challenge(url, |challenge| {
-        if challenge.scope.is_none() {
-            return Ok(challenge.clone());
-        }
-        if challenge.first_scope_request.is_none_or(|first| first.elapsed() > SCOPE_REQUEST_WINDOW) {
-            challenge.first_scope_request = Some(Instant::now());
-            challenge.scope_requests = 0;
-        }
-        challenge.scope_requests += 1;
-        match challenge.scope_requests > MAX_SCOPE_REQUESTS {
-            true => Err(format!(
-                "the server still requires more permissions after {MAX_SCOPE_REQUESTS} sign-ins; ask its operator"
-            )),
-            false => Ok(challenge.clone()),
-        }
-    })
-}
-
-fn with_challenge<T>(url: &Url, change: impl FnOnce(&mut Challenge) -> T) -> T {
-    // The table stays valid if a thread panics: at worst it holds an old challenge.
-    let mut challenges = CHALLENGES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    change(challenges.entry(tokens::key(url)).or_default())
 }
 
 /// Rejects endpoints that a browser or a token must not go to.
@@ -246,7 +274,8 @@ fn check(metadata: &AuthorizationMetadata) -> std::result::Result<(), String> {
 
 /// Allows https, and http on this machine.
 fn endpoint(name: &str, address: &str) -> std::result::Result<(), String> {
-    let url = Url::parse(address).map_err(|error| format!("the `{name}` of the server is not a valid URL: {error}"))?;
+    let url =
+        parse_url(address).map_err(|reason| format!("the `{name}` of the server is not a valid URL: {reason}"))?;
     match url.scheme() {
         "https" if url.has_host() => Ok(()),
         "http" if url.host_str().is_some_and(is_loopback) => Ok(()),

@@ -4,33 +4,46 @@
 //!
 //! The connection handles stdin and stdout. The guardian handles the death of the engine.
 
+mod ancestors;
 mod descendants;
 mod exit;
 mod lookup;
+mod once;
 mod proc_table;
 mod reaper;
+pub mod sandbox;
+mod secret_command;
 mod stderr;
+mod version;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+pub use ancestors::{ancestors, is_alive, is_own_program, program, started_by};
 pub(super) use descendants::{Descendants, Signal};
 pub use exit::Exit;
 pub use lookup::find;
+#[cfg(target_os = "linux")]
+pub(super) use proc_table::{living_children_of, process, processes, start_time};
 pub(super) use reaper::{forget, spawn_for_thread};
+pub use secret_command::run as run_secret_command;
+pub use version::version;
 
 use super::guardian;
 use super::logs::Logs;
 use crate::config::expand::Program;
+use crate::settings;
 use crate::text::{Secret, mask};
 
 /// The variable that marks every descendant of this engine.
@@ -45,9 +58,6 @@ const AFTER_KILL: Duration = Duration::from_secs(2);
 /// How long the last lines on stderr may take to arrive after the exit.
 const STDERR_GRACE: Duration = Duration::from_millis(100);
 
-/// The number of ancestors to check.
-const MAX_ANCESTORS: usize = 64;
-
 /// Linux limits a single argument or variable to 128 KiB. The same limit applies to all arguments together, so that our
 /// own error names the cause.
 const MAX_ARGUMENT_BYTES: usize = 128 << 10;
@@ -61,6 +71,8 @@ pub struct Process {
     exit: watch::Receiver<Option<Exit>>,
     stop: CancellationToken,
     _stop_when_dropped: DropGuard,
+    /// The temporary folder of a server in a sandbox.
+    _temp: Option<tempfile::TempDir>,
 }
 
 /// Why a program did not start, as text for the user.
@@ -83,6 +95,25 @@ impl From<String> for StartError {
 pub struct Pipes {
     pub stdin: ChildStdin,
     pub stdout: ChildStdout,
+    /// What the sandbox cannot do on this machine.
+    pub warnings: Vec<String>,
+}
+
+impl Pipes {
+    /// Resolves when the process closes its stdin. Keeps the pipe open, so it has to be dropped before the end.
+    pub fn stdin_closed(&self) -> Option<BoxFuture<'static, ()>> {
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::fd::AsFd;
+            use tokio::io::Interest;
+            use tokio::net::unix::pipe::Sender;
+
+            let pipe = Sender::from_owned_fd(self.stdin.as_fd().try_clone_to_owned().ok()?).ok()?;
+            Some(Box::pin(async move { drop(pipe.ready(Interest::ERROR).await) }))
+        }
+        #[cfg(not(target_os = "linux"))]
+        None
+    }
 }
 
 impl Process {
@@ -91,6 +122,7 @@ impl Process {
     pub fn start(
         program: &Program,
         environment: &BTreeMap<String, Secret>,
+        settings: &settings::Sandbox,
         logs: Logs,
         tracker: &TaskTracker,
     ) -> Result<(Self, Pipes), StartError> {
@@ -98,15 +130,18 @@ impl Process {
         check_environment(environment)?;
         let cwd = program.cwd.as_deref().unwrap_or(Path::new("/"));
         let path = lookup::find(&program.command, environment.get("PATH").map(Secret::reveal), cwd)?;
+        let Launcher { path, args, temp, warnings } = Launcher::of(program, path, cwd, settings)?;
         guardian::ensure_running();
         let number = next_number();
         let mark = format!("{}{number}.", mark_of_this_engine());
         let mut command = Command::new(&path);
         command
+            .args(args)
             .args(program.args.iter().map(Secret::reveal))
             .env_clear()
             .envs(environment.iter().map(|(name, value)| (name, value.reveal())))
             .env(MARK, &mark)
+            .envs(temp.iter().map(|folder| ("TMPDIR", folder.path())))
             .current_dir(cwd)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -127,8 +162,8 @@ impl Process {
         let (exit, exited) = watch::channel(None);
         let stop = CancellationToken::new();
         tracker.spawn(supervise(child, descendants, stderr_task, stop.clone(), exit));
-        let process = Self { pid, exit: exited, _stop_when_dropped: stop.clone().drop_guard(), stop };
-        Ok((process, Pipes { stdin, stdout }))
+        let process = Self { pid, exit: exited, _stop_when_dropped: stop.clone().drop_guard(), stop, _temp: temp };
+        Ok((process, Pipes { stdin, stdout, warnings }))
     }
 
     pub fn pid(&self) -> u32 {
@@ -153,6 +188,32 @@ impl Process {
     }
 }
 
+/// What is started instead of the program itself.
+struct Launcher {
+    path: PathBuf,
+    /// Before the arguments of the program.
+    args: Vec<OsString>,
+    temp: Option<tempfile::TempDir>,
+    warnings: Vec<String>,
+}
+
+impl Launcher {
+    /// The fence, if the definition has one. A definition that requires it does not start without it.
+    fn of(program: &Program, path: PathBuf, cwd: &Path, settings: &settings::Sandbox) -> Result<Self, String> {
+        let plain = |path, warnings| Self { path, args: Vec::new(), temp: None, warnings };
+        let Some(fence) = &program.sandbox else { return Ok(plain(path, Vec::new())) };
+        match sandbox::fence(&path, cwd, fence, settings) {
+            Ok(sandbox::Fenced { program, args, temp, warnings }) => {
+                Ok(Self { path: program, args, temp: Some(temp), warnings })
+            }
+            Err(why) if fence.required => Err(format!(
+                "cannot start it in its sandbox: {why}; or set `\"required\": false` in `sandbox` to run it without one"
+            )),
+            Err(why) => Ok(plain(path, vec![format!("{}: {why}", sandbox::NOT_ENFORCED)])),
+        }
+    }
+}
+
 /// Ends unmarked daemons of servers, once no server is left. Only in a dedicated engine process: in another process an
 /// orphan may be unrelated.
 pub async fn end_orphans() {
@@ -160,14 +221,16 @@ pub async fn end_orphans() {
         return;
     }
     let orphans = reaper::orphans();
-    if orphans.is_empty() {
-        return;
+    if !orphans.is_empty() {
+        let mut descendants = Descendants::new(mark_of_this_engine().to_owned());
+        for orphan in orphans {
+            descendants.adopt(orphan.pid, orphan.started);
+        }
+        sweep(&mut descendants).await;
+        tokio::task::spawn_blocking(reaper::kill_orphans).await.ok();
     }
-    let mut descendants = Descendants::new(mark_of_this_engine().to_owned());
-    for orphan in orphans {
-        descendants.adopt(orphan.pid, orphan.started);
-    }
-    sweep(&mut descendants).await;
+    tokio::task::spawn_blocking(guardian::kill_rest_without_guardian).await.ok();
+    guardian::forget_this_engine();
 }
 
 /// Raises the soft limit of open files to the hard limit. Called once, by `main`.
@@ -179,6 +242,19 @@ pub fn raise_limits() {
         limit.current = limit.maximum;
         if let Err(error) = setrlimit(Resource::Nofile, limit) {
             tracing::warn!(%error, "cannot raise the limit of open files");
+        }
+    }
+}
+
+/// With a limit on the size of files, a write over it ends a process by a signal. Afterwards it is an error like that of a
+/// full disk. Called once, inside the runtime.
+pub fn survive_full_files() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        // The signal stays caught when the stream is dropped. Children start with the usual behaviour.
+        if let Err(error) = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw())) {
+            tracing::warn!(%error, "cannot catch the signal of a file that is too large");
         }
     }
 }
@@ -202,12 +278,13 @@ pub fn is_mark_of_this_engine(mark: &str) -> bool {
 }
 
 /// Whether this process descends from this engine, by its mark or by its ancestors: a process that cleared its
-/// environment still has those.
+/// environment still has those. One that has ended may have.
 pub fn is_descendant(pid: u32) -> bool {
+    if !is_alive(pid) {
+        return true;
+    }
     let ours = std::process::id();
-    let parent = |pid: &u32| proc_table::process(*pid).map(|entry| entry.parent).filter(|parent| *parent > 1);
-    proc_table::has_variable(pid, MARK, mark_of_this_engine())
-        || std::iter::successors(Some(pid), parent).skip(1).take(MAX_ANCESTORS).any(|ancestor| ancestor == ours)
+    proc_table::has_variable(pid, MARK, mark_of_this_engine()) || ancestors(pid).any(|ancestor| ancestor == ours)
 }
 
 fn next_number() -> u64 {

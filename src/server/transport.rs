@@ -7,7 +7,6 @@ pub mod frame;
 pub mod http;
 pub mod ledger;
 pub mod net;
-pub mod proxy;
 pub mod remote;
 pub mod repair;
 pub mod sdk;
@@ -26,12 +25,18 @@ use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::host::Tunnel;
+use crate::model::CallId;
 use ledger::Ledger;
 
 /// What a connection runs over.
 pub enum Wire {
     /// One message per line: a child's pipes or a socket.
-    Bytes { read: Box<dyn AsyncRead + Send + Unpin>, write: Box<dyn AsyncWrite + Send + Unpin> },
+    Bytes {
+        read: Box<dyn AsyncRead + Send + Unpin>,
+        write: Box<dyn AsyncWrite + Send + Unpin>,
+        /// Resolves when the server has closed its end of `write`, if that can be noticed without writing.
+        input_closed: Option<BoxFuture<'static, ()>>,
+    },
     /// An editor-hosted server.
     Tunnel(Tunnel),
     /// A remote server over HTTP.
@@ -64,6 +69,9 @@ pub enum OpenError {
     Protocol { message: String },
     #[error("{message}")]
     Io { message: String },
+    /// Nothing listens at the address.
+    #[error("{message}")]
+    PortClosed { message: String },
     /// The server is busy and said when to retry.
     #[error("{message}")]
     RetryAfter { after: Duration, message: String },
@@ -89,6 +97,10 @@ pub enum Listed {
     Prompts,
 }
 
+impl Listed {
+    pub const ALL: [Self; 3] = [Self::Tools, Self::Resources, Self::Prompts];
+}
+
 /// What a server reports without being asked.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ServerNotice {
@@ -96,6 +108,8 @@ pub enum ServerNotice {
     Log {
         level: String,
         text: String,
+        /// The calls that it may be about: those that were open when it arrived.
+        calls: Vec<CallId>,
     },
     ResourceUpdated(String),
     Warning(String),
@@ -107,11 +121,13 @@ pub enum ServerNotice {
 }
 
 /// The progress of a call.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Progress {
     pub progress: f64,
     pub total: Option<f64>,
     pub message: Option<String>,
+    /// The call waits for the user: `message` says where, and `progress` has no meaning.
+    pub is_waiting: bool,
 }
 
 /// An object-safe transport.

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use super::join::{Joined, ask_exit_code};
 
 /// The stack size of a copying thread.
-const STACK: usize = 128 << 10;
+pub const STACK: usize = 128 << 10;
 const BUFFER: usize = 64 << 10;
 
 /// Stdin and stdout without the buffers of the standard library.
@@ -61,7 +61,11 @@ pub fn forward(joined: Joined, stdio: Stdio, read_ahead: ReadAhead) -> io::Resul
     // The session ends if the engine closes its side or our stdout is closed.
     copy(&mut from_engine, &mut output).ok();
     from_engine.shutdown(Shutdown::Both).ok();
-    Ok(ask_exit_code(&joined.address, joined.session))
+    let code = ask_exit_code(&joined.address, joined.session);
+    if let Some(engine) = joined.engine.filter(|_| code.is_none()) {
+        engine.end_leftovers();
+    }
+    Ok(code)
 }
 
 fn forward_input(read_ahead: &[u8], input: &mut File, to_engine: &mut UnixStream) -> io::Result<()> {

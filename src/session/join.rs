@@ -1,10 +1,9 @@
-//! Finds the engine of a workspace, or starts it. Uses blocking calls, because a front has nothing else to do.
+//! Finds the engine of a repository, or starts it. Uses blocking calls, because a front has nothing else to do.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,7 +11,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::address::EngineAddress;
 use super::handshake::{self, Front, Hello, Welcome};
 use super::lock::Lock;
-use crate::paths::Paths;
+use super::peer::check_blocking_peer;
+use crate::paths::{Paths, own_program};
+use crate::server::guardian::{EngineProcess, guarded_command};
 use crate::server::process::MARK;
 
 /// How long an engine may take to answer.
@@ -40,6 +41,10 @@ pub struct Joined {
     pub stream: UnixStream,
     pub address: EngineAddress,
     pub session: u64,
+    /// The version of the engine.
+    version: String,
+    /// `None` if it cannot be watched.
+    pub engine: Option<EngineProcess>,
 }
 
 /// Joins the engine of this workspace, and starts it if necessary.
@@ -48,14 +53,14 @@ pub fn join(root: &Path, paths: &Paths, hello: &Hello) -> Result<Joined, JoinErr
     address.secure().map_err(JoinError::Unsafe)?;
     // An engine may shut down at this moment. The second attempt then starts a new one.
     for _ in 0..2 {
-        if let Some(joined) = try_join(&address, hello)? {
+        if let Some(joined) = join_listening(root, paths, hello)? {
             return Ok(joined);
         }
         let _lock = Lock::take(&address.lock)?;
         if let Some(joined) = try_join(&address, hello)? {
             return Ok(joined);
         }
-        start(&address)?;
+        start(&address, hello)?;
         if let Some(joined) = try_join(&address, hello)? {
             return Ok(joined);
         }
@@ -63,14 +68,28 @@ pub fn join(root: &Path, paths: &Paths, hello: &Hello) -> Result<Joined, JoinErr
     Err(JoinError::Start("it ended immediately; run `mcp-sidecar log` to see its log".to_owned()))
 }
 
-/// Joins the engine that runs for this folder or for its nearest parent.
+/// Joins the engine that runs for the repository of this folder, or of its nearest parent.
 pub fn join_running(folder: &Path, paths: &Paths, hello: &Hello) -> Result<Option<Joined>, JoinError> {
     for folder in folder.ancestors() {
-        let Ok(address) = EngineAddress::of(folder, paths) else { continue };
-        if std::fs::symlink_metadata(&address.socket).is_err() {
+        if let Some(joined) = join_listening(folder, paths, hello)? {
+            return Ok(Some(joined));
+        }
+    }
+    Ok(None)
+}
+
+/// Joins an engine that listens for exactly this repository, or without one for this folder.
+pub fn join_listening(root: &Path, paths: &Paths, hello: &Hello) -> Result<Option<Joined>, JoinError> {
+    for address in EngineAddress::everywhere(root, paths, hello.front).unwrap_or_default() {
+        if std::fs::symlink_metadata(address.socket_for(hello.front)).is_err() {
             continue;
         }
-        address.secure().map_err(JoinError::Unsafe)?;
+        let is_own = address.socket.parent() == Some(&paths.runtime_dir);
+        match address.secure() {
+            Ok(()) => {}
+            Err(error) if is_own => return Err(JoinError::Unsafe(error)),
+            Err(_) => continue,
+        }
         if let Some(joined) = try_join(&address, hello)? {
             return Ok(Some(joined));
         }
@@ -78,26 +97,63 @@ pub fn join_running(folder: &Path, paths: &Paths, hello: &Hello) -> Result<Optio
     Ok(None)
 }
 
+/// If the engine is older than this front, asks it to end and starts one of our version. An engine that is in use stays,
+/// and serves us, too: what matters is that editors and agents share one.
+pub fn upgrade(joined: Joined, hello: &Hello) -> Result<Joined, JoinError> {
+    let address = joined.address.clone();
+    if !handshake::is_older(&joined.version) || address.lock.as_os_str().is_empty() {
+        return Ok(joined);
+    }
+    let _lock = Lock::take(&address.lock)?;
+    drop(joined);
+    if let Ok(Some((mut stream, Welcome::Leaving, _))) = shake_hands(&address.socket, &Hello::new(Front::Upgrade)) {
+        // Its servers should have ended before they are started again.
+        stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT))?;
+        io::copy(&mut stream, &mut io::sink()).ok();
+        start(&address, hello)?;
+    }
+    let joined = try_join(&address, hello)?;
+    joined.ok_or_else(|| JoinError::Start("it ended immediately; run `mcp-sidecar log` to see its log".to_owned()))
+}
+
+/// Joins the engine behind this socket for agents. Starts nothing: in a sandbox, an engine would be of no use.
+pub fn join_at(agents: &Path, hello: &Hello) -> Result<Joined, JoinError> {
+    let joined = try_join(&EngineAddress::at(agents), hello)?;
+    joined.ok_or_else(|| {
+        JoinError::Start(format!("no engine listens on {}; open the workspace in an editor first", agents.display()))
+    })
+}
+
 /// Asks for the exit code of a session; `None` if the engine has ended.
 pub fn ask_exit_code(address: &EngineAddress, session: u64) -> Option<u8> {
     let hello = Hello { session: Some(session), ..Hello::new(Front::End) };
     match shake_hands(&address.socket, &hello) {
-        Ok(Some((_, Welcome::Code(code)))) => Some(code),
+        Ok(Some((_, Welcome::Code(code), _))) => Some(code),
         _ => None,
     }
 }
 
 fn try_join(address: &EngineAddress, hello: &Hello) -> Result<Option<Joined>, JoinError> {
-    match shake_hands(&address.socket, hello) {
-        Ok(Some((stream, Welcome::Session(session)))) => Ok(Some(Joined { stream, address: address.clone(), session })),
-        Ok(Some((_, Welcome::Refused(why)))) => Err(JoinError::Refused(why)),
-        Ok(Some((_, Welcome::Code(_))) | None) => Ok(None),
+    match shake_hands(address.socket_for(hello.front), hello) {
+        Ok(Some((stream, Welcome::Session { session, version }, engine))) => {
+            let engine = engine.and_then(EngineProcess::new);
+            Ok(Some(Joined { stream, address: address.clone(), session, version, engine }))
+        }
+        Ok(Some((_, Welcome::Refused(why), _))) => Err(JoinError::Refused(why)),
+        Ok(Some((_, Welcome::Code(_) | Welcome::Leaving | Welcome::Busy, _)) | None) => Ok(None),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(JoinError::Unsafe(error)),
         Err(error) => Err(error.into()),
     }
 }
 
 impl Joined {
+    /// Sends a line and waits for the line that answers it.
+    pub fn ask(&mut self, line: &[u8], limit: Duration) -> io::Result<Vec<u8>> {
+        self.stream.write_all(line)?;
+        self.stream.set_read_timeout(Some(limit))?;
+        read_line(&mut self.stream).ok_or_else(|| io::Error::other("the engine did not answer"))
+    }
+
     /// Reads one more line from the engine.
     pub fn read_line(&mut self) -> io::Result<Vec<u8>> {
         self.stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT))?;
@@ -107,15 +163,15 @@ impl Joined {
     }
 }
 
-/// Connects and exchanges the first lines. `None` if there is no socket, a stale one, or an engine that is shutting down.
-fn shake_hands(socket: &Path, hello: &Hello) -> io::Result<Option<(UnixStream, Welcome)>> {
+/// Connects and exchanges the first lines. Returns the process of the engine as well. `None` if there is no socket, a stale one, or an engine that is shutting down.
+fn shake_hands(socket: &Path, hello: &Hello) -> io::Result<Option<(UnixStream, Welcome, Option<u32>)>> {
     let Ok(mut stream) = UnixStream::connect(socket) else { return Ok(None) };
-    check_peer(&stream)?;
+    let engine = check_blocking_peer(&stream)?;
     stream.set_read_timeout(Some(HANDSHAKE_TIMEOUT))?;
     let Some(line) = exchange(&mut stream, hello) else { return Ok(None) };
     let welcome = serde_json::from_slice(&line).map_err(|_| io::Error::other("invalid handshake"))?;
     stream.set_read_timeout(None)?;
-    Ok(Some((stream, welcome)))
+    Ok(Some((stream, welcome, engine)))
 }
 
 fn exchange(stream: &mut UnixStream, hello: &Hello) -> Option<Vec<u8>> {
@@ -137,39 +193,13 @@ fn read_line(stream: &mut UnixStream) -> Option<Vec<u8>> {
     None
 }
 
-/// The process at the other end, if the kernel knows it.
-#[cfg(target_os = "linux")]
-pub fn peer_process(stream: &impl std::os::fd::AsFd) -> Option<u32> {
-    let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
-    u32::try_from(peer.pid.as_raw_pid()).ok()
-}
-
-#[cfg(not(target_os = "linux"))]
-pub fn peer_process(_stream: &impl std::os::fd::AsFd) -> Option<u32> {
-    None
-}
-
-/// Checks that the process at the other end belongs to the same user.
-#[cfg(target_os = "linux")]
-pub fn check_peer(stream: &impl std::os::fd::AsFd) -> io::Result<()> {
-    let peer = rustix::net::sockopt::socket_peercred(stream)?;
-    if peer.uid == rustix::process::geteuid() {
-        return Ok(());
-    }
-    let message = format!("the process at the other end belongs to user {}", peer.uid.as_raw());
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, message))
-}
-
-/// Other platforms rely on the permissions of folder and socket.
-#[cfg(not(target_os = "linux"))]
-pub fn check_peer(_stream: &impl std::os::fd::AsFd) -> io::Result<()> {
-    Ok(())
-}
-
 /// Starts an engine in a new process with our environment, and waits until it listens.
-fn start(address: &EngineAddress) -> Result<(), JoinError> {
-    let mut command = Command::new(own_program()?);
-    command.arg0("mcp-sidecar").args(["engine", "--workspace"]).arg(&address.root).current_dir(&address.root);
+fn start(address: &EngineAddress, hello: &Hello) -> Result<(), JoinError> {
+    let folder = hello.folder.as_ref().unwrap_or(&address.root);
+    let arguments = ["engine".into(), "--workspace".into(), folder.clone().into_os_string()];
+    let mut command = guarded_command(&own_program()?, &arguments);
+    // Not a worktree, which may be removed while the engine runs.
+    command.current_dir(&address.home);
     // Without the mark, or the guardian of another engine would kill it.
     command.env_remove(MARK).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = command.spawn()?;
@@ -200,9 +230,4 @@ fn first_line(child: &mut Child) -> io::Result<String> {
     let length = output.read(&mut line)?;
     line.truncate(length);
     Ok(String::from_utf8_lossy(&line).trim().to_owned())
-}
-
-/// The binary that is running, even if the file has been replaced by an update.
-fn own_program() -> io::Result<PathBuf> {
-    if cfg!(target_os = "linux") { Ok(PathBuf::from("/proc/self/exe")) } else { std::env::current_exe() }
 }

@@ -1,32 +1,31 @@
 //! The engine's side of the socket: accepts fronts, serves them, and stops some time after the last one has left.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net as std_net;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::address::EngineAddress;
 use super::handshake::{self, Front, Hello, UrlReply, Welcome};
-use super::join::{check_peer, peer_process};
-use super::lock::Lock;
-use crate::agent::{AgentOptions, Endpoint};
-use crate::engine::Engine;
+use super::hook;
+use super::listeners::{Listeners, RETRY_DELAY, leave, refuse_next};
+use super::open_workspaces::{LINGER, OpenWorkspaces, WorkspaceFront};
+use super::peer::{check_peer, peer_process};
+use super::workspace::is_project;
+use crate::agent::AgentOptions;
+use crate::engine::Shared;
 use crate::lsp;
-use crate::server::process::{is_descendant, is_mark_of_this_engine};
+use crate::server::process::{end_orphans, is_alive, is_descendant, is_mark_of_this_engine};
 use crate::text::one_line;
 
-/// How long an engine without fronts waits before it stops.
-const LINGER: Duration = Duration::from_secs(2);
 /// How long it waits for the front that started it.
 const FIRST_WAIT: Duration = Duration::from_secs(30);
 /// How long a front may take to send its first line.
@@ -35,45 +34,54 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many exit codes are kept that no front has asked for.
 const MAX_EXIT_CODES: usize = 256;
-/// How long to wait if the system cannot accept another connection.
-const RETRY_DELAY: Duration = Duration::from_millis(100);
+/// The exit code of an agent's session that is to be joined again.
+const REJOIN: u8 = 2;
 
-/// Opens the socket. Replaces a stale socket, but not one that an engine listens on.
-pub fn bind(address: &EngineAddress) -> io::Result<std_net::UnixListener> {
-    address.secure()?;
-    if std_net::UnixStream::connect(&address.socket).is_ok() {
-        return Err(io::Error::new(io::ErrorKind::AddrInUse, "an engine is already running for this workspace"));
-    }
-    match std::fs::remove_file(&address.socket) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let listener = std_net::UnixListener::bind(&address.socket)?;
-    std::fs::set_permissions(&address.socket, std::fs::Permissions::from_mode(0o600))?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
+/// Through which socket a front came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Door {
+    Everyone,
+    Agents,
 }
 
-/// Serves fronts until the last one has been gone for a while, or a signal arrives.
-pub async fn serve(engine: Engine, address: &EngineAddress, listener: std_net::UnixListener) -> io::Result<()> {
-    let listener = UnixListener::from_std(listener)?;
-    let agents = Endpoint::new(engine.clone());
-    let acceptor = Acceptor { engine, agents, address: Arc::new(address.clone()), exit_codes: Arc::default() };
+/// Serves fronts until the last one has been gone for a while, or a signal arrives. Then stops all servers.
+pub async fn serve(shared: Shared, address: &EngineAddress, listeners: Listeners) -> io::Result<()> {
+    let everyone = UnixListener::from_std(listeners.everyone)?;
+    let for_agents = UnixListener::from_std(listeners.agents)?;
+    let (upgrades, mut upgrade) = mpsc::channel(1);
+    let workspaces = OpenWorkspaces::new(shared.clone());
+    let acceptor = Acceptor {
+        shared,
+        workspaces: workspaces.clone(),
+        agent_count: watch::Sender::new(0),
+        address: Arc::new(address.clone()),
+        exit_codes: Arc::default(),
+        upgrades,
+    };
     let front_count = watch::Sender::new(0_usize);
     let mut fronts = front_count.subscribe();
     let mut sessions = JoinSet::new();
-    let mut next = 0_u64;
+    // Different for each engine: a front may ask a new engine about a session of the old one.
+    let mut next = std::time::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_micros() as u64);
     let mut idle_wait = FIRST_WAIT;
+    // Closed for a moment when there are no more descriptors, so that a front gets an answer.
+    let mut reserve = File::open("/dev/null").ok();
     let stop = lsp::signal();
     tokio::pin!(stop);
     loop {
         let empty = *fronts.borrow_and_update() == 0;
+        let accepted = async {
+            tokio::select! {
+                accepted = everyone.accept() => (accepted, Door::Everyone),
+                accepted = for_agents.accept() => (accepted, Door::Agents),
+            }
+        };
         tokio::select! {
-            accepted = listener.accept() => match accepted {
+            (accepted, door) = accepted => match accepted {
                 Ok((stream, _)) => {
                     next += 1;
                     let guard = FrontGuard::new(&front_count);
-                    let work = acceptor.clone().receive(stream, next);
+                    let work = acceptor.clone().receive(stream, door, next);
                     sessions.spawn(async move {
                         work.await;
                         drop(guard);
@@ -82,60 +90,62 @@ pub async fn serve(engine: Engine, address: &EngineAddress, listener: std_net::U
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
+                    drop(reserve.take());
+                    let listener = if door == Door::Agents { &for_agents } else { &everyone };
+                    refuse_next(listener, &error).await;
+                    reserve = File::open("/dev/null").ok();
                     tokio::time::sleep(RETRY_DELAY).await;
                 }
             },
             Ok(()) = fronts.changed() => {}
             Some(_) = sessions.join_next() => {}
-            () = tokio::time::sleep(idle_wait), if empty => if leave(address, &listener) { break },
+            () = tokio::time::sleep(idle_wait), if empty => if leave(address, [&everyone, &for_agents]) { break },
+            // The front that asks holds the lock, and starts the next engine when this process has ended.
+            Some(()) = upgrade.recv() => {
+                tracing::info!("a newer version takes over");
+                break;
+            }
             () = &mut stop => {
-                std::fs::remove_file(&address.socket).ok();
+                address.remove();
                 break;
             }
         }
     }
     tracing::info!("engine stops");
+    drop(sessions);
+    workspaces.close_all().await;
+    end_orphans().await;
     Ok(())
 }
 
-/// Closes the socket, unless a front is connecting. Returns whether it is closed.
-fn leave(address: &EngineAddress, listener: &UnixListener) -> bool {
-    let lock = match Lock::try_take(&address.lock) {
-        Ok(Some(lock)) => lock,
-        // The owner of the lock is about to connect.
-        Ok(None) => return false,
-        // The folder of the socket was deleted, for example because the user logged out. No front can find us.
-        Err(_) => return true,
-    };
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    let is_connecting = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0);
-    if is_connecting {
-        return false;
-    }
-    // A front that connects right now gets no answer and tries again.
-    std::fs::remove_file(&address.socket).ok();
-    lock.remove();
-    true
-}
-
-/// Why a front is refused. An agent that runs inside a server of this engine would offer the engine to itself,
-/// recursively.
-fn refusal(hello: &Hello, process: Option<u32>) -> Option<String> {
-    let own = env!("CARGO_PKG_VERSION");
-    if hello.version != own {
-        // Each version has its own socket, so this should not happen.
-        let theirs = one_line(&hello.version, 40);
-        return Some(format!("the engine has version {own}, but the front has version {theirs}"));
-    }
-    if hello.front != Front::Agent && hello.front != Front::Url {
-        return None;
+/// Why a front is refused.
+fn refusal(hello: &Hello, door: Door, process: Option<u32>) -> Option<String> {
+    if door == Door::Agents && !matches!(hello.front, Front::Agent | Front::Hook | Front::End) {
+        return Some("this socket is only for agents".to_owned());
     }
     let marked = hello.mark.as_deref().is_some_and(is_mark_of_this_engine);
-    (marked || process.is_some_and(is_descendant)).then(|| {
-        "`mcp-sidecar connect` runs as a server of the same workspace and would offer the engine to itself; remove it \
-         from the servers of this workspace"
-            .to_owned()
-    })
+    if !marked && !process.is_some_and(is_descendant) {
+        return None;
+    }
+    if process.is_some_and(|process| !is_alive(process)) {
+        // Who uses the connection now is unknown.
+        return Some("the process that connected has ended".to_owned());
+    }
+    // A server that could connect would approve its own calls, or offer the engine to itself, recursively.
+    let reason = match hello.front {
+        Front::Agent | Front::Url => {
+            "`mcp-sidecar connect` runs as a server of the same workspace and would offer the engine to itself; remove it \
+             from the servers of this workspace"
+        }
+        Front::Editor | Front::Hook | Front::End | Front::Upgrade => "a server of this engine cannot connect to it",
+    };
+    Some(reason.to_owned())
+}
+
+impl WorkspaceFront {
+    fn agent_options(&self, hello: Hello) -> AgentOptions {
+        AgentOptions { folder: self.root.clone(), environment: hello.environment, ..hello.agent }
+    }
 }
 
 /// Counts a connected front until it is dropped.
@@ -159,14 +169,17 @@ type ExitCodes = Arc<Mutex<BTreeMap<u64, watch::Receiver<Option<u8>>>>>;
 
 #[derive(Clone)]
 struct Acceptor {
-    engine: Engine,
-    agents: Endpoint,
+    shared: Shared,
+    workspaces: OpenWorkspaces,
+    agent_count: watch::Sender<usize>,
     address: Arc<EngineAddress>,
     exit_codes: ExitCodes,
+    /// Ends the engine for a newer version.
+    upgrades: mpsc::Sender<()>,
 }
 
 impl Acceptor {
-    async fn receive(self, stream: UnixStream, session: u64) {
+    async fn receive(self, stream: UnixStream, door: Door, session: u64) {
         if let Err(error) = check_peer(&stream) {
             tracing::warn!(%error, "refused a connection");
             return;
@@ -175,54 +188,131 @@ impl Acceptor {
         let (read, mut write) = stream.into_split();
         let mut read = BufReader::new(read);
         let mut line = Vec::new();
-        let mut bounded = (&mut read).take(handshake::MAX_LINE as u64);
+        let mut bounded = (&mut read).take(handshake::MAX_HELLO as u64);
         let read_line = tokio::time::timeout(HELLO_TIMEOUT, bounded.read_until(b'\n', &mut line)).await;
         let Some(hello) = read_line.ok().and_then(|_| serde_json::from_slice::<Hello>(&line).ok()) else {
             tracing::warn!("a connection without a valid first line");
             return;
         };
+        if let Some(why) = refusal(&hello, door, process) {
+            tracing::warn!(pid = hello.pid, "refused a front");
+            write.write_all(&handshake::line(&Welcome::Refused(why))).await.ok();
+            return;
+        }
         if hello.front == Front::End {
             let code = self.exit_code_of(hello.session.unwrap_or_default()).await;
             write.write_all(&handshake::line(&Welcome::Code(code))).await.ok();
             return;
         }
-        if let Some(why) = refusal(&hello, process) {
-            tracing::warn!(pid = hello.pid, "refused a front");
+        if hello.front == Front::Upgrade {
+            return self.upgrade(&hello, write).await;
+        }
+        let is_agent = matches!(hello.front, Front::Agent | Front::Hook | Front::Url);
+        let most = self.shared.settings().borrow().limits.agents;
+        if is_agent && *self.agent_count.borrow() >= most {
+            let why = format!("too many agents: {most} are already connected (the limit is `limits.agents`)");
             write.write_all(&handshake::line(&Welcome::Refused(why))).await.ok();
             return;
         }
-        let (exit_code, receiver) = watch::channel(None);
-        self.remember(session, receiver);
-        if write.write_all(&handshake::line(&Welcome::Session(session))).await.is_err() {
+        let root = self.workspace_of(&hello);
+        if hello.only_open && !self.workspaces.is_open(&root) {
+            let why = "no other front has this workspace open".to_owned();
+            write.write_all(&handshake::line(&Welcome::Refused(why))).await.ok();
             return;
         }
-        tracing::info!(front = ?hello.front, pid = hello.pid, session, "front attached");
-        let code = self.run(hello, read, write).await;
+        let _agent = is_agent.then(|| FrontGuard::new(&self.agent_count));
+        let (exit_code, receiver) = watch::channel(None);
+        self.remember(session, receiver);
+        if write
+            .write_all(&handshake::line(&Welcome::Session { session, version: handshake::version() }))
+            .await
+            .is_err()
+        {
+            return;
+        }
+        if hello.front == Front::Hook {
+            return hook::answer(&self.shared, &self.workspaces, root, read, write).await;
+        }
+        tracing::info!(front = ?hello.front, pid = hello.pid, session, workspace = %root.display(), "front attached");
+        if !hello.left_out.is_empty() {
+            let variables = one_line(&hello.left_out.join(" "), 400);
+            tracing::warn!(variables, "the environment of a front is larger than 1 MiB; these variables are left out");
+        }
+        let workspace = self.workspaces.join(root).await;
+        let code = self.run(&workspace, hello, process, read, write).await;
         exit_code.send_replace(Some(code));
     }
 
-    async fn run(&self, hello: Hello, read: BufReader<OwnedReadHalf>, write: OwnedWriteHalf) -> u8 {
-        match hello.front {
-            Front::Editor => lsp::serve(read, write, self.engine.clone()).await.exit_code(),
-            Front::Agent => {
-                self.agents.serve(read, write, self.agent_options(hello)).await;
-                0
-            }
-            Front::Url => self.listen(hello, read, write).await,
-            Front::End => 0,
+    /// The workspace that a front has stated. A front of an older version states none, and one in a sandbox perhaps a folder
+    /// that exists only there. A folder that is not a project belongs to the open workspace above it.
+    fn workspace_of(&self, hello: &Hello) -> PathBuf {
+        let stated = hello.folder.as_deref().and_then(|folder| folder.canonicalize().ok());
+        let stated = stated.filter(|folder| self.address.covers(folder));
+        let stated = stated.unwrap_or_else(|| self.address.root.clone());
+        let open = stated.ancestors().find(|folder| self.workspaces.is_open(folder));
+        match open.filter(|_| !is_project(&stated, &self.shared.settings().borrow().files)) {
+            Some(open) => open.to_path_buf(),
+            None => stated,
         }
     }
 
-    fn agent_options(&self, hello: Hello) -> AgentOptions {
-        AgentOptions { folder: self.address.root.clone(), ..hello.agent }
+    async fn run(
+        &self,
+        workspace: &WorkspaceFront,
+        hello: Hello,
+        process: Option<u32>,
+        read: BufReader<OwnedReadHalf>,
+        write: OwnedWriteHalf,
+    ) -> u8 {
+        match hello.front {
+            Front::Editor => {
+                let peer = lsp::Peer { process, environment: hello.environment };
+                lsp::serve(read, write, workspace.engine.clone(), peer).await.exit_code()
+            }
+            Front::Agent => {
+                let is_newer = handshake::is_newer(&hello.version);
+                let serving = workspace.agents.serve(read, write, workspace.agent_options(hello));
+                tokio::select! {
+                    () = serving => 0,
+                    // It comes back, and then asks us to end.
+                    () = self.shared.until_idle(), if is_newer => REJOIN,
+                }
+            }
+            Front::Url => self.listen(workspace, hello, read, write).await,
+            Front::Hook | Front::End | Front::Upgrade => 0,
+        }
+    }
+
+    /// A newer version asks us to end. We do if nothing would be lost.
+    async fn upgrade(&self, hello: &Hello, mut write: OwnedWriteHalf) {
+        let is_newer = handshake::is_newer(&hello.version);
+        if is_newer && self.shared.is_idle() {
+            self.address.remove();
+            write.write_all(&handshake::line(&Welcome::Leaving)).await.ok();
+            // Stays open until this process ends, so that the front knows when.
+            std::mem::forget(write);
+            self.upgrades.send(()).await.ok();
+            return;
+        }
+        if is_newer {
+            self.shared.note_newer_version(&one_line(&hello.version, 40));
+        }
+        write.write_all(&handshake::line(&Welcome::Busy)).await.ok();
     }
 
     /// Serves agents at a URL until the front that requested it disconnects.
-    async fn listen(&self, hello: Hello, mut read: BufReader<OwnedReadHalf>, mut write: OwnedWriteHalf) -> u8 {
+    async fn listen(
+        &self,
+        workspace: &WorkspaceFront,
+        hello: Hello,
+        mut read: BufReader<OwnedReadHalf>,
+        mut write: OwnedWriteHalf,
+    ) -> u8 {
         let folder = self.address.socket.parent().unwrap_or(Path::new("/"));
         let name = self.address.socket.file_stem().unwrap_or_default().to_string_lossy();
-        let port = hello.port.unwrap_or_default();
-        let http = match self.agents.listen(self.agent_options(hello), port, folder, &name).await {
+        let (port, token) = (hello.port.unwrap_or_default(), hello.token.clone());
+        let options = workspace.agent_options(hello);
+        let http = match workspace.agents.listen(options, port, token, folder, &name).await {
             Ok(http) => http,
             Err(error) => {
                 let why = format!("cannot listen on port {port} of this machine: {error}");

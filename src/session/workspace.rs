@@ -6,9 +6,13 @@ use crate::settings::Files;
 
 /// The workspace of a folder: the nearest parent with a config file or a repository, or the folder itself.
 pub fn root_of(folder: &Path, files: &Files) -> PathBuf {
-    let names = || files.local.iter().chain(&files.project).map(String::as_str).chain([".git"]);
-    let found = folder.ancestors().find(|folder| names().any(|name| folder.join(name).exists()));
-    found.unwrap_or(folder).to_owned()
+    folder.ancestors().find(|folder| is_project(folder, files)).unwrap_or(folder).to_owned()
+}
+
+/// Whether a folder has a config file or is a repository.
+pub fn is_project(folder: &Path, files: &Files) -> bool {
+    let mut names = files.local.iter().chain(&files.project).map(String::as_str).chain([".git"]);
+    names.any(|name| folder.join(name).exists())
 }
 
 #[cfg(test)]

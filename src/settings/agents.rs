@@ -4,10 +4,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Settings;
+use super::{SettingInfo, Settings};
 use crate::model::Level;
 
-pub(super) const SECTION: &str = "agents";
+pub const SECTION: &str = "agents";
 
 /// The settings for agents with a certain name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -38,6 +38,36 @@ const EXAMPLE: &str = r#"
 # "list" shows every tool. "search" shows `find_tools` and `call_tool` instead, for long lists of tools.
 # mode = "search"
 "#;
+
+/// What can be set for an agent.
+pub(super) fn describe() -> Vec<SettingInfo> {
+    let row = |key, about, default: &str, choices| SettingInfo {
+        section: SECTION,
+        key,
+        about,
+        default: default.to_owned(),
+        choices,
+    };
+    let level = "The most permissive level for calls of this agent.";
+    let mode =
+        "\"list\" shows every tool. \"search\" shows `find_tools` and `call_tool` instead, for long lists of tools.";
+    vec![
+        row(
+            "servers",
+            "Globs for the servers that this agent can see. A glob that starts with `!` excludes.",
+            "[\"*\"]",
+            Vec::new(),
+        ),
+        row(
+            "tools",
+            "Globs for the tools that this agent can see, as `server__tool`. A glob that starts with `!` excludes.",
+            "[\"*\"]",
+            Vec::new(),
+        ),
+        row("ceiling", level, "\"require-approval\"", Level::ALL.map(Level::as_str).to_vec()),
+        row("mode", mode, "\"list\"", vec!["list", "search"]),
+    ]
+}
 
 /// Sets one value of the section. The error says what is wrong with it.
 pub(super) fn set(settings: &mut Settings, path: &[String], value: &Value) -> Result<(), String> {
@@ -102,7 +132,7 @@ fn fields(agent: &Agent) -> Map<String, Value> {
     fields
 }
 
-fn quoted(value: &Value) -> String {
+pub(super) fn quoted(value: &Value) -> String {
     toml::Value::try_from(value).map_or_else(|_| "\"\"".to_owned(), |value| value.to_string())
 }
 
@@ -156,5 +186,12 @@ mod tests {
             ["`agents` is only allowed in config.toml: settings of an editor may come from a project"]
         );
         assert!(settings.agents.is_empty());
+        let messages = settings.overlay(&json!({ "approvals": { "askAgent": "always", "timeout": "1m" } }));
+        assert_eq!(
+            messages,
+            ["`approvals.ask-agent` is only allowed in config.toml: settings of an editor may come from a project"]
+        );
+        assert_eq!(settings.approvals.ask_agent, "without-editor");
+        assert_eq!(settings.approvals.timeout.as_secs(), 60, "the other settings apply");
     }
 }

@@ -1,5 +1,6 @@
 //! Reads settings from TOML (with positions) and from the JSON of an editor. Both are converted to [`GivenSetting`].
 
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::path::{Component, Path};
 
@@ -7,9 +8,10 @@ use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::table::{ALL, Kind, Setting};
-use super::{Problem, Settings, SettingsFile, agents, units};
+use super::table::{ALL, FromEditor, Kind, Setting};
+use super::{Problem, Settings, SettingsFile, agents, secret_commands, units};
 use crate::paths::read_file;
+use crate::text::toml_reason;
 
 const MAX_FILE_BYTES: usize = 1 << 20;
 /// An editor may send the object as the section of this name.
@@ -58,16 +60,24 @@ pub(super) fn toml(text: &str) -> (Settings, Vec<Problem>) {
     let (table, errors) = DeTable::parse_recoverable(text);
     let mut problems: Vec<Problem> = errors
         .iter()
-        .map(|error| Problem { span: error.span(), message: error.message().replace('\n', ", "), help: None })
+        .map(|error| Problem { span: error.span(), message: toml_reason(error.message()), help: None })
         .collect();
     let mut given = Vec::new();
     collect_toml(table.get_ref(), &[], &mut given);
     // Recovery replaces invalid values by placeholders, which have been reported already.
     given.retain(|given| !errors.iter().filter_map(toml::de::Error::span).any(|span| given.touches(&span)));
     let mut settings = Settings::default();
-    apply(&mut settings, given, &mut problems);
+    apply(&mut settings, given, &mut problems, Writer::User);
     problems.sort_by_key(|problem| problem.span.as_ref().map(|span| span.start));
     (settings, problems)
+}
+
+/// Who wrote the settings.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writer {
+    User,
+    /// Settings of an editor may come from a project.
+    Editor,
 }
 
 pub(super) fn json(settings: &mut Settings, options: &Value) -> Vec<Problem> {
@@ -80,15 +90,13 @@ pub(super) fn json(settings: &mut Settings, options: &Value) -> Vec<Problem> {
             }
             let mut given = Vec::new();
             collect_json(options, &[], &mut given);
-            let count = given.len();
-            given.retain(|given| !is_about_agents(&given.path));
-            if given.len() < count {
-                let name = agents::SECTION;
-                let message =
-                    format!("`{name}` is only allowed in config.toml: settings of an editor may come from a project");
-                problems.push(Problem { span: None, message, help: None });
+            // They could let an agent do more than the user wants.
+            for section in [agents::SECTION, secret_commands::SECTION] {
+                if given.extract_if(.., |given| is_in(section, &given.path)).count() > 0 {
+                    problems.push(only_in_file(section));
+                }
             }
-            apply(settings, given, &mut problems);
+            apply(settings, given, &mut problems, Writer::Editor);
         }
         // Some editors send an empty list instead of an empty object.
         Value::Array(list) if list.is_empty() => {}
@@ -142,10 +150,20 @@ fn toml_to_json(value: &Spanned<DeValue<'_>>) -> Value {
     }
 }
 
-fn apply(settings: &mut Settings, given: Vec<GivenSetting>, problems: &mut Vec<Problem>) {
+fn only_in_file(name: &str) -> Problem {
+    let message = format!("`{name}` is only allowed in config.toml: settings of an editor may come from a project");
+    Problem { span: None, message, help: None }
+}
+
+fn apply(settings: &mut Settings, given: Vec<GivenSetting>, problems: &mut Vec<Problem>, writer: Writer) {
     for GivenSetting { path, value, key_span, value_span } in given {
-        if is_about_agents(&path) {
-            if let Err(wrong) = agents::set(settings, &path, &value) {
+        let named = match () {
+            () if is_in(agents::SECTION, &path) => Some(agents::set(settings, &path, &value)),
+            () if is_in(secret_commands::SECTION, &path) => Some(secret_commands::set(settings, &path, &value)),
+            () => None,
+        };
+        if let Some(done) = named {
+            if let Err(wrong) = done {
                 problems.push(Problem {
                     span: value_span,
                     message: format!("`{}`: {wrong}", path.join(".")),
@@ -158,11 +176,62 @@ fn apply(settings: &mut Settings, given: Vec<GivenSetting>, problems: &mut Vec<P
             problems.push(unknown(&path, key_span));
             continue;
         };
-        if let Err(wrong) = set(settings, setting, &value) {
+        let before = settings.clone();
+        let done = set(settings, setting, &value);
+        if done.is_ok() && writer == Writer::User {
+            settings.stated.0.insert(setting.name());
+        }
+        let refused = match writer {
+            Writer::User => None,
+            Writer::Editor => refusal(setting, &mut before.clone(), settings),
+        };
+        if refused.is_some() {
+            *settings = before;
+        }
+        problems.extend(refused);
+        if let Err(wrong) = done {
             let message = format!("`{}`: {wrong}", setting.name());
             problems.push(Problem { span: value_span, message, help: Some(setting.about.to_owned()) });
         }
     }
+}
+
+/// Why an editor cannot change a setting like this: it would lower a protection.
+fn refusal(setting: &Setting, before: &mut Settings, after: &mut Settings) -> Option<Problem> {
+    let change = match &setting.kind {
+        Kind::Duration(at) => at(after).cmp(&at(before)),
+        Kind::Bytes(at) | Kind::Count(at) => at(after).cmp(&at(before)),
+        Kind::Number(at) => at(after).cmp(&at(before)),
+        Kind::Strings(at) | Kind::Files(at) => {
+            let (after, before) = (at(after), at(before));
+            match after == before {
+                true => Ordering::Equal,
+                false if after.iter().all(|item| before.contains(item)) => Ordering::Less,
+                false => Ordering::Greater,
+            }
+        }
+        // There is no order between the words.
+        Kind::Choice(_, at) | Kind::Text(at) => {
+            if at(after) == at(before) {
+                Ordering::Equal
+            } else {
+                Ordering::Greater
+            }
+        }
+        Kind::Toggle(_, at) => at(after).cmp(&at(before)),
+    };
+    let name = setting.name();
+    let is_weaker = match setting.editor {
+        FromEditor::Any => false,
+        FromEditor::Less => change.is_gt(),
+        FromEditor::More => change.is_lt(),
+        FromEditor::Nothing => return change.is_ne().then(|| only_in_file(&name)),
+    };
+    (is_weaker && before.stated.0.contains(&name)).then(|| Problem {
+        span: None,
+        message: format!("`{name}` keeps the value of config.toml: settings of an editor can only make it stricter"),
+        help: None,
+    })
 }
 
 fn set(settings: &mut Settings, setting: &Setting, value: &Value) -> Result<(), String> {
@@ -173,6 +242,7 @@ fn set(settings: &mut Settings, setting: &Setting, value: &Value) -> Result<(), 
         Kind::Number(at) => *at(settings) = u32::try_from(units::count(value)?).map_err(|_| "must be smaller")?,
         Kind::Strings(at) => *at(settings) = list(value)?,
         Kind::Files(at) => *at(settings) = files(value)?,
+        Kind::Text(at) => *at(settings) = value.as_str().ok_or("expected a text")?.to_owned(),
         Kind::Choice(words, at) => *at(settings) = choice(value, words)?.to_owned(),
         Kind::Toggle(words, at) => *at(settings) = choice(value, words)? == words[1],
     }
@@ -208,11 +278,12 @@ fn files(value: &Value) -> Result<Vec<String>, String> {
 
 /// Whether a table at this path is a section.
 fn contains_settings(path: &[String]) -> bool {
-    path.len() == 1 || (path.len() == 2 && is_about_agents(path))
+    path.len() == 1 || (path.len() == 2 && is_in(agents::SECTION, path))
 }
 
-fn is_about_agents(path: &[String]) -> bool {
-    path.first().is_some_and(|section| section == agents::SECTION)
+/// Whether a setting is in a section whose keys the user chooses.
+fn is_in(section: &str, path: &[String]) -> bool {
+    path.first().is_some_and(|name| same(name, section))
 }
 
 fn names(setting: &Setting, path: &[String]) -> bool {
@@ -224,8 +295,11 @@ fn names(setting: &Setting, path: &[String]) -> bool {
 }
 
 fn is_section(path: &[String]) -> bool {
-    path.first()
-        .is_some_and(|name| ALL.iter().any(|setting| !setting.section.is_empty() && same(setting.section, name)))
+    let is_named = is_in(secret_commands::SECTION, path);
+    is_named
+        || path
+            .first()
+            .is_some_and(|name| ALL.iter().any(|setting| !setting.section.is_empty() && same(setting.section, name)))
 }
 
 /// `startupTimeout`, `startup_timeout` and `startup-timeout` are the same name.
@@ -248,7 +322,16 @@ fn unknown(path: &[String], span: Option<Range<usize>>) -> Problem {
     let mut known: Vec<&str> =
         ALL.iter().filter(|setting| normalized(setting.section) == section).map(|setting| setting.key).collect();
     if section.is_empty() {
-        known.extend(["[files]", "[servers]", "[approvals]", "[limits]", "[log]", "[editor]"]);
+        known.extend([
+            "[files]",
+            "[servers]",
+            "[approvals]",
+            "[limits]",
+            "[log]",
+            "[sandbox]",
+            "[registry]",
+            "[editor]",
+        ]);
     }
     Problem { span, message, help: Some(format!("available settings: {}", known.join(", "))) }
 }
@@ -348,6 +431,118 @@ mod tests {
         `log` is a section: put its settings below `[log]`
         "#);
         assert_eq!(settings.overlay(&json!("x")).len(), 1);
+    }
+
+    /// For each setting, what an editor wants after `config.toml` has set it: once stricter, once weaker.
+    #[test]
+    fn an_editor_can_make_the_settings_of_the_user_stricter_but_not_weaker() {
+        let file = r#"
+            audit = "strict"
+            audit-keep-days = 20
+            secrets = "keyring"
+            [files]
+            project = ["mcp.json", "b.json"]
+            local = ["mcp.json", "b.json"]
+            [servers]
+            tcp-hosts = ["one", "two"]
+            [limits]
+            config-bytes = "1 MiB"
+            config-depth = 64
+            servers = 10
+            message-bytes = "1 MiB"
+            tools = 10
+            pages = 10
+            list-bytes = "1 MiB"
+            description-bytes = "1 KiB"
+            stderr-bytes = "1 KiB"
+            approvals = 10
+            agents = 10
+            agent-calls = 10
+            pending-bytes = "1 MiB"
+            total-pending-bytes = "1 MiB"
+            record-bytes = "1 KiB"
+            [log]
+            days = 9
+            [sandbox]
+            method = "landlock"
+            bubblewrap = "/opt/bwrap"
+            [registry]
+            url = "https://registry.example.test"
+        "#;
+        let (from_file, problems) = toml(file);
+        assert_eq!(problems, []);
+        let mut refused = String::new();
+        for setting in ALL.iter().filter(|setting| setting.editor != FromEditor::Any) {
+            let name = setting.name();
+            assert!(from_file.stated().contains(&name) || name == "approvals.ask-agent", "{name} is not in the table");
+            let (less, more) = match &setting.kind {
+                Kind::Toggle([no, yes], _) => (json!(no), json!(yes)),
+                Kind::Files(_) => (json!(["mcp.json"]), json!(["mcp.json", "b.json", "evil.json"])),
+                Kind::Strings(_) => (json!(["two"]), json!(["one", "three"])),
+                Kind::Choice(..) if name == "sandbox.method" => (json!("auto"), json!("bubblewrap")),
+                Kind::Choice(..) | Kind::Text(_) => (json!("never"), json!("always")),
+                _ => (json!(2), json!(8_000_000)),
+            };
+            for (change, value) in [("less", less), ("more", more)] {
+                let mut settings = from_file.clone();
+                let messages = settings.overlay(&json!({ name.as_str(): value }));
+                assert_eq!(settings == from_file, !messages.is_empty() || settings.to_json() == from_file.to_json());
+                if !messages.is_empty() {
+                    refused.push_str(&format!("{name}: {change}\n"));
+                }
+            }
+        }
+        insta::assert_snapshot!(refused, @"
+        audit: less
+        audit-keep-days: less
+        secrets: more
+        files.project: more
+        files.local: more
+        servers.tcp-hosts: more
+        approvals.ask-agent: less
+        approvals.ask-agent: more
+        limits.config-bytes: less
+        limits.config-bytes: more
+        limits.config-depth: less
+        limits.config-depth: more
+        limits.servers: more
+        limits.message-bytes: more
+        limits.tools: more
+        limits.pages: more
+        limits.list-bytes: more
+        limits.description-bytes: more
+        limits.stderr-bytes: more
+        limits.approvals: more
+        limits.agents: more
+        limits.agent-calls: more
+        limits.pending-bytes: more
+        limits.total-pending-bytes: more
+        limits.record-bytes: less
+        log.days: less
+        sandbox.method: less
+        sandbox.method: more
+        sandbox.bubblewrap: less
+        sandbox.bubblewrap: more
+        registry.url: less
+        registry.url: more
+        ");
+        let mut settings = from_file;
+        assert_eq!(
+            settings.overlay(&json!({ "audit": "normal", "log": { "level": "debug" } })),
+            ["`audit` keeps the value of config.toml: settings of an editor can only make it stricter"]
+        );
+        assert_eq!((settings.audit.strict, settings.log.level.as_str()), (true, "debug"));
+    }
+
+    #[test]
+    fn an_editor_sets_what_the_user_has_left_open() {
+        let mut settings = Settings::default();
+        let options = json!({ "secrets": "file", "auditKeepDays": 5, "servers": { "tcpHosts": ["box"] }, "limits": { "tools": 9999 } });
+        assert_eq!(settings.overlay(&options), [""; 0]);
+        assert!(settings.secrets.file && settings.audit.keep_days == 5 && settings.limits.tools == 9999);
+        // The files with the rules of the user are always read.
+        assert_eq!(settings.overlay(&json!({ "limits": { "configBytes": 1 } })).len(), 1);
+        assert_eq!(settings.limits.config_bytes, Settings::default().limits.config_bytes);
     }
 
     #[test]

@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::table::{ALL, Kind, Setting};
 use super::units::{write_bytes, write_duration};
-use super::{Settings, agents};
+use super::{SettingInfo, Settings, agents, secret_commands};
+use crate::text::wrap_words;
 
 const WIDTH: usize = 100;
 
@@ -19,16 +20,12 @@ pub(super) fn toml(settings: &Settings) -> String {
             section = setting.section;
             text.push_str(&format!("[{section}]\n"));
         }
-        for line in wrap(setting.about) {
+        for line in wrap_words(setting.about, WIDTH) {
             text.push_str(&format!("# {line}\n"));
         }
-        text.push_str(&format!(
-            "{} = {}\n",
-            setting.key,
-            toml::Value::try_from(value(setting, settings))
-                .map_or_else(|_| "\"\"".to_owned(), |value| value.to_string())
-        ));
+        text.push_str(&format!("{} = {}\n", setting.key, toml_value(setting, settings)));
     }
+    text.push_str(&secret_commands::to_toml(settings));
     text.push_str(&agents::to_toml(settings));
     text
 }
@@ -45,8 +42,30 @@ pub(super) fn json(settings: &Settings) -> Value {
             section.insert(camel(setting.key), value);
         }
     }
+    object.extend(secret_commands::to_json(settings).map(|commands| (camel(secret_commands::SECTION), commands)));
     object.extend(agents::to_json(settings).map(|agents| (agents::SECTION.to_owned(), agents)));
     Value::Object(object)
+}
+
+pub(super) fn describe() -> Vec<SettingInfo> {
+    let defaults = Settings::default();
+    let row = |setting: &Setting| SettingInfo {
+        section: setting.section,
+        key: setting.key,
+        about: setting.about,
+        default: toml_value(setting, &defaults),
+        choices: match &setting.kind {
+            Kind::Choice(words, _) => words.to_vec(),
+            Kind::Toggle(words, _) => words.to_vec(),
+            _ => Vec::new(),
+        },
+    };
+    ALL.iter().map(row).chain([secret_commands::describe()]).chain(agents::describe()).collect()
+}
+
+fn toml_value(setting: &Setting, settings: &Settings) -> String {
+    let value = toml::Value::try_from(value(setting, settings));
+    value.map_or_else(|_| "\"\"".to_owned(), |value| value.to_string())
 }
 
 /// The value of a setting as a user would write it.
@@ -59,7 +78,7 @@ fn value(setting: &Setting, settings: &Settings) -> Value {
         Kind::Count(at) => json!(at(settings)),
         Kind::Number(at) => json!(at(settings)),
         Kind::Strings(at) | Kind::Files(at) => json!(at(settings)),
-        Kind::Choice(_, at) => json!(at(settings)),
+        Kind::Choice(_, at) | Kind::Text(at) => json!(at(settings)),
         Kind::Toggle([no, yes], at) => json!(if *at(settings) { yes } else { no }),
     }
 }
@@ -74,21 +93,6 @@ fn camel(key: &str) -> String {
         name.push_str(chars.as_str());
         name
     })
-}
-
-fn wrap(text: &str) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if line.len() + 1 + word.len() <= WIDTH => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]
@@ -137,8 +141,8 @@ mod tests {
         # How long a server may take to start and list its tools. `startupTimeout` of a server overrides this.
         startup-timeout = "30s"
 
-        # How long a call may take without reporting progress. `timeout` of a server overrides this.
-        timeout = "1m"
+        # How long a call may take without progress or a log message. `timeout` of a server overrides this.
+        timeout = "30s"
 
         # How long a call may take in total, even if it reports progress.
         max-timeout = "10m"
@@ -165,6 +169,10 @@ mod tests {
         [approvals]
         # A question that is not answered within this time is answered with no.
         timeout = "5m"
+
+        # When to ask in the agent's own dialog: without-editor (no editor can show the question), always or
+        # never.
+        ask-agent = "without-editor"
 
         [limits]
         # Maximum size of a config file.
@@ -197,8 +205,17 @@ mod tests {
         # Maximum number of open questions.
         approvals = 1024
 
+        # Maximum number of connected agents.
+        agents = 64
+
         # Maximum pending calls of an agent.
         agent-calls = 256
+
+        # How much memory the pending requests of an agent may take.
+        pending-bytes = "32 MiB"
+
+        # How much memory the pending requests of all agents may take.
+        total-pending-bytes = "64 MiB"
 
         # How much of the arguments and of the result to keep in the record of a call.
         record-bytes = "16 KiB"
@@ -210,9 +227,31 @@ mod tests {
         # How many daily log files to keep.
         days = 7
 
+        [sandbox]
+        # What enforces `sandbox` of a server: landlock, bubblewrap, or auto for the first of them that this
+        # machine has.
+        method = "auto"
+
+        # The full path of bwrap. If empty, it is looked up in the system folders.
+        bubblewrap = ""
+
+        [registry]
+        # The MCP registry that `search` and `add --from-registry` use. MCP_SIDECAR_REGISTRY overrides this.
+        url = "https://registry.modelcontextprotocol.io"
+
         [editor]
         # Code lenses to hide because the editor shows its own, such as "status", "start" or "stop".
         hide-lenses = []
+
+        # Config files whose servers the editor starts itself. mcp-sidecar starts them only when they are
+        # used.
+        own-files = []
+
+        # Programs that print a secret. `${keyring:github}` in mcp.json uses the output of the first one
+        # instead of an entry of the keyring. They are not run in a shell.
+        # [secret-commands]
+        # github = ["op", "read", "op://Private/GitHub/token"]
+        # weather = ["pass", "show", "weather"]
 
         # What an agent may see and call, by the name of the agent (set by the agent itself or by
         # `connect --name`). Names may contain `*`. Only the best matching section applies to an agent, and

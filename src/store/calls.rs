@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, Row, params, params_from_iter};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use super::chain::{self, Head};
 use super::decisions::path_text;
 use super::owner::Owner;
 use super::{FinishedCall, Options};
-use crate::model::{CallId, CallRecord, Requester, ServerName, Timestamp};
+use crate::model::{CallId, CallKind, CallRecord, Requester, ServerName, Timestamp};
 use crate::text::{holds_secret, mask};
 
 /// Which calls to list, newest first.
@@ -21,6 +22,11 @@ pub struct CallQuery {
     pub workflow: Option<String>,
     pub since: Option<Timestamp>,
     pub failed: Option<bool>,
+    pub denied: bool,
+    /// The name of an agent.
+    pub agent: Option<String>,
+    /// Part of a name, of the arguments, the result or the error, in upper or lower case.
+    pub text: Option<String>,
     pub limit: Option<usize>,
 }
 
@@ -34,6 +40,16 @@ pub struct ToolMetrics {
     pub p50_ms: f64,
     pub p95_ms: f64,
     pub p99_ms: f64,
+    /// The median time that the calls which waited for the user did so.
+    pub waited_ms: f64,
+}
+
+/// The calls of one tool: how many failed, and in microseconds how long each ran, and how long those waited that did.
+#[derive(Default)]
+struct Measured {
+    errors: u64,
+    durations: Vec<i64>,
+    waits: Vec<i64>,
 }
 
 const DEFAULT_LIMIT: usize = 100;
@@ -49,17 +65,17 @@ const UNFINISHED_ERROR: &str = "no outcome was recorded: mcp-sidecar exited duri
 impl Owner {
     pub(super) fn begin(&mut self, call: &FinishedCall) -> Result<i64, String> {
         let options = self.shared.options();
-        self.write("NORMAL", |transaction| insert(transaction, &options, call, false))
+        self.write_records(|transaction| insert(transaction, &options, call, false))
     }
 
     pub(super) fn finish(&mut self, row: i64, call: &FinishedCall) -> Result<(), String> {
         let record = &call.record;
         let limit = self.shared.options().record_bytes;
         let result = call.result.as_ref().map(|result| stored_result(result.get(), limit));
-        self.write("NORMAL", |transaction| {
-            transaction.execute(
+        self.write_records(|transaction| {
+            let updated = transaction.execute(
                 "UPDATE calls SET finished = 1, decision = ?2, decided_by = ?3, success = ?4, error = ?5,
-                    duration_us = ?6, result = ?7 WHERE id = ?1",
+                    duration_us = ?6, result = ?7, waited_us = ?8 WHERE id = ?1",
                 params![
                     row,
                     masked(&record.decision),
@@ -67,11 +83,14 @@ impl Owner {
                     record.success,
                     record.error.as_deref().map(masked),
                     micros(record.duration_ms),
-                    result
+                    result,
+                    micros(record.waited_ms)
                 ],
-            )
-        })?;
-        Ok(())
+            )?;
+            // A record that was deleted meanwhile, because of its age, needs no outcome.
+            let head = (updated > 0).then(|| chain::append(transaction, row, true)).transpose()?;
+            Ok(((), head))
+        })
     }
 
     pub(super) fn calls(&mut self, query: &CallQuery) -> Result<Vec<CallRecord>, String> {
@@ -85,55 +104,61 @@ impl Owner {
 
     pub(super) fn metrics(&mut self, server: Option<&str>) -> Result<Vec<ToolMetrics>, String> {
         let project = path_text(&self.shared.options().project);
-        let mut tools: BTreeMap<(String, String), (u64, Vec<i64>)> = BTreeMap::new();
+        let mut tools: BTreeMap<(String, String), Measured> = BTreeMap::new();
         self.connected(|connection| {
-            // A denied call never ran and has no duration.
+            // A call that was denied or invalid never ran and has no duration.
             let mut statement = connection.prepare_cached(
-                "SELECT server, tool, success, duration_us FROM calls
-                    WHERE project = ?1 AND (?2 IS NULL OR server = ?2) AND finished = 1
-                        AND decision NOT IN ('deny', 'disable')
+                "SELECT server, tool, success, duration_us, waited_us FROM calls
+                    WHERE project = ?1 AND (?2 IS NULL OR server = ?2) AND finished = 1 AND kind = 'tool'
+                        AND decision NOT IN ('deny', 'disable', 'invalid')
                     ORDER BY id DESC LIMIT ?3",
             )?;
             let mut rows = statement.query(params![project, server, METRICS_LIMIT])?;
             while let Some(row) = rows.next()? {
-                let (errors, durations) = tools.entry((row.get(0)?, row.get(1)?)).or_default();
+                let Measured { errors, durations, waits } = tools.entry((row.get(0)?, row.get(1)?)).or_default();
                 *errors += u64::from(!row.get::<_, bool>(2)?);
                 durations.push(row.get(3)?);
+                waits.extend(Some(row.get::<_, i64>(4)?).filter(|waited| *waited > 0));
             }
             Ok(())
         })?;
-        let measured = tools.into_iter().filter_map(|((server, tool), (errors, mut durations))| {
-            durations.sort_unstable();
-            Some(ToolMetrics {
-                server: ServerName::new(&server).ok()?,
-                tool,
-                calls: durations.len() as u64,
-                errors,
-                p50_ms: percentile(&durations, 50),
-                p95_ms: percentile(&durations, 95),
-                p99_ms: percentile(&durations, 99),
-            })
-        });
+        let measured =
+            tools.into_iter().filter_map(|((server, tool), Measured { errors, mut durations, mut waits })| {
+                durations.sort_unstable();
+                waits.sort_unstable();
+                Some(ToolMetrics {
+                    server: ServerName::new(&server).ok()?,
+                    tool,
+                    calls: durations.len() as u64,
+                    errors,
+                    p50_ms: percentile(&durations, 50),
+                    p95_ms: percentile(&durations, 95),
+                    p99_ms: percentile(&durations, 99),
+                    waited_ms: percentile(&waits, 50),
+                })
+            });
         Ok(measured.collect())
     }
 }
 
-/// Writes one row and returns its id.
+/// Writes one row with its link, and returns its id.
 pub fn insert(
     connection: &Connection,
     options: &Options,
     call: &FinishedCall,
     finished: bool,
-) -> rusqlite::Result<i64> {
+) -> rusqlite::Result<(i64, Option<Head>)> {
     let record = &call.record;
     let requester = serde_json::to_string(&record.requester).unwrap_or_default();
-    let arguments = serde_json::to_string(&*call.arguments).unwrap_or_default();
+    let stored_arguments = |arguments: &Map<String, Value>| {
+        stored_json(&serde_json::to_string(arguments).unwrap_or_default(), options.record_bytes)
+    };
     let mut statement = connection.prepare_cached(
         "INSERT INTO calls (call_id, project, time, server, tool, requester, workflow, decision, decided_by,
-                finished, success, error, duration_us, arguments, result)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+                finished, success, error, duration_us, arguments, result, waited_us, requested, kind)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
     )?;
-    statement.insert(params![
+    let row = statement.insert(params![
         &*record.call_id.0,
         path_text(&options.project),
         record.time.unix_millis(),
@@ -147,15 +172,19 @@ pub fn insert(
         record.success,
         record.error.as_deref().map(masked),
         micros(record.duration_ms),
-        stored_json(&arguments, options.record_bytes),
+        stored_arguments(&call.arguments),
         call.result.as_ref().map(|result| stored_result(result.get(), options.record_bytes)),
-    ])
+        micros(record.waited_ms),
+        call.requested.as_ref().map(|requested| stored_arguments(requested)),
+        record.kind.as_str(),
+    ])?;
+    Ok((row, Some(chain::append(connection, row, finished)?)))
 }
 
 /// The statement for a query. Only constant text is concatenated; all values are bound.
 fn select(query: &CallQuery, project: &str) -> (String, Vec<Sql>) {
     let mut sql = "SELECT call_id, time, server, tool, requester, workflow, decision, decided_by, finished, success,
-            error, duration_us, arguments, result FROM calls WHERE project = ?"
+            error, duration_us, arguments, result, waited_us, requested, kind FROM calls WHERE project = ?"
         .to_owned();
     let mut values = vec![Sql::from(project.to_owned())];
     let wanted = [
@@ -164,6 +193,13 @@ fn select(query: &CallQuery, project: &str) -> (String, Vec<Sql>) {
         (" AND workflow = ?", query.workflow.clone().map(Sql::from)),
         (" AND time >= ?", query.since.map(|since| Sql::from(since.unix_millis()))),
         (" AND success = ?", query.failed.map(|failed| Sql::from(i64::from(!failed)))),
+        (" AND success = 0 AND decision IN ('deny', 'disable') AND 1 = ?", query.denied.then(|| Sql::from(1))),
+        (" AND json_extract(requester, '$.name') = ?", query.agent.clone().map(Sql::from)),
+        (
+            " AND instr(lower(server || ' ' || tool || ' ' || requester || ' ' || coalesce(error, '') || ' ' ||
+                coalesce(arguments, '') || ' ' || coalesce(result, '')), lower(?)) > 0",
+            query.text.clone().map(Sql::from),
+        ),
     ];
     for (condition, value) in wanted {
         if let Some(value) = value {
@@ -182,10 +218,12 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Option<CallRecord>> {
     let server: String = row.get(2)?;
     let requester: String = row.get(4)?;
     let finished: bool = row.get(8)?;
+    let kind: String = row.get(16)?;
     let Ok(server) = ServerName::new(&server) else { return Ok(None) };
     Ok(Some(CallRecord {
         call_id: CallId(row.get::<_, String>(0)?.into()),
         time: Timestamp::from_unix_millis(row.get(1)?),
+        kind: CallKind::ALL.into_iter().find(|known| known.as_str() == kind).unwrap_or_default(),
         server,
         tool: row.get(3)?,
         requester: serde_json::from_str::<Requester>(&requester).unwrap_or_default(),
@@ -197,6 +235,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Option<CallRecord>> {
         duration_ms: row.get::<_, i64>(11)? as f64 / 1e3,
         arguments: row.get::<_, Option<String>>(12)?.map(parsed),
         result: row.get::<_, Option<String>>(13)?.map(parsed),
+        waited_ms: row.get::<_, i64>(14)? as f64 / 1e3,
+        requested_arguments: row.get::<_, Option<String>>(15)?.map(parsed),
     }))
 }
 

@@ -10,12 +10,14 @@ use super::file::Files;
 /// `mcps` as SQLite's application id. A file with another id belongs to another program.
 const APPLICATION_ID: i32 = 0x6d63_7073;
 /// How long to wait for another engine that has locked the file.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub const BUSY_TIMEOUT: Duration = Duration::from_secs(3);
+/// The same while the file is known to be unusable. A call waits for several attempts.
+pub const IMPATIENT_TIMEOUT: Duration = Duration::from_millis(100);
 /// A larger file is not checked at the start. Damage shows when it is read.
 const MAX_CHECKED_BYTES: u64 = 16 << 20;
 
 /// Step n migrates from version n to n + 1. Steps are only added, never changed.
-const MIGRATIONS: [&str; 2] = [
+const MIGRATIONS: [&str; 5] = [
     "
     CREATE TABLE trust (
         project TEXT NOT NULL, server TEXT NOT NULL, decision TEXT NOT NULL CHECK (decision IN ('trusted', 'denied')),
@@ -51,6 +53,27 @@ const MIGRATIONS: [&str; 2] = [
     ALTER TABLE grants_2 RENAME TO grants;
     CREATE TABLE notices (name TEXT PRIMARY KEY) STRICT;
 ",
+    // The time that a call waited for the user is not part of its duration, and the user may change its arguments.
+    "
+    ALTER TABLE calls ADD COLUMN waited_us INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE calls ADD COLUMN requested TEXT;
+",
+    // Resources and prompts are recorded, too.
+    "ALTER TABLE calls ADD COLUMN kind TEXT NOT NULL DEFAULT 'tool';",
+    // The chain of call records. `last` and `digest` are its newest link, `pruned` and `pruned_digest` the newest one
+    // that was deleted because of its age, `unchained` the newest record without a link.
+    "
+    CREATE TABLE chains (
+        project TEXT PRIMARY KEY, last INTEGER NOT NULL, digest BLOB NOT NULL,
+        pruned INTEGER NOT NULL, pruned_digest BLOB NOT NULL, unchained INTEGER
+    ) STRICT;
+    CREATE TABLE links (
+        project TEXT NOT NULL, number INTEGER NOT NULL, call INTEGER NOT NULL, finished INTEGER NOT NULL,
+        digest BLOB NOT NULL,
+        PRIMARY KEY (project, number)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX links_by_call ON links (call);
+",
 ];
 
 /// Shown once after an upgrade: the last format without it, and the name of the notice.
@@ -79,26 +102,35 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-pub fn open(files: &Files) -> Result<Opened, String> {
+/// A second connection, for long reads beside the owner's thread.
+pub fn open_to_read(files: &Files) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(&files.database, flags)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(connection)
+}
+
+/// Waits up to `wait` for another engine that has locked the file.
+pub fn open(files: &Files, wait: Duration) -> Result<Opened, String> {
     // Held to the end, so that another engine opens the file only when it is in order.
     let _lock = files.prepare().map_err(|error| format!("{}: {error}", files.database.display()))?;
-    let why = match connect(files) {
+    let why = match connect(files, wait) {
         Ok(connection) => return Ok(Opened { connection, set_aside: None }),
         Err(Failure::Unavailable(why)) => return Err(why),
         Err(Failure::Unusable(why)) => why,
     };
     let aside = files.set_aside().map_err(|error| format!("{why}; it could not be moved: {error}"))?;
     files.make_private().map_err(|error| format!("{}: {error}", files.database.display()))?;
-    match connect(files) {
+    match connect(files, wait) {
         Ok(connection) => Ok(Opened { connection, set_aside: Some((aside, why)) }),
         Err(Failure::Unavailable(why) | Failure::Unusable(why)) => Err(why),
     }
 }
 
-fn connect(files: &Files) -> Result<Connection, Failure> {
+fn connect(files: &Files, wait: Duration) -> Result<Connection, Failure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(&files.database, flags)?;
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.busy_timeout(wait)?;
     let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;

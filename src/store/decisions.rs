@@ -57,6 +57,22 @@ impl Decisions {
         }
     }
 
+    /// Whether the user has trusted the same in any worktree of the repository. The fingerprint names the repository, so it
+    /// is enough to compare it.
+    pub fn trusts_anywhere(&self, key: &TrustKey, fingerprint: &Fingerprint) -> bool {
+        self.about(key).any(|record| record.trusted.as_ref().is_some_and(|known| known.covers(fingerprint)))
+    }
+
+    /// The same for a denial.
+    pub fn denies_anywhere(&self, key: &TrustKey, fingerprint: &Fingerprint) -> bool {
+        self.about(key).any(|record| record.denied.as_ref() == Some(&fingerprint.digest))
+    }
+
+    /// The decisions about servers of this name, in all projects.
+    fn about(&self, key: &TrustKey) -> impl Iterator<Item = &TrustRecord> {
+        self.trust.iter().filter(|(other, _)| other.server == key.server).map(|(_, record)| record)
+    }
+
     /// All decisions as changes, to write them to a new file.
     pub fn changes(&self) -> Vec<Change> {
         let mut changes = Vec::new();

@@ -38,6 +38,8 @@ impl Files {
     pub fn prepare(&self) -> io::Result<File> {
         if let Some(folder) = self.database.parent() {
             crate::paths::make_folder(folder)?;
+            // The folder may be a link, but nobody else may replace what is in it.
+            crate::paths::make_private_folder(&folder.canonicalize()?)?;
         }
         self.make_private()?;
         let lock = private(OpenOptions::new().write(true).create(true)).open(&self.lock)?;

@@ -2,6 +2,7 @@
 
 use rusqlite::{OptionalExtension, params};
 
+use super::chain;
 use super::owner::Owner;
 use crate::model::Timestamp;
 use crate::text::mask;
@@ -37,14 +38,22 @@ impl Owner {
         const DAY: i64 = 24 * 60 * 60 * 1_000;
         let now = Timestamp::now().unix_millis();
         let calls = now - i64::from(self.shared.options().keep_days) * DAY;
-        let forgotten = self.connected(|connection| {
+        let forgotten = self.write("NORMAL", |transaction| {
             // Ids grow with time, so only rows to delete are read.
-            connection.execute(
-                "DELETE FROM calls WHERE id < coalesce(
-                    (SELECT id FROM calls WHERE time >= ?1 ORDER BY id LIMIT 1), (SELECT max(id) + 1 FROM calls))",
+            let first_kept: Option<i64> = transaction.query_row(
+                "SELECT coalesce((SELECT id FROM calls WHERE time >= ?1 ORDER BY id LIMIT 1), max(id) + 1) FROM calls",
                 [calls],
+                |row| row.get(0),
             )?;
-            connection.execute("DELETE FROM remembered WHERE time < ?1", [now - 90 * DAY])
+            if let Some(first_kept) = first_kept {
+                chain::prune(transaction, first_kept)?;
+                // A record stays as long as the chain needs it.
+                transaction.execute(
+                    "DELETE FROM calls WHERE id < ?1 AND NOT EXISTS (SELECT 1 FROM links WHERE links.call = calls.id)",
+                    [first_kept],
+                )?;
+            }
+            transaction.execute("DELETE FROM remembered WHERE time < ?1", [now - 90 * DAY])
         });
         if let Err(why) = forgotten {
             tracing::warn!(%why, "old records were not deleted");

@@ -9,6 +9,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::chain::{self, Head};
 use super::database::{self, is_broken, reason};
 use super::decisions::{Change, Decisions};
 use super::{FinishedCall, MAX_QUEUED_RECORDS, Saved, Shared};
@@ -38,6 +39,10 @@ pub struct Owner {
     /// Decisions that the database rejected. They are valid until the process ends.
     rejected: Vec<Change>,
     unwritten: Vec<FinishedCall>,
+    /// The newest link that this engine wrote.
+    pub(super) head: Option<Head>,
+    /// Whether another program has replaced it, which is logged once.
+    is_rewritten: bool,
     retry: Duration,
     /// When a batch was last written.
     written: Instant,
@@ -55,6 +60,8 @@ impl Owner {
             unsaved: Vec::new(),
             rejected: Vec::new(),
             unwritten: Vec::new(),
+            head: None,
+            is_rewritten: false,
             retry: FIRST_RETRY,
             written: Instant::now(),
             wrote: false,
@@ -103,7 +110,7 @@ impl Owner {
 
     /// Opens the file and reads the decisions, or reports the problem.
     pub(super) fn open(&mut self) {
-        match database::open(&self.shared.files) {
+        match database::open(&self.shared.files, self.wait()) {
             Ok(opened) => {
                 self.connection = Some(opened.connection);
                 self.wrote = false;
@@ -113,6 +120,7 @@ impl Owner {
                     let notice = format!("the state database was unusable ({why}); it was moved to {aside}");
                     self.shared.health.send_modify(|health| health.notice = Some(notice));
                     // Known decisions go into the new file.
+                    self.head = None;
                     let known = self.shared.cached_decisions().changes();
                     self.unsaved.splice(0..0, known);
                 }
@@ -139,12 +147,12 @@ impl Owner {
         }
     }
 
-    /// Saves a decision. It is valid at once, and on disk if this returns [`Saved::ToDisk`].
-    pub(super) fn save(&mut self, change: Change) -> Saved {
+    /// Saves decisions. They are valid at once, and on disk if this returns [`Saved::ToDisk`].
+    pub(super) fn save(&mut self, changes: Vec<Change>) -> Saved {
         let mut decisions = (*self.shared.cached_decisions()).clone();
-        decisions.apply(&change);
+        changes.iter().for_each(|change| decisions.apply(change));
         self.shared.publish(decisions);
-        self.unsaved.push(change);
+        self.unsaved.extend(changes);
         match self.save_all() {
             Ok(()) => Saved::ToDisk,
             Err(why) => Saved::InMemory(why),
@@ -203,8 +211,9 @@ impl Owner {
         if !records.is_empty() {
             self.written = Instant::now();
             let options = self.shared.options();
-            let written = self.write("NORMAL", |transaction| {
-                records.iter().try_for_each(|call| super::calls::insert(transaction, &options, call, true).map(drop))
+            let written = self.write_records(|transaction| {
+                let insert = |_, call| super::calls::insert(transaction, &options, call, true).map(|(_, head)| head);
+                Ok(((), records.iter().try_fold(None, insert)?))
             });
             if written.is_err() {
                 self.keep(records);
@@ -236,6 +245,26 @@ impl Owner {
         Some(at)
     }
 
+    /// Writes records with their links, and remembers the newest link. If another program has replaced an earlier one, the
+    /// earlier one is kept: it is the only proof.
+    pub(super) fn write_records<T>(
+        &mut self,
+        work: impl Fn(&Transaction<'_>) -> rusqlite::Result<(T, Option<Head>)>,
+    ) -> Result<T, String> {
+        let known = self.head.clone();
+        let (is_intact, done, head) = self.write("NORMAL", |transaction| {
+            let is_intact = known.as_ref().map_or(Ok(true), |known| chain::contains(transaction, known))?;
+            let (done, head) = work(transaction)?;
+            Ok((is_intact, done, head))
+        })?;
+        if is_intact {
+            self.head = head.or(known);
+        } else if !std::mem::replace(&mut self.is_rewritten, true) {
+            tracing::warn!("the call log was changed: {}", chain::REWRITTEN);
+        }
+        Ok(done)
+    }
+
     /// Runs something in a transaction. A damaged file is moved, and a new one is created.
     pub(super) fn write<T>(
         &mut self,
@@ -243,7 +272,9 @@ impl Owner {
         work: impl Fn(&Transaction<'_>) -> rusqlite::Result<T>,
     ) -> Result<T, String> {
         self.recover_wal();
+        let wait = self.wait();
         let done = self.connected(|connection| {
+            connection.busy_timeout(wait)?;
             connection.pragma_update(None, "synchronous", synchronous)?;
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let done = work(&transaction)?;
@@ -285,6 +316,14 @@ impl Owner {
             connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).ok();
         }
         self.open();
+    }
+
+    /// How long to wait for another engine that has locked the file.
+    fn wait(&self) -> Duration {
+        match self.shared.health.borrow().is_good() {
+            true => database::BUSY_TIMEOUT,
+            false => database::IMPATIENT_TIMEOUT,
+        }
     }
 
     fn failed(&mut self, error: &rusqlite::Error) {

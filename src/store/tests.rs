@@ -11,7 +11,7 @@ use crate::policy::trust::TrustRecord;
 use crate::text::Secret;
 
 fn options(project: &str) -> Options {
-    Options { project: project.into(), strict: false, keep_days: 30, record_bytes: 200 }
+    Options { project: project.into(), main: project.into(), strict: false, keep_days: 30, record_bytes: 200 }
 }
 
 async fn store(path: &Path) -> Store {
@@ -52,6 +52,7 @@ fn call(id: &str, arguments: Value, result: Option<&str>) -> FinishedCall {
         record: CallRecord {
             call_id: CallId(id.into()),
             time: Timestamp::now(),
+            kind: Default::default(),
             server: server("fs"),
             tool: "read".into(),
             requester: Requester::default(),
@@ -61,10 +62,13 @@ fn call(id: &str, arguments: Value, result: Option<&str>) -> FinishedCall {
             success: true,
             error: None,
             duration_ms: 1.5,
+            waited_ms: 0.0,
             arguments: None,
+            requested_arguments: None,
             result: None,
         },
         arguments: Arc::new(arguments.as_object().cloned().unwrap_or_default()),
+        requested: None,
         result: result.map(|text| RawValue::from_string(text.to_owned()).unwrap().into()),
     }
 }
@@ -155,9 +159,9 @@ async fn engines_that_share_the_file_see_each_others_decisions() {
     one.add_grant(grant("a", Decision::AllowAlways)).await;
     assert!(found(&two, "a", "/work").await);
     let id = two.grants().await[0].id.clone();
-    assert!(two.revoke_grant(&id).await);
+    assert_eq!(two.revoke_grant(&id).await, Some(Saved::ToDisk));
     assert!(!found(&one, "a", "/work").await);
-    assert!(!one.revoke_grant(&id).await, "there is none of that id any more");
+    assert_eq!(one.revoke_grant(&id).await, None, "there is none of that id any more");
 }
 
 #[tokio::test]
@@ -169,7 +173,7 @@ async fn revoking_all_covers_session_project_and_always_grants_of_this_workspace
     }
     let elsewhere = Grant { project: Some("/other".into()), ..grant("t", Decision::AllowProject) };
     store.add_grant(elsewhere).await;
-    assert_eq!(store.revoke_grants().await, 3);
+    assert_eq!(store.revoke_grants().await, (3, Saved::ToDisk));
     assert!(store.grants().await.is_empty());
     assert_eq!(store.decisions().await.grants.len(), 1, "another project's grant is not ours to revoke");
 }
@@ -388,6 +392,25 @@ async fn an_unwritable_folder_is_reported_and_used_once_it_is_writable() {
     assert!(!self::store(&path).await.decisions().await.trust.is_empty());
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn a_folder_that_others_can_write_is_refused_and_one_that_others_can_read_is_repaired() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let (_keep, path) = folder();
+    let state = path.parent().unwrap();
+    let set_mode = |mode: u32| fs::set_permissions(state, fs::Permissions::from_mode(mode)).unwrap();
+    fs::create_dir(state).unwrap();
+    set_mode(0o777);
+    let store = store(&path).await;
+    assert!(problem(&store).is_some_and(|problem| problem.contains("is writable by other users; run `chmod 700`")));
+    // What could not be written is written as soon as that is possible.
+    assert!(matches!(store.trust(key(), fingerprint("a")).await, Saved::InMemory(_)));
+    set_mode(0o755);
+    store.health().wait_for(Health::is_good).await.unwrap();
+    assert_eq!(fs::metadata(state).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
 #[tokio::test]
 async fn a_log_that_is_deleted_at_run_time_loses_nothing() {
     let (_keep, path) = folder();
@@ -434,6 +457,11 @@ async fn calls_are_filtered_and_listed_newest_first() {
         call.record.tool = tool.into();
         call.record.workflow = workflow.map(str::to_owned);
         call.record.success = success;
+        if index == 3 {
+            call.record.decision = "deny".into();
+            call.record.requester.name = "codex".into();
+            call.record.error = Some("Not the Log".into());
+        }
         call.record.time = Timestamp::from_unix_millis(Timestamp::now().unix_millis() + 1_000 * index as i64);
         record(&store, call).await;
     }
@@ -454,6 +482,10 @@ async fn calls_are_filtered_and_listed_newest_first() {
         text(CallQuery { failed: Some(true), ..CallQuery::default() }).await,
         text(CallQuery { since: Some(since), ..CallQuery::default() }).await,
         text(CallQuery { limit: Some(1), ..CallQuery::default() }).await,
+        text(CallQuery { denied: true, ..CallQuery::default() }).await,
+        text(CallQuery { agent: Some("codex".into()), ..CallQuery::default() }).await,
+        text(CallQuery { text: Some("NOT THE log".into()), ..CallQuery::default() }).await,
+        text(CallQuery { text: Some("fs".into()), failed: Some(true), ..CallQuery::default() }).await,
         text(CallQuery { server: Some("'; DROP TABLE calls; --".into()), ..CallQuery::default() }).await,
     ];
     insta::assert_snapshot!(all.join("\n"), @"
@@ -464,6 +496,10 @@ async fn calls_are_filtered_and_listed_newest_first() {
     c3 c1
     c3 c2
     c3
+    c3
+    c3
+    c3
+    c1
     ");
 }
 
@@ -603,3 +639,5 @@ async fn a_killed_process_loses_no_finished_call_and_no_decision() {
     drop(store);
     assert_eq!(integrity(&path), "ok");
 }
+
+mod chain;

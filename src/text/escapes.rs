@@ -1,5 +1,5 @@
-//! Searches escaped text. `\u0074`, `\/` and `%74` are other ways to write a character, so a secret may be written with
-//! them.
+//! Searches escaped text. `\u0074`, `\x74`, `\/` and `%74` are other ways to write a character, so a secret may be written
+//! with them. It may also be broken into lines.
 
 use std::ops::Range;
 
@@ -8,31 +8,45 @@ const ROUNDS: usize = 3;
 
 /// Whether `is_match` returns `true` for any decoded form of the text.
 pub fn any(text: &str, is_match: impl Fn(&[u8]) -> bool) -> bool {
+    let joined = |read: &[u8]| has_lines(read) && is_match(&undone(read, joined));
     let mut read = text.as_bytes().to_vec();
     for _ in 0..ROUNDS {
+        if joined(&read) {
+            return true;
+        }
         if !has_escapes(&read) {
             return false;
         }
-        read = undone(&read);
+        read = undone(&read, unit);
         if is_match(&read) {
             return true;
         }
     }
-    false
+    joined(&read)
 }
 
 /// The ranges in `text` that correspond to what `find` returns for its decoded forms.
 pub fn places(text: &str, find: impl Fn(&[u8]) -> Vec<Range<usize>>) -> Vec<Range<usize>> {
     let mut readings = vec![text.as_bytes().to_vec()];
     let mut all = Vec::new();
-    for round in 0..ROUNDS {
-        let Some(read) = readings.get(round).filter(|read| has_escapes(read)).map(|read| undone(read)) else { break };
-        let mut found = find(&read);
+    // Maps what was found in a reading of the last one back to the text.
+    let back = |readings: &[Vec<u8>], mut found: Vec<Range<usize>>| {
         for before in readings.iter().rev() {
-            found.sort_by_key(|range| range.start);
-            found = written(before, &found);
+            found = written(before, found, unit);
         }
-        all.extend(found);
+        found
+    };
+    for round in 0..=ROUNDS {
+        let Some((read, before)) = readings.split_last() else { break };
+        if has_lines(read) {
+            let found = written(read, find(&undone(read, joined)), joined);
+            all.extend(back(before, found));
+        }
+        if round == ROUNDS || !has_escapes(read) {
+            break;
+        }
+        let read = undone(read, unit);
+        all.extend(back(&readings, find(&read)));
         readings.push(read);
     }
     let whole = |range: Range<usize>| text.floor_char_boundary(range.start)..text.ceil_char_boundary(range.end);
@@ -43,24 +57,44 @@ fn has_escapes(text: &[u8]) -> bool {
     memchr::memchr2(b'\\', b'%', text).is_some()
 }
 
-fn undone(text: &[u8]) -> Vec<u8> {
+fn has_lines(text: &[u8]) -> bool {
+    memchr::memchr2(b'\n', b'\r', text).is_some()
+}
+
+/// How a text is read, unit by unit.
+type Decode = fn(&[u8], usize) -> Option<Unit>;
+
+/// One byte; a line break and the blanks after it are nothing.
+fn joined(text: &[u8], at: usize) -> Option<Unit> {
+    let rest = text.get(at..)?;
+    let first = *rest.first()?;
+    let line_break = if rest.starts_with(b"\r\n") { 2 } else { usize::from(matches!(first, b'\n' | b'\r')) };
+    if line_break == 0 {
+        return Some(Unit { length: 1, bytes: [first, 0, 0, 0], count: 1 });
+    }
+    let blanks = rest.iter().skip(line_break).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    Some(Unit { length: line_break + blanks, bytes: [0; 4], count: 0 })
+}
+
+fn undone(text: &[u8], decode: Decode) -> Vec<u8> {
     let mut read = Vec::with_capacity(text.len());
     let mut at = 0;
-    while let Some(unit) = unit(text, at) {
+    while let Some(unit) = decode(text, at) {
         read.extend_from_slice(unit.bytes.get(..unit.count).unwrap_or_default());
         at += unit.length;
     }
     read
 }
 
-/// Maps ranges of the decoded text to the text itself. They must be sorted by their start.
-fn written(text: &[u8], ranges: &[Range<usize>]) -> Vec<Range<usize>> {
+/// Maps ranges of the decoded text to the text itself.
+fn written(text: &[u8], mut ranges: Vec<Range<usize>>, decode: Decode) -> Vec<Range<usize>> {
+    ranges.sort_by_key(|range| range.start);
     // Ranges may overlap, so starts and ends are mapped separately, each in one pass.
     let mut ends: Vec<usize> = ranges.iter().map(|range| range.end).collect();
     ends.sort_unstable();
     let starts: Vec<usize> = ranges.iter().map(|range| range.start).collect();
-    let starts = walk(text, &starts, |at, _| at);
-    let places = walk(text, &ends, |_, next| next);
+    let starts = walk(text, &starts, decode, |at, _| at);
+    let places = walk(text, &ends, decode, |_, next| next);
     let place = |range: &Range<usize>, start: usize| {
         let end = ends.binary_search(&range.end).ok().and_then(|index| places.get(index).copied());
         start..end.unwrap_or(text.len())
@@ -69,13 +103,13 @@ fn written(text: &[u8], ranges: &[Range<usize>]) -> Vec<Range<usize>> {
 }
 
 /// For each sorted offset of the decoded text, the unit that contains it (or, for an end, that ends at it).
-fn walk(text: &[u8], offsets: &[usize], choose: impl Fn(usize, usize) -> usize) -> Vec<usize> {
+fn walk(text: &[u8], offsets: &[usize], decode: Decode, choose: impl Fn(usize, usize) -> usize) -> Vec<usize> {
     let is_end = choose(0, 1) == 1;
     let mut found = Vec::with_capacity(offsets.len());
     let (mut at, mut read) = (0, 0);
     for offset in offsets {
         let mut place = text.len();
-        while let Some(unit) = unit(text, at) {
+        while let Some(unit) = decode(text, at) {
             let behind = read + unit.count;
             if if is_end { behind >= *offset } else { behind > *offset } {
                 place = choose(at, at + unit.length);
@@ -111,6 +145,10 @@ fn unit(text: &[u8], at: usize) -> Option<Unit> {
                 let count = c.encode_utf8(&mut bytes).len();
                 Some(Unit { length: length + 2, bytes, count })
             }
+            None => byte(1, first),
+        },
+        (b'\\', Some(b'x')) => match hex(rest.get(1..3)) {
+            Some(code) => byte(4, u8::try_from(code).unwrap_or(b'\\')),
             None => byte(1, first),
         },
         (b'\\', Some(next @ (b'/' | b'"' | b'\\' | b'\''))) => byte(2, *next),
@@ -163,6 +201,9 @@ mod tests {
         assert_eq!(marked("a=%74%6f%6B/%65n&b", "tok/en"), "%74%6f%6B/%65n");
         assert_eq!(marked(r#""{\"a\":\"tok\\\/en\"}""#, "tok/en"), r"tok\\\/en");
         assert_eq!(marked(r"é\u00e9😀\ud83d\ude00 tok%2Fen", "é😀😀 tok/en"), r"\u00e9😀\ud83d\ude00 tok%2Fen");
+        assert_eq!(marked(r"\x74ok/\x65n", "tok/en"), r"\x74ok/\x65n");
+        assert_eq!(marked("a tok\n  /e\r\nn b\ntok/en", "tok/en"), "tok\n  /e\r\nn | tok/en");
+        assert_eq!(marked(r"tok\n/en %0Atok", "tok/en"), r"tok\n/en");
         assert_eq!(marked(r"100% sure \ \u00 \ud83d %zz tok", "tok/en"), "");
     }
 }

@@ -1,4 +1,4 @@
-//! The forms in which a secret may appear: as it is, escaped in JSON, in a URL, in base64, line by line.
+//! The forms in which a secret may appear: as it is, escaped in JSON, in a URL, in base64 or hex, line by line.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -7,6 +7,8 @@ use std::fmt::Write;
 pub(super) const SHORTEST: usize = 6;
 /// A part of a value (one line of a key, the middle of its base64) must be longer to be distinctive.
 const SHORTEST_PART: usize = 12;
+/// A line of a value of several lines. Log files contain them one by one.
+const SHORTEST_LINE: usize = 8;
 
 /// Every text that reveals `value`.
 pub(super) fn forms(value: &str) -> BTreeSet<String> {
@@ -29,7 +31,9 @@ pub(super) fn forms(value: &str) -> BTreeSet<String> {
         }
     }
     // A private key is often printed line by line.
-    forms.extend(value.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_PART).map(str::to_owned));
+    forms.extend(value.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_LINE).map(str::to_owned));
+    forms.insert(value.bytes().map(|byte| format!("{byte:02x}")).collect());
+    forms.insert(value.bytes().map(|byte| format!("{byte:02X}")).collect());
     forms.insert(value.to_owned());
     forms
 }
@@ -83,6 +87,8 @@ mod tests {
     #[test]
     fn a_value_is_known_in_every_form() {
         insta::assert_snapshot!(forms("pass \"word\"/é").into_iter().collect::<Vec<_>>().join("\n"), @r#"
+        706173732022776F7264222FC3A9
+        706173732022776f7264222fc3a9
         Bhc3MgIndvcmQiL8Op
         cGFzcyAid29yZCIvw6
         pass "word"/é

@@ -202,6 +202,17 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_is_found_in_hex_and_across_lines() {
+        Secret::new("hexed-secret-1");
+        assert_eq!(mask("x 68657865642d7365637265742d31 y"), "x ••• y");
+        assert_eq!(mask("x 68657865642D7365637265742D31 y"), "x ••• y");
+        assert_eq!(mask(r"\x68\x65xed-secret-1!"), "•••!");
+        assert_eq!(mask("a hexed-\n   secret-1 b"), "a ••• b");
+        assert_eq!(mask("a hexed-\r\r secret-1 b"), "a ••• b");
+        assert!(holds_secret(r#"{"a":"hexed-\nsecret-1"}"#) && holds_secret(r#"{"a":"hexed-\rsecret-1"}"#));
+    }
+
+    #[test]
     fn values_are_masked_in_keys_strings_and_numbers() {
         Secret::new("8675309123");
         let value = serde_json::json!({ "n": 8675309123u64, "8675309123": ["a 8675309123"], "ok": 1 });

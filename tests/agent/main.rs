@@ -8,9 +8,15 @@
     reason = "a test that cannot go on should say so at once"
 )]
 
+mod consent;
+mod hidden_text;
+mod limits;
 mod notifications;
+mod odd_lists;
 mod protocol_versions;
 mod raw_agent;
+mod reads;
+mod refusals;
 mod robustness;
 #[path = "../support/mod.rs"]
 mod support;

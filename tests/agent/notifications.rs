@@ -1,11 +1,12 @@
 //! Notifications for agents: log messages and changed resources; and agents that disconnect.
 
 use mcp_sidecar::engine::{Action, Notice};
-use mcp_sidecar::model::ServerName;
+use mcp_sidecar::model::{CallKind, ServerName};
+use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
 
 use crate::raw_agent::{Host, RawAgent};
-use crate::support::harness::demo;
+use crate::support::harness::{demo, open_editor, scripted};
 
 fn host() -> Host {
     Host::new(json!({ "demo": demo(json!({ "*": "allow-session" })) }))
@@ -40,6 +41,74 @@ async fn an_agent_gets_log_messages_of_its_log_level() {
     // The message of the first call would have come first.
     let notification = agent.notified("notifications/message").await;
     assert_eq!(notification["level"], "warning", "{notification:#}");
+}
+
+#[tokio::test]
+async fn log_messages_of_one_agents_call_do_not_reach_another_agent() {
+    let host = host();
+    let (mut caller, mut other) = (host.agent().await, host.agent().await);
+    for agent in [&mut caller, &mut other] {
+        agent.ask(1, "tools/list", json!({})).await;
+    }
+    caller.call(2, "demo__take_note", json!({ "text": "private" })).await;
+    caller.notified("notifications/message").await;
+    // The message would have arrived before this response.
+    other.ask(2, "ping", json!({})).await;
+    let leaked = other.notifications.iter().find(|notification| notification["method"] == "notifications/message");
+    assert_eq!(leaked, None);
+}
+
+/// The first log message that an agent gets is that of its own call: messages arrive in order.
+async fn first_message_is_own(agent: &mut RawAgent, note: u32) {
+    agent.call(9, "demo__take_note", json!({ "text": "own" })).await;
+    let first = agent.notified("notifications/message").await;
+    assert!(first["data"].as_str().unwrap().contains(&format!("saved note {note}")), "{first:#}");
+}
+
+/// Waits until a server has logged a text.
+async fn logged(notices: &mut tokio::sync::broadcast::Receiver<Notice>, text: &str) {
+    loop {
+        if let Notice::Log { line, .. } = notices.recv().await.unwrap()
+            && line.text.contains(text)
+        {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn log_messages_of_an_editors_call_reach_no_agent() {
+    let host = host();
+    let mut notices = host.engine.notices();
+    let mut agent = host.agent().await;
+    agent.ask(1, "tools/list", json!({})).await;
+    let mut editor = open_editor(&host.home, &host.engine).await;
+    let note = json!({ "tool": "demo/take_note", "arguments": { "text": "private" } });
+    editor.raw_command("mcp.tool.call", note.clone()).await.unwrap();
+    logged(&mut notices, "saved note 1").await;
+    // The same while a call of the agent runs.
+    let countdown = json!({ "name": "demo__countdown", "arguments": { "from": 100, "interval": 50 },
+        "_meta": { "progressToken": "p" } });
+    agent.begin(2, "tools/call", countdown).await;
+    agent.notified("notifications/progress").await;
+    editor.raw_command("mcp.tool.call", note).await.unwrap();
+    logged(&mut notices, "saved note 2").await;
+    first_message_is_own(&mut agent, 3).await;
+}
+
+#[tokio::test]
+async fn a_log_message_after_the_response_of_a_call_reaches_no_agent() {
+    let place = tempfile::tempdir().unwrap();
+    let tool = json!({ "name": "late", "inputSchema": { "type": "object" } });
+    let mut late = scripted(place.path(), "late", json!({ "tools": [tool], "late_log": "too late" }));
+    late["tools"] = json!({ "*": "allow-session" });
+    let host = Host::new(json!({ "late": late, "demo": demo(json!({ "*": "allow-session" })) }));
+    let mut notices = host.engine.notices();
+    let mut agent = host.agent().await;
+    agent.ask(1, "tools/list", json!({})).await;
+    agent.call(2, "late__late", json!({})).await;
+    logged(&mut notices, "too late").await;
+    first_message_is_own(&mut agent, 1).await;
 }
 
 #[tokio::test]
@@ -122,7 +191,7 @@ async fn the_calls_of_an_agent_that_disconnects_are_cancelled_and_recorded() {
             break record;
         }
     };
-    assert_eq!((record.tool.as_str(), record.error.as_deref()), ("countdown", Some("cancelled")));
+    assert_eq!((record.tool.as_str(), record.error.as_deref()), ("countdown", Some("the agent disconnected")));
     // The server still works for others.
     let mut other = host.agent().await;
     assert_eq!(other.call(1, "demo__add", json!({ "a": 1, "b": 2 })).await["content"][0]["text"], "3");
@@ -143,4 +212,35 @@ async fn subscriptions_survive_a_restart_of_the_server() {
         }
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn a_refused_subscription_gets_no_notifications_of_others() {
+    let (settings, problems) = Settings::from_toml("[agents.nosy]\nceiling = 'deny'\n");
+    assert_eq!(problems, []);
+    let host = Host::with(json!({ "demo": demo(json!({ "*": "allow-always" })) }), settings);
+    let mut meta = meta(None);
+    meta["io.modelcontextprotocol/clientInfo"]["name"] = json!("nosy");
+    let (mut allowed, mut nosy) = (host.agent().await, RawAgent::new(host.connect(1 << 20)));
+    allowed.ask(1, "resources/list", json!({})).await;
+    assert!(allowed.ask(2, "resources/subscribe", json!({ "uri": "demo://notes" })).await["result"].is_object());
+    let mut notices = host.engine.notices();
+    nosy.ask(1, "server/discover", json!({ "_meta": meta })).await;
+    let wanted = json!({ "resourceSubscriptions": ["demo://notes"], "resourcesListChanged": true });
+    nosy.begin(2, "subscriptions/listen", json!({ "notifications": wanted, "_meta": meta })).await;
+    loop {
+        if let Notice::CallFinished(record) = notices.recv().await.unwrap()
+            && record.requester.name == "nosy"
+        {
+            assert_eq!((record.kind, &*record.decision), (CallKind::Subscription, "deny"));
+            break;
+        }
+    }
+    for id in [3, 4] {
+        allowed.call(id, "demo__take_note", json!({ "text": "a" })).await;
+        allowed.notified("notifications/resources/updated").await;
+        nosy.notified("notifications/resources/list_changed").await;
+    }
+    let updates = nosy.notifications.iter().filter(|message| message["method"] == "notifications/resources/updated");
+    assert_eq!(updates.count(), 0);
 }

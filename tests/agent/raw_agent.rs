@@ -65,10 +65,6 @@ impl RawAgent {
         Self { input: BufReader::new(input), output, notifications: Vec::new() }
     }
 
-    pub fn into_parts(self) -> (BufReader<ReadHalf<DuplexStream>>, WriteHalf<DuplexStream>) {
-        (self.input, self.output)
-    }
-
     pub async fn initialize(&mut self, capabilities: Value) -> Value {
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities,
             "clientInfo": { "name": "liner", "version": "1" } });

@@ -1,13 +1,15 @@
 //! Requests of careless or hostile agents, and results that must not be changed.
 
+use mcp_sidecar::protocol::commands::ApprovalResolve;
+use mcp_sidecar::protocol::events::ApprovalsChanged;
 use mcp_sidecar::settings::Settings;
 use mcp_sidecar::store::CallQuery;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
 
-use crate::raw_agent::{Host, RawAgent};
-use crate::support::harness::{demo, fixture};
-use crate::support::{TestEditor, attach_to};
+use crate::raw_agent::Host;
+use crate::support::commands::resolve;
+use crate::support::harness::{demo, fixture, scripted};
+use crate::support::{Home, TestEditor, attach_to};
 
 fn all() -> Value {
     json!({ "*": "allow-session" })
@@ -26,6 +28,24 @@ async fn a_result_is_forwarded_as_raw_json() {
     // Whitespace and order are those of the server.
     let raw = r#"{"content": [{"type": "text", "text": "{\"a\": [1, 2.5]}"}]}"#;
     assert_eq!(line, format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{raw}}}\n"));
+}
+
+#[tokio::test]
+async fn the_data_of_an_error_and_all_fields_of_a_result_reach_the_agent() {
+    let place = Home::new();
+    let tools = json!([{ "name": "run", "inputSchema": { "type": "object" } }]);
+    let error = json!({ "code": -32000, "message": "boom", "data": { "line": 7 } });
+    let failing = scripted(&place.path("state"), "failing", json!({ "tools": tools, "error": error }));
+    let result = json!({ "toolResult": [1, 2], "_meta": { "own": 1 } });
+    let legacy = scripted(&place.path("state"), "legacy", json!({ "tools": tools, "result": result }));
+    let host = Host::new(json!({ "failing": with(failing, all()), "legacy": with(legacy, all()) }));
+    let mut agent = host.agent().await;
+    agent.ask(1, "tools/list", json!({})).await;
+    let failed = agent.call(2, "failing__run", json!({})).await;
+    assert_eq!(failed["content"][0]["text"], r#"server `failing`: boom (error -32000): {"line":7}"#, "{failed:#}");
+    let called = agent.call(3, "legacy__run", json!({})).await;
+    assert_eq!(called["content"], json!([{ "type": "text", "text": r#"{"toolResult":[1,2]}"# }]), "{called:#}");
+    assert_eq!((&called["toolResult"], &called["_meta"]), (&json!([1, 2]), &json!({ "own": 1 })));
 }
 
 fn with(mut server: Value, tools: Value) -> Value {
@@ -89,7 +109,7 @@ async fn too_many_requests_are_rejected_with_the_name_of_the_limit() {
     }
     let refused = agent.next().await;
     assert_eq!(refused["id"], 4, "{refused:#}");
-    assert!(refused["error"]["message"].as_str().unwrap().contains("limits.agent-calls"), "{refused:#}");
+    assert!(refused["error"]["message"].as_str().unwrap().starts_with("too many requests: "), "{refused:#}");
 }
 
 #[tokio::test]
@@ -175,32 +195,6 @@ async fn an_unknown_cursor_is_rejected() {
 }
 
 #[tokio::test]
-async fn an_agent_that_does_not_read_is_disconnected_without_affecting_others() {
-    let mut settings = Settings::default();
-    settings.limits.message_bytes = 64 << 10;
-    let host = Host::with(json!({ "fixture": with(fixture("server.py"), all()) }), settings);
-    let mut other = host.agent().await;
-    other.ask(1, "tools/list", json!({})).await;
-
-    let mut deaf = RawAgent::new(host.connect(4 << 10));
-    deaf.initialize(json!({})).await;
-    let (_unread, mut output) = deaf.into_parts();
-    let text = "x".repeat(30_000);
-    let mut cut = false;
-    for id in 1..200 {
-        let call = json!({ "name": "fixture__echo", "arguments": { "text": text } });
-        let message = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call });
-        if output.write_all(format!("{message}\n").as_bytes()).await.is_err() {
-            cut = true;
-            break;
-        }
-    }
-    assert!(cut, "it went on writing");
-    let answer = other.call(2, "fixture__echo", json!({ "a": 1 })).await;
-    assert_eq!(answer["content"][0]["text"], r#"{"a": 1}"#);
-}
-
-#[tokio::test]
 async fn an_agent_is_notified_when_the_config_changes_its_tools() {
     let host = Host::new(json!({ "demo": demo(json!({})) }));
     let mut agent = host.agent().await;
@@ -257,12 +251,11 @@ async fn an_approval_shows_the_name_of_the_agent_in_the_editor() {
     let mut agent = host.agent().await;
     agent.ask(1, "tools/list", json!({})).await;
     agent.begin(2, "tools/call", json!({ "name": "demo__echo", "arguments": { "text": "hej" } })).await;
-    let asks = |params: &Value| !params["approvals"].as_array().unwrap().is_empty();
-    let approvals = editor.notification_where("mcp/approvalsChanged", asks).await;
-    let approval = &approvals["approvals"][0];
-    assert_eq!(approval["requester"], json!({ "kind": "agent", "name": "liner" }));
-    let answer = json!({ "id": approval["id"], "decision": "deny", "note": "not now" });
-    editor.command("mcp.approval.resolve", answer).await.unwrap();
+    let approval =
+        editor.event_where(|changed: &ApprovalsChanged| !changed.approvals.is_empty()).await.approvals.remove(0);
+    assert_eq!(json!(approval.requester), json!({ "kind": "agent", "name": "liner" }));
+    let note = Some("not now".to_owned());
+    editor.call(ApprovalResolve { note, ..resolve(&approval, "deny") }).await.unwrap();
     let refused = agent.next().await;
     assert_eq!(refused["result"]["isError"], true, "{refused:#}");
     assert!(refused["result"]["content"][0]["text"].as_str().unwrap().contains("not now"), "{refused:#}");

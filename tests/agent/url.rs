@@ -13,7 +13,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::protocol_versions::{Agent, modes};
 use crate::raw_agent::Host;
-use crate::support::harness::demo;
+use crate::support::Home;
+use crate::support::harness::{demo, scripted};
 
 /// An endpoint that listens while it is kept.
 struct Site {
@@ -26,10 +27,14 @@ struct Site {
 
 impl Site {
     async fn new(levels: Value) -> Self {
+        Self::with(json!({ "demo": demo(levels) })).await
+    }
+
+    async fn with(servers: Value) -> Self {
         rustls::crypto::ring::default_provider().install_default().ok();
-        let host = Host::new(json!({ "demo": demo(levels) }));
+        let host = Host::new(servers);
         let options = AgentOptions { folder: host.home.project(), ..AgentOptions::default() };
-        let http = host.endpoint.listen(options, 0, &host.home.path("runtime"), "project").await.unwrap();
+        let http = host.endpoint.listen(options, 0, None, &host.home.path("runtime"), "project").await.unwrap();
         let (url, file) = (http.url(), http.token_file().to_owned());
         let token = std::fs::read_to_string(&file).unwrap();
         let serving = AbortOnDropHandle::new(tokio::spawn(http.serve()));
@@ -39,6 +44,19 @@ impl Site {
     fn transport(&self) -> StreamableHttpClientTransport<reqwest::Client> {
         let config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str()).auth_header(&self.token);
         StreamableHttpClientTransport::with_client(client(), config)
+    }
+
+    /// The response to a message of an agent that has negotiated this version.
+    async fn post(&self, version: &str, session: Option<&str>, message: Value) -> reqwest::Response {
+        let mut request = client().post(&self.url).body(message.to_string()).bearer_auth(&self.token);
+        request =
+            request.header(CONTENT_TYPE, "application/json").header(ACCEPT, "application/json, text/event-stream");
+        if let Some(session) = session {
+            request = request.header("mcp-session-id", session).header("mcp-protocol-version", version);
+        }
+        let response = request.send().await.unwrap();
+        assert!(response.status().is_success(), "{response:?}");
+        response
     }
 
     /// The status of a greeting with these headers on top.
@@ -81,6 +99,44 @@ async fn an_agent_with_the_token_is_served() {
         assert!(!is_error && text.contains("Ada"), "{text}");
         agent.peer.cancel().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn results_are_passed_on_as_raw_json_in_streams_that_the_agent_can_parse() {
+    let place = Home::new();
+    let result =
+        json!({ "content": [{ "type": "text", "text": "a", "own": [1] }, { "type": "new" }], "own": { "b": 1.5 } });
+    let schema = json!({ "type": "object" });
+    let script = json!({ "tools": [{ "name": "odd", "inputSchema": schema, "own": true }], "result": result });
+    let mut server = scripted(&place.path("state"), "odd", script);
+    server["tools"] = json!({ "*": "allow-always" });
+    let site = Site::with(json!({ "odd": server })).await;
+    for (version, has_priming) in [("2025-03-26", false), ("2025-06-18", false), ("2025-11-25", true)] {
+        let agent = json!({ "name": "raw", "version": "1" });
+        let params = json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": agent });
+        let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+        let response = site.post(version, None, initialize).await;
+        let session = response.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+        // The version is not known before the response.
+        assert!(data(&response.text().await.unwrap()).iter().all(|data| !data.is_empty()), "{version}");
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        site.post(version, Some(&session), initialized).await;
+        let list = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" });
+        let text = site.post(version, Some(&session), list).await.text().await.unwrap();
+        let listed: Value = serde_json::from_str(data(&text).last().unwrap()).unwrap();
+        assert_eq!(listed["result"]["tools"][0]["own"], true, "{listed:#}");
+        let call = json!({ "name": "odd__odd", "arguments": {} });
+        let call = json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": call });
+        let text = site.post(version, Some(&session), call).await.text().await.unwrap();
+        assert_eq!(data(&text).iter().any(|data| data.is_empty()), has_priming, "{version}: {text}");
+        let called: Value = serde_json::from_str(data(&text).last().unwrap()).unwrap();
+        assert_eq!(called, json!({ "jsonrpc": "2.0", "id": 3, "result": result }), "{version}");
+    }
+}
+
+/// The data of each event of a stream.
+fn data(stream: &str) -> Vec<&str> {
+    stream.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim).collect()
 }
 
 #[tokio::test]

@@ -1,10 +1,16 @@
 //! What an agent sees, the limit of its permissions, and tools that are searched instead of listed.
 
 use mcp_sidecar::agent::AgentOptions;
+use mcp_sidecar::model::Level;
+use mcp_sidecar::protocol::commands::{Calls, Policies};
+use mcp_sidecar::protocol::errors::ErrorKind;
+use mcp_sidecar::protocol::events::ApprovalsChanged;
 use mcp_sidecar::settings::Settings;
+use mcp_sidecar::store::CallQuery;
 use serde_json::{Value, json};
 
 use crate::raw_agent::{Host, RawAgent};
+use crate::support::commands::{self, name, resolve, tool_call};
 use crate::support::harness::{demo, open_editor};
 
 fn host(settings: &str) -> Host {
@@ -74,37 +80,38 @@ async fn a_ceiling_overrides_levels_and_earlier_answers() {
     editor.ignore("mcp/serverChanged");
     let mut agent = host.agent().await;
     agent.ask(1, "tools/list", json!({})).await;
-    let asks = |params: &Value| !params["approvals"].as_array().unwrap().is_empty();
+    let asks = |changed: &ApprovalsChanged| !changed.approvals.is_empty();
     for id in 2..4 {
         agent.begin(id, "tools/call", json!({ "name": "one__echo", "arguments": { "text": "x" } })).await;
-        let asked = editor.notification_where("mcp/approvalsChanged", asks).await["approvals"][0].clone();
-        assert_eq!(asked["options"], json!(["allow-once", "deny", "disable"]), "{asked:#}");
-        let answer = |decision: &str| json!({ "id": asked["id"], "decision": decision });
-        let refused = editor.command("mcp.approval.resolve", answer("allow-always")).await.unwrap_err();
-        assert_eq!(refused["data"]["kind"], "invalid-params", "{refused:#}");
-        editor.command("mcp.approval.resolve", answer("allow-once")).await.unwrap();
+        let asked = editor.event_where(asks).await.approvals.remove(0);
+        assert_eq!(asked.options, ["allow-once", "deny", "disable"], "{asked:?}");
+        let refused = editor.call(resolve(&asked, "allow-always")).await.unwrap_err();
+        assert_eq!(refused.kind(), Some(ErrorKind::InvalidParams), "{refused}");
+        editor.call(resolve(&asked, "allow-once")).await.unwrap();
         assert_eq!(text(&agent.next().await["result"]), "x");
-        editor.notification_where("mcp/approvalsChanged", |params| !asks(params)).await;
+        editor.event_where(|changed| !asks(changed)).await;
     }
     // The ceiling does not apply to the user.
-    let own = json!({ "tool": "mcp__one__echo", "arguments": { "text": "mine" } });
-    assert_eq!(editor.command("mcp.tool.call", own).await.unwrap()["decision"], "allow-session");
-    let explained = editor.command("mcp.policies", json!({ "server": "one", "tool": "echo" })).await.unwrap();
-    let policy = &explained["policies"][0];
-    assert_eq!(policy["level"], "allow-session");
-    assert_eq!(policy["agents"][0]["agent"], "liner", "{policy:#}");
-    assert_eq!(policy["agents"][0]["level"], "require-approval");
-    assert!(policy["agents"][0]["source"].as_str().unwrap().starts_with("config.toml agents.liner.ceiling ("));
+    let own = tool_call("mcp__one__echo", json!({ "text": "mine" }));
+    assert_eq!(editor.call(own).await.unwrap().decision, "allow-session");
+    let tool = Policies { server: Some(name("one")), tool: Some("echo".to_owned()), arguments: None };
+    let policy = editor.call(tool).await.unwrap().policies.remove(0);
+    assert_eq!(policy.level, Level::AllowSession);
+    assert_eq!(policy.agents[0].agent, "liner", "{policy:?}");
+    assert_eq!(policy.agents[0].level, Level::RequireApproval);
+    assert!(policy.agents[0].source.starts_with("config.toml agents.liner.ceiling ("));
 }
 
 #[tokio::test]
-async fn a_ceiling_of_deny_denies_every_call_and_names_the_setting() {
+async fn a_ceiling_of_deny_denies_every_call_and_the_record_names_the_setting() {
     let host = host("[agents.liner]\nceiling = 'deny'\n");
     let mut agent = host.agent().await;
     agent.ask(1, "tools/list", json!({})).await;
     let refused = agent.call(2, "one__echo", json!({ "text": "x" })).await;
     assert_eq!(refused["isError"], true);
-    assert!(text(&refused).contains("config.toml agents.liner.ceiling"), "{refused:#}");
+    assert_eq!(text(&refused), "`mcp__one__echo` was denied: its level is `deny`");
+    let record = host.engine.calls(CallQuery::default()).await.unwrap().remove(0);
+    assert!(record.decided_by.contains("config.toml agents.liner.ceiling"), "{record:?}");
 }
 
 #[tokio::test]
@@ -134,9 +141,9 @@ async fn an_agent_that_searches_finds_tools_by_keywords_and_calls_them_by_name()
     let mut editor = open_editor(&host.home, &host.engine).await;
     editor.ignore("mcp/serverChanged");
     editor.ignore("mcp/approvalsChanged");
-    let calls = editor.command("mcp.calls", json!({})).await.unwrap();
-    let tools: Vec<&Value> = calls["calls"].as_array().unwrap().iter().map(|call| &call["tool"]).collect();
-    assert_eq!(tools, ["add", "ad", "add", "add"], "{calls:#}");
+    let calls = editor.call(Calls::default()).await.unwrap().calls;
+    let tools: Vec<&str> = calls.iter().map(|call| call.tool.as_str()).collect();
+    assert_eq!(tools, ["add", "ad", "add", "add"], "{calls:?}");
 }
 
 #[tokio::test]
@@ -150,7 +157,9 @@ async fn the_list_of_an_agent_that_searches_changes_only_with_the_servers() {
     assert!(described.ends_with("Servers: one."), "{described}");
     agent.notifications.clear();
     let write = |servers: Value| {
-        std::fs::write(host.home.path("config/mcp.json"), json!({ "servers": servers }).to_string()).unwrap();
+        let (file, text) = (host.home.path("config/mcp.json"), json!({ "servers": servers }).to_string());
+        host.engine.saved_in_editor(&file, &text);
+        std::fs::write(file, text).unwrap();
     };
     // A disabled tool is no longer found, without a notification; a new server causes one.
     write(json!({ "one": demo(json!({ "echo": "disable" })) }));
@@ -199,10 +208,9 @@ async fn a_host_that_asks_itself_skips_our_approval_except_for_read_only_and_den
     stranger.initialize(json!({})).await;
     agent.begin(2, "tools/call", json!({ "name": "one__echo", "arguments": { "text": "x" } })).await;
     stranger.begin(2, "tools/call", json!({ "name": "one__take_note", "arguments": { "text": "x" } })).await;
-    let both = |params: &Value| params["approvals"].as_array().unwrap().len() == 2;
-    let asked = editor.notification_where("mcp/approvalsChanged", both).await;
-    for approval in asked["approvals"].as_array().unwrap() {
-        editor.command("mcp.approval.resolve", json!({ "id": approval["id"], "decision": "deny" })).await.unwrap();
+    let asked = editor.event_where(|changed: &ApprovalsChanged| changed.approvals.len() == 2).await;
+    for approval in &asked.approvals {
+        editor.call(resolve(approval, "deny")).await.unwrap();
     }
     for asked in [&mut agent, &mut stranger] {
         let refused = asked.next().await;
@@ -227,7 +235,21 @@ async fn a_full_name_means_the_same_tool_for_agents_and_editors() {
     let mut editor = open_editor(&host.home, &host.engine).await;
     editor.ignore("mcp/serverChanged");
     editor.ignore("mcp/approvalsChanged");
-    let call = json!({ "tool": "mcp__a___echo", "arguments": { "text": "y" } });
-    let answer = editor.command("mcp.tool.call", call).await.unwrap();
-    assert_eq!((&answer["server"], &answer["content"][0]["text"]), (&json!("a_"), &json!("y")), "{answer:#}");
+    let answer = editor.call(tool_call("mcp__a___echo", json!({ "text": "y" }))).await.unwrap();
+    assert_eq!((answer.server.as_str(), &*commands::text(&answer)), ("a_", "y"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn what_a_project_disables_or_restricts_is_not_there_for_an_agent() {
+    let host = host("");
+    let project =
+        json!({ "servers": { "one": { "enabled": false }, "two": { "tools": { "add": "disable", "echo": "deny" } } } });
+    host.home.write("mcp.json", &project.to_string());
+    let mut agent = host.agent().await;
+    let tools = names(&agent.ask(1, "tools/list", json!({})).await, "tools");
+    assert!(tools.contains(&"two__take_note".to_owned()) && !tools.contains(&"two__add".to_owned()), "{tools:?}");
+    assert!(!tools.iter().any(|name| name.starts_with("one__")), "{tools:?}");
+    let denied = agent.call(2, "two__echo", json!({ "text": "x" })).await;
+    assert_eq!(denied["isError"], true, "{denied:#}");
+    assert!(!text(&denied).contains("mcp.json"), "{denied:#}");
 }

@@ -1,7 +1,7 @@
 use std::io::Write;
 use std::process::{Child, Stdio};
 
-use crate::{Place, Run};
+use crate::{Run, Sandbox};
 
 fn frame(message: &str) -> String {
     format!("Content-Length: {}\r\n\r\n{message}", message.len())
@@ -13,8 +13,8 @@ const SHUTDOWN: &str = r#"{"jsonrpc":"2.0","id":2,"method":"shutdown"}"#;
 const EXIT: &str = r#"{"jsonrpc":"2.0","method":"exit"}"#;
 
 /// Sends these messages, then closes the input.
-fn converse(place: &Place, arguments: &[&str], messages: &[&str]) -> Run {
-    let mut command = place.command(arguments);
+fn converse(sandbox: &Sandbox, arguments: &[&str], messages: &[&str]) -> Run {
+    let mut command = sandbox.command(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child: Child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -22,16 +22,16 @@ fn converse(place: &Place, arguments: &[&str], messages: &[&str]) -> Run {
         stdin.write_all(frame(message).as_bytes()).unwrap();
     }
     drop(stdin);
-    place.result(child.wait_with_output().unwrap())
+    sandbox.result(child.wait_with_output().unwrap())
 }
 
 #[test]
 fn without_a_subcommand_an_editor_on_stdin_is_served() {
-    let place = Place::with_workspace();
+    let sandbox = Sandbox::with_workspace();
     for arguments in
         [&[][..], &["--stdio"], &["--clientProcessId=1", "--stdio"], &["lsp"], &["lsp", "--stdio", "--standalone"]]
     {
-        let run = converse(&place, arguments, &[INITIALIZE, SHUTDOWN, EXIT]);
+        let run = converse(&sandbox, arguments, &[INITIALIZE, SHUTDOWN, EXIT]);
         assert_eq!((run.code, run.err.as_str()), (0, ""), "{arguments:?}");
         assert!(run.out.starts_with("Content-Length: ") && run.out.contains("\"serverInfo\""), "{}", run.out);
     }
@@ -39,31 +39,31 @@ fn without_a_subcommand_an_editor_on_stdin_is_served() {
 
 #[test]
 fn an_editor_that_leaves_without_shutdown_is_a_failure() {
-    let place = Place::with_workspace();
-    let run = converse(&place, &[], &[INITIALIZE]);
+    let sandbox = Sandbox::with_workspace();
+    let run = converse(&sandbox, &[], &[INITIALIZE]);
     assert_eq!((run.code, run.err.as_str()), (1, ""));
 }
 
 #[test]
 fn the_log_is_readable_only_for_its_user() {
-    let place = Place::with_workspace();
-    converse(&place, &["lsp", "--standalone"], &[INITIALIZE, SHUTDOWN, EXIT]);
-    let log = place.run(&["log"]);
+    let sandbox = Sandbox::with_workspace();
+    converse(&sandbox, &["lsp", "--standalone"], &[INITIALIZE, SHUTDOWN, EXIT]);
+    let log = sandbox.run(&["log"]);
     assert_eq!(log.code, 0);
     assert!(log.out.contains("session over"), "{}", log.out);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        let file = place.run(&["log", "--path"]).out.trim_end().replace('~', place.path("").to_str().unwrap());
+        let file = sandbox.run(&["log", "--path"]).out.trim_end().replace('~', sandbox.path("").to_str().unwrap());
         assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }
 
 #[test]
 fn a_session_without_a_log_file_continues_with_a_warning() {
-    let place = Place::with_workspace();
-    place.write("state", "a file in the way");
-    let run = converse(&place, &["--standalone"], &[INITIALIZE, SHUTDOWN, EXIT]);
+    let sandbox = Sandbox::with_workspace();
+    sandbox.write("state", "a file in the way");
+    let run = converse(&sandbox, &["--standalone"], &[INITIALIZE, SHUTDOWN, EXIT]);
     assert_eq!(run.code, 0);
     assert!(run.err.starts_with("mcp-sidecar: cannot create a log file in ~/state/logs: "), "{}", run.err);
     assert_eq!(run.err.lines().count(), 1);

@@ -1,12 +1,27 @@
 //! The command line: output and exit codes of the built binary.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test that cannot go on has failed")]
 
+#[cfg(unix)]
+mod approvals;
 mod calls;
 mod check;
 mod exchange;
+#[cfg(target_os = "linux")]
+mod fences;
+#[cfg(unix)]
+mod guide;
+#[cfg(unix)]
+mod hook;
+mod init;
+#[cfg(unix)]
+mod lifecycle;
 mod lsp;
 mod manage;
+#[cfg(target_os = "linux")]
+#[path = "../support/servers.rs"]
+mod public;
+mod registry;
 mod servers;
 mod trust;
 
@@ -18,7 +33,7 @@ pub const DEMO: &str =
     concat!(r#"{ "command": ""#, env!("CARGO_BIN_EXE_mcp-sidecar"), r#"", "args": ["demo-server"] }"#);
 
 /// A temporary folder with a workspace and our own folders.
-pub struct Place {
+pub struct Sandbox {
     folder: tempfile::TempDir,
 }
 
@@ -29,12 +44,12 @@ pub struct Run {
     pub err: String,
 }
 
-impl Place {
+impl Sandbox {
     /// With an empty workspace, in which commands run.
     pub fn with_workspace() -> Self {
-        let place = Self { folder: tempfile::tempdir().unwrap() };
-        std::fs::create_dir(place.path("work")).unwrap();
-        place
+        let sandbox = Self { folder: tempfile::tempdir().unwrap() };
+        std::fs::create_dir(sandbox.path("work")).unwrap();
+        sandbox
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -48,7 +63,22 @@ impl Place {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-sidecar"));
+        self.start(Command::new(env!("CARGO_BIN_EXE_mcp-sidecar")), arguments)
+    }
+
+    /// Like [`Self::command`], started by an agent.
+    #[cfg(unix)]
+    pub fn by_agent(&self, arguments: &[&str]) -> Run {
+        let agent = self.path("claude");
+        if !agent.exists() {
+            self.write("claude", "\"$@\"\nexit $?\n");
+        }
+        let mut command = Command::new("sh");
+        command.arg(agent).arg(env!("CARGO_BIN_EXE_mcp-sidecar"));
+        self.result(self.start(command, arguments).output().unwrap())
+    }
+
+    fn start(&self, mut command: Command, arguments: &[&str]) -> Command {
         command
             .args(arguments)
             .current_dir(self.path("work"))
@@ -67,7 +97,11 @@ impl Place {
     /// Runs a command in a terminal, with these answers to these prompts. `out` contains everything the screen showed.
     #[cfg(unix)]
     pub fn at_terminal(&self, answers: &[(&str, &str)], arguments: &[&str]) -> Run {
-        let ours = self.command(arguments);
+        self.in_terminal(answers, &self.command(arguments))
+    }
+
+    #[cfg(unix)]
+    pub fn in_terminal(&self, answers: &[(&str, &str)], ours: &Command) -> Run {
         let mut command = Command::new("python3");
         command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/terminal.py"));
         command.args(answers.iter().flat_map(|(prompt, answer)| [prompt, answer])).arg("--");
@@ -87,47 +121,57 @@ impl Place {
 }
 
 #[test]
+fn man_pages_cover_every_visible_subcommand() {
+    let sandbox = Sandbox::with_workspace();
+    assert_eq!(sandbox.run(&["man", "pages/man1"]).code, 0);
+    let page = |name: &str| std::fs::read_to_string(sandbox.path(&format!("work/pages/man1/{name}.1")));
+    assert!(page("mcp-sidecar").unwrap().contains("mcp\\-sidecar\\-check(1)"));
+    assert!(page("mcp-sidecar-check").unwrap().contains("sarif"));
+    assert!(page("mcp-sidecar-engine").is_err(), "a hidden subcommand has a page");
+}
+
+#[test]
 fn wrong_usage_exits_with_2_and_help_with_0() {
-    let place = Place::with_workspace();
-    let wrong = place.run(&["chekc"]);
+    let sandbox = Sandbox::with_workspace();
+    let wrong = sandbox.run(&["chekc"]);
     assert_eq!(wrong.code, 2);
     assert!(wrong.err.contains("unrecognized subcommand 'chekc'"), "{}", wrong.err);
-    assert_eq!(place.run(&["check", "--nonsense"]).code, 2);
+    assert_eq!(sandbox.run(&["check", "--nonsense"]).code, 2);
     for good in [&["--help"][..], &["check", "--help"], &["--version"]] {
-        let run = place.run(good);
+        let run = sandbox.run(good);
         assert_eq!((run.code, run.err.as_str()), (0, ""), "{good:?}");
     }
-    assert_eq!(place.run(&["--version"]).out, format!("mcp-sidecar {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(sandbox.run(&["--version"]).out, format!("mcp-sidecar {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn short_commands_leave_no_files_behind() {
-    let place = Place::with_workspace();
+    let sandbox = Sandbox::with_workspace();
     for command in [&["config"][..], &["check"], &["completions", "bash"], &["--help"]] {
-        assert_eq!(place.run(command).code, 0, "{command:?}");
+        assert_eq!(sandbox.run(command).code, 0, "{command:?}");
     }
-    let left: Vec<_> = std::fs::read_dir(place.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left: Vec<_> = std::fs::read_dir(sandbox.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["work"]);
 }
 
 #[test]
 fn the_printed_default_settings_are_valid() {
-    let place = Place::with_workspace();
-    let default = place.run(&["config", "--default"]);
+    let sandbox = Sandbox::with_workspace();
+    let default = sandbox.run(&["config", "--default"]);
     assert_eq!(default.code, 0);
-    place.write("config/config.toml", &default.out);
-    let check = place.run(&["check"]);
+    sandbox.write("config/config.toml", &default.out);
+    let check = sandbox.run(&["check"]);
     assert_eq!((check.code, check.out.as_str()), (0, "~/config/config.toml: ok\n"));
-    let shown = place.run(&["config"]);
+    let shown = sandbox.run(&["config"]);
     assert!(shown.out.ends_with(&default.out), "{}", shown.out);
 }
 
 #[test]
 fn the_current_settings_are_shown_with_the_paths_of_all_files() {
-    let place = Place::with_workspace();
-    place.write("config/config.toml", "audit = \"strict\"\n[servers]\ntimeout = 5\nspeed = 9\n");
-    place.write("work/mcp.json", "{}");
-    let shown = place.run(&["config"]);
+    let sandbox = Sandbox::with_workspace();
+    sandbox.write("config/config.toml", "audit = \"strict\"\n[servers]\ntimeout = 5\nspeed = 9\n");
+    sandbox.write("work/mcp.json", "{}");
+    let shown = sandbox.run(&["config"]);
     assert_eq!(shown.code, 0);
     assert_eq!(shown.err, "warning: ~/config/config.toml: unknown setting `servers.speed`\n");
     assert!(shown.out.contains("audit = \"strict\"\n") && shown.out.contains("timeout = \"5s\"\n"));
@@ -147,28 +191,31 @@ fn the_current_settings_are_shown_with_the_paths_of_all_files() {
     #   sockets         ~/run (not found)
     ");
 
-    let shown: serde_json::Value = serde_json::from_str(&place.run(&["config", "--json"]).out).unwrap();
+    let shown: serde_json::Value = serde_json::from_str(&sandbox.run(&["config", "--json"]).out).unwrap();
     assert_eq!(shown["settings"]["servers"]["timeout"], "5s");
     assert_eq!(shown["settings"]["audit"], "strict");
 }
 
 #[test]
 fn the_end_of_the_log_is_shown_without_control_characters() {
-    let place = Place::with_workspace();
-    let none = place.run(&["log"]);
+    let sandbox = Sandbox::with_workspace();
+    let none = sandbox.run(&["log"]);
     assert_eq!(none.code, 1);
     assert!(none.err.starts_with("error: no log file in ~/state/logs"), "{}", none.err);
 
-    place.write("state/logs/mcp-sidecar.2026-01-01.log", "old\n");
-    place.write("state/logs/mcp-sidecar.2026-01-02.log", "one\ntwo\n\u{1b}[31mthree\n");
-    place.write("state/logs/notes.txt", "not ours\n");
-    assert_eq!(place.run(&["log", "--path"]).out, "~/state/logs/mcp-sidecar.2026-01-02.log\n");
-    assert_eq!(place.run(&["log", "-n", "2"]).out, "==> ~/state/logs/mcp-sidecar.2026-01-02.log <==\ntwo\nthree\n");
+    sandbox.write("state/logs/mcp-sidecar.2026-01-01.log", "old\n");
+    sandbox.write("state/logs/mcp-sidecar.2026-01-02.log", "one\ntwo\n\u{1b}[31mthree\n");
+    sandbox.write("state/logs/notes.txt", "not ours\n");
+    assert_eq!(sandbox.run(&["log", "--path"]).out, "~/state/logs/mcp-sidecar.2026-01-02.log\n");
+    assert_eq!(
+        sandbox.run(&["log", "-n", "2"]).out,
+        "==> ~/state/logs/mcp-sidecar.2026-01-02.log <==\ntwo\n⟨U+001B⟩[31mthree\n"
+    );
 }
 
 #[test]
 fn the_schema_is_a_schema() {
-    let run = Place::with_workspace().run(&["schema"]);
+    let run = Sandbox::with_workspace().run(&["schema"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     let schema: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     assert!(schema["properties"]["servers"].is_object() && schema["properties"]["policy"].is_object());
@@ -176,47 +223,47 @@ fn the_schema_is_a_schema() {
 
 #[test]
 fn a_template_is_a_valid_config_file() {
-    let place = Place::with_workspace();
-    let list = place.run(&["templates", "--json"]);
+    let sandbox = Sandbox::with_workspace();
+    let list = sandbox.run(&["templates", "--json"]);
     let answer: serde_json::Value = serde_json::from_str(&list.out).unwrap();
     let ids: Vec<&str> =
         answer["templates"].as_array().unwrap().iter().map(|each| each["id"].as_str().unwrap()).collect();
     assert!(ids.contains(&"filesystem"), "{ids:?}");
-    let table = place.run(&["templates"]).out;
+    let table = sandbox.run(&["templates"]).out;
     assert_eq!(table.lines().count(), ids.len() + 1);
-    place.write("work/mcp.json", &place.run(&["templates", "filesystem"]).out);
-    let check = place.run(&["check", "work/mcp.json"]);
+    sandbox.write("work/mcp.json", &sandbox.run(&["templates", "filesystem"]).out);
+    let check = sandbox.run(&["check", "work/mcp.json"]);
     assert!(!check.out.contains("unknown-key"), "{}", check.out);
-    assert_eq!(place.run(&["templates", "none"]).code, 1);
+    assert_eq!(sandbox.run(&["templates", "none"]).code, 1);
 }
 
 #[test]
 fn completions_are_printed_for_every_shell() {
-    let place = Place::with_workspace();
+    let sandbox = Sandbox::with_workspace();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let run = place.run(&["completions", shell]);
+        let run = sandbox.run(&["completions", shell]);
         assert_eq!(run.code, 0, "{shell}");
         assert!(run.out.contains("mcp-sidecar") && !run.out.contains("guardian"), "{shell}");
     }
-    assert_eq!(place.run(&["completions", "cmd"]).code, 2);
+    assert_eq!(sandbox.run(&["completions", "cmd"]).code, 2);
 }
 
 #[cfg(unix)]
 #[test]
 fn a_closed_stdout_is_not_a_failure() {
-    let place = Place::with_workspace();
+    let sandbox = Sandbox::with_workspace();
     let mut child =
-        place.command(&["completions", "zsh"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        sandbox.command(&["completions", "zsh"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
-    let run = place.result(child.wait_with_output().unwrap());
+    let run = sandbox.result(child.wait_with_output().unwrap());
     assert_eq!((run.code, run.err.as_str()), (0, ""));
 }
 
 #[test]
 fn an_invalid_path_is_reported_with_its_variable() {
-    let place = Place::with_workspace();
-    let output = place.command(&["config"]).env("MCP_SIDECAR_STATE_DIR", Path::new("here")).output().unwrap();
-    let run = place.result(output);
+    let sandbox = Sandbox::with_workspace();
+    let output = sandbox.command(&["config"]).env("MCP_SIDECAR_STATE_DIR", Path::new("here")).output().unwrap();
+    let run = sandbox.result(output);
     assert_eq!(run.code, 1);
     assert_eq!(run.err, "error: MCP_SIDECAR_STATE_DIR must be an absolute path, not `here`\n");
 }

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::{DEMO, Place};
+use crate::{DEMO, Sandbox};
 
 /// The demo server in the user's config and in the project, and some servers that fail.
-fn place() -> Place {
-    let place = Place::with_workspace();
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::with_workspace();
     let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/server.py");
-    place.write(
+    sandbox.write(
         "config/mcp.json",
         &format!(
             r#"{{ "servers": {{
@@ -19,19 +19,19 @@ fn place() -> Place {
             }} }}"#
         ),
     );
-    place.write("work/mcp.json", &format!(r#"{{ "servers": {{ "demo": {DEMO} }} }}"#));
-    place
+    sandbox.write("work/mcp.json", &format!(r#"{{ "servers": {{ "demo": {DEMO} }} }}"#));
+    sandbox
 }
 
 #[test]
 fn the_list_shows_every_server_and_what_to_do_next() {
-    let place = place();
-    let run = place.run(&["list"]);
+    let sandbox = sandbox();
+    let run = sandbox.run(&["list"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     insta::assert_snapshot!(run.out, @"
       SERVER   TRANSPORT  SCOPE    TOOLS  STATUS
     ● broken   stdio      user            failed  the server exited with code 3 before it answered `initialize`
-    ● demo     stdio      project         pending awaiting-trust
+    ● demo     stdio      project         waiting for trust
     ● mine     stdio      user         9  connected
     ● missing  stdio      user            failed  `no-such-program` was not found on the PATH; install it or use its full path
     ● off      stdio      user            disabled
@@ -40,7 +40,7 @@ fn the_list_shows_every_server_and_what_to_do_next() {
     run `mcp-sidecar inspect broken` for details about the failure
     ");
 
-    let run = place.run(&["list", "--json"]);
+    let run = sandbox.run(&["list", "--json"]);
     let answer: Value = serde_json::from_str(&run.out).unwrap();
     let names: Vec<_> = answer["servers"].as_array().unwrap().iter().map(|server| server["name"].clone()).collect();
     assert_eq!(names, ["broken", "demo", "mine", "missing", "off"]);
@@ -48,15 +48,33 @@ fn the_list_shows_every_server_and_what_to_do_next() {
 }
 
 #[test]
+fn a_list_says_that_the_state_folder_is_refused() {
+    let sandbox = sandbox();
+    std::fs::create_dir_all(sandbox.path("state")).unwrap();
+    std::fs::set_permissions(sandbox.path("state"), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    let run = sandbox.run(&["list"]);
+    assert_eq!(run.code, 0);
+    assert!(
+        run.err.contains("is writable by other users") && run.err.contains("your decisions are lost"),
+        "{}",
+        run.err
+    );
+    let answer: Value = serde_json::from_str(&sandbox.run(&["list", "--json"]).out).unwrap();
+    assert!(answer["problems"][0].as_str().unwrap().contains("is writable by other users"), "{}", answer["problems"]);
+    let doctor = sandbox.run(&["doctor"]);
+    assert!(doctor.code != 0 && doctor.out.contains("is writable by other users"), "{}", doctor.out);
+}
+
+#[test]
 fn a_list_without_servers_shows_where_to_define_them() {
-    let place = Place::with_workspace();
-    let run = place.run(&["list"]);
+    let sandbox = Sandbox::with_workspace();
+    let run = sandbox.run(&["list"]);
     assert_eq!(run.code, 0);
     assert!(run.out.starts_with("no servers; define one in any of these files:\n"), "{}", run.out);
     assert!(run.out.contains("\n  mcp.json\n"), "{}", run.out);
 
-    place.write("work/mcp.json", "{ not json");
-    let run = place.run(&["list"]);
+    sandbox.write("work/mcp.json", "{ not json");
+    let run = sandbox.run(&["list"]);
     assert_eq!(
         (run.code, run.err.as_str()),
         (0, "warning: cannot load mcp.json; run `mcp-sidecar check` to see why\n")
@@ -65,28 +83,29 @@ fn a_list_without_servers_shows_where_to_define_them() {
 
 #[test]
 fn the_list_waits_no_longer_than_requested() {
-    let place = Place::with_workspace();
+    let sandbox = Sandbox::with_workspace();
     let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/server.py");
     let slow = format!(r#"{{ "command": "python3", "args": ["{fixture}", "--slow", "3600"] }}"#);
-    place.write("config/mcp.json", &format!(r#"{{ "servers": {{ "slow": {slow} }} }}"#));
-    let run = place.run(&["list", "--wait", "1"]);
-    assert!(run.out.contains("pending starting"), "{}", run.out);
+    sandbox.write("config/mcp.json", &format!(r#"{{ "servers": {{ "slow": {slow} }} }}"#));
+    let run = sandbox.run(&["list", "--wait", "1"]);
+    assert!(run.out.contains("  starting\n"), "{}", run.out);
 }
 
 #[test]
 fn one_server_is_inspected_with_its_tools_and_their_parameters() {
-    let place = place();
-    let run = place.run(&["inspect", "mine"]);
+    let sandbox = sandbox();
+    let run = sandbox.run(&["inspect", "mine"]);
     assert_eq!((run.code, run.err.as_str()), (0, ""));
     let varies = ["process", "started", "latency"];
     let fixed = |line: &&str| !varies.iter().any(|word| line.trim_start().starts_with(word));
     let shown: String = run.out.lines().filter(fixed).map(|line| format!("{line}\n")).collect();
-    let shown = shown.replace(env!("CARGO_BIN_EXE_mcp-sidecar"), "mcp-sidecar");
+    let shown =
+        shown.replace(env!("CARGO_BIN_EXE_mcp-sidecar"), "mcp-sidecar").replace(env!("CARGO_PKG_VERSION"), "VERSION");
     insta::assert_snapshot!(shown.split("  forget_notes").next().unwrap(), @"
     mine  ● connected
       from           ~/config/mcp.json:2 (user)
       stdio          mcp-sidecar demo-server
-      server         mcp-sidecar-demo 0.1.0
+      server         mcp-sidecar-demo VERSION
       protocol       2025-11-25
       capabilities   logging, completions, prompts, resources, tools
       instructions   Harmless tools to try things out. Notes are kept in memory only.
@@ -111,8 +130,8 @@ fn one_server_is_inspected_with_its_tools_and_their_parameters() {
 
 #[test]
 fn all_servers_are_inspected_even_those_that_failed() {
-    let place = place();
-    let answer: Value = serde_json::from_str(&place.run(&["inspect", "--json"]).out).unwrap();
+    let sandbox = sandbox();
+    let answer: Value = serde_json::from_str(&sandbox.run(&["inspect", "--json"]).out).unwrap();
     let servers = answer["servers"].as_array().unwrap();
     assert_eq!(servers.len(), 5);
     assert_eq!(servers[2]["server"]["status"], "connected");
@@ -120,31 +139,32 @@ fn all_servers_are_inspected_even_those_that_failed() {
     assert_eq!(servers[2]["prompts"][0]["name"], "greet");
     assert!(servers[0]["server"]["error"].as_str().unwrap().contains("cannot go on like this"));
 
-    let unknown = place.run(&["inspect", "nobody"]);
+    let unknown = sandbox.run(&["inspect", "nobody"]);
     assert_eq!(unknown.code, 1);
-    assert_eq!(unknown.err, "error: no server named `nobody`; run `mcp-sidecar list` to see the servers\n");
+    assert_eq!(unknown.err, "error: no server named `nobody`; check the list of servers (run `mcp-sidecar list`)\n");
 }
 
 #[test]
 fn a_test_shows_what_a_server_offers_or_why_it_fails() {
-    let place = place();
-    let good = place.run(&["test", "mine"]);
+    let sandbox = sandbox();
+    let good = sandbox.run(&["test", "mine"]);
     assert_eq!((good.code, good.err.as_str()), (0, ""));
     let (summary, _) = good.out.split_once("; ready after").unwrap();
-    assert_eq!(summary, "ok: `mine` is mcp-sidecar-demo 0.1.0, protocol 2025-11-25; 9 tools, 1 resource, 1 prompt");
+    let summary = summary.replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    assert_eq!(summary, "ok: `mine` is mcp-sidecar-demo VERSION, protocol 2025-11-25; 9 tools, 1 resource, 1 prompt");
 
-    let broken = place.run(&["test", "broken"]);
+    let broken = sandbox.run(&["test", "broken"]);
     assert_eq!((broken.code, broken.out.as_str()), (1, ""));
     insta::assert_snapshot!(broken.err, @"
     failed: `broken`: the server exited with code 3 before it answered `initialize`; last lines of its stderr:
       cannot go on like this
     ");
 
-    let untrusted = place.run(&["test", "demo"]);
+    let untrusted = sandbox.run(&["test", "demo"]);
     assert_eq!(untrusted.code, 1);
-    insta::assert_snapshot!(untrusted.err, @"error: server `demo` is not trusted; run `mcp-sidecar trust demo` to review and trust it");
+    insta::assert_snapshot!(untrusted.err, @"error: server `demo` is not trusted yet; review its definition and trust it first (run `mcp-sidecar trust demo`)");
 
-    let answer: Value = serde_json::from_str(&place.run(&["test", "broken", "--json"]).out).unwrap();
+    let answer: Value = serde_json::from_str(&sandbox.run(&["test", "broken", "--json"]).out).unwrap();
     assert_eq!(answer["success"], false);
 }
 
@@ -154,12 +174,12 @@ fn beside_an_editor_the_shell_sees_the_same_servers() {
     use std::io::{Read, Write};
     use std::process::Stdio;
 
-    let place = place();
-    let root = url::Url::from_file_path(place.path("work")).unwrap();
+    let sandbox = sandbox();
+    let root = url::Url::from_file_path(sandbox.path("work")).unwrap();
     let initialize = serde_json::json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "processId": null, "capabilities": {}, "workspaceFolders": [{ "uri": root, "name": "work" }] } });
     let message = initialize.to_string();
-    let mut editor = place.command(&["lsp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut editor = sandbox.command(&["lsp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = editor.stdin.take().unwrap();
     write!(stdin, "Content-Length: {}\r\n\r\n{message}", message.len()).unwrap();
     // Its first word comes once it has an engine.
@@ -167,18 +187,18 @@ fn beside_an_editor_the_shell_sees_the_same_servers() {
 
     // On a busy machine the server may still be starting when the list is made; then it is made again.
     let listed = || -> Option<u64> {
-        let answer: Value = serde_json::from_str(&place.run(&["list", "--json"]).out).unwrap();
+        let answer: Value = serde_json::from_str(&sandbox.run(&["list", "--json"]).out).unwrap();
         answer["servers"][2]["pid"].as_u64()
     };
     let pid = || (0..100).find_map(|_| listed()).expect("it never ran");
     assert_eq!(pid(), pid());
-    let call = place.run(&["call", "-y", "mine/countdown", r#"{"from": 2, "interval": 1}"#]);
+    let call = sandbox.run(&["call", "-y", "mine/countdown", r#"{"from": 2, "interval": 1}"#]);
     assert_eq!((call.code, call.out.as_str()), (0, "lift-off\n"), "{}", call.err);
-    let refused = place.run(&["call", "-y", "mine/add", "{}"]);
+    let refused = sandbox.run(&["call", "-y", "mine/add", "{}"]);
     assert!(refused.err.starts_with("error: the arguments of `add` do not match its schema:\n"), "{}", refused.err);
-    let trusted = place.run(&["trust", "demo", "--yes"]);
+    let trusted = sandbox.run(&["trust", "demo", "--yes"]);
     assert!(trusted.err.contains("runs") && trusted.err.ends_with("`demo` is trusted\n"), "{}", trusted.err);
-    assert_eq!(place.run(&["call", "-y", "demo/add", r#"{"a": 1, "b": 2}"#]).out, "3\n");
+    assert_eq!(sandbox.run(&["call", "-y", "demo/add", r#"{"a": 1, "b": 2}"#]).out, "3\n");
 
     drop(stdin);
     editor.wait().unwrap();

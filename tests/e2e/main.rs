@@ -18,18 +18,31 @@ mod workspace;
 
 #[cfg(unix)]
 mod call_interaction;
+#[cfg(target_os = "linux")]
+mod environment;
 #[cfg(unix)]
 mod faults;
+#[cfg(target_os = "linux")]
+mod guardians;
+#[cfg(target_os = "linux")]
+mod joining;
 #[cfg(unix)]
 mod lifecycle;
 #[cfg(target_os = "linux")]
+mod memory;
+#[cfg(target_os = "linux")]
 mod processes;
 #[cfg(unix)]
+mod rejoin;
 mod reload;
 mod remote;
+#[cfg(target_os = "linux")]
+mod sandbox;
 #[cfg(unix)]
 mod servers;
 #[cfg(target_os = "linux")]
 mod sharing;
 #[cfg(target_os = "linux")]
 mod socket_access;
+#[cfg(target_os = "linux")]
+mod worktrees;

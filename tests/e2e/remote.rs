@@ -3,6 +3,9 @@
 mod faults;
 mod legacy;
 mod mock;
+#[cfg(unix)]
+mod paste;
 mod peer;
 mod signin;
+mod signin_editor;
 mod streams;

@@ -4,40 +4,52 @@ mod hosts;
 
 use std::process::Command;
 
+use mcp_sidecar::protocol::commands::{Calls, Complete, PromptGet, ResourceRead, Resources};
+use mcp_sidecar::protocol::errors::ErrorKind;
+use mcp_sidecar::protocol::types::ShownScope;
 use serde_json::{Value, json};
 
 use crate::public::program;
-use crate::support::Home;
-use crate::workspace::{PROGRAM, Workspace, demo, fixture, text, with};
+use crate::sharing::Agent;
+use crate::support::commands::{name, object, tool_call};
+use crate::support::{Home, StdioEditor};
+use crate::workspace::{PROGRAM, Workspace, demo, fixture, with};
 use hosts::Listening;
 
 /// What `server-everything` can, whichever way it is reached.
 async fn everything_works(workspace: &mut Workspace, server: &str, transport: &str) {
     let status = workspace.connected(server).await;
-    assert_eq!(status["transport"], transport);
-    assert_eq!(status["serverInfo"]["name"], "mcp-servers/everything");
+    assert_eq!(status.transport.to_string(), transport);
+    assert_eq!(status.server_info.as_ref().unwrap().name, "mcp-servers/everything");
     let tools = workspace.tools(server).await;
-    assert!(tools.iter().any(|tool| tool["name"] == format!("mcp__{server}__get-sum")), "{tools:#?}");
+    assert!(tools.iter().any(|tool| tool.name == format!("mcp__{server}__get-sum")), "{tools:#?}");
 
     let sum = workspace.call(&format!("mcp__{server}__get-sum"), json!({ "a": 2, "b": 40 })).await.unwrap();
     assert!(sum.contains("42"), "{sum}");
 
-    let resources = workspace.command("mcp.resources", json!({ "server": server })).await;
-    let uri = resources["resources"][0]["uri"].clone();
-    assert_eq!(resources["resources"][0]["server"], server);
-    assert_eq!(resources["templates"][0]["server"], server);
-    let read = workspace.command("mcp.resource.read", json!({ "server": server, "uri": uri })).await;
-    assert_eq!(read["contents"][0]["uri"], uri);
+    let resources = workspace.run(Resources { server: Some(name(server)) }).await;
+    let uri = resources.resources[0].fields["uri"].as_str().unwrap().to_owned();
+    assert_eq!(resources.resources[0].server.as_str(), server);
+    assert_eq!(resources.templates[0].server.as_str(), server);
+    let read =
+        workspace.run(ResourceRead { server: name(server), uri: uri.clone(), subscribe: None, requester: None }).await;
+    assert_eq!(read.contents[0].uri.as_str(), uri);
 
-    let params = json!({ "server": server, "name": "args-prompt", "arguments": { "city": "Aarhus" } });
-    let prompt = workspace.command("mcp.prompt.get", params).await;
-    assert!(prompt["messages"][0]["content"]["text"].as_str().unwrap().contains("Aarhus"), "{prompt:#}");
+    let params = PromptGet {
+        server: name(server),
+        name: "args-prompt".to_owned(),
+        arguments: Some(object(json!({ "city": "Aarhus" }))),
+        requester: None,
+    };
+    let prompt = workspace.run(params).await;
+    assert!(prompt.messages[0].content.text.as_ref().unwrap().contains("Aarhus"), "{prompt:?}");
 
     let reference = json!({ "type": "ref/prompt", "name": "completable-prompt" });
     let argument = json!({ "name": "department", "value": "E" });
-    let params = json!({ "server": server, "ref": reference, "argument": argument });
-    let completed = workspace.command("mcp.complete", params).await;
-    assert_eq!(completed, json!({ "values": ["Engineering"], "hasMore": false }));
+    let params =
+        Complete { server: name(server), reference: reference.clone(), argument: argument.clone(), context: None };
+    let completed = workspace.run(params).await;
+    assert_eq!((completed.values.join(" "), completed.has_more), ("Engineering".to_owned(), false));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -46,6 +58,70 @@ async fn everything_works_as_a_child_process() {
     let mut workspace = Workspace::open(json!({ "every": { "command": program, "args": ["stdio"] } })).await;
     everything_works(&mut workspace, "every", "stdio").await;
     workspace.quit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_real_server_is_read_through_the_gate() {
+    let Some(program) = program("MCP_SERVER_EVERYTHING") else { return };
+    let home = Home::new();
+    let every = |tools: Value| json!({ "command": program, "args": ["stdio"], "tools": tools });
+    let rules = json!({
+        "resource:demo://resource/dynamic/blob/{resourceId}": "deny",
+        "prompt:completable-prompt": "deny",
+        "resource:demo://resource/dynamic/text/1": "allow-session",
+    });
+    let config = json!({ "servers": { "every": every(rules) } });
+    std::fs::write(home.path("config/mcp.json"), config.to_string()).unwrap();
+    let mut agent = Agent::start_with(&home, &home.project(), &[]).await;
+    let listed = agent.ask(1, "resources/list", json!({})).await;
+    let uri = &listed["result"]["resources"][0]["uri"];
+    let read = agent.ask(2, "resources/read", json!({ "uri": uri })).await;
+    assert!(read["result"]["contents"].is_array(), "{read:#}");
+    let read = agent.ask(3, "resources/read", json!({ "uri": "demo://resource/dynamic/text/1" })).await;
+    assert!(read["result"]["contents"].is_array(), "{read:#}");
+    let completed = |kind: &str, key: &str, name: &str, argument: &str| json!({ "ref": { "type": kind, key: name }, "argument": { "name": argument, "value": "" } });
+    let template = "demo://resource/dynamic/blob/{resourceId}";
+    for (id, method, params) in [
+        (4, "resources/read", json!({ "uri": "demo://resource/dynamic/text/2" })),
+        (5, "resources/read", json!({ "uri": "demo://resource/dynamic/blob/1" })),
+        (6, "resources/read", json!({ "uri": "demo://resource/dynamic/bl%6fb/1" })),
+        (7, "resources/read", json!({ "uri": "demo://resource/dynamic/text/../blob/1" })),
+        (8, "resources/read", json!({ "uri": "demo://no/such/template" })),
+        (9, "resources/subscribe", json!({ "uri": "demo://resource/dynamic/blob/1" })),
+        (10, "prompts/get", json!({ "name": "every__completable-prompt", "arguments": { "department": "Sales" } })),
+        (11, "completion/complete", completed("ref/prompt", "name", "every__completable-prompt", "department")),
+        (12, "completion/complete", completed("ref/resource", "uri", template, "resourceId")),
+    ] {
+        let refused = agent.ask(id, method, params).await;
+        let message = refused["error"]["message"].as_str().unwrap_or_default();
+        let is_refused =
+            message.contains(" was denied: ") || message.contains(" was not allowed: nobody could be asked");
+        assert!(is_refused, "{id}: {refused:#}");
+    }
+    let mut window = StdioEditor::start(&home, &[]);
+    window.editor.initialize(&[&home.project()], json!({})).await;
+    let calls = window.editor.call(Calls::default()).await.unwrap().calls;
+    let told: Vec<_> =
+        calls.iter().rev().map(|call| format!("{} {} {}", call.kind.as_str(), call.tool, call.decision)).collect();
+    let mut expected = vec![format!("resource resource:{} allow-always", uri.as_str().unwrap())];
+    expected.extend(
+        [
+            "resource resource:demo://resource/dynamic/text/1 allow-session",
+            "resource resource:demo://resource/dynamic/text/2 deny",
+            "resource resource:demo://resource/dynamic/blob/1 deny",
+            "resource resource:demo://resource/dynamic/bl%6fb/1 deny",
+            "resource resource:demo://resource/dynamic/text/../blob/1 deny",
+            "resource resource:demo://no/such/template deny",
+            "subscription resource:demo://resource/dynamic/blob/1 deny",
+            "prompt prompt:completable-prompt deny",
+            "completion prompt:completable-prompt deny",
+            "completion resource:demo://resource/dynamic/blob/{resourceId} deny",
+        ]
+        .map(str::to_owned),
+    );
+    assert_eq!(told, expected);
+    agent.quit().await;
+    assert!(window.quit().await.success());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -65,7 +141,7 @@ async fn everything_works_over_legacy_sse_with_a_warning() {
     let url = format!("http://127.0.0.1:{}/sse", server.port);
     let mut workspace = Workspace::open(json!({ "every": { "type": "sse", "url": url } })).await;
     everything_works(&mut workspace, "every", "sse").await;
-    let warnings = workspace.status("every").await["warnings"].to_string();
+    let warnings = workspace.status("every").await.warnings.join("\n");
     assert!(warnings.contains("sse"), "{warnings}");
     workspace.quit().await;
 }
@@ -100,8 +176,8 @@ async fn everything_works_as_a_connector_behind_a_proxy() {
     let mut workspace = Workspace::open(json!({ "every": definition })).await;
     everything_works(&mut workspace, "every", "claudeai-proxy").await;
     let status = workspace.status("every").await;
-    assert_eq!(status["scope"], "claudeai");
-    assert_eq!(status["config"]["headers"]["Authorization"], "•••");
+    assert_eq!(status.scope, ShownScope::ClaudeAi);
+    assert_eq!(status.config["headers"]["Authorization"], "•••");
     let seen = seen.lock().unwrap().clone();
     assert!(seen.iter().all(|line| line == "/v1/mcp/mcpsrv_01 Bearer of-the-connector"), "{seen:?}");
     workspace.quit().await;
@@ -117,9 +193,9 @@ async fn a_filesystem_server_reads_the_project() {
     workspace.connected("fs").await;
     let read = workspace.call("mcp__fs__read_text_file", json!({ "path": file })).await.unwrap();
     assert_eq!(read, "remember the milk");
-    let outside = json!({ "tool": "mcp__fs__read_text_file", "arguments": { "path": "/etc/hostname" } });
-    let refused = workspace.command("mcp.tool.call", outside).await;
-    assert_eq!(refused["isError"], true, "what the tool reports is a result: {refused:#}");
+    let outside = tool_call("mcp__fs__read_text_file", json!({ "path": "/etc/hostname" }));
+    let refused = workspace.run(outside).await;
+    assert!(refused.is_error, "what the tool reports is a result: {refused:?}");
     workspace.quit().await;
 }
 
@@ -142,33 +218,40 @@ async fn a_time_server_tells_the_time_as_structured_content() {
     let Some(program) = program("MCP_SERVER_TIME") else { return };
     let mut workspace = Workspace::open(json!({ "time": { "command": program } })).await;
     workspace.connected("time").await;
-    let params = json!({ "tool": "mcp__time__get_current_time", "arguments": { "timezone": "Europe/Copenhagen" } });
-    let result = workspace.command("mcp.tool.call", params).await;
-    assert_eq!(result["structuredContent"]["timezone"], "Europe/Copenhagen", "{result:#}");
+    let params = tool_call("mcp__time__get_current_time", json!({ "timezone": "Europe/Copenhagen" }));
+    let result = workspace.run(params).await;
+    let structured: Value = serde_json::from_str(result.structured_content.as_ref().unwrap().get()).unwrap();
+    assert_eq!(structured["timezone"], "Europe/Copenhagen", "{result:?}");
     let wrong = workspace.call("mcp__time__get_current_time", json!({ "timezone": 5 })).await.unwrap_err();
-    assert_eq!((&wrong["code"], &wrong["data"]["kind"]), (&json!(-32602), &json!("invalid-arguments")));
-    assert_eq!(wrong["data"]["detail"][0]["path"], "/timezone");
+    assert_eq!((wrong.code, wrong.kind()), (-32602, Some(ErrorKind::InvalidArguments)));
+    assert_eq!(wrong.data.unwrap().detail.unwrap()[0].path, "/timezone");
     workspace.quit().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_of_the_oldest_and_of_the_newest_protocol_work_side_by_side() {
-    let servers = json!({ "old": fixture("eras.py", &["2024-11-05"]), "new": fixture("eras.py", &["2026-07-28"]) });
+    let servers = json!({ "old": fixture("faulty.py", &["era", "2024-11-05"]), "new": fixture("faulty.py", &["era", "2026-07-28"]) });
     let mut workspace = Workspace::open(servers).await;
     for (server, version) in [("old", "2024-11-05"), ("new", "2026-07-28")] {
         let status = workspace.connected(server).await;
-        assert_eq!(status["protocolVersion"], version);
-        assert_eq!(status["serverInfo"], json!({ "name": "era", "version": version }));
+        assert_eq!(status.protocol_version.as_deref(), Some(version));
+        assert_eq!(json!(status.server_info), json!({ "name": "faulty", "version": version }));
         let said = workspace.call(&format!("mcp__{server}__echo"), json!({ "text": "hi" })).await;
         assert_eq!(said.unwrap(), "hi");
-        let read = workspace.command("mcp.resource.read", json!({ "server": server, "uri": "era://now" })).await;
-        assert_eq!(read, json!({ "contents": [{ "uri": "era://now", "text": version }] }));
-        let prompt = workspace.command("mcp.prompt.get", json!({ "server": server, "name": "greet" })).await;
-        assert_eq!(text(&json!({ "content": [prompt["messages"][0]["content"]] })), "greet me");
+        let read = workspace
+            .run(ResourceRead { server: name(server), uri: "era://now".to_owned(), subscribe: None, requester: None })
+            .await;
+        let read = &read.contents[0];
+        assert_eq!((read.uri.as_str(), read.text.as_deref()), ("era://now", Some(version)));
+        let prompt = workspace
+            .run(PromptGet { server: name(server), name: "greet".to_owned(), arguments: None, requester: None })
+            .await;
+        assert_eq!(prompt.messages[0].content.text.as_deref(), Some("greet me"));
         let reference = json!({ "type": "ref/prompt", "name": "greet" });
         let argument = json!({ "name": "who", "value": "you" });
-        let params = json!({ "server": server, "ref": reference, "argument": argument });
-        assert_eq!(workspace.command("mcp.complete", params).await["values"], json!(["you!"]));
+        let params =
+            Complete { server: name(server), reference: reference.clone(), argument: argument.clone(), context: None };
+        assert_eq!(workspace.run(params).await.values, ["you!"]);
     }
     workspace.quit().await;
 }
@@ -181,7 +264,8 @@ async fn a_status_has_every_field_of_the_contract_and_no_other() {
     workspace.connected("demo").await;
     workspace.call("mcp__demo__echo", json!({ "text": "for the latency" })).await.unwrap();
     // Calls are measured beside the news, so that a busy server does not make news of itself all the time.
-    let status = workspace.status_where("demo", |status| status["latencyMs"].is_number()).await;
+    let status = workspace.status_where("demo", |status| status.latency_ms.is_some()).await;
+    let status = json!(status);
     let file = workspace.home.path("config/mcp.json");
     let fields: Vec<&str> = status.as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(
@@ -189,12 +273,16 @@ async fn a_status_has_every_field_of_the_contract_and_no_other() {
         [
             "name",
             "status",
+            "summary",
+            "actions",
             "enabled",
             "transport",
             "scope",
             "file",
             "line",
+            "levelScopes",
             "hides",
+            "restrictions",
             "needsTrust",
             "serverInfo",
             "protocolVersion",
@@ -220,6 +308,7 @@ async fn a_status_has_every_field_of_the_contract_and_no_other() {
         ("scope", json!("user")),
         ("file", json!(file)),
         ("hides", json!([])),
+        ("restrictions", json!([])),
         ("needsTrust", json!(false)),
         ("serverInfo", json!({ "name": "mcp-sidecar-demo", "version": env!("CARGO_PKG_VERSION") })),
         ("protocolVersion", json!("2025-11-25")),

@@ -5,16 +5,21 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use mcp_sidecar::protocol::commands::Servers;
+use mcp_sidecar::protocol::errors::ErrorKind;
+use mcp_sidecar::protocol::events::ApprovalsChanged;
+use mcp_sidecar::protocol::types::{ServerStatus, Status};
 use mcp_sidecar::session::EngineAddress;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 
 use crate::processes::stage::{PROGRAM, Pids, alive, private_kilobytes};
+use crate::support::commands::{resolve, start, tool_call};
 use crate::support::{Home, StdioEditor, TestEditor};
 
 /// No wait takes longer on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A home whose user has one server, which writes down every process of it that starts.
 pub struct Stage {
@@ -34,7 +39,7 @@ impl Stage {
         Self { home, pids }
     }
 
-    pub fn place(&self) -> EngineAddress {
+    pub fn address(&self) -> EngineAddress {
         EngineAddress::of(&self.home.project(), &self.home.paths()).unwrap()
     }
 
@@ -46,13 +51,12 @@ impl Stage {
     }
 
     /// The process that serves them all.
-    fn engine(&self) -> Option<u32> {
-        let root = self.home.project().canonicalize().unwrap();
-        let wanted = format!("mcp-sidecar\0engine\0--workspace\0{}\0", root.display());
-        let all = std::fs::read_dir("/proc").unwrap();
-        all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).find(|pid: &u32| {
-            std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == wanted) && alive(*pid)
-        })
+    pub fn engine(&self) -> Option<u32> {
+        engine_of(&self.home)
+    }
+
+    pub fn engines(&self) -> Vec<u32> {
+        engines_of(&self.home)
     }
 
     /// Waits until neither engine, server nor socket is left.
@@ -70,16 +74,34 @@ impl Stage {
     }
 }
 
+/// The shared engine of a project.
+pub fn engine_of(home: &Home) -> Option<u32> {
+    engines_of(home).first().copied()
+}
+
+fn engines_of(home: &Home) -> Vec<u32> {
+    let root = home.project().canonicalize().unwrap();
+    let wanted = format!("mcp-sidecar\0engine\0--workspace\0{}\0", root.display());
+    let all = std::fs::read_dir("/proc").unwrap();
+    let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let is_engine = |pid: &u32| {
+        std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == wanted) && alive(*pid)
+    };
+    pids.filter(is_engine).collect()
+}
+
 /// Greets as our plugin would, and starts the server.
-async fn greet(editor: &mut TestEditor, folder: &Path) -> Value {
+pub async fn greet(editor: &mut TestEditor, folder: &Path) -> ServerStatus {
     for noise in ["mcp/serverChanged", "mcp/toolsChanged", "mcp/log", "mcp/configReloaded", "mcp/callFinished"] {
         editor.ignore(noise);
     }
+    // Other editors that join are announced; see `joining`.
+    editor.ignore("window/showMessage");
     let ours = json!({ "version": "1", "approvals": true });
     editor.initialize(&[folder], json!({ "capabilities": { "experimental": { "mcpSidecar": ours } } })).await;
-    let started = editor.command("mcp.server.start", json!({ "server": "fixture" })).await.unwrap();
-    assert_eq!(started["servers"][0]["status"], "connected", "{started:#}");
-    started["servers"][0].clone()
+    let started = editor.call(start("fixture")).await.unwrap().servers.remove(0);
+    assert_eq!(started.status, Status::Connected, "{started:?}");
+    started
 }
 
 async fn ended(process: &mut Child) -> ExitStatus {
@@ -95,8 +117,8 @@ async fn two_windows_share_one_process_per_server_and_the_last_leaves_nothing() 
     let engine = stage.engine().unwrap();
 
     assert!(first.quit().await.success());
-    let listed = second.editor.command("mcp.servers", json!({})).await.unwrap();
-    assert_eq!(listed["servers"][0]["pid"], stage.pids.read()[0]);
+    let listed = second.editor.call(Servers::default()).await.unwrap();
+    assert_eq!(listed.servers[0].pid, Some(stage.pids.read()[0]));
     assert_eq!(stage.engine(), Some(engine));
     assert!(second.quit().await.success());
     stage.until_nothing_is_left().await;
@@ -121,18 +143,18 @@ async fn a_question_stands_in_every_window_and_the_first_answer_counts() {
     let stage = Stage::new();
     let mut first = stage.window().await.into_parts();
     let mut second = stage.window().await.into_parts();
-    let call = first.0.begin_command("mcp.tool.call", json!({ "tool": "mcp__fixture__echo", "arguments": { "a": 1 } }));
-    let asks = |params: &Value| !params["approvals"].as_array().unwrap().is_empty();
-    let seen_by_first = first.0.notification_where("mcp/approvalsChanged", asks).await;
-    let seen_by_second = second.0.notification_where("mcp/approvalsChanged", asks).await;
-    let id = &seen_by_second["approvals"][0]["id"];
-    assert_eq!(&seen_by_first["approvals"][0]["id"], id);
+    let call = first.0.start(tool_call("mcp__fixture__echo", json!({ "a": 1 })));
+    let asks = |changed: &ApprovalsChanged| !changed.approvals.is_empty();
+    let seen_by_first = first.0.event_where(asks).await;
+    let seen_by_second = second.0.event_where(asks).await;
+    let approval = &seen_by_second.approvals[0];
+    assert_eq!(seen_by_first.approvals[0].id, approval.id);
 
-    let answer = json!({ "id": id, "decision": "allow-once" });
-    second.0.command("mcp.approval.resolve", answer.clone()).await.unwrap();
-    assert_eq!(first.0.answer(call).await.unwrap()["content"][0]["text"], r#"{"a": 1}"#);
-    let late = first.0.command("mcp.approval.resolve", answer).await.unwrap_err();
-    assert_eq!(late["data"]["kind"], "not-found", "{late:#}");
+    let answer = resolve(approval, "allow-once");
+    second.0.call(answer.clone()).await.unwrap();
+    assert_eq!(first.0.answer(call).await.unwrap().blocks()[0]["text"], r#"{"a": 1}"#);
+    let late = first.0.call(answer).await.unwrap_err();
+    assert_eq!(late.kind(), Some(ErrorKind::NotFound), "{late}");
     drop((first, second));
     stage.until_nothing_is_left().await;
 }
@@ -140,8 +162,8 @@ async fn a_question_stands_in_every_window_and_the_first_answer_counts() {
 #[tokio::test]
 async fn a_socket_that_nobody_listens_on_is_taken_over() {
     let stage = Stage::new();
-    stage.place().secure().unwrap();
-    drop(UnixListener::bind(stage.place().socket).unwrap());
+    stage.address().secure().unwrap();
+    drop(UnixListener::bind(stage.address().socket).unwrap());
     let window = stage.window().await;
     assert!(window.quit().await.success());
     stage.until_nothing_is_left().await;
@@ -186,6 +208,31 @@ async fn a_killed_window_takes_nobody_along_but_what_only_it_used() {
     stage.until_nothing_is_left().await;
 }
 
+/// The engine keeps running for a moment after its last front, and a shell joins it.
+#[tokio::test]
+async fn a_shell_sees_the_project_after_a_killed_editor_or_an_agent() {
+    let stage = Stage::new();
+    stage.home.write("mcp.json", r#"{ "servers": { "of-the-project": { "command": "x", "enabled": false } } }"#);
+    for with_agent in [false, true] {
+        let mut front = match with_agent {
+            true => Agent::start(&stage, &stage.home.project()).await.process,
+            false => stage.window().await.into_parts().1,
+        };
+        front.start_kill().unwrap();
+        ended(&mut front).await;
+        let engine = stage.engine().expect("it lingers");
+        for _ in 0..2 {
+            let mut shell = Command::new(PROGRAM);
+            shell.args(["list", "--json"]).envs(stage.home.variables()).current_dir(stage.home.project());
+            let listed: Value = serde_json::from_slice(&shell.output().await.unwrap().stdout).unwrap();
+            let names: Vec<_> = listed["servers"].as_array().unwrap().iter().map(|server| &server["name"]).collect();
+            assert_eq!(names, ["fixture", "of-the-project"]);
+            assert_eq!(stage.engine(), Some(engine));
+        }
+        stage.until_nothing_is_left().await;
+    }
+}
+
 #[tokio::test]
 async fn a_front_costs_next_to_nothing() {
     let stage = Stage::new();
@@ -216,9 +263,20 @@ pub struct Agent {
 
 impl Agent {
     pub async fn start(stage: &Stage, folder: &Path) -> Self {
-        use tokio::io::AsyncBufReadExt;
+        Self::start_with(&stage.home, folder, &[]).await
+    }
+
+    /// The same with these variables.
+    pub async fn start_with(home: &Home, folder: &Path, variables: &[(&str, &Path)]) -> Self {
         let mut command = Command::new(PROGRAM);
-        command.arg("connect").envs(stage.home.variables()).current_dir(folder).kill_on_drop(true);
+        command.envs(home.variables()).envs(variables.iter().copied()).current_dir(folder);
+        Self::with(command).await
+    }
+
+    /// The program, with its folder and environment.
+    pub async fn with(mut command: Command) -> Self {
+        use tokio::io::AsyncBufReadExt;
+        command.arg("connect").kill_on_drop(true);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let lines = tokio::io::BufReader::new(process.stdout.take().unwrap()).lines();
         let mut agent = Self { process, lines };
@@ -230,21 +288,26 @@ impl Agent {
         agent
     }
 
-    async fn say(&mut self, message: Value) {
+    pub async fn say(&mut self, message: Value) {
         use tokio::io::AsyncWriteExt;
         self.process.stdin.as_mut().unwrap().write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
 
-    async fn ask(&mut self, id: i64, method: &str, params: Value) -> Value {
+    pub async fn ask(&mut self, id: i64, method: &str, params: Value) -> Value {
         self.say(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
         self.answer(id).await
     }
 
-    async fn answer(&mut self, id: i64) -> Value {
+    pub async fn answer(&mut self, id: i64) -> Value {
+        self.heard(|message| message["id"] == id).await
+    }
+
+    /// Waits for a message.
+    pub async fn heard(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
             let line = tokio::time::timeout(PATIENCE, self.lines.next_line()).await.expect("no hang").unwrap().unwrap();
             let message: Value = serde_json::from_str(&line).unwrap();
-            if message["id"] == id {
+            if wanted(&message) {
                 return message;
             }
         }
@@ -279,16 +342,16 @@ async fn windows_and_agents_of_a_workspace_share_one_process_per_server() {
     let (mut other, mut other_process) = second.into_parts();
     let call = json!({ "name": "fixture__echo", "arguments": { "b": 2 } });
     agents[0].say(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call })).await;
-    let asks = |params: &Value| !params["approvals"].as_array().unwrap().is_empty();
-    let asked = editor.notification_where("mcp/approvalsChanged", asks).await;
-    assert_eq!(asked["approvals"][0]["requester"]["name"], "tester");
-    let seen = other.notification_where("mcp/approvalsChanged", asks).await;
-    assert_eq!(seen["approvals"][0]["id"], asked["approvals"][0]["id"]);
-    let answer = json!({ "id": asked["approvals"][0]["id"], "decision": "allow-once" });
-    other.command("mcp.approval.resolve", answer.clone()).await.unwrap();
+    let asks = |changed: &ApprovalsChanged| !changed.approvals.is_empty();
+    let asked = editor.event_where(asks).await;
+    assert_eq!(asked.approvals[0].requester.name, "tester");
+    let seen = other.event_where(asks).await;
+    assert_eq!(seen.approvals[0].id, asked.approvals[0].id);
+    let answer = resolve(&asked.approvals[0], "allow-once");
+    other.call(answer.clone()).await.unwrap();
     assert_eq!(agents[0].answer(2).await["result"]["content"][0]["text"], r#"{"b": 2}"#);
-    let late = editor.command("mcp.approval.resolve", answer).await.unwrap_err();
-    assert_eq!(late["data"]["kind"], "not-found", "{late:#}");
+    let late = editor.call(answer).await.unwrap_err();
+    assert_eq!(late.kind(), Some(ErrorKind::NotFound), "{late}");
 
     // Windows come and go; whoever stays is served by the same process.
     drop(editor);

@@ -4,9 +4,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use mcp_sidecar::lsp_client::{CommandError, Response};
+use mcp_sidecar::protocol;
+use mcp_sidecar::protocol::commands::{Servers, Tools};
+use mcp_sidecar::protocol::events::{ConfigReloaded, ServerChanged};
+use mcp_sidecar::protocol::types::{Reload, ServerStatus, Status, ToolInfo, ToolResult};
 use serde_json::{Value, json};
 
-use crate::support::{Home, StdioEditor, TestEditor};
+pub use crate::support::commands::text;
+use crate::support::commands::{name, tool_call};
+use crate::support::{Home, StdioEditor, TestEditor, uri};
 
 /// The binary under test, which holds the demo server as well.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-sidecar");
@@ -48,21 +55,30 @@ impl Workspace {
         self.editor().initialize(&[&project], more).await;
     }
 
+    /// The process of the engine: below two guardians on Linux.
+    #[cfg(target_os = "linux")]
+    pub fn engine(&self) -> u32 {
+        let outer = self.sidecar.process.id().unwrap();
+        let children = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+        let only = |pid: u32| children(pid).trim().parse().unwrap_or_else(|_| panic!("not one child of {pid}"));
+        only(only(outer))
+    }
+
     pub fn editor(&mut self) -> &mut TestEditor {
         &mut self.sidecar.editor
     }
 
-    pub async fn command(&mut self, name: &str, params: Value) -> Value {
-        let answer = self.editor().command(name, params.clone()).await;
-        answer.unwrap_or_else(|error| panic!("{name} {params} failed: {error:#}"))
+    /// Runs a command that must succeed.
+    pub async fn run<C: protocol::commands::Command>(&mut self, command: C) -> C::Answer {
+        self.editor().call(command).await.unwrap_or_else(|error| panic!("{} failed: {error:?}", C::NAME))
     }
 
-    pub async fn status(&mut self, server: &str) -> Value {
-        self.command("mcp.servers", json!({ "server": server })).await["servers"][0].clone()
+    pub async fn status(&mut self, server: &str) -> ServerStatus {
+        self.run(Servers { server: Some(name(server)) }).await.servers.remove(0)
     }
 
     /// Looks at a server until it fits; for what is no news.
-    pub async fn status_where(&mut self, server: &str, fits: impl Fn(&Value) -> bool) -> Value {
+    pub async fn status_where(&mut self, server: &str, fits: impl Fn(&ServerStatus) -> bool) -> ServerStatus {
         let looking = async {
             loop {
                 let status = self.status(server).await;
@@ -76,10 +92,10 @@ impl Workspace {
     }
 
     /// Waits for news of a server that fit. News are taken in their order, those that do not fit are over with.
-    pub async fn until(&mut self, server: &str, fits: impl Fn(&Value) -> bool) -> Value {
+    pub async fn until(&mut self, server: &str, fits: impl Fn(&ServerStatus) -> bool) -> ServerStatus {
         loop {
-            let news = self.editor().notification_where("mcp/serverChanged", |news| news["server"]["name"] == server);
-            let status = news.await["server"].take();
+            let news = self.editor().event_where(|news: &ServerChanged| news.server.name.as_str() == server);
+            let status = news.await.server;
             if fits(&status) {
                 return status;
             }
@@ -87,52 +103,59 @@ impl Workspace {
     }
 
     /// Waits for a server that must not fail.
-    pub async fn connected(&mut self, server: &str) -> Value {
-        let status = self.until(server, |status| status["status"] != "pending" || status["error"].is_string()).await;
-        assert_eq!(status["status"], "connected", "{status:#}");
+    pub async fn connected(&mut self, server: &str) -> ServerStatus {
+        let status = self.until(server, |status| status.status != Status::Pending || status.error.is_some()).await;
+        assert_eq!(status.status, Status::Connected, "{status:?}");
         status
     }
 
     /// Waits for a server that must fail; what it says about it.
     pub async fn failure(&mut self, server: &str) -> String {
-        self.until(server, |status| status["error"].is_string()).await["error"].as_str().unwrap().to_owned()
+        self.until(server, |status| status.error.is_some()).await.error.unwrap()
     }
 
-    pub async fn tools(&mut self, server: &str) -> Vec<Value> {
-        let answer = self.command("mcp.tools", json!({ "server": server, "all": true })).await;
-        answer["tools"].as_array().unwrap().clone()
+    pub async fn tools(&mut self, server: &str) -> Vec<ToolInfo> {
+        self.run(Tools { server: Some(name(server)), all: true }).await.tools
     }
 
     /// Calls a tool; the text of its result, or the error.
-    pub async fn call(&mut self, tool: &str, arguments: Value) -> Result<String, Value> {
-        let id = self.begin_call(tool, arguments);
-        self.editor().answer(id).await.map(|result| text(&result))
+    pub async fn call(&mut self, tool: &str, arguments: Value) -> Result<String, CommandError> {
+        self.editor().call(tool_call(tool, arguments)).await.map(|result| text(&result))
     }
 
-    pub fn begin_call(&mut self, tool: &str, arguments: Value) -> i64 {
-        self.editor().begin_command("mcp.tool.call", json!({ "tool": tool, "arguments": arguments }))
+    pub fn begin_call(&mut self, tool: &str, arguments: Value) -> Response<ToolResult> {
+        self.editor().start(tool_call(tool, arguments))
     }
 
     /// Begins a call whose progress is told under the token `progress`.
-    pub fn begin_call_with_progress(&mut self, tool: &str, arguments: Value) -> i64 {
+    pub fn begin_call_with_progress(&mut self, tool: &str, arguments: Value) -> Response<ToolResult> {
         let arguments = json!([{ "tool": tool, "arguments": arguments }]);
         let params = json!({ "command": "mcp.tool.call", "arguments": arguments, "workDoneToken": "progress" });
-        self.editor().begin("workspace/executeCommand", params)
+        self.editor().client.send_request("workspace/executeCommand", &params)
+    }
+
+    /// Saves the user's own file in the editor.
+    pub fn write(&mut self, servers: Value) {
+        write_servers(&self.home, servers);
+        let file = self.home.path("config/mcp.json");
+        let text = std::fs::read_to_string(&file).unwrap();
+        self.editor().ignore("textDocument/publishDiagnostics");
+        self.editor().open(&file, &text);
+        self.editor().notify("textDocument/didSave", json!({ "textDocument": { "uri": uri(&file) } }));
+        self.editor().close(&file);
     }
 
     /// Saves the user's own file, and waits until exactly these changes are told; what is not named is empty.
     pub async fn save(&mut self, servers: Value, changes: Value) {
-        write_servers(&self.home, servers);
-        let nothing =
-            json!({ "added": [], "removed": [], "changed": [], "policyOnly": [], "unchanged": 0, "errors": {} });
-        let wanted = with(nothing, changes);
+        self.write(servers);
+        let wanted: Reload = serde_json::from_value(with(json!(Reload::default()), changes)).unwrap();
         self.reloaded(|told| *told == wanted).await;
     }
 
     /// Waits for a reload that fits. They are taken in their order: those before it are over with.
-    pub async fn reloaded(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+    pub async fn reloaded(&mut self, fits: impl Fn(&Reload) -> bool) -> Reload {
         loop {
-            let told = self.editor().notification("mcp/configReloaded").await;
+            let ConfigReloaded(told) = self.editor().event().await;
             if fits(&told) {
                 return told;
             }
@@ -185,14 +208,8 @@ pub fn with(mut definition: Value, more: Value) -> Value {
     definition
 }
 
-/// The text of a result.
-pub fn text(result: &Value) -> String {
-    let content = result["content"].as_array().unwrap_or_else(|| panic!("no result: {result:#}"));
-    content.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
-}
-
-pub fn pid(status: &Value) -> u32 {
-    status["pid"].as_u64().unwrap_or_else(|| panic!("no pid: {status:#}")).try_into().unwrap()
+pub fn pid(status: &ServerStatus) -> u32 {
+    status.pid.unwrap_or_else(|| panic!("no pid: {status:?}"))
 }
 
 pub fn kill(pid: u32) {

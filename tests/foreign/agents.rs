@@ -4,9 +4,14 @@
 mod agent;
 mod inspector;
 mod library;
+mod odd_lists;
 
+use mcp_sidecar::protocol::commands::ApprovalResolve;
+use mcp_sidecar::protocol::events::{ApprovalsChanged, LogMessage};
+use mcp_sidecar::protocol::types::Approval;
 use serde_json::{Value, json};
 
+use crate::support::commands;
 use crate::support::{Home, StdioEditor, TestEditor};
 use agent::Agent;
 
@@ -34,18 +39,17 @@ async fn window(home: &Home) -> StdioEditor {
 }
 
 /// The question that comes next.
-async fn asked(editor: &mut TestEditor) -> Value {
-    let asks = |params: &Value| params["approvals"].as_array().is_some_and(|list| !list.is_empty());
-    editor.notification_where("mcp/approvalsChanged", asks).await["approvals"][0].clone()
+async fn asked(editor: &mut TestEditor) -> Approval {
+    editor.event_where(|changed: &ApprovalsChanged| !changed.approvals.is_empty()).await.approvals.remove(0)
 }
 
 async fn no_more_questions(editor: &mut TestEditor) {
-    editor.notification_where("mcp/approvalsChanged", |params| params["approvals"] == json!([])).await;
+    editor.event_where(|changed: &ApprovalsChanged| changed.approvals.is_empty()).await;
 }
 
-async fn resolve(editor: &mut TestEditor, approval: &Value, decision: &str, note: Option<&str>) {
-    let params = json!({ "id": approval["id"], "decision": decision, "note": note });
-    editor.command("mcp.approval.resolve", params).await.unwrap();
+async fn resolve(editor: &mut TestEditor, approval: &Approval, decision: &str, note: Option<&str>) {
+    let note = note.map(str::to_owned);
+    editor.call(ApprovalResolve { note, ..commands::resolve(approval, decision) }).await.unwrap();
     no_more_questions(editor).await;
 }
 
@@ -68,8 +72,8 @@ async fn plays(home: Home, mut agent: Agent, name: &str) {
 
     agent.begin("demo__take_note", json!({ "text": "milk" }));
     let approval = asked(editor).await;
-    assert_eq!(approval["requester"], json!({ "kind": "agent", "name": name }));
-    assert_eq!((&approval["tool"], &approval["arguments"]), (&json!("take_note"), &json!({ "text": "milk" })));
+    assert_eq!(json!(approval.requester), json!({ "kind": "agent", "name": name }));
+    assert_eq!((approval.tool.as_deref(), &approval.arguments), (Some("take_note"), &Some(json!({ "text": "milk" }))));
     resolve(editor, &approval, "allow-once", None).await;
     let result = agent.result().await;
     assert!(text(&result).starts_with("saved as note 1"), "{result:#}");
@@ -91,11 +95,10 @@ async fn plays(home: Home, mut agent: Agent, name: &str) {
     // While the tool runs, as far as the agent tells when it does: the server hears it.
     if agent.tells_progress {
         agent.begin("demo__countdown", json!({ "from": 100, "interval": 300 }));
-        agent.progress().await;
+        agent.counted().await;
         agent.cancel();
         agent.refusal().await;
-        let stopped = |params: &Value| params["text"].as_str().is_some_and(|text| text.contains("countdown stopped"));
-        editor.notification_where("mcp/log", stopped).await;
+        editor.event_where(|log: &LogMessage| log.text.contains("countdown stopped")).await;
     }
     editor.ignore("mcp/log");
 

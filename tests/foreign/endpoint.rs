@@ -42,7 +42,8 @@ async fn the_endpoint_for_agents_passes_the_server_scenarios_of_the_newer_era() 
 async fn plays(suite: &Suite) {
     let home = Home::new();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/conformance.py");
-    let server = json!({ "command": "python3", "args": [script], "tools": { "*": "allow-session" } });
+    let levels = json!({ "*": "allow-session", "resource:*": "allow-session" });
+    let server = json!({ "command": "python3", "args": [script], "tools": levels });
     std::fs::write(home.path("config/mcp.json"), json!({ "servers": { "suite": server } }).to_string()).unwrap();
     let (_endpoint, door) = open(&home).await;
     let url = door.open().await;

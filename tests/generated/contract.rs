@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use mcp_sidecar::protocol::DiagnosticCode;
 use mcp_sidecar::protocol::commands::{self, Command};
 use mcp_sidecar::protocol::errors::ErrorData;
 use mcp_sidecar::protocol::events::{self, Notification, Request};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
+
+/// Types whose words are needed at run time, too.
+pub const LISTS: [(&str, &str); 2] = [("Dialect", "DIALECTS"), ("Level", "LEVELS")];
 
 pub struct Contract {
     pub commands: Vec<Message>,
@@ -50,6 +54,7 @@ impl Contract {
         commands::visit(&mut reader);
         events::visit(&mut reader);
         reader.outgoing.subschema_for::<ErrorData>();
+        reader.outgoing.subschema_for::<DiagnosticCode>();
         let Reader { mut incoming, mut outgoing, mut contract } = reader;
         contract.types.extend(incoming.take_definitions(true));
         contract.types.extend(outgoing.take_definitions(true));
@@ -132,6 +137,7 @@ pub enum Shape<'a> {
 pub struct Field<'a> {
     pub name: &'a str,
     pub optional: bool,
+    pub nullable: bool,
     pub schema: &'a Value,
 }
 
@@ -184,7 +190,10 @@ pub fn shape(schema: &Value) -> Shape<'_> {
             Some(properties) => {
                 let required = schema["required"].as_array();
                 let needed = |name: &str| required.is_some_and(|all| all.iter().any(|each| each == name));
-                let field = |(name, schema)| Field { name, optional: !needed(name) || nullable(schema), schema };
+                let field = |(name, schema)| {
+                    let nullable = nullable(schema);
+                    Field { name, optional: !needed(name) || nullable, nullable, schema }
+                };
                 Shape::Object(properties.iter().map(|(name, schema)| field((name.as_str(), schema))).collect())
             }
             None => Shape::Dictionary(Some(&schema["additionalProperties"]).filter(|values| values.is_object())),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::contract::{Contract, Shape, shape};
+use crate::contract::{Contract, LISTS, Shape, shape};
 
 const HEAD: &str = "---@meta\n-- Generated from src/protocol by `make generate`. Do not edit.\n";
 
@@ -49,4 +49,16 @@ fn written(schema: &Value) -> String {
         Shape::Dictionary(values) => format!("table<string, {}>", values.map_or("any".to_owned(), written)),
         Shape::Object(_) => "table".to_owned(),
     }
+}
+
+/// The words that are needed at run time, too.
+pub fn lists(contract: &Contract) -> String {
+    let mut text = "-- Generated from src/protocol by `make generate`. Do not edit.\n\nreturn {\n".to_owned();
+    for (name, list) in LISTS {
+        if let Shape::Words(words) = shape(&contract.types[name]) {
+            let words: Vec<String> = words.iter().map(|word| format!("    {word:?},\n")).collect();
+            text.push_str(&format!("  {} = {{\n{}  }},\n", list.to_lowercase(), words.concat()));
+        }
+    }
+    text + "}\n"
 }

@@ -2,11 +2,9 @@
 
 use serde_json::Value;
 
-use crate::contract::{Contract, Field, Message, Shape, shape};
+use crate::contract::{Contract, Field, LISTS, Message, Shape, shape};
 
 const HEAD: &str = "// Generated from src/protocol by `make generate`. Do not edit.\n";
-/// Types whose words are needed at run time, too.
-const LISTS: [(&str, &str); 1] = [("Level", "LEVELS")];
 
 pub fn generate(contract: &Contract) -> String {
     let mut text = HEAD.to_owned();
@@ -73,8 +71,11 @@ fn written(schema: &Value) -> String {
         }
         Shape::Object(fields) if fields.is_empty() => "Record<string, never>".to_owned(),
         Shape::Object(fields) => {
+            // Only params are written in place. In them, `null` means absent.
             let member = |field: &Field<'_>| {
-                format!("{}{}: {}", field.name, if field.optional { "?" } else { "" }, written(field.schema))
+                let mark = if field.optional { "?" } else { "" };
+                let or_null = if field.nullable { " | null" } else { "" };
+                format!("{}{mark}: {}{or_null}", field.name, written(field.schema))
             };
             format!("{{ {} }}", fields.iter().map(member).collect::<Vec<_>>().join("; "))
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Home, TestEditor, attach};
+use crate::support::{Home, TestEditor, attach, uri};
 
 const GOOD: &str = r#"{ "servers": {} }"#;
 const CUT: &str = r#"{ "servers": { "#;
@@ -93,7 +93,8 @@ async fn a_config_file_outside_of_all_folders_is_checked_alone() {
     let path = home.path("elsewhere/mcp.json");
     let mut editor = editor(&home).await;
     editor.open(&path, CUT);
-    assert_eq!(messages(&editor.diagnostics(&path).await).len(), 1);
+    // The mistake is reported at once, and that the file has no effect when the folders are known.
+    while messages(&editor.diagnostics(&path).await).len() != 2 {}
     editor.close(&path);
     assert_eq!(messages(&editor.diagnostics(&path).await).len(), 0);
     editor.quit().await;
@@ -132,6 +133,31 @@ async fn a_diagnostic_contains_its_fix_and_related_locations() {
     let told = editor.notification_where("textDocument/publishDiagnostics", |params| params["version"] == 1).await;
     let fix = &told["diagnostics"][0]["data"]["fix"];
     assert!(fix["title"].is_string() && fix["edits"][0]["newText"].is_string(), "{told:#}");
+    editor.ignore("textDocument/publishDiagnostics");
+    editor.quit().await;
+}
+
+#[tokio::test]
+async fn what_an_entry_without_a_definition_cannot_do_is_reported() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.paths().config_dir).unwrap();
+    let user = r#"{ "servers": { "slack": { "type": "sdk", "enabled": false } } }"#;
+    std::fs::write(home.paths().user_config(), user).unwrap();
+    let text = r#"{ "servers": { "slack": { "enabled": true, "tools": { "post": "allow-always" } }, "slak": { "enabled": false } } }"#;
+    let path = home.write("mcp.json", text);
+    let mut editor = editor(&home).await;
+    editor.open(&path, text);
+    // Until the folder is loaded, the file is alone, and nobody knows what its entries mean.
+    let mut told = editor.diagnostics(&path).await;
+    while messages(&told).is_empty() {
+        told = editor.diagnostics(&path).await;
+    }
+    let codes: Vec<_> =
+        told["diagnostics"].as_array().unwrap().iter().map(|one| one["code"].as_str().unwrap()).collect();
+    assert_eq!(codes, ["only-restricts", "only-restricts", "unknown-server"], "{told:#}");
+    assert!(messages(&told)[0].contains("stays disabled"), "{told:#}");
+    let related = &told["diagnostics"][0]["relatedInformation"][0]["location"]["uri"];
+    assert_eq!(related, &json!(uri(&home.paths().user_config())), "{told:#}");
     editor.ignore("textDocument/publishDiagnostics");
     editor.quit().await;
 }

@@ -98,7 +98,7 @@ async fn an_env_file_that_exists_is_a_link() {
         r#"{ "servers": { "a": { "command": "x", "envFile": ".env" }, "b": { "url": "https://example.test/" } } }"#;
     editor.open(&path, text);
     // The folder that paths begin at is known once the engine has taken the workspace over.
-    editor.command("mcp.nonsense", json!({})).await.unwrap_err();
+    editor.raw_command("mcp.nonsense", json!({})).await.unwrap_err();
     let links = editor.ask_about("textDocument/documentLink", &path).await;
     let targets: Vec<_> = links.as_array().unwrap().iter().map(|link| link["target"].as_str().unwrap()).collect();
     assert_eq!(targets, [crate::support::uri(&target).as_str(), "https://example.test/"]);

@@ -1,58 +1,75 @@
 //! Servers from and for other programs, as an editor asks for them.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use mcp_sidecar::config::interop::Dialect;
+use mcp_sidecar::model::Scope;
+use mcp_sidecar::protocol::commands::{ConfigExport, ConfigImport, Servers};
+use mcp_sidecar::protocol::errors::ErrorKind;
+use mcp_sidecar::protocol::types::{ShownScope, Status};
 use serde_json::json;
 
 use crate::support::Harness;
+use crate::support::commands::name;
 
 #[tokio::test]
 async fn an_import_is_in_force_when_it_is_answered_and_a_dry_run_changes_nothing() {
-    let mut desk = Harness::new(json!({ "servers": {} }), json!({})).await;
-    let theirs = desk
+    let mut harness = Harness::new(json!({ "servers": {} }), json!({})).await;
+    let theirs = harness
         .home
         .write("theirs.json", r#"{ "mcpServers": { "a": { "command": "none-such-mcp", "disabled": true } } }"#);
-    let mut wish = json!({ "from": "cline", "path": theirs, "scope": "user", "dryRun": true });
-    let told = desk.run("mcp.config.import", wish.clone()).await;
-    assert_eq!((&told["imported"], &told["skipped"]), (&json!(["a"]), &json!({})));
-    assert_eq!(desk.run("mcp.servers", json!({})).await["servers"], json!([]));
-    wish["dryRun"] = json!(null);
-    assert_eq!(desk.run("mcp.config.import", wish.clone()).await["imported"], json!(["a"]));
-    let status = desk.status("a").await;
-    assert_eq!((&status["status"], &status["scope"]), (&json!("disabled"), &json!("user")));
-    let again = desk.run("mcp.config.import", wish.clone()).await;
-    assert_eq!(again["imported"], json!([]));
-    assert!(again["skipped"]["a"].as_str().unwrap().contains("already"), "{again}");
+    let import =
+        |path: PathBuf| ConfigImport { from: Dialect::Zed, path: Some(path), scope: Scope::User, dry_run: false };
+    let mut request = ConfigImport { from: Dialect::Cline, dry_run: true, ..import(theirs) };
+    let told = harness.run(request.clone()).await;
+    assert_eq!((told.imported, told.skipped), (vec!["a".to_owned()], BTreeMap::new()));
+    assert_eq!(harness.run(Servers::default()).await.servers, []);
+    request.dry_run = false;
+    assert_eq!(harness.run(request.clone()).await.imported, ["a"]);
+    let status = harness.status("a").await;
+    assert_eq!((status.status, status.scope), (Status::Disabled, ShownScope::User));
+    let again = harness.run(request.clone()).await;
+    assert_eq!(again.imported, [] as [String; 0]);
+    assert!(again.skipped["a"].contains("already"), "{again:?}");
 
-    wish["scope"] = json!("session");
-    assert_eq!(desk.fails("mcp.config.import", wish.clone()).await.0, "invalid-params");
-    wish["from"] = json!("emacs");
-    assert_eq!(desk.fails("mcp.config.import", wish).await.0, "invalid-params");
-    let nowhere = json!({ "from": "zed", "path": "/nowhere/settings.json", "scope": "user" });
-    assert_eq!(desk.fails("mcp.config.import", nowhere).await.0, "not-found");
+    request.scope = Scope::Session;
+    assert_eq!(harness.fails(request).await.kind(), Some(ErrorKind::InvalidParams));
+    let unknown = json!({ "from": "emacs", "scope": "user" });
+    let unknown = harness.editor.raw_command("mcp.config.import", unknown).await.unwrap_err();
+    assert_eq!(unknown.kind(), Some(ErrorKind::InvalidParams));
+    let nowhere = harness.fails(import("/nowhere/settings.json".into())).await;
+    assert_eq!(nowhere.kind(), Some(ErrorKind::NotFound));
     for (name, text) in [("broken.json", "{ \"context_servers\": { "), ("list.json", "[]"), ("some.toml", "a = 1")] {
-        let path = desk.home.write(name, text);
-        let (kind, message) =
-            desk.fails("mcp.config.import", json!({ "from": "zed", "path": path, "scope": "user" })).await;
-        assert_eq!(kind, "io");
-        assert!(message.contains(name) && message.contains("as a config file of Zed: "), "{message}");
+        let path = harness.home.write(name, text);
+        let error = harness.fails(import(path)).await;
+        assert_eq!(error.kind(), Some(ErrorKind::Io));
+        assert!(error.message.contains(name) && error.message.contains("as a config file of Zed: "), "{error}");
     }
-    let folder = json!({ "from": "zed", "path": desk.home.path(""), "scope": "user" });
-    assert_eq!(desk.fails("mcp.config.import", folder).await.0, "io");
+    let folder = import(harness.home.path(""));
+    assert_eq!(harness.fails(folder).await.kind(), Some(ErrorKind::Io));
 }
 
 #[tokio::test]
 async fn an_export_gives_the_text_and_writes_it_where_it_is_told_to() {
     let user = json!({ "servers": { "a": { "command": "a-mcp", "enabled": false, "env": { "KEY": "${env:KEY}" } } } });
-    let mut desk = Harness::new(user, json!({})).await;
-    let path = desk.home.path("out/config.toml");
-    let told = desk.run("mcp.config.export", json!({ "to": "codex", "servers": ["a"], "path": path })).await;
-    assert_eq!(told["text"], "[mcp_servers.a]\ncommand = \"a-mcp\"\nenv_vars = [\"KEY\"]\nenabled = false\n");
-    assert_eq!(told["path"], json!(path));
-    assert_eq!(std::fs::read_to_string(path).unwrap(), told["text"].as_str().unwrap());
-    let none = desk.run("mcp.config.export", json!({ "to": "mcphub", "servers": [] })).await;
-    assert!(!none["text"].as_str().unwrap().contains("a-mcp"), "{none}");
-    let all = desk.run("mcp.config.export", json!({ "to": "mcphub" })).await;
-    assert!(all["text"].as_str().unwrap().contains("${env:KEY}") && all.get("path").is_none(), "{all}");
-    assert_eq!(desk.fails("mcp.config.export", json!({ "to": "codex", "servers": ["b"] })).await.0, "not-found");
-    let own = desk.home.paths().user_config();
-    assert_eq!(desk.fails("mcp.config.export", json!({ "to": "codex", "path": own })).await.0, "conflict");
+    let mut harness = Harness::new(user, json!({})).await;
+    let path = harness.home.path("out/config.toml");
+    let export = |to: Dialect, servers: Option<&[&str]>| ConfigExport {
+        to,
+        servers: servers.map(|servers| servers.iter().map(|server| name(server)).collect()),
+        path: None,
+    };
+    let told = harness.run(ConfigExport { path: Some(path.clone()), ..export(Dialect::Codex, Some(&["a"])) }).await;
+    assert_eq!(told.text, "[mcp_servers.a]\ncommand = \"a-mcp\"\nenv_vars = [\"KEY\"]\nenabled = false\n");
+    assert_eq!(told.path.as_ref(), Some(&path));
+    assert_eq!(std::fs::read_to_string(path).unwrap(), told.text);
+    let none = harness.run(export(Dialect::McpHub, Some(&[]))).await;
+    assert!(!none.text.contains("a-mcp"), "{none:?}");
+    let all = harness.run(export(Dialect::McpHub, None)).await;
+    assert!(all.text.contains("${env:KEY}") && all.path.is_none(), "{all:?}");
+    let missing = harness.fails(export(Dialect::Codex, Some(&["b"]))).await;
+    assert_eq!(missing.kind(), Some(ErrorKind::NotFound));
+    let own = ConfigExport { path: Some(harness.home.paths().user_config()), ..export(Dialect::Codex, None) };
+    assert_eq!(harness.fails(own).await.kind(), Some(ErrorKind::Conflict));
 }

@@ -2,8 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use mcp_sidecar::protocol::commands::{ConfigReload, Templates, Tools};
+use mcp_sidecar::protocol::types::Status;
 use serde_json::{Value, json};
 
+use crate::support::commands::{name, start};
+use crate::support::harness::trust_shown;
 use crate::support::{Home, TestEditor, attach, uri};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-sidecar");
@@ -15,9 +19,9 @@ async fn with_demo(home: &Home, capabilities: Value) -> (TestEditor, PathBuf) {
     editor.ignore("textDocument/publishDiagnostics");
     editor.handle("window/showMessageRequest", |_| Ok(Value::Null));
     editor.initialize(&[&home.project()], json!({ "capabilities": capabilities })).await;
-    editor.command("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await.unwrap();
-    let started = editor.command("mcp.server.start", json!({ "server": "demo" })).await.unwrap();
-    assert_eq!(started["servers"][0]["status"], "connected", "{started:#}");
+    trust_shown(&mut editor, "demo").await;
+    let started = editor.call(start("demo")).await.unwrap();
+    assert_eq!(started.servers[0].status, Status::Connected, "{started:?}");
     (editor, path)
 }
 
@@ -154,7 +158,7 @@ async fn references_to_a_server_are_found_and_renamed() {
     assert!(edits.len() == 3 && edits.iter().all(|edit| edit["newText"] == "show"), "{edit:#}");
     params["newName"] = json!("other");
     let error = editor.request("textDocument/rename", params).await.unwrap_err();
-    assert_eq!(error["message"], "`other` already exists in this file; choose another name");
+    assert_eq!(error.message.as_str(), "`other` already exists in this file; choose another name");
     editor.quit().await;
 }
 
@@ -181,13 +185,13 @@ async fn the_outline_shows_the_state_and_a_level_its_source() {
     let text = file("\n\"tools\": {\n \"echo\": \"allow-session\" }");
     std::fs::write(&path, &text).unwrap();
     editor.open(&path, &text);
-    editor.command("mcp.config.reload", json!({})).await.unwrap();
+    editor.call(ConfigReload {}).await.unwrap();
     let symbols = editor.ask_about("textDocument/documentSymbol", &path).await;
     let detail = symbols[0]["children"][0]["detail"].as_str().unwrap();
     assert!(detail.contains(" · connected · "), "{detail}");
-    let tools = editor.command("mcp.tools", json!({ "server": "demo" })).await.unwrap();
-    let echo = tools["tools"].as_array().unwrap().iter().find(|tool| tool["tool"] == "echo").unwrap();
-    assert_eq!(echo["source"], "mcp.json:3 tools.echo", "the line of the rule, not that of its server");
+    let tools = editor.call(Tools { server: Some(name("demo")), ..Default::default() }).await.unwrap();
+    let echo = tools.tools.iter().find(|tool| tool.tool == "echo").unwrap();
+    assert_eq!(echo.source, "mcp.json:3 tools.echo", "the line of the rule, not that of its server");
     editor.quit().await;
 }
 
@@ -211,12 +215,12 @@ async fn the_selection_expands_from_a_word_to_the_whole_file() {
 async fn templates_are_listed() {
     let home = Home::new();
     let (mut editor, _) = with_demo(&home, json!({})).await;
-    let listed = editor.command("mcp.templates", json!({})).await.unwrap();
-    let templates = listed["templates"].as_array().unwrap();
+    let listed = editor.call(Templates {}).await.unwrap();
+    let templates = listed.templates;
     assert!(templates.len() > 15);
     for template in templates {
-        assert!(["id", "title", "description"].iter().all(|field| template[*field].is_string()), "{template:#}");
-        assert!(template["config"].is_object() && template["inputs"].is_array(), "{template:#}");
+        let texts = [&template.id, &template.title, &template.description];
+        assert!(texts.iter().all(|text| !text.is_empty()) && template.config.is_object(), "{template:?}");
     }
     editor.quit().await;
 }

@@ -1,14 +1,23 @@
 //! Code lenses, hints, actions and diagnostics that follow the state of the servers, and commands that change files, in an
 //! editor without a plugin.
 
+use mcp_sidecar::protocol::commands::Command;
+use mcp_sidecar::protocol::types::ServerStatus;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use mcp_sidecar::engine::Engine;
+use mcp_sidecar::model::{Level, Scope};
+use mcp_sidecar::protocol::commands::{
+    ActionRun, Approvals, ConfigReload, ServerAdd, ServerEnable, ServerMove, ServerRemove, ServerUpdate, Servers,
+};
+use mcp_sidecar::protocol::errors::ErrorKind;
+use mcp_sidecar::protocol::types::{ShownScope, Status};
 use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
 
-use crate::support::harness::demo;
+use crate::support::commands::{add, name, policy, start, tool_call};
+use crate::support::harness::{demo, trust_shown};
 use crate::support::{Harness, Home, TestEditor, attach_to, uri};
 
 /// What the editor was asked to do.
@@ -70,9 +79,9 @@ impl Workspace {
     async fn connected(text: &str) -> Self {
         let mut workspace = Self::new(text).await;
         workspace.open();
-        workspace.run("mcp.server.trust", json!({ "server": "demo", "trusted": true })).await;
-        workspace.run("mcp.server.start", json!({ "server": "demo" })).await;
-        assert_eq!(workspace.status().await["status"], "connected");
+        trust_shown(&mut workspace.editor, "demo").await;
+        workspace.run(start("demo")).await;
+        assert_eq!(workspace.status().await.status, Status::Connected);
         workspace
     }
 
@@ -80,12 +89,12 @@ impl Workspace {
         self.editor.open(&self.path, &self.text);
     }
 
-    async fn run(&mut self, name: &str, params: Value) -> Value {
-        self.editor.command(name, params).await.unwrap_or_else(|error| panic!("{name}: {error}"))
+    async fn run<C: Command>(&mut self, command: C) -> C::Answer {
+        self.editor.call(command).await.unwrap_or_else(|error| panic!("{}: {error:?}", C::NAME))
     }
 
-    async fn status(&mut self) -> Value {
-        self.run("mcp.servers", json!({ "server": "demo" })).await["servers"][0].clone()
+    async fn status(&mut self) -> ServerStatus {
+        self.run(Servers { server: Some(name("demo")) }).await.servers.remove(0)
     }
 
     /// The title and command of each code lens.
@@ -170,16 +179,17 @@ async fn code_lenses_follow_the_state_of_a_server() {
     workspace.open();
     workspace.diagnostics(|codes| codes.contains(&"awaiting-trust")).await;
     assert_eq!(titles(&workspace.lenses().await), ["Reload", "Add server…", "waiting for trust", "Trust…"]);
+    workspace.editor.handle("window/showMessageRequest", |_| Ok(json!({ "title": "Trust" })));
     workspace.click("Trust…").await;
     workspace.diagnostics(|codes| !codes.contains(&"awaiting-trust")).await;
-    workspace.run("mcp.server.start", json!({ "server": "demo" })).await;
+    workspace.run(start("demo")).await;
     let lenses = workspace.lenses().await;
     assert!(titles(&lenses)[2].starts_with("connected · "), "{lenses:#?}");
-    assert_eq!(titles(&lenses)[3..], ["Stop", "Restart", "Test", "Logs"]);
+    assert_eq!(titles(&lenses)[3..], ["Stop", "Restart", "Test", "Show log"]);
     assert!(!workspace.refreshed.lock().unwrap().is_empty(), "lenses were refreshed");
     let report = workspace.click("Test").await;
     assert_eq!(report["success"], true, "{report:#}");
-    assert!(workspace.click("Logs").await["lines"].is_array());
+    assert!(workspace.click("Show log").await["lines"].is_array());
     workspace.click("Stop").await;
     assert_eq!(titles(&workspace.lenses().await)[2..4], ["stopped", "Start"]);
     workspace.click("Start").await;
@@ -222,9 +232,9 @@ async fn saved_settings_apply_at_once() {
 #[tokio::test]
 async fn a_hint_shows_the_level_if_another_rule_decides() {
     let mut workspace = Workspace::connected(&commented("\"echo\": \"require-approval\", \"add\": \"deny\"")).await;
-    let level = json!({ "server": "demo", "tool": "echo", "level": "deny", "scope": "session" });
-    let tools = workspace.run("mcp.tool.policy", level).await;
-    assert_eq!((&tools["tools"][0]["tool"], &tools["tools"][0]["level"]), (&json!("echo"), &json!("deny")));
+    let level = policy("demo", "echo", Some(Level::Deny), Scope::Session);
+    let tools = workspace.run(level).await;
+    assert_eq!((tools.tools[0].tool.as_str(), tools.tools[0].level), ("echo", Level::Deny));
     let all = json!({ "start": { "line": 0, "character": 0 }, "end": { "line": 99, "character": 0 } });
     let params = json!({ "textDocument": { "uri": uri(&workspace.path) }, "range": all });
     let hints = workspace.editor.request("textDocument/inlayHint", params).await.unwrap();
@@ -252,34 +262,33 @@ async fn a_rule_for_an_unknown_tool_is_reported_and_has_a_quick_fix() {
 #[tokio::test]
 async fn a_level_in_a_closed_file_is_written_and_applied_without_asking() {
     let mut workspace = Workspace::connected(&commented("")).await;
-    let pid = workspace.status().await["pid"].clone();
+    let pid = workspace.status().await.pid;
     workspace.editor.close(&workspace.path);
-    let level = json!({ "server": "demo", "tool": "echo", "level": "allow-session", "scope": "project" });
-    let tools = workspace.run("mcp.tool.policy", level).await;
-    assert_eq!((&tools["tools"][0]["level"], &tools["unsaved"]), (&json!("allow-session"), &Value::Null), "{tools:#}");
+    let level = policy("demo", "echo", Some(Level::AllowSession), Scope::Project);
+    let tools = workspace.run(level).await;
+    assert_eq!((tools.tools[0].level, tools.unsaved.is_empty()), (Level::AllowSession, true), "{tools:?}");
     let written = workspace.on_disk();
     assert!(written.contains("\"echo\": \"allow-session\""), "{written}");
     for comment in ["// Above.", "// The demo.", "// its word"] {
         assert!(written.contains(comment), "{comment} is lost:\n{written}");
     }
-    let result =
-        workspace.run("mcp.tool.call", json!({ "tool": "mcp__demo__echo", "arguments": { "text": "x" } })).await;
-    assert_eq!(result["decision"], "allow-session");
+    let result = workspace.run(tool_call("mcp__demo__echo", json!({ "text": "x" }))).await;
+    assert_eq!(result.decision, "allow-session");
     let status = workspace.status().await;
-    assert_eq!((&status["pid"], &status["needsTrust"]), (&pid, &json!(false)));
-    assert_eq!(workspace.run("mcp.approvals", json!({})).await["approvals"], json!([]));
+    assert_eq!((status.pid, status.needs_trust), (pid, false));
+    assert_eq!(workspace.run(Approvals::default()).await.approvals, []);
     let before = workspace.on_disk();
-    let bad = json!({ "server": "demo", "tool": "[", "level": "deny", "scope": "project" });
-    let refused = workspace.editor.command("mcp.tool.policy", bad).await.expect_err("no glob");
-    assert_eq!((&refused["code"], &refused["data"]["kind"]), (&json!(-32602), &json!("invalid-params")));
-    assert!(refused["message"].as_str().unwrap().starts_with("`tool`: `[` is not a valid glob: "), "{refused}");
+    let bad = policy("demo", "[", Some(Level::Deny), Scope::Project);
+    let refused = workspace.editor.call(bad).await.expect_err("no glob");
+    assert_eq!((refused.code, refused.kind()), (-32602, Some(ErrorKind::InvalidParams)));
+    assert!(refused.message.starts_with("`tool`: `[` is not a valid glob: "), "{refused}");
     assert_eq!(workspace.on_disk(), before);
-    let whole = json!({ "server": "demo", "tool": "mcp__demo__echo", "level": "deny", "scope": "project" });
-    let tools = workspace.run("mcp.tool.policy", whole).await;
-    assert_eq!((&tools["tools"][0]["tool"], &tools["tools"][0]["level"]), (&json!("echo"), &json!("deny")));
+    let whole = policy("demo", "mcp__demo__echo", Some(Level::Deny), Scope::Project);
+    let tools = workspace.run(whole).await;
+    assert_eq!((tools.tools[0].tool.as_str(), tools.tools[0].level), ("echo", Level::Deny));
     assert_eq!(workspace.on_disk(), before.replace("\"echo\": \"allow-session\"", "\"echo\": \"deny\""));
-    let gone = json!({ "server": "demo", "tool": "echo", "level": null, "scope": "project" });
-    workspace.run("mcp.tool.policy", gone).await;
+    let gone = policy("demo", "echo", None, Scope::Project);
+    workspace.run(gone).await;
     assert!(!workspace.on_disk().contains("echo"));
     workspace.quit().await;
 }
@@ -288,7 +297,8 @@ async fn a_level_in_a_closed_file_is_written_and_applied_without_asking() {
 async fn a_level_in_an_open_file_is_an_edit_and_saving_it_does_not_ask() {
     let mut workspace = Workspace::connected(&commented("\"echo\": \"deny\"")).await;
     let actions = workspace.actions(range(&workspace.text, "\"echo\""), json!([])).await;
-    let action = actions.iter().find(|action| action["title"] == "Set `echo` to allow-session").unwrap();
+    let action = actions.iter().find(|action| action["title"] == "Set the level of `echo`…").unwrap();
+    workspace.editor.handle("window/showMessageRequest", |_| Ok(json!({ "title": "allow-session" })));
     let command = &action["command"];
     let params = json!({ "command": command["command"], "arguments": command["arguments"] });
     let answer = workspace.editor.request("workspace/executeCommand", params).await.unwrap();
@@ -299,62 +309,70 @@ async fn a_level_in_an_open_file_is_an_edit_and_saving_it_does_not_ask() {
     assert_eq!(after, workspace.text.replace("\"deny\"", "\"allow-session\""));
     workspace.editor.change(&workspace.path, 2, &after);
     workspace.home.write("mcp.json", &after);
-    workspace.run("mcp.config.reload", json!({})).await;
-    let result =
-        workspace.run("mcp.tool.call", json!({ "tool": "mcp__demo__echo", "arguments": { "text": "x" } })).await;
-    assert_eq!(result["decision"], "allow-session");
-    assert_eq!(workspace.run("mcp.approvals", json!({})).await["approvals"], json!([]));
+    workspace.run(ConfigReload {}).await;
+    let result = workspace.run(tool_call("mcp__demo__echo", json!({ "text": "x" }))).await;
+    assert_eq!(result.decision, "allow-session");
+    assert_eq!(workspace.run(Approvals::default()).await.approvals, []);
     workspace.quit().await;
 }
 
 #[tokio::test]
 async fn servers_are_added_changed_moved_disabled_and_removed() {
-    let mut desk = Harness::new(json!({}), json!({})).await;
-    let path = desk.home.write("mcp.json", "{\n  // Kept.\n  \"servers\": {}\n}\n");
-    desk.run("mcp.config.reload", json!({})).await;
+    let mut harness = Harness::new(json!({}), json!({})).await;
+    let path = harness.home.write("mcp.json", "{\n  // Kept.\n  \"servers\": {}\n}\n");
+    harness.run(ConfigReload {}).await;
     let text = || std::fs::read_to_string(&path).unwrap();
     let mut config = demo(json!({}));
     config["env"] = json!({ "MODE": "a-plain-value" });
-    let added = desk.run("mcp.server.add", json!({ "server": "demo", "config": config, "scope": "project" })).await;
+    let added = harness.run(add("demo", config.clone(), Scope::Project)).await;
     assert_eq!(
-        (&added["server"]["reason"], &added["server"]["scope"], &added["server"]["config"]["env"]["MODE"]),
-        (&json!("awaiting-trust"), &json!("project"), &json!("•••"))
+        (added.server.reason.as_deref(), added.server.scope, &added.server.config["env"]["MODE"]),
+        (Some("awaiting-trust"), ShownScope::Project, &json!("•••"))
     );
     assert!(text().contains("// Kept.") && text().contains("demo-server"), "{}", text());
-    let again = json!({ "server": "demo", "config": config, "scope": "project" });
-    assert_eq!(desk.fails("mcp.server.add", again).await.0, "conflict");
-    let bad = json!({ "server": "bad", "config": { "comand": "x" }, "scope": "project" });
-    assert_eq!(desk.fails("mcp.server.add", bad).await.0, "invalid-params");
+    let again = add("demo", config.clone(), Scope::Project);
+    assert_eq!(harness.fails(again).await.kind(), Some(ErrorKind::Conflict));
+    let bad = add("bad", json!({ "comand": "x" }), Scope::Project);
+    assert_eq!(harness.fails(bad).await.kind(), Some(ErrorKind::InvalidParams));
 
-    let mut shown = added["server"]["config"].clone();
+    let mut shown = added.server.config.clone();
     shown["description"] = json!("words");
-    let updated = desk.run("mcp.server.update", json!({ "server": "demo", "config": shown, "scope": "project" })).await;
-    assert_eq!(updated["server"]["config"]["description"], "words");
+    let updated =
+        harness.run(ServerUpdate { server: name("demo"), config: shown.clone(), scope: Scope::Project.into() }).await;
+    assert_eq!(updated.server.config["description"], "words");
     assert!(text().contains("a-plain-value"), "what was shown masked is not lost: {}", text());
 
-    let moved = desk.run("mcp.server.move", json!({ "server": "demo", "from": "project", "to": "user" })).await;
-    assert_eq!((&moved["server"]["scope"], &moved["server"]["needsTrust"]), (&json!("user"), &json!(false)));
+    let moved = harness
+        .run(ServerMove { server: name("demo"), from: Scope::Project.into(), to: Scope::User, file: None })
+        .await;
+    assert_eq!((moved.server.scope, moved.server.needs_trust), (ShownScope::User, false));
     assert!(!text().contains("demo-server"));
-    desk.until("demo", "connected").await;
-    let off = desk.run("mcp.server.enable", json!({ "server": "demo", "enabled": false })).await;
-    assert_eq!((&off["server"]["status"], &off["server"]["enabled"]), (&json!("disabled"), &json!(false)));
-    let on = desk.run("mcp.server.enable", json!({ "server": "demo", "enabled": true, "scope": "user" })).await;
-    assert_eq!(on["server"]["enabled"], true);
-    assert_eq!(desk.fails("mcp.server.remove", json!({ "server": "demo", "scope": "project" })).await.0, "not-found");
-    assert_eq!(desk.run("mcp.server.remove", json!({ "server": "demo", "scope": "user" })).await, json!({}));
-    assert_eq!(desk.run("mcp.servers", json!({})).await["servers"], json!([]));
+    harness.until("demo", Status::Connected).await;
+    let off = harness.run(ServerEnable { server: name("demo"), enabled: false, scope: None }).await;
+    assert_eq!((off.server.status, off.server.enabled), (Status::Disabled, false));
+    let on = harness.run(ServerEnable { server: name("demo"), enabled: true, scope: Some(Scope::User.into()) }).await;
+    assert!(on.server.enabled);
+    assert_eq!(
+        harness.fails(ServerRemove { server: name("demo"), scope: Scope::Project.into() }).await.kind(),
+        Some(ErrorKind::NotFound)
+    );
+    assert_eq!(
+        harness.run(ServerRemove { server: name("demo"), scope: Scope::User.into() }).await.unsaved,
+        [] as [PathBuf; 0]
+    );
+    assert_eq!(harness.run(Servers::default()).await.servers, []);
 }
 
 #[tokio::test]
 async fn inputs_of_a_new_server_are_added_once() {
-    let mut desk = Harness::new(json!({}), json!({})).await;
-    let path = desk.home.write("mcp.json", "{\n  \"servers\": {}\n}\n");
-    desk.run("mcp.config.reload", json!({})).await;
+    let mut harness = Harness::new(json!({}), json!({})).await;
+    let path = harness.home.write("mcp.json", "{\n  \"servers\": {}\n}\n");
+    harness.run(ConfigReload {}).await;
     let config = json!({ "command": "files-mcp", "env": { "KEY": "${input:key}" } });
-    let inputs = json!([{ "id": "key", "type": "promptString", "description": "Key", "password": true }]);
+    let inputs = Some(vec![json!({ "id": "key", "type": "promptString", "description": "Key", "password": true })]);
     for server in ["one", "other"] {
-        let wish = json!({ "server": server, "config": config, "scope": "project", "inputs": inputs });
-        desk.run("mcp.server.add", wish).await;
+        let (config, inputs) = (config.clone(), inputs.clone());
+        harness.run(ServerAdd { inputs, ..add(server, config, Scope::Project) }).await;
     }
     let text = std::fs::read_to_string(&path).unwrap();
     assert_eq!((text.matches("promptString").count(), text.matches("${input:key}").count()), (1, 2), "{text}");
@@ -362,16 +380,18 @@ async fn inputs_of_a_new_server_are_added_once() {
 
 #[tokio::test]
 async fn session_servers_are_not_written_to_a_file() {
-    let mut desk = Harness::new(json!({}), json!({})).await;
+    let mut harness = Harness::new(json!({}), json!({})).await;
     let config = demo(json!({}));
-    let added = desk.run("mcp.server.add", json!({ "server": "demo", "config": config, "scope": "session" })).await;
-    assert_eq!((&added["server"]["scope"], &added["server"]["file"]), (&json!("session"), &Value::Null));
-    desk.until("demo", "connected").await;
-    let off = desk.run("mcp.server.enable", json!({ "server": "demo", "enabled": false })).await;
-    assert_eq!(off["server"]["status"], "disabled");
-    let moved = desk.run("mcp.server.move", json!({ "server": "demo", "from": "session", "to": "local" })).await;
-    assert_eq!(moved["server"]["scope"], "local");
-    let local = std::fs::read_to_string(desk.home.project().join("mcp.local.json")).unwrap();
+    let added = harness.run(add("demo", config.clone(), Scope::Session)).await;
+    assert_eq!((added.server.scope, added.server.file.as_deref()), (ShownScope::Session, None));
+    harness.until("demo", Status::Connected).await;
+    let off = harness.run(ServerEnable { server: name("demo"), enabled: false, scope: None }).await;
+    assert_eq!(off.server.status, Status::Disabled);
+    let moved = harness
+        .run(ServerMove { server: name("demo"), from: Scope::Session.into(), to: Scope::Local, file: None })
+        .await;
+    assert_eq!(moved.server.scope, ShownScope::Local);
+    let local = std::fs::read_to_string(harness.home.project().join("mcp.local.json")).unwrap();
     assert!(local.contains("\"enabled\": false"), "{local}");
 }
 
@@ -388,7 +408,7 @@ async fn an_action_uses_the_selection_and_inserts_its_result() {
     workspace.editor.open(&file, words);
     let config = std::mem::replace(&mut workspace.path, file.clone());
     let offered = workspace.actions(range(words, "two"), json!([])).await;
-    assert_eq!(titles(&offered), ["Again", "Look", "Call MCP tool…"]);
+    assert_eq!(titles(&offered), ["Again (from mcp.json)", "Look (from mcp.json)", "Call MCP tool…"]);
     let run = |action: &Value| json!({ "command": action["command"]["command"], "arguments": action["command"]["arguments"] });
     let result = workspace.editor.request("workspace/executeCommand", run(&offered[0])).await.unwrap();
     assert_eq!(result["content"][0]["text"], "<two> two notes.txt");
@@ -418,16 +438,20 @@ async fn a_result_is_not_inserted_if_the_text_has_changed() {
     let (file, words) = (workspace.home.project().join("notes.txt"), "one two three\n");
     workspace.editor.open(&file, words);
     // The user types while the message is shown, and then allows the call.
-    let (voice, typed) = (workspace.editor.sender(), uri(&file));
+    let (voice, typed) = (workspace.editor.client.clone(), uri(&file));
     workspace.editor.handle("window/showMessageRequest", move |params| {
         let changes = json!([{ "text": "now one two three\n" }]);
         let change = json!({ "textDocument": { "uri": typed, "version": 2 }, "contentChanges": changes });
-        voice.notify("textDocument/didChange", change);
-        Ok(params["actions"][0].clone())
+        voice.send_notification("textDocument/didChange", &change);
+        Ok(params["actions"][1].clone())
     });
-    let params = json!({ "action": "Again", "uri": uri(&file), "range": range(words, "two") });
-    let refused = workspace.editor.command("mcp.action.run", params).await.unwrap_err();
-    assert_eq!(refused["data"]["kind"], "conflict", "{refused:#}");
+    let config = std::mem::replace(&mut workspace.path, file.clone());
+    let offered = workspace.actions(range(words, "two"), json!([])).await;
+    workspace.path = config;
+    let action = offered[0]["command"]["arguments"][0]["action"].as_str().unwrap().to_owned();
+    let params = ActionRun { action: Some(action), uri: uri(&file), range: json!(range(words, "two")), document: None };
+    let refused = workspace.editor.call(params).await.unwrap_err();
+    assert_eq!(refused.kind(), Some(ErrorKind::Conflict), "{refused:#}");
     assert!(workspace.applied.lock().unwrap().is_empty(), "nothing was inserted");
     let shown = workspace.shown.lock().unwrap().remove(0)["uri"].as_str().unwrap().to_owned();
     let shown = url::Url::parse(&shown).unwrap().to_file_path().unwrap();
@@ -439,8 +463,8 @@ async fn a_result_is_not_inserted_if_the_text_has_changed() {
 async fn an_unsaved_server_is_changed_in_the_buffer() {
     let mut workspace = Workspace::connected(&commented("")).await;
     let config = json!({ "command": "sh" });
-    let added = workspace.run("mcp.server.add", json!({ "server": "new", "config": config, "scope": "project" })).await;
-    assert!(added["unsaved"].is_array(), "{added:#}");
+    let added = workspace.run(add("new", config.clone(), Scope::Project)).await;
+    assert!(!added.unsaved.is_empty(), "{added:?}");
     let mut text = commented("");
     let mut version = 1;
     let mut follow = |workspace: &mut Workspace| {
@@ -451,12 +475,12 @@ async fn an_unsaved_server_is_changed_in_the_buffer() {
         text.clone()
     };
     assert!(follow(&mut workspace).contains("\"new\""));
-    let level = json!({ "server": "new", "tool": "*", "level": "deny", "scope": "project" });
-    workspace.run("mcp.tool.policy", level).await;
+    let level = policy("new", "*", Some(Level::Deny), Scope::Project);
+    workspace.run(level).await;
     assert!(follow(&mut workspace).contains("\"deny\""));
-    workspace.run("mcp.server.enable", json!({ "server": "new", "enabled": false })).await;
+    workspace.run(ServerEnable { server: name("new"), enabled: false, scope: None }).await;
     assert!(follow(&mut workspace).contains("\"enabled\": false"));
-    workspace.run("mcp.server.remove", json!({ "server": "new", "scope": "project" })).await;
+    workspace.run(ServerRemove { server: name("new"), scope: Scope::Project.into() }).await;
     assert!(!follow(&mut workspace).contains("\"new\""));
     workspace.quit().await;
 }

@@ -1,6 +1,8 @@
 //! The start and end of a session, and errors in between.
 
 use mcp_sidecar::lsp::Reason;
+use mcp_sidecar::protocol::commands::Servers;
+use mcp_sidecar::protocol::errors::ErrorKind;
 use serde_json::{Value, json};
 
 use crate::support::{Home, attach};
@@ -57,14 +59,14 @@ async fn odd_parameters_of_initialize_are_accepted() {
 async fn requests_before_initialize_and_after_shutdown_are_refused() {
     let home = Home::new();
     let (mut editor, session) = attach(&home);
-    let early = editor.command("mcp.servers", json!({})).await.unwrap_err();
-    assert_eq!(early["code"], -32002);
+    let early = editor.call(Servers::default()).await.unwrap_err();
+    assert_eq!(early.code, -32002);
     editor.initialize(&[&home.project()], json!({})).await;
     let again = editor.request("initialize", json!({ "capabilities": {} })).await.unwrap_err();
-    assert_eq!(again["code"], -32600);
+    assert_eq!(again.code, -32600);
     editor.request("shutdown", Value::Null).await.unwrap();
-    let late = editor.command("mcp.servers", json!({})).await.unwrap_err();
-    assert_eq!(late["code"], -32600);
+    let late = editor.call(Servers::default()).await.unwrap_err();
+    assert_eq!(late.code, -32600);
     editor.request("shutdown", Value::Null).await.unwrap();
     editor.notify("exit", Value::Null);
     let end = session.await.unwrap();
@@ -96,13 +98,13 @@ async fn unknown_methods_and_notifications_are_harmless() {
     let home = Home::new();
     let (mut editor, _) = attach(&home);
     editor.initialize(&[&home.project()], json!({})).await;
-    assert_eq!(editor.request("no/such/method", json!({})).await.unwrap_err()["code"], -32601);
-    assert_eq!(editor.request("$/no/such/method", json!({})).await.unwrap_err()["code"], -32601);
+    assert_eq!(editor.request("no/such/method", json!({})).await.unwrap_err().code, -32601);
+    assert_eq!(editor.request("$/no/such/method", json!({})).await.unwrap_err().code, -32601);
     editor.notify("no/such/notification", json!([1, 2]));
     editor.notify("$/setTrace", json!({ "value": "verbose" }));
     editor.notify("textDocument/didOpen", json!({ "textDocument": 5 }));
     editor.notify("workspace/didChangeConfiguration", json!(null));
-    editor.cancel(12_345);
+    editor.notify("$/cancelRequest", json!({ "id": 12_345 }));
     let answer =
         editor.request("textDocument/documentSymbol", json!({ "textDocument": { "uri": "untitled:x" } })).await;
     assert_eq!(answer, Ok(Value::Null));
@@ -114,7 +116,7 @@ async fn parameters_of_the_wrong_type_are_invalid() {
     let home = Home::new();
     let (mut editor, _) = attach(&home);
     editor.initialize(&[&home.project()], json!({})).await;
-    assert_eq!(editor.request("textDocument/documentSymbol", json!({ "x": 1 })).await.unwrap_err()["code"], -32602);
+    assert_eq!(editor.request("textDocument/documentSymbol", json!({ "x": 1 })).await.unwrap_err().code, -32602);
     editor.quit().await;
 }
 
@@ -123,7 +125,7 @@ async fn an_unknown_command_is_not_found() {
     let home = Home::new();
     let (mut editor, _) = attach(&home);
     editor.initialize(&[&home.project()], json!({})).await;
-    let error = editor.command("mcp.nonsense", json!({})).await.unwrap_err();
-    assert_eq!((&error["code"], &error["data"]["kind"]), (&json!(-32001), &json!("not-found")));
+    let error = editor.raw_command("mcp.nonsense", json!({})).await.unwrap_err();
+    assert_eq!((error.code, error.kind()), (-32001, Some(ErrorKind::NotFound)));
     editor.quit().await;
 }

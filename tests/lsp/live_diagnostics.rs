@@ -1,15 +1,18 @@
 //! Diagnostics that depend on the environment and the servers, in an editor without a plugin: they appear and disappear
 //! with their cause.
 
+use mcp_sidecar::protocol::commands::Command;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use mcp_sidecar::engine::Engine;
+use mcp_sidecar::protocol::types::Status;
 use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::support::commands::{restart, start, stop};
 use crate::support::harness::demo;
 use crate::support::{Home, TestEditor, attach_to, uri};
 
@@ -23,14 +26,19 @@ struct Workspace {
 
 impl Workspace {
     async fn new(user: &str, project: &str) -> Self {
+        Self::with(user, project, Settings::default()).await
+    }
+
+    async fn with(user: &str, project: &str, settings: Settings) -> Self {
         let home = Home::new();
         let path = home.paths().user_config();
         std::fs::write(&path, user).unwrap();
         home.write("mcp.json", project);
-        let engine = Engine::start(home.paths(), Settings::default());
+        let engine = Engine::start(home.paths(), settings);
         let (mut editor, _end) = attach_to(&engine);
         editor.handle("window/showMessageRequest", |_| Ok(Value::Null));
-        let capabilities = json!({ "textDocument": { "publishDiagnostics": { "codeDescriptionSupport": true } } });
+        let capabilities = json!({ "workspace": { "applyEdit": true },
+            "textDocument": { "publishDiagnostics": { "codeDescriptionSupport": true } } });
         editor.initialize(&[&home.project()], json!({ "capabilities": capabilities })).await;
         editor.open(&path, user);
         Self { home, editor, path, version: 1 }
@@ -43,8 +51,8 @@ impl Workspace {
         std::fs::write(&self.path, text).unwrap();
     }
 
-    async fn run(&mut self, name: &str, params: Value) -> Value {
-        self.editor.command(name, params).await.unwrap_or_else(|error| panic!("{name}: {error}"))
+    async fn run<C: Command>(&mut self, command: C) -> C::Answer {
+        self.editor.call(command).await.unwrap_or_else(|error| panic!("{}: {error:?}", C::NAME))
     }
 
     /// Waits until a file has a diagnostic with this code, and returns it.
@@ -98,8 +106,8 @@ async fn a_missing_program_is_reported_until_the_server_starts() {
     let failed = workspace.reported(&path, "connection-failed").await;
     assert!(failed["message"].as_str().unwrap().contains("server"), "with the reason: {failed:#}");
     install(&program);
-    let answer = workspace.run("mcp.server.restart", json!({ "server": "a" })).await;
-    assert_eq!(answer["servers"][0]["status"], "connected", "{answer:#}");
+    let answer = workspace.run(restart("a")).await;
+    assert_eq!(answer.servers[0].status, Status::Connected, "{answer:?}");
     workspace.cleared(&path, &["command-not-found", "connection-failed"]).await;
     workspace.quit().await;
 }
@@ -114,9 +122,9 @@ async fn installing_and_removing_a_program_is_noticed() {
     install(&program);
     workspace.cleared(&path, &["command-not-found", "connection-failed"]).await;
     // The response arrives when the server has started.
-    let servers = workspace.run("mcp.server.start", json!({ "server": "a" })).await;
-    assert_eq!(servers["servers"][0]["status"], "connected", "{servers:#}");
-    workspace.run("mcp.server.stop", json!({ "server": "a" })).await;
+    let servers = workspace.run(start("a")).await;
+    assert_eq!(servers.servers[0].status, Status::Connected, "{servers:?}");
+    workspace.run(stop("a")).await;
     std::fs::remove_file(&program).unwrap();
     workspace.reported(&path, "command-not-found").await;
     workspace.quit().await;
@@ -176,7 +184,7 @@ async fn a_closed_port_is_reported_until_a_server_listens() {
             });
         }
     });
-    workspace.run("mcp.server.restart", json!({ "server": "a" })).await;
+    workspace.run(restart("a")).await;
     workspace.cleared(&path, &["port-closed", "connection-failed"]).await;
     workspace.quit().await;
 }
@@ -245,5 +253,20 @@ async fn risky_values_in_a_project_are_reported_and_cleared() {
     assert_eq!((&old["severity"], &old["tags"]), (&json!(4), &json!([2])));
     workspace.home.write("mcp.json", "{}");
     workspace.cleared(&project, &codes).await;
+    workspace.quit().await;
+}
+
+#[tokio::test]
+async fn a_server_that_runs_without_its_sandbox_is_marked_at_the_sandbox() {
+    let mut server = demo(json!({}));
+    server["sandbox"] = json!({ "required": false });
+    let user = json!({ "servers": { "demo": server } }).to_string();
+    let nowhere = "[sandbox]\nmethod = 'bubblewrap'\nbubblewrap = '/nowhere/bwrap'";
+    let mut workspace = Workspace::with(&user, "{}", Settings::from_toml(nowhere).0).await;
+    let path = workspace.path.clone();
+    let found = workspace.reported(&path, "sandbox-not-enforced").await;
+    assert!(found["message"].as_str().unwrap().starts_with("the sandbox is not enforced: "), "{found}");
+    let start = found["range"]["start"]["character"].as_u64().unwrap() as usize;
+    assert!(user[start..].starts_with("{\"required\""), "{found}");
     workspace.quit().await;
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mcp_sidecar::protocol::commands::{AnyCommand, NAMES};
+use mcp_sidecar::protocol::types::Status;
 use serde_json::{Value, json};
 
 use crate::support::Harness;
@@ -65,8 +66,8 @@ fn untold(path: &str, told: &Value, real: &Value, found: &mut Vec<String>) {
 #[tokio::test]
 async fn a_live_engine_answers_each_example_as_the_page_says() {
     let user = json!({ "servers": { "demo": demo(json!({ "echo": "require-approval" })) } });
-    let mut desk = Harness::new(user, json!({})).await;
-    desk.until("demo", "connected").await;
+    let mut harness = Harness::new(user, json!({})).await;
+    harness.until("demo", Status::Connected).await;
     let page = page();
     let read_only = |name: &str| {
         let safe =
@@ -86,6 +87,7 @@ async fn a_live_engine_answers_each_example_as_the_page_says() {
             "mcp.config",
             "mcp.config.reload",
             "mcp.calls",
+            "mcp.calls.verify",
             "mcp.metrics",
             "mcp.servers.set",
             "mcp.server.start",
@@ -94,10 +96,10 @@ async fn a_live_engine_answers_each_example_as_the_page_says() {
     };
     // A call first, so that the log and the metrics have something to tell.
     let (call, _) = &page["mcp.tool.call"];
-    desk.run("mcp.tool.call", call.clone()).await;
+    harness.editor.raw_command("mcp.tool.call", call.clone()).await.unwrap();
     let mut differences = Vec::new();
     for (name, (takes, answers)) in page.iter().filter(|(name, _)| read_only(name)) {
-        let real = desk.run(name, takes.clone()).await;
+        let real = harness.editor.raw_command(name, takes.clone()).await.unwrap();
         for key in answers.as_object().unwrap().keys() {
             if real.get(key).is_none() {
                 differences.push(format!("{name} does not answer `{key}`"));

@@ -5,47 +5,25 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::time::Duration;
 
+use futures::FutureExt;
+use mcp_sidecar::lsp_client::{CommandError, Event, Events, IncomingNotification, LspClient, Response};
+use mcp_sidecar::protocol::commands::Command;
+use mcp_sidecar::protocol::events::Notification;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::mpsc;
-
-use super::wire;
+use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Fails tests that would hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Ids from here on are those of an [`EditorSender`], which does not wait for responses.
-const FIRST_SENDER_ID: i64 = 1 << 40;
-
 type Handler = Box<dyn FnMut(&Value) -> Result<Value, Value> + Send>;
-
-/// Sends requests from inside the editor, for example for an MCP server that it hosts.
-#[derive(Clone)]
-pub struct EditorSender {
-    output: mpsc::UnboundedSender<Value>,
-    next_id: i64,
-}
-
-impl EditorSender {
-    pub fn request(&mut self, method: &str, params: Value) {
-        self.next_id += 1;
-        let message = json!({ "jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params });
-        self.output.send(message).ok();
-    }
-
-    pub fn notify(&self, method: &str, params: Value) {
-        self.output.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).ok();
-    }
-}
 
 /// One editor on one connection.
 pub struct TestEditor {
-    output: mpsc::UnboundedSender<Value>,
-    input: mpsc::UnboundedReceiver<Value>,
-    next_id: i64,
+    pub client: LspClient,
+    events: Events,
     /// Received, but not yet requested by the test.
-    answers: BTreeMap<i64, Value>,
-    notifications: VecDeque<(String, Value)>,
+    notifications: VecDeque<IncomingNotification>,
     handlers: BTreeMap<String, Handler>,
     ignored: Vec<String>,
     /// What `initialize` was answered with.
@@ -54,35 +32,15 @@ pub struct TestEditor {
 
 impl TestEditor {
     /// Speaks to whatever is at the other end of these streams.
-    pub fn on<R, W>(reader: R, mut writer: W) -> Self
+    pub fn on<R, W>(reader: R, writer: W) -> Self
     where
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        let (output, mut outgoing) = mpsc::unbounded_channel();
-        let (incoming, input) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
-            while let Some(message) = outgoing.recv().await {
-                if wire::write(&mut writer, &message).await.is_err() {
-                    return;
-                }
-            }
-            // Closes our side when the editor is dropped.
-            writer.shutdown().await.ok();
-        });
-        tokio::spawn(async move {
-            let mut reader = BufReader::new(reader);
-            while let Some(message) = wire::read(&mut reader).await {
-                if incoming.send(message).is_err() {
-                    return;
-                }
-            }
-        });
+        let (client, events) = LspClient::connect(reader, writer);
         Self {
-            output,
-            input,
-            next_id: 1,
-            answers: BTreeMap::new(),
+            client,
+            events,
             notifications: VecDeque::new(),
             handlers: BTreeMap::new(),
             ignored: Vec::new(),
@@ -105,62 +63,47 @@ impl TestEditor {
     }
 
     pub fn notify(&mut self, method: &str, params: Value) {
-        self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+        self.client.send_notification(method, &params);
     }
 
-    pub fn send(&mut self, message: Value) {
-        self.output.send(message).ok();
+    /// Sends a request and waits for its result.
+    pub async fn request(&mut self, method: &str, params: Value) -> Result<Value, CommandError> {
+        let response = self.client.send_request(method, &params);
+        self.answer(response).await
     }
 
-    pub fn sender(&self) -> EditorSender {
-        EditorSender { output: self.output.clone(), next_id: FIRST_SENDER_ID }
+    /// Runs a command.
+    pub async fn call<C: Command>(&mut self, command: C) -> Result<C::Answer, CommandError> {
+        let response = self.start(command);
+        self.answer(response).await
     }
 
-    /// Asks and waits; the error is the JSON-RPC error object.
-    pub async fn request(&mut self, method: &str, params: Value) -> Result<Value, Value> {
-        let id = self.begin(method, params);
-        self.answer(id).await
+    /// Starts a command without waiting for its answer.
+    pub fn start<C: Command>(&mut self, command: C) -> Response<C::Answer> {
+        self.client.start(command, None)
     }
 
-    /// Asks without waiting.
-    pub fn begin(&mut self, method: &str, params: Value) -> i64 {
-        let id = self.next_id;
-        self.next_id += 1;
-        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
-        id
+    /// Runs a command by name, for tests of the wire itself.
+    pub async fn raw_command(&mut self, name: &str, params: Value) -> Result<Value, CommandError> {
+        self.request("workspace/executeCommand", json!({ "command": name, "arguments": [params] })).await
     }
 
-    /// The answer to a request, where it has arrived.
-    pub fn answered(&mut self, id: i64) -> Option<Result<Value, Value>> {
-        let mut answer = self.answers.remove(&id)?;
-        Some(match answer.get("error") {
-            Some(error) => Err(error.clone()),
-            None => Ok(answer["result"].take()),
-        })
-    }
-
-    pub async fn answer(&mut self, id: i64) -> Result<Value, Value> {
+    /// Waits for a response, and handles the messages that arrive before it.
+    pub async fn answer<T: DeserializeOwned>(&mut self, mut response: Response<T>) -> Result<T, CommandError> {
         loop {
-            if let Some(answer) = self.answered(id) {
-                return answer;
+            tokio::select! {
+                biased;
+                event = self.events.recv() => match event {
+                    Some(event) => self.handle_event(event),
+                    None => match response.now_or_never() {
+                        Some(Ok(answer)) => return Ok(answer),
+                        other => panic!("the other side hung up: {:?}", other.map(|answer| answer.err())),
+                    },
+                },
+                answer = &mut response => return answer,
+                () = tokio::time::sleep(PATIENCE) => panic!("no response; there is only {:#?}", self.notifications),
             }
-            self.take_in(&format!("the answer to request {id}")).await;
         }
-    }
-
-    pub fn cancel(&mut self, id: i64) {
-        self.notify("$/cancelRequest", json!({ "id": id }));
-    }
-
-    /// Runs a command of ours.
-    pub async fn command(&mut self, name: &str, params: Value) -> Result<Value, Value> {
-        let id = self.begin_command(name, params);
-        self.answer(id).await
-    }
-
-    /// Begins a command without waiting for its answer.
-    pub fn begin_command(&mut self, name: &str, params: Value) -> i64 {
-        self.begin("workspace/executeCommand", json!({ "command": name, "arguments": [params] }))
     }
 
     pub fn open(&mut self, path: &Path, text: &str) {
@@ -194,6 +137,17 @@ impl TestEditor {
         self.notification_where("textDocument/publishDiagnostics", |params| params["uri"] == wanted).await
     }
 
+    /// Waits for the next notification of this type.
+    pub async fn event<N: Notification>(&mut self) -> N {
+        self.event_where(|_: &N| true).await
+    }
+
+    pub async fn event_where<N: Notification>(&mut self, wanted: impl Fn(&N) -> bool) -> N {
+        let parse = |params: &Value| N::deserialize(params).unwrap_or_else(|error| panic!("{error}: {params:#}"));
+        let params = self.notification_where(N::METHOD, |params| wanted(&parse(params))).await;
+        parse(&params)
+    }
+
     /// Waits for the next notification of this name.
     pub async fn notification(&mut self, method: &str) -> Value {
         self.notification_where(method, |_| true).await
@@ -201,15 +155,15 @@ impl TestEditor {
 
     pub async fn notification_where(&mut self, method: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let found = self.notifications.iter().position(|(name, params)| name == method && wanted(params));
-            if let Some((_, params)) = found.and_then(|found| self.notifications.remove(found)) {
-                return params;
+            let found = self.notifications.iter().position(|each| each.method == method && wanted(&each.params));
+            if let Some(notification) = found.and_then(|found| self.notifications.remove(found)) {
+                return notification.params;
             }
             self.take_in(&format!("a notification {method}")).await;
         }
     }
 
-    /// Answers requests of this name from now on.
+    /// Answers requests of this name from now on. An error `null` leaves the request unanswered.
     pub fn handle(&mut self, method: &str, handler: impl FnMut(&Value) -> Result<Value, Value> + Send + 'static) {
         self.handlers.insert(method.to_owned(), Box::new(handler));
     }
@@ -217,7 +171,7 @@ impl TestEditor {
     /// Notifications of this name are none of the test's business.
     pub fn ignore(&mut self, method: &str) {
         self.ignored.push(method.to_owned());
-        self.notifications.retain(|(name, _)| name != method);
+        self.notifications.retain(|notification| notification.method != method);
     }
 
     /// Goes as an editor should. Nothing unexpected may be left.
@@ -228,43 +182,43 @@ impl TestEditor {
     }
 
     #[track_caller]
-    pub fn assert_quiet(&self) {
+    pub fn assert_quiet(&mut self) {
+        while let Ok(event) = self.events.try_recv() {
+            self.handle_event(event);
+        }
         assert!(self.notifications.is_empty(), "not expected: {:#?}", self.notifications);
-        assert!(self.answers.is_empty(), "responses without a request: {:#?}", self.answers);
     }
 
     /// Waits for the other side to hang up.
     pub async fn hung_up(&mut self) {
-        let end = async { while self.input.recv().await.is_some() {} };
+        let end = async { while self.events.recv().await.is_some() {} };
         tokio::time::timeout(PATIENCE, end).await.expect("the other side should have hung up");
     }
 
     async fn take_in(&mut self, waiting_for: &str) {
-        let message = match tokio::time::timeout(PATIENCE, self.input.recv()).await {
-            Ok(Some(message)) => message,
+        match tokio::time::timeout(PATIENCE, self.events.recv()).await {
+            Ok(Some(event)) => self.handle_event(event),
             Ok(None) => panic!("the other side hung up; waiting for {waiting_for}"),
             Err(_) => panic!("waited in vain for {waiting_for}; there is only {:#?}", self.notifications),
-        };
-        let method = message["method"].as_str().map(str::to_owned);
-        match (method, message.get("id")) {
-            (Some(method), Some(id)) => {
-                let handler = self.handlers.get_mut(&method);
-                let reply = handler.unwrap_or_else(|| panic!("not expected: {message:#}"))(&message["params"]);
-                let (key, value) = match reply {
-                    Ok(result) => ("result", result),
-                    Err(error) => ("error", error),
-                };
-                self.send(json!({ "jsonrpc": "2.0", "id": id, key: value }));
+        }
+    }
+
+    fn handle_event(&mut self, event: Event) {
+        match event {
+            Event::Request(request) => {
+                let handler = self.handlers.get_mut(&request.method);
+                match handler.unwrap_or_else(|| panic!("not expected: {request:#?}"))(&request.params) {
+                    Ok(result) => request.respond(&result),
+                    // The user closed a dialog that this editor then forgets.
+                    Err(Value::Null) => {}
+                    Err(error) => request.refuse(error["code"].as_i64().unwrap(), error["message"].to_string()),
+                }
             }
             // A question that is taken back, say because the editor quits, needs no answer.
-            (Some(method), None) if method == "$/cancelRequest" => {}
-            (Some(method), None) if self.ignored.contains(&method) => {}
-            (Some(method), None) => self.notifications.push_back((method, message["params"].clone())),
-            (None, Some(id)) if id.as_i64().is_some_and(|id| id > FIRST_SENDER_ID) => {}
-            (None, _) => {
-                let id = message["id"].as_i64().unwrap_or_else(|| panic!("an answer without an id: {message:#}"));
-                assert!(self.answers.insert(id, message).is_none(), "request {id} was answered twice");
-            }
+            Event::Notification(notification) if notification.method == "$/cancelRequest" => {}
+            Event::Notification(notification) if self.ignored.contains(&notification.method) => {}
+            Event::Notification(notification) => self.notifications.push_back(notification),
+            Event::Invalid(reason) => panic!("{reason}"),
         }
     }
 }

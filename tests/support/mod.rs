@@ -1,6 +1,8 @@
 //! Shared by all test targets: include it with `#[path = "../support/mod.rs"] mod support;`.
 #![allow(dead_code, unused_imports)]
 
+pub mod bad_client;
+pub mod commands;
 pub mod editor;
 pub mod harness;
 pub mod home;
@@ -12,7 +14,7 @@ use mcp_sidecar::lsp::{self, End};
 use mcp_sidecar::settings::Settings;
 use tokio::task::JoinHandle;
 
-pub use editor::{EditorSender, TestEditor, uri};
+pub use editor::{TestEditor, uri};
 pub use harness::Harness;
 pub use home::Home;
 pub use stdio::StdioEditor;
@@ -26,7 +28,7 @@ pub fn attach(home: &Home) -> (TestEditor, JoinHandle<End>) {
 pub fn attach_to(engine: &Engine) -> (TestEditor, JoinHandle<End>) {
     let (near, far) = tokio::io::duplex(1 << 20);
     let (reader, writer) = tokio::io::split(far);
-    let session = tokio::spawn(lsp::serve(reader, writer, engine.clone()));
+    let session = tokio::spawn(lsp::serve(reader, writer, engine.clone(), lsp::Peer::default()));
     let (reader, writer) = tokio::io::split(near);
     (TestEditor::on(reader, writer), session)
 }

@@ -17,8 +17,18 @@ pub struct StdioEditor {
 impl StdioEditor {
     /// Starts `mcp-sidecar` with these arguments, its files in `home`.
     pub fn start(home: &Home, arguments: &[&str]) -> Self {
+        Self::start_with(home, arguments, &[])
+    }
+
+    /// The same with these variables in its environment.
+    pub fn start_with(home: &Home, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-sidecar"));
-        command.envs(home.variables()).args(arguments).current_dir(home.project()).kill_on_drop(true);
+        command
+            .envs(home.variables())
+            .envs(variables.iter().copied())
+            .args(arguments)
+            .current_dir(home.project())
+            .kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut process = command.spawn().expect("the binary has been built");
         let (reader, writer) = (process.stdout.take().unwrap(), process.stdin.take().unwrap());

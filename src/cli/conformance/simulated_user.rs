@@ -11,8 +11,8 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::sample;
 use crate::engine::Engine;
-use crate::engine::approvals::Kind;
-use crate::engine::editors::{Abilities, Attachment, Editor};
+use crate::engine::approvals::{Kind, Reply};
+use crate::engine::editors::{Abilities, Attachment, Editor, Identity};
 use crate::model::{Error, Result, ServerName};
 use crate::server::transport::net::{is_loopback, ready_tls};
 
@@ -32,7 +32,7 @@ impl SimulatedUser {
         let abilities = Abilities { plugin: true, approvals: true, elicitation: true, ..Abilities::default() };
         let answering = tokio::spawn(answer_all(engine.clone()));
         Self {
-            _attachment: engine.editors().attach(Arc::new(Browser { abilities })),
+            _attachment: engine.editors().attach(Arc::new(Browser { abilities, identity: Identity::default() })),
             _answering: AbortOnDropHandle::new(answering),
         }
     }
@@ -45,7 +45,8 @@ async fn answer_all(engine: Engine) {
         for question in asked.iter().filter(|question| question.kind == Kind::Elicitation) {
             let content = question.schema.as_ref().map(sample::of);
             // Fails if the question was withdrawn meanwhile.
-            engine.resolve(&question.id, "accept", None, content).ok();
+            let reply = Reply { decision: "accept", content, ..Reply::default() };
+            engine.resolve(std::slice::from_ref(&question.id), &reply, &Identity::default()).await.ok();
         }
         if questions.changed().await.is_err() {
             return;
@@ -55,11 +56,16 @@ async fn answer_all(engine: Engine) {
 
 struct Browser {
     abilities: Abilities,
+    identity: Identity,
 }
 
 impl Editor for Browser {
     fn abilities(&self) -> &Abilities {
         &self.abilities
+    }
+
+    fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     fn sample(&self, _server: ServerName, _params: Value) -> BoxFuture<'static, Result<Value>> {

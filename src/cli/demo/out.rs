@@ -2,7 +2,11 @@
 
 use std::io::{self, Write};
 
-use super::super::style::{Color, Style};
+use super::super::style::{Color, Style, size};
+use crate::text::wrap_words;
+
+/// Lines are not narrower than this.
+const NARROWEST: usize = 24;
 
 pub struct Out {
     stdout: io::Stdout,
@@ -32,7 +36,9 @@ impl Out {
     }
 
     pub fn line(&mut self, text: &str) -> anyhow::Result<()> {
-        Ok(writeln!(self.stdout, "   {text}")?)
+        let room = size().map_or(usize::MAX, |size| size.columns.saturating_sub(3).max(NARROWEST));
+        let lines: Vec<String> = text.lines().flat_map(|line| wrap_words(line, room)).collect();
+        Ok(writeln!(self.stdout, "   {}", lines.join("\n   "))?)
     }
 
     pub fn paint(&self, color: Color, text: &str) -> String {

@@ -62,8 +62,6 @@ impl DemoWorkspace {
 }
 
 /// The `file://` URI of a path.
-pub fn uri(path: &Path) -> io::Result<String> {
-    url::Url::from_file_path(path)
-        .map(String::from)
-        .map_err(|()| io::Error::other(format!("{} is not an absolute path", path.display())))
+pub fn uri(path: &Path) -> io::Result<url::Url> {
+    url::Url::from_file_path(path).map_err(|()| io::Error::other(format!("{} is not an absolute path", path.display())))
 }

@@ -242,11 +242,11 @@ fn a_difference_is_minimal_and_respects_characters() {
 fn a_file_is_replaced_and_its_folder_created() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/er/mcp.json");
-    update(&path, |text| apply(text, &[Edit::set(&["a"], json!(1))])).unwrap();
+    update(&path, None, |text| apply(text, &[Edit::set(&["a"], json!(1))])).unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\n  \"a\": 1\n}\n");
     let left: Vec<_> = std::fs::read_dir(path.parent().unwrap()).unwrap().collect();
     assert_eq!(left.len(), 1, "no temporary file stays behind");
-    let error = update(&path, |_| Err(EditError::Missing("x".into()))).unwrap_err();
+    let error = update(&path, None, |_| Err(EditError::Missing("x".into()))).unwrap_err();
     assert_eq!(error.to_string(), "`x` does not exist");
 }
 
@@ -271,7 +271,7 @@ fn concurrent_changes_are_not_lost() {
     let path = folder.path().join("mcp.json");
     std::fs::write(&path, "{}").unwrap();
     let first = std::cell::Cell::new(true);
-    update(&path, |text| {
+    update(&path, None, |text| {
         if first.replace(false) {
             std::fs::write(&path, "{ \"other\": 1 }").unwrap();
         }
@@ -337,4 +337,27 @@ proptest! {
         }
         prop_assert_eq!(tree.root.unwrap().to_value(), expected, "{}\n→\n{}", text, after);
     }
+}
+
+#[test]
+fn an_entry_that_only_restricts_is_created_changed_and_removed() {
+    let file = Path::new("mcp.json");
+    let empty = "{\n  // ours\n  \"servers\": {\n    \"own\": { \"command\": \"x\" }\n  }\n}\n";
+    let off = disable(empty, file, "slack").unwrap();
+    assert!(off.contains("// ours") && off.contains("\"slack\": {\n      \"enabled\": false\n    }"), "{off}");
+    let both = restrict_tool(&off, file, "slack", "post_*", Level::Deny).unwrap();
+    assert!(both.contains("\"post_*\": \"deny\""), "{both}");
+    let restricted = stop_disabling(&both, "slack").unwrap();
+    assert!(!restricted.contains("enabled") && restricted.contains("post_*"), "{restricted}");
+    assert_eq!(set_tool_level(&restricted, "slack", "post_*", None).unwrap(), empty);
+    assert_eq!(stop_disabling(&off, "slack").unwrap(), empty);
+}
+
+#[test]
+fn a_timeout_replaces_its_other_spelling() {
+    let text = r#"{ "servers": { "slow": { "command": "x", "request_timeout_ms": 5000 } } }"#;
+    let raised = set_timeout(text, "slow", Duration::from_secs(60)).unwrap();
+    assert_eq!(raised, r#"{ "servers": { "slow": { "command": "x", "timeout": 60 } } }"#);
+    let longest = set_timeout(text, "slow", Duration::from_secs(1_200)).unwrap();
+    assert!(longest.contains(r#""timeout": 1200000"#), "{longest}");
 }

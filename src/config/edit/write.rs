@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::EditError;
+use crate::paths::{real_target, target_inside};
 
 /// How often to retry if another program writes the same file.
 const ATTEMPTS: usize = 3;
@@ -22,11 +23,20 @@ pub enum UpdateError {
 }
 
 /// Changes a config file. A missing file counts as empty, an unchanged file is not written, and concurrent changes by
-/// others are not lost.
-pub fn update(path: &Path, change: impl Fn(&str) -> Result<String, EditError>) -> Result<(), UpdateError> {
+/// others are not lost. A file of a project is only changed inside of its `repository`.
+pub fn update(
+    path: &Path,
+    repository: Option<&Path>,
+    change: impl Fn(&str) -> Result<String, EditError>,
+) -> Result<(), UpdateError> {
     let failed = |cause| UpdateError::Io { path: path.to_path_buf(), cause };
     for _ in 0..ATTEMPTS {
-        let before = read(path).map_err(failed)?;
+        let target = match repository {
+            Some(repository) => target_inside(path, repository),
+            None => real_target(path),
+        };
+        let target = target.map_err(failed)?;
+        let before = read(&target).map_err(failed)?;
         let text = match &before {
             Some(bytes) => str::from_utf8(bytes).map_err(|_| UpdateError::NotText(path.to_path_buf()))?,
             None => "",
@@ -35,8 +45,8 @@ pub fn update(path: &Path, change: impl Fn(&str) -> Result<String, EditError>) -
         if after == text {
             return Ok(());
         }
-        let unchanged = || Ok(read(path)? == before);
-        if write_if(path, &after, unchanged).map_err(failed)? {
+        let unchanged = || Ok(read(&target)? == before);
+        if write_if(&target, &after, unchanged).map_err(failed)? {
             return Ok(());
         }
     }
@@ -46,7 +56,7 @@ pub fn update(path: &Path, change: impl Fn(&str) -> Result<String, EditError>) -
 /// Replaces the text of a file: writes a temporary file, syncs it, and renames it. Keeps the mode and symlinks, and
 /// creates a missing folder.
 pub fn write_atomically(path: &Path, text: &str) -> io::Result<()> {
-    write_if(path, text, || Ok(true)).map(|_| ())
+    write_if(&real_target(path)?, text, || Ok(true)).map(|_| ())
 }
 
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
@@ -58,8 +68,7 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// Writes the file, unless `still` returns `false` right before the rename.
-fn write_if(path: &Path, text: &str, still: impl Fn() -> io::Result<bool>) -> io::Result<bool> {
-    let target = behind_links(path)?;
+fn write_if(target: &Path, text: &str, still: impl Fn() -> io::Result<bool>) -> io::Result<bool> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let mut builder = tempfile::Builder::new();
@@ -67,28 +76,16 @@ fn write_if(path: &Path, text: &str, still: impl Fn() -> io::Result<bool>) -> io
     new_file_mode(&mut builder);
     let mut file = builder.tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
-    if let Ok(existing) = fs::metadata(&target) {
+    if let Ok(existing) = fs::metadata(target) {
         file.as_file().set_permissions(existing.permissions())?;
     }
     file.as_file().sync_all()?;
     if !still()? {
         return Ok(false);
     }
-    file.persist(&target).map_err(|error| error.error)?;
+    file.persist(target).map_err(|error| error.error)?;
     sync_folder(folder)?;
     Ok(true)
-}
-
-/// The target of a path after following symlinks; it need not exist.
-fn behind_links(path: &Path) -> io::Result<PathBuf> {
-    let mut target = path.to_path_buf();
-    for _ in 0..40 {
-        match fs::read_link(&target) {
-            Ok(next) => target = target.parent().map_or_else(|| next.clone(), |folder| folder.join(&next)),
-            Err(_) => return Ok(target),
-        }
-    }
-    Err(io::Error::other("too many symbolic links"))
 }
 
 /// A new file gets the default mode, reduced by the user's umask.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{ExpandError, Program};
-use crate::text::Secret;
+use crate::config::Environment;
+use crate::text::{Secret, looks_secret};
 
 /// Variables for every child process. None of them contains a credential of the editor, an agent or another server.
 const SAFE: &[&str] = &[
@@ -76,18 +77,11 @@ const COMMON_VALUES: &[&str] = &[
     "0.0.0.0",
 ];
 
-/// The environment of this process, without values that are not valid UTF-8.
-pub fn snapshot() -> BTreeMap<String, String> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect()
-}
-
 /// The complete environment of the child process.
-pub fn child_environment(environment: &BTreeMap<String, String>, program: &Program) -> BTreeMap<String, Secret> {
+pub fn child_environment(environment: &Environment, program: &Program) -> BTreeMap<String, Secret> {
     let mut child: BTreeMap<String, Secret> = environment
         .iter()
-        .filter(|(name, _)| (program.inherit_env && !NEVER_INHERITED.contains(&name.as_str())) || is_passed_on(name))
+        .filter(|(name, _)| (program.inherit_env && is_inherited(name)) || is_passed_on(name))
         .map(|(name, value)| (name.clone(), Secret::plain(value.clone())))
         .collect();
     for (name, value) in &program.env {
@@ -99,16 +93,42 @@ pub fn child_environment(environment: &BTreeMap<String, String>, program: &Progr
     child
 }
 
-/// Whether a value may be shown: a location, a common word, a number or a flag.
+/// Whether the value of a variable in our environment may be shown: a location, a common word, a short number or a
+/// flag.
 pub fn harmless(name: &str, value: &str) -> bool {
-    const MORE: &[&str] =
-        &["PWD", "EDITOR", "VISUAL", "PAGER", "DISPLAY", "HOSTNAME", "COLORTERM", "SHLVL", "NODE_ENV"];
     // The URL of a proxy may contain a password.
     let proxy = name.to_ascii_lowercase().ends_with("_proxy");
-    (is_passed_on(name) && !proxy)
-        || MORE.contains(&name)
-        || COMMON_VALUES.contains(&value.to_ascii_lowercase().as_str())
-        || value.len() <= 10 && value.parse::<f64>().is_ok()
+    (is_known(name) && !proxy && !looks_secret(value)) || is_common(value)
+}
+
+/// The same for a literal in a file. Its author chooses the name, so only a value that fits a harmless name is one.
+pub fn harmless_literal(name: &str, value: &str) -> bool {
+    let is_place = value.starts_with(['/', '~', '.']) && !value.contains("://");
+    let is_locale = {
+        let (language, encoding) = value.split_once('.').unwrap_or((value, ""));
+        let word = |text: &str, max: usize| text.len() <= max && text.chars().all(|c| c.is_ascii_alphabetic());
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        language.split(['_', '@']).all(|part| word(part, 8)) && encoding.len() <= 10 && encoding.chars().all(plain)
+    };
+    let fits = if name.starts_with("LC_") || matches!(name, "LANG" | "LANGUAGE") { is_locale } else { is_place };
+    (is_known(name) && fits && !looks_secret(value)) || is_common(value)
+}
+
+/// Whether programs use a variable for a location, a locale or a program.
+fn is_known(name: &str) -> bool {
+    const MORE: &[&str] =
+        &["PWD", "EDITOR", "VISUAL", "PAGER", "DISPLAY", "HOSTNAME", "COLORTERM", "SHLVL", "NODE_ENV"];
+    is_passed_on(name) || MORE.contains(&name)
+}
+
+/// A longer number may be a PIN or a one-time password.
+fn is_common(value: &str) -> bool {
+    COMMON_VALUES.contains(&value.to_ascii_lowercase().as_str()) || value.len() < 6 && value.parse::<f64>().is_ok()
+}
+
+/// Whether a child process with `inheritEnv` gets this variable.
+pub fn is_inherited(name: &str) -> bool {
+    !NEVER_INHERITED.contains(&name)
 }
 
 /// Whether every child process gets this variable.

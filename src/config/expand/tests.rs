@@ -6,7 +6,7 @@ fn values() -> Values {
     let environment =
         [("TOKEN", "expand-test-token"), ("EMPTY", ""), ("HOME", "/home/me"), ("PATH", "/bin"), ("OTHER", "x")];
     Values {
-        environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        environment: BTreeMap::from(environment.map(|(name, value)| (name.to_owned(), value.to_owned()))).into(),
         workspace_folder: Some("/home/me/app".into()),
         run_folder: Some("/home/me/app".into()),
         env_file_folder: Some("/home/me/app".into()),
@@ -67,9 +67,12 @@ fn a_program_gets_the_safe_variables_then_the_env_file_then_env() {
         env_file: Some(".env".into()),
         cwd: Some("sub".into()),
         inherit_env: false,
+        sandbox: None,
     });
     let mut values = values();
-    values.environment.insert("LANG".into(), "C".into());
+    let more = values.environment.iter().map(|(name, value)| (name.clone(), value.clone()));
+    let more: BTreeMap<String, String> = more.chain([("LANG".to_owned(), "C".to_owned())]).collect();
+    values.environment = more.into();
     assert_eq!(env_file(&launch, &values).unwrap(), Some("/home/me/app/.env".into()));
     let Expanded::Stdio(program) = expand(&launch, &values, Some("A=file\nB='two # words'\n")).unwrap() else {
         panic!()
@@ -119,4 +122,42 @@ fn an_env_file_is_parsed_like_dotenv() {
     assert_eq!(shown.join(" "), r#"A="1" B="two" C="x\ny" D="a\nb" E="a=b" F="""#);
     assert_eq!(parse_env_file("A=1\nnonsense"), Err(ExpandError::EnvFile { line: 2 }));
     assert_eq!(parse_env_file("A=\"open"), Err(ExpandError::EnvFile { line: 1 }));
+}
+
+#[test]
+fn an_id_stays_one_path_segment() {
+    assert_eq!(path_segment("mcpsrv_01"), "mcpsrv_01");
+    assert_eq!(path_segment("../x?y=1#z"), "%2E%2E%2Fx%3Fy%3D1%23z");
+}
+
+#[test]
+fn a_literal_is_harmless_only_if_it_fits_its_name() {
+    for (name, value) in
+        [("LC_ALL", "en_US.UTF-8"), ("LANG", "C"), ("XDG_DATA_HOME", "/home/me/data"), ("PATH", "/bin")]
+    {
+        assert!(harmless_literal(name, value), "{name}={value}");
+    }
+    for (name, value) in [
+        ("LC_KEY", "s3cr3t-value"),
+        ("XDG_TOKEN", "s3cr3t-value"),
+        ("TERM", "s3cr3t-value"),
+        ("HOME", "https://me:pw@host"),
+        ("PIN", "123456"),
+        ("CODE", "1234567890"),
+        ("PATH", "/x/ghp_0123456789abcdefghij"),
+    ] {
+        assert!(!harmless_literal(name, value), "{name}={value}");
+    }
+    assert!(harmless("TERM", "xterm-256color") && !harmless("PIN", "123456") && harmless("PORT", "8080"));
+}
+
+#[test]
+fn passwords_in_arguments_and_urls_are_masked() {
+    let args =
+        ["--db=postgres://me:expand-password@host/db", "redis://:per%2Dcent-pass@host", "--token", "flag-token-1"];
+    let stdio = Stdio { command: "x".into(), args: args.map(str::to_owned).to_vec(), ..Stdio::default() };
+    expand(&Launch::Stdio(stdio), &Values::default(), None).unwrap();
+    for text in ["expand-password", "per-cent-pass", "per%2Dcent-pass", "flag-token-1"] {
+        assert_eq!(mask(text), "•••");
+    }
 }

@@ -1,8 +1,9 @@
-//! The supported programs and the differences between their file formats.
+//! The supported programs. Their differences are in `dialects`.
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::expand::Reference;
+use super::dialects;
+use super::format::Format;
 
 /// The file format of a program that hosts MCP servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -17,12 +18,19 @@ pub enum Dialect {
     Zed,
     Cline,
     Codex,
+    Gemini,
+    Qwen,
+    #[serde(rename = "opencode")]
+    OpenCode,
+    Copilot,
+    Continue,
+    Goose,
     #[serde(rename = "mcphub")]
     McpHub,
 }
 
 impl Dialect {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 15] = [
         Self::VsCode,
         Self::Claude,
         Self::ClaudeDesktop,
@@ -31,76 +39,62 @@ impl Dialect {
         Self::Zed,
         Self::Cline,
         Self::Codex,
+        Self::Gemini,
+        Self::Qwen,
+        Self::OpenCode,
+        Self::Copilot,
+        Self::Continue,
+        Self::Goose,
         Self::McpHub,
     ];
 
+    pub(super) fn format(self) -> &'static Format {
+        match self {
+            Self::VsCode => &dialects::vscode::FORMAT,
+            Self::Claude => &dialects::claude::FORMAT,
+            Self::ClaudeDesktop => &dialects::claude_desktop::FORMAT,
+            Self::Cursor => &dialects::cursor::FORMAT,
+            Self::Windsurf => &dialects::windsurf::FORMAT,
+            Self::Zed => &dialects::zed::FORMAT,
+            Self::Cline => &dialects::cline::FORMAT,
+            Self::Codex => &dialects::codex::FORMAT,
+            Self::Gemini => &dialects::gemini::FORMAT,
+            Self::Qwen => &dialects::qwen::FORMAT,
+            Self::OpenCode => &dialects::opencode::FORMAT,
+            Self::Copilot => &dialects::copilot::FORMAT,
+            Self::Continue => &dialects::continue_::FORMAT,
+            Self::Goose => &dialects::goose::FORMAT,
+            Self::McpHub => &dialects::mcphub::FORMAT,
+        }
+    }
+
     /// The name on the wire and on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::VsCode => "vscode",
-            Self::Claude => "claude",
-            Self::ClaudeDesktop => "claude-desktop",
-            Self::Cursor => "cursor",
-            Self::Windsurf => "windsurf",
-            Self::Zed => "zed",
-            Self::Cline => "cline",
-            Self::Codex => "codex",
-            Self::McpHub => "mcphub",
-        }
+        self.format().name
     }
 
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dialect| dialect.name() == text)
     }
 
+    /// Whether the program can start `mcp-sidecar connect`. mcphub only hosts servers.
+    pub fn is_agent(self) -> bool {
+        self != Self::McpHub
+    }
+
+    /// The command of the program itself that was seen to accept our entry, if it could be run.
+    pub fn tried_with(self) -> Option<&'static str> {
+        self.format().setup.tried_with
+    }
+
+    /// The config files of a project, relative to its folder.
+    pub fn project_files(self) -> &'static [&'static str] {
+        self.format().project_files
+    }
+
     /// The display name.
     pub fn title(self) -> &'static str {
-        match self {
-            Self::VsCode => "VS Code",
-            Self::Claude => "Claude Code",
-            Self::ClaudeDesktop => "Claude Desktop",
-            Self::Cursor => "Cursor",
-            Self::Windsurf => "Windsurf",
-            Self::Zed => "Zed",
-            Self::Cline => "Cline",
-            Self::Codex => "Codex",
-            Self::McpHub => "mcphub",
-        }
-    }
-
-    /// The key that contains the servers in a new file.
-    pub fn section(self) -> &'static str {
-        match self {
-            Self::VsCode => "servers",
-            Self::Zed => "context_servers",
-            Self::Codex => "mcp_servers",
-            _ => "mcpServers",
-        }
-    }
-
-    pub fn is_toml(self) -> bool {
-        self == Self::Codex
-    }
-
-    pub fn has_comments(self) -> bool {
-        matches!(self, Self::VsCode | Self::Zed | Self::Codex | Self::McpHub)
-    }
-
-    /// Whether the program expands a reference that is written this way.
-    pub(super) fn expands(self, reference: &Reference, written: &str) -> bool {
-        let env = written.starts_with("${env:");
-        match (self, reference) {
-            (Self::ClaudeDesktop | Self::Zed | Self::Cline | Self::Codex, _) => false,
-            (_, Reference::Keyring(_) | Reference::Unknown(_)) => false,
-            (Self::Claude, Reference::Variable { .. }) => !env,
-            (Self::Claude, _) => false,
-            (Self::McpHub, Reference::Variable { default, .. }) => default.is_none(),
-            (_, Reference::Variable { default, .. }) => env && default.is_none(),
-            (Self::VsCode | Self::McpHub, _) => true,
-            (Self::Cursor, Reference::Input(_) | Reference::Cwd) => false,
-            (Self::Cursor, _) => true,
-            (Self::Windsurf, _) => false,
-        }
+        self.format().title
     }
 }
 

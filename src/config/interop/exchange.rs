@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::import::Import;
-use super::{Dialect, Homes, export, file, import, project_file, user_files};
+use super::format::Syntax;
+use super::import::{Destination, Import};
+use super::{Dialect, Homes, export, file, import, import_files, project_files};
 use crate::config::edit::{self, UpdateError};
 use crate::config::{Content, Definition, Loaded, tree, watch};
 use crate::model::{Error, Result, Scope, ServerName};
+use crate::paths::repository;
 use crate::text::one_line;
 
 /// Larger than any settings file of another program.
@@ -21,6 +23,8 @@ pub struct ImportRequest {
     /// Read this file instead of the usual ones.
     pub path: Option<PathBuf>,
     pub scope: Scope,
+    /// Only the servers that the user has for this project alone, not those for all projects or in files of the project.
+    pub project_only: bool,
     /// Only report what would happen.
     pub dry_run: bool,
 }
@@ -41,6 +45,7 @@ pub struct Imported {
 pub struct Exported {
     /// A complete file with these servers.
     pub text: String,
+    pub syntax: Syntax,
     /// The file that was written.
     pub path: Option<PathBuf>,
     pub notes: BTreeMap<String, Vec<String>>,
@@ -55,9 +60,9 @@ pub fn import_from(request: &ImportRequest, loaded: &Loaded, homes: Option<&Home
     let files = match &request.path {
         Some(path) => vec![named(request.from, &absolute(path, &folders, homes))?],
         None => {
-            let project = folders.iter().filter_map(|folder| project_file(request.from, folder));
-            let project = existing(project, &mut skipped);
-            let user = homes.map(|homes| user_files(request.from, homes)).unwrap_or_default();
+            let project = folders.iter().flat_map(|folder| project_files(request.from, folder));
+            let project = existing(project.filter(|_| !request.project_only), &mut skipped);
+            let user = homes.map(|homes| import_files(request.from, homes)).unwrap_or_default();
             let user = existing(user.into_iter(), &mut skipped);
             if project.is_empty() && user.is_empty() && skipped.is_empty() {
                 return Err(nothing_found(request.from, &folders, homes));
@@ -88,11 +93,18 @@ pub fn import_from(request: &ImportRequest, loaded: &Loaded, homes: Option<&Home
         };
         path.map(|path| format!("{} already defines a server with this name", path.display()))
     };
-    let mut import = import(request.from, &files, folders.first().map(|folder| &**folder), &taken);
+    let own: Vec<PathBuf> = folders.iter().flat_map(|folder| [folder.to_path_buf(), real(folder)]).collect();
+    let mut import = import(
+        request.from,
+        &files,
+        Destination { scope: request.scope, folders: &own, project_only: request.project_only },
+        &taken,
+    );
     import.skipped.extend(skipped);
     skip_withheld(request.from, &withheld, &mut import);
     if !request.dry_run && !import.servers.is_empty() {
-        write(&target, &import)?;
+        let repository = loaded.file(&target).and_then(|file| file.source.repository());
+        write(&target, repository.as_deref(), &import)?;
     }
     Ok(Imported {
         imported: import.servers.iter().map(|(name, _)| name.to_string()).collect(),
@@ -128,9 +140,12 @@ pub fn export_to(
                 format!("cannot export to {}: mcp-sidecar reads this file; choose another one", path.display());
             return Err(Error::Conflict(message));
         }
-        edit::update(path, |before| export.merged(before)).map_err(|error| broken(path, error))?;
+        let folder = folders(loaded).into_iter().find(|folder| path.starts_with(folder));
+        let repository = folder.as_deref().map(repository);
+        edit::update(path, repository.as_deref(), |before| export.merged(before))
+            .map_err(|error| broken(path, error))?;
     }
-    Ok(Exported { text, path, notes: export.notes })
+    Ok(Exported { text, syntax: to.format().syntax, path, notes: export.notes })
 }
 
 /// The file to write a scope's servers to: the first one, which is never in the format of another program.
@@ -157,7 +172,7 @@ fn folders(loaded: &Loaded) -> Vec<Arc<Path>> {
 /// Reads a file that the user specified. It must exist and have the given format.
 fn named(from: Dialect, path: &Path) -> Result<(PathBuf, Arc<str>)> {
     match watch::read(path, MAX_BYTES) {
-        Content::Text(text) => match file::read(from, &text, None) {
+        Content::Text(text) => match file::read(from, &text) {
             Ok(_) => Ok((path.to_path_buf(), text)),
             Err(reason) => {
                 let (path, title, reason) = (path.display(), from.title(), one_line(&reason, 200));
@@ -169,10 +184,10 @@ fn named(from: Dialect, path: &Path) -> Result<(PathBuf, Arc<str>)> {
     }
 }
 
-/// Reads the files that exist.
+/// Reads the files that exist, and those of the folders that exist.
 fn existing(paths: impl Iterator<Item = PathBuf>, skipped: &mut BTreeMap<String, String>) -> Vec<(PathBuf, Arc<str>)> {
     let mut files = Vec::new();
-    for path in paths {
+    for path in paths.flat_map(|path| if path.is_dir() { files_in(&path) } else { vec![path] }) {
         match watch::read(&path, MAX_BYTES) {
             Content::Text(text) => files.push((path, text)),
             Content::Absent | Content::Gone => {}
@@ -184,9 +199,20 @@ fn existing(paths: impl Iterator<Item = PathBuf>, skipped: &mut BTreeMap<String,
     files
 }
 
+/// The config files in a folder.
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let is_config = |path: &PathBuf| {
+        path.extension().is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|known| ending == *known))
+    };
+    let mut files: Vec<PathBuf> = entries.filter(is_config).collect();
+    files.sort();
+    files
+}
+
 fn nothing_found(from: Dialect, folders: &[Arc<Path>], homes: Option<&Homes>) -> Error {
-    let project = folders.iter().filter_map(|folder| project_file(from, folder));
-    let user = homes.map(|homes| user_files(from, homes)).unwrap_or_default();
+    let project = folders.iter().flat_map(|folder| project_files(from, folder));
+    let user = homes.map(|homes| import_files(from, homes)).unwrap_or_default();
     let searched: Vec<String> = project.chain(user).map(|path| path.display().to_string()).collect();
     let title = from.title();
     Error::NotFound(format!("no config file of {title} found at {}; specify a `path`", searched.join(", ")))
@@ -194,7 +220,7 @@ fn nothing_found(from: Dialect, folders: &[Arc<Path>], homes: Option<&Homes>) ->
 
 fn skip_withheld(from: Dialect, withheld: &[(PathBuf, Arc<str>)], import: &mut Import) {
     for (path, text) in withheld {
-        for (name, _) in file::read(from, text, None).unwrap_or_default().servers {
+        for (name, _) in file::read(from, text).unwrap_or_default().servers {
             let known = import.servers.iter().any(|(known, _)| known.as_str() == name);
             if !known && !import.skipped.contains_key(&name) {
                 let reason = format!(
@@ -216,12 +242,10 @@ fn servers_in(path: &Path) -> Result<Vec<String>> {
         }
     };
     let tree = tree::parse(&text, usize::MAX);
-    let sections =
-        ["servers", "mcpServers"].into_iter().filter_map(|key| tree.root.as_ref()?.get(key)?.value.members());
-    Ok(sections.flatten().map(|member| member.key.text.clone()).collect())
+    Ok(tree.servers().map(|member| member.key.text.clone()).collect())
 }
 
-fn write(target: &Path, import: &Import) -> Result<()> {
+fn write(target: &Path, repository: Option<&Path>, import: &Import) -> Result<()> {
     let change = |before: &str| {
         let mut text = before.to_owned();
         for (name, value) in &import.servers {
@@ -229,7 +253,7 @@ fn write(target: &Path, import: &Import) -> Result<()> {
         }
         if import.inputs.is_empty() { Ok(text) } else { edit::add_inputs(&text, &import.inputs) }
     };
-    edit::update(target, change).map_err(|error| broken(target, error))
+    edit::update(target, repository, change).map_err(|error| broken(target, error))
 }
 
 fn broken(path: &Path, error: UpdateError) -> Error {

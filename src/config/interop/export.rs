@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use super::format::{Disabled, Syntax};
 use super::literals::Literals;
 use super::notes::Notes;
 use super::{Dialect, file, outgoing};
 use crate::config::edit::{self, Edit, EditError};
 use crate::config::expand::{Reference, references};
 use crate::config::shape::keys::{DEV, OAUTH, Role, SERVER, Table};
-use crate::config::spec::{Config, Definition, Input, InputKind};
+use crate::config::spec::{Config, Definition, Input, InputKind, ServerSpec, ToolRule};
+use crate::model::Level;
 use crate::text::one_line;
 
 /// Servers in the format of another program.
@@ -19,6 +21,8 @@ pub struct Export {
     dialect: Option<Dialect>,
     servers: Vec<(String, Map<String, Value>)>,
     inputs: Vec<Value>,
+    /// The disabled servers, if the program has a list of them.
+    disabled: Vec<String>,
     /// Server → what could not be exported.
     pub notes: BTreeMap<String, Vec<String>>,
 }
@@ -30,13 +34,16 @@ pub fn export<'a>(dialect: Dialect, definitions: impl IntoIterator<Item = &'a De
     for definition in definitions {
         let name = definition.name.to_string();
         let mut notes = Notes::default();
-        let mut spec = definition.spec.clone();
+        let mut spec = ServerSpec { tools: tools(definition), ..definition.spec.clone() };
         variables.hide(&mut spec.launch, &name, &mut notes);
         notes.add_list("not exported (unknown to mcp-sidecar)", &unknown(&definition.written));
-        match outgoing::write(dialect, &spec, &mut notes) {
+        match outgoing::write(dialect, &name, &spec, &mut notes) {
             Ok(entry) => {
-                if dialect == Dialect::VsCode {
+                if dialect.format().export.inputs {
                     export.declare(definition, config);
+                }
+                if !spec.enabled && matches!(dialect.format().export.disabled, Disabled::List(_)) {
+                    export.disabled.push(name.clone());
                 }
                 export.servers.push((name.clone(), entry));
             }
@@ -60,19 +67,19 @@ impl Export {
     pub fn merged(&self, text: &str) -> Result<String, EditError> {
         let Some(dialect) = self.dialect else { return Ok(text.to_owned()) };
         let mut text = text.to_owned();
-        if self.servers.is_empty() && !dialect.is_toml() && text.trim().is_empty() {
-            text = edit::apply(&text, &[Edit::set(&[dialect.section()], json!({}))])?;
+        if self.servers.is_empty() && dialect.format().syntax == Syntax::Json && text.trim().is_empty() {
+            text = edit::apply(&text, &[Edit::set(&[dialect.format().section], json!({}))])?;
         }
         for (name, entry) in &self.servers {
             let comments = self.notes.get(name).map(Vec::as_slice).unwrap_or_default();
             text = file::put(dialect, &text, name, entry, comments)?;
         }
+        if let Disabled::List(list) = dialect.format().export.disabled
+            && !self.disabled.is_empty()
+        {
+            text = file::disable(&text, list, &self.disabled)?;
+        }
         if self.inputs.is_empty() { Ok(text) } else { edit::add_inputs(&text, &self.inputs) }
-    }
-
-    /// The names of the exported servers.
-    pub fn names(&self) -> Vec<&str> {
-        self.servers.iter().map(|(name, _)| name.as_str()).collect()
     }
 
     fn declare(&mut self, definition: &Definition, config: &Config) {
@@ -89,6 +96,23 @@ impl Export {
             }
         }
     }
+}
+
+/// The rules of the definition, with the stricter ones of entries that only restrict it.
+fn tools(definition: &Definition) -> Vec<ToolRule> {
+    let mut tools = definition.spec.tools.clone();
+    for rule in definition.restrictions.iter().flat_map(|restriction| &restriction.tools) {
+        match tools.iter_mut().find(|own| own.pattern == rule.pattern) {
+            Some(own) if rule.level.rest < own.level.rest => own.level = rule.level.clone(),
+            Some(_) => {}
+            // A wider level only keeps a tool from a stricter rule beside it.
+            None if rule.level.rest.widens() => {
+                tools.push(ToolRule { level: Level::RequireApproval.into(), ..rule.clone() });
+            }
+            None => tools.push(rule.clone()),
+        }
+    }
+    tools
 }
 
 /// The keys of an entry that we do not know, and therefore cannot export.

@@ -1,12 +1,14 @@
 //! Config files of other programs: reads their servers, and adds or removes one.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use super::format::Syntax;
 use super::incoming::Permissions;
-use super::{Dialect, toml};
+use super::{Dialect, toml, yaml};
 use crate::config::edit::{self, Edit, EditError};
+use crate::config::sections::SECTIONS;
 use crate::config::tree::{self, Step};
 
 /// Deeper than any settings file.
@@ -16,6 +18,8 @@ const DEPTH: usize = 256;
 #[derive(Debug, Default)]
 pub struct ForeignFile {
     pub servers: Vec<(String, Value)>,
+    /// The servers that the user has only in one project, by the folder of that project.
+    pub projects: Vec<(PathBuf, Vec<(String, Value)>)>,
     /// VS Code's `inputs`.
     pub inputs: Vec<Value>,
     /// Servers that only the other program can host, with the reason.
@@ -24,49 +28,70 @@ pub struct ForeignFile {
     pub permissions: Permissions,
 }
 
-/// Reads the servers of a file. An error describes what is wrong with the whole file. `folder` is the project whose
-/// private section in the user's file applies.
-pub fn read(dialect: Dialect, text: &str, folder: Option<&Path>) -> Result<ForeignFile, String> {
-    let root = if dialect.is_toml() { toml::value(text)? } else { json(text)? };
-    let mut found = ForeignFile::default();
-    let mut add = |section: Option<&Value>| {
-        for (name, entry) in section.and_then(Value::as_object).into_iter().flatten() {
-            if !found.servers.iter().any(|(known, _)| known == name) {
-                found.servers.push((name.clone(), entry.clone()));
+impl ForeignFile {
+    /// The servers of one section.
+    pub fn of_section(root: &Value, key: &str) -> Self {
+        let mut found = Self::default();
+        found.add(root.get(key));
+        found
+    }
+
+    /// The servers of the sections that most programs have.
+    pub fn of_sections(root: &Value) -> Self {
+        let mut found = Self::default();
+        found.add_sections(root);
+        found
+    }
+
+    pub fn add_sections(&mut self, root: &Value) {
+        SECTIONS.iter().for_each(|key| self.add(root.get(key)));
+    }
+
+    /// Adds the servers of a section, unless there is already one with the same name.
+    pub fn add(&mut self, section: Option<&Value>) {
+        for (name, entry) in section.into_iter().flat_map(entries) {
+            if !self.servers.iter().any(|(known, _)| known == name) {
+                self.servers.push((name.to_owned(), entry.clone()));
             }
         }
-    };
-    if let Some(folder) = folder.and_then(Path::to_str).filter(|_| dialect == Dialect::Claude) {
-        // Claude Code's local scope takes precedence over the user's servers.
-        add(root.get("projects").and_then(|projects| projects.get(folder)).and_then(|own| own.get("mcpServers")));
     }
-    match dialect {
-        Dialect::Codex | Dialect::Zed => add(root.get(dialect.section())),
-        Dialect::McpHub if root.get("servers").is_some() => add(root.get("servers")),
-        _ => {
-            add(root.get("servers"));
-            add(root.get("mcpServers"));
-        }
+}
+
+/// The entries of an object, or of a list of entries with a `name`.
+fn entries(section: &Value) -> impl Iterator<Item = (&str, &Value)> {
+    let members = section.as_object().into_iter().flatten().map(|(name, entry)| (name.as_str(), entry));
+    let items = section.as_array().into_iter().flatten();
+    members.chain(items.filter_map(|entry| Some((entry.get("name")?.as_str()?, entry))))
+}
+
+/// Gives a key of an entry the name that most programs use.
+pub fn rename(entry: &mut Value, theirs: &str, common: &str) {
+    if let Value::Object(entry) = entry
+        && let Some(value) = entry.remove(theirs)
+    {
+        entry.insert(common.to_owned(), value);
     }
-    if dialect == Dialect::VsCode {
-        // The settings of the user, and of a development container.
-        let devcontainer = root.pointer("/customizations/vscode/mcp");
-        for holder in [root.get("mcp"), devcontainer].into_iter().flatten() {
-            add(holder.get("servers"));
-        }
-        let holders = [Some(&root), root.get("mcp"), devcontainer].into_iter().flatten();
-        let inputs = holders.filter_map(|holder| holder.get("inputs")?.as_array());
-        found.inputs = inputs.flatten().cloned().collect();
+}
+
+/// Removes a key that says nothing about the server.
+pub fn forget(entry: &mut Value, key: &str) {
+    if let Value::Object(entry) = entry {
+        entry.remove(key);
     }
-    if dialect == Dialect::Zed {
-        found.permissions = Permissions::read(&root);
+}
+
+/// Reads the servers of a file. An error describes what is wrong with the whole file.
+pub fn read(dialect: Dialect, text: &str) -> Result<ForeignFile, String> {
+    Ok((dialect.format().read)(&value(dialect, text)?))
+}
+
+/// The whole file as a value.
+pub fn value(dialect: Dialect, text: &str) -> Result<Value, String> {
+    match dialect.format().syntax {
+        Syntax::Json => json(text),
+        Syntax::Toml => toml::value(text),
+        Syntax::Yaml { .. } => yaml::value(text),
     }
-    if dialect == Dialect::McpHub {
-        let native = root.get("nativeMCPServers").and_then(Value::as_object).into_iter().flatten();
-        let native = native.map(|(name, _)| (name.clone(), "it is written in Lua and runs inside mcphub"));
-        found.unreachable = native.collect();
-    }
-    Ok(found)
 }
 
 /// A foreign file may be JSON5, which our parser reads as far as it can recover from.
@@ -86,11 +111,14 @@ pub fn put(
     entry: &Map<String, Value>,
     comments: &[String],
 ) -> Result<String, EditError> {
-    if dialect.is_toml() {
-        return toml::put(text, name, entry, comments);
+    let text = if text.trim().is_empty() { dialect.format().preamble } else { text };
+    match dialect.format().syntax {
+        Syntax::Json => {}
+        Syntax::Toml => return toml::put(text, name, entry, comments),
+        Syntax::Yaml { is_list } => return yaml_section(dialect, is_list).put(text, name, entry, comments),
     }
-    let path = [dialect.section(), name];
-    if comments.is_empty() || !dialect.has_comments() {
+    let path = [dialect.format().section, name];
+    if comments.is_empty() || !dialect.format().has_comments {
         return edit::apply(text, &[Edit::set(&path, Value::Object(entry.clone()))]);
     }
     // `Paste` requires an object to insert into.
@@ -106,19 +134,39 @@ pub fn put(
 
 /// Removes an entry from the file.
 pub fn remove(dialect: Dialect, text: &str, name: &str) -> Result<String, EditError> {
-    if dialect.is_toml() {
-        return toml::remove(text, name);
+    match dialect.format().syntax {
+        Syntax::Json => {
+            let section = dialect.format().section;
+            edit::without_empty_section(&edit::apply(text, &[Edit::remove(&[section, name])])?, section)
+        }
+        Syntax::Toml => toml::remove(text, name),
+        Syntax::Yaml { is_list } => yaml_section(dialect, is_list).remove(text, name),
     }
-    edit::apply(text, &[Edit::remove(&[dialect.section(), name])])
 }
 
-/// The entry with this name, from the section that the program itself reads.
+fn yaml_section(dialect: Dialect, is_list: bool) -> yaml::Section {
+    yaml::Section { key: dialect.format().section, is_list }
+}
+
+/// The entry with this name.
 pub fn entry(dialect: Dialect, text: &str, name: &str) -> Result<Option<Value>, String> {
     if text.trim().is_empty() {
         return Ok(None);
     }
-    let root = if dialect.is_toml() { toml::value(text)? } else { json(text)? };
-    Ok(root.get(dialect.section()).and_then(|section| section.get(name)).cloned())
+    let servers = read(dialect, text)?.servers;
+    Ok(servers.into_iter().find(|(known, _)| known == name).map(|(_, entry)| entry))
+}
+
+/// Disables exactly these servers, in a file with a list of disabled servers.
+pub fn disable(text: &str, list: [&str; 2], names: &[String]) -> Result<String, EditError> {
+    let root = if text.trim().is_empty() { Value::Null } else { json(text).map_err(EditError::Broken)? };
+    let [holder, key] = list;
+    let known = root.get(holder).and_then(|holder| holder.get(key)).and_then(Value::as_array);
+    let mut all: Vec<Value> = known.cloned().unwrap_or_default();
+    all.extend(
+        names.iter().map(|name| Value::from(name.as_str())).filter(|name| !all.contains(name)).collect::<Vec<_>>(),
+    );
+    edit::apply(text, &[Edit::set(&list, Value::Array(all))])
 }
 
 /// A multi-line entry with comments above its keys.

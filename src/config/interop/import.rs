@@ -12,7 +12,7 @@ use super::literals::Literals;
 use super::notes::Notes;
 use super::{Dialect, file, incoming, is_sidecar, native_entry};
 use crate::config::expand::{Reference, references};
-use crate::config::shape::{self, World};
+use crate::config::shape::{self, Machine};
 use crate::config::spec::{Launch, ServerSpec};
 use crate::model::{Scope, ServerName};
 use crate::text::one_line;
@@ -32,8 +32,35 @@ pub struct Import {
 /// Returns the reason why a name must not be used, if there is one.
 pub type NameCheck<'a> = &'a dyn Fn(&ServerName) -> Option<String>;
 
+/// Where the servers go to.
+#[derive(Debug, Clone, Copy)]
+pub struct Destination<'a> {
+    pub scope: Scope,
+    /// The folders of the workspace.
+    pub folders: &'a [PathBuf],
+    /// Leaves out the servers for all projects.
+    pub project_only: bool,
+}
+
+impl Destination<'_> {
+    /// Why the servers that the user has only in the project of this folder do not belong here.
+    fn refuses(&self, folder: &Path) -> Option<String> {
+        let shown = folder.display();
+        if !self.folders.iter().any(|known| known == folder) {
+            return Some(format!("it is only for the project {shown}; import it there, into scope `local`"));
+        }
+        (self.scope == Scope::User)
+            .then(|| format!("it is only for the project {shown}; import it into scope `local` or `project`"))
+    }
+}
+
 /// Converts all servers of these files. If two have the same name, the first one is used, as in the program itself.
-pub fn import(dialect: Dialect, files: &[(PathBuf, Arc<str>)], folder: Option<&Path>, taken: NameCheck<'_>) -> Import {
+pub fn import(
+    dialect: Dialect,
+    files: &[(PathBuf, Arc<str>)],
+    destination: Destination<'_>,
+    taken: NameCheck<'_>,
+) -> Import {
     let mut import = Import::default();
     let mut variables = Literals::default();
     let mut inputs: Vec<Value> = Vec::new();
@@ -42,7 +69,7 @@ pub fn import(dialect: Dialect, files: &[(PathBuf, Arc<str>)], folder: Option<&P
     let mut permissions = Permissions::default();
     let mut read: Vec<(&PathBuf, ForeignFile)> = Vec::new();
     for (path, text) in files {
-        match file::read(dialect, text, folder) {
+        match file::read(dialect, text) {
             Ok(mut found) => {
                 // A file may contain permissions for a server in another file.
                 permissions.merge(std::mem::take(&mut found.permissions));
@@ -59,7 +86,21 @@ pub fn import(dialect: Dialect, files: &[(PathBuf, Arc<str>)], folder: Option<&P
         for (name, reason) in found.unreachable {
             import.skipped.insert(shown(&name), reason.to_owned());
         }
-        for (written, entry) in found.servers {
+        // The servers for one project take precedence over those for all projects.
+        let mut servers = Vec::new();
+        for (folder, own) in found.projects {
+            match destination.refuses(&folder) {
+                None => servers.extend(own),
+                Some(reason) => import.skipped.extend(
+                    own.into_iter()
+                        .map(|(name, _)| (format!("{} in {}", shown(&name), folder.display()), reason.clone())),
+                ),
+            }
+        }
+        if !destination.project_only {
+            servers.extend(found.servers);
+        }
+        for (written, entry) in servers {
             if let Some(first) = sources.get(&written) {
                 if *first != path.as_path() {
                     let note = format!("{} also defines it; that definition is ignored", path.display());
@@ -136,12 +177,12 @@ fn one(
 /// A machine where every program and variable exists.
 struct EverythingExists;
 
-impl World for EverythingExists {
-    fn is_set(&self, _variable: &str) -> bool {
+impl Machine for EverythingExists {
+    fn is_set(&self, _variable: &str, _folder: Option<&Path>) -> bool {
         true
     }
 
-    fn finds(&self, _program: &str, _folder: Option<&Path>) -> bool {
+    fn finds(&self, _program: &str, _cwd: Option<&Path>, _folder: Option<&Path>) -> bool {
         true
     }
 }

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use self::fields::{Fields, text_of};
 pub use self::permissions::Permissions;
 use super::Dialect;
+use super::format::Unit;
 use super::notes::Notes;
 use super::references::{convert, variable};
 use crate::config::expand::Reference;
@@ -48,6 +49,7 @@ pub fn read(dialect: Dialect, entry: &Map<String, Value>, notes: &mut Notes) -> 
         description: description.filter(|text| !text.is_empty()),
         startup_timeout,
         timeout,
+        idle_timeout: None,
         tools,
         dev,
     })
@@ -56,28 +58,37 @@ pub fn read(dialect: Dialect, entry: &Map<String, Value>, notes: &mut Notes) -> 
 fn launch(fields: &mut Fields<'_>) -> Result<Launch, String> {
     let written = fields.plain_text("type").or_else(|| fields.plain_text("transport"));
     let written = written.or_else(|| fields.plain_text("transportType"));
-    let title = fields.dialect.title();
+    let (title, rules) = (fields.dialect.title(), &fields.dialect.format().import);
     let (has_command, has_url) =
         (fields.has("command"), ["url", "serverUrl", "httpUrl"].iter().any(|key| fields.has(key)));
     match written.as_deref() {
         Some("stdio" | "local") => stdio(fields),
-        Some("http" | "streamable-http" | "streamableHttp" | "streamable_http") => Ok(Launch::Http(remote(fields)?)),
+        Some("http" | "streamable-http" | "streamableHttp" | "streamable_http" | "remote") => {
+            Ok(Launch::Http(remote(fields)?))
+        }
         Some("sse") => Ok(Launch::Sse(remote(fields)?)),
+        Some("tcp") => tcp(fields),
         Some(other) => Err(format!("it is of type `{}`, which is not supported", one_line(other, 40))),
         None if has_command && has_url => Err("it has both `command` and `url`, but no `type`".to_owned()),
         None if has_command => stdio(fields),
-        None if has_url && fields.dialect == Dialect::Cline => Ok(Launch::Sse(remote(fields)?)),
+        None if has_url && rules.url_is_sse && !fields.has("httpUrl") => Ok(Launch::Sse(remote(fields)?)),
         None if has_url => {
-            if fields.dialect == Dialect::Claude {
-                fields.notes.add("Claude Code requires a `type` with `url`; `http` is assumed");
+            if rules.requires_type {
+                fields.notes.add(format!("{title} requires a `type` with `url`; `http` is assumed"));
             }
             Ok(Launch::Http(remote(fields)?))
         }
-        None if fields.has("settings") || fields.dialect == Dialect::Zed => {
+        None if fields.has("settings") || rules.has_extensions => {
             Err(format!("it is started by an extension of {title}; the entry has no command"))
         }
         None => Err("it has no `command` or `url`".to_owned()),
     }
+}
+
+fn tcp(fields: &mut Fields<'_>) -> Result<Launch, String> {
+    let port = fields.take("port").and_then(|port| text_of(&port)?.parse().ok());
+    let port = port.ok_or("its `port` is not a number between 0 and 65535")?;
+    Ok(Launch::Tcp { host: fields.text("host")?.unwrap_or_else(|| "127.0.0.1".to_owned()), port })
 }
 
 fn stdio(fields: &mut Fields<'_>) -> Result<Launch, String> {
@@ -90,7 +101,7 @@ fn stdio(fields: &mut Fields<'_>) -> Result<Launch, String> {
     let env = environment(fields)?;
     let mut args: Vec<String> = words.collect();
     args.extend(fields.texts("args")?);
-    if fields.dialect == Dialect::McpHub {
+    if fields.dialect.format().import.own_env {
         for arg in &mut args {
             *arg = from_own_env(&dollar(arg), &env);
         }
@@ -100,12 +111,12 @@ fn stdio(fields: &mut Fields<'_>) -> Result<Launch, String> {
     if fields.flag("sandboxEnabled") == Some(true) {
         fields.notes.add("VS Code runs it in a sandbox; mcp-sidecar does not");
     }
-    Ok(Launch::Stdio(Stdio { command, args, env, env_file, cwd, inherit_env: false }))
+    Ok(Launch::Stdio(Stdio { command, args, env, env_file, cwd, inherit_env: false, sandbox: None }))
 }
 
 fn environment(fields: &mut Fields<'_>) -> Result<BTreeMap<String, Option<String>>, String> {
     let mut env = BTreeMap::new();
-    let inherits = fields.dialect == Dialect::McpHub;
+    let inherits = fields.dialect.format().import.own_env;
     for (name, value) in fields.object("env").unwrap_or_default() {
         let value = match value {
             Value::Null if inherits => Some(variable(&name)),
@@ -187,7 +198,7 @@ fn remote(fields: &mut Fields<'_>) -> Result<Remote, String> {
     if let Some(token) = fields.plain_text("bearer_token") {
         headers.insert("Authorization".to_owned(), format!("Bearer {token}"));
     }
-    if fields.dialect == Dialect::McpHub {
+    if fields.dialect.format().import.own_env {
         let env = environment(fields)?;
         let filled = |text: &String| from_own_env(text, &env);
         return Ok(Remote {
@@ -208,6 +219,8 @@ const OAUTH: &[&str] = &[
     "client_secret",
     "CLIENT_SECRET",
     "scopes",
+    "scope",
+    "enabled",
     "callbackPort",
     "callback_port",
 ];
@@ -237,7 +250,7 @@ fn oauth(fields: &mut Fields<'_>) -> Option<OAuth> {
         );
     }
     let text = |keys: [&str; 2]| keys.iter().find_map(|key| written.get(*key)).and_then(text_of);
-    let scopes = match written.get("scopes") {
+    let scopes = match written.get("scopes").or_else(|| written.get("scope")) {
         Some(Value::String(scopes)) => scopes.split_whitespace().map(str::to_owned).collect(),
         Some(Value::Array(scopes)) => scopes.iter().filter_map(text_of).collect(),
         _ => Vec::new(),
@@ -249,10 +262,10 @@ fn oauth(fields: &mut Fields<'_>) -> Option<OAuth> {
 
 fn timeouts(fields: &mut Fields<'_>) -> (Option<Duration>, Option<Duration>) {
     let milliseconds = |number: f64| number / 1000.0;
-    let dialect = fields.dialect;
-    let plain = move |number: f64| match dialect {
-        Dialect::Claude => milliseconds(number),
-        Dialect::Zed | Dialect::Cline => number,
+    let unit = fields.dialect.format().export.timeout.filter(|(key, _)| *key == "timeout").map(|(_, unit)| unit);
+    let plain = move |number: f64| match unit {
+        Some(Unit::Milliseconds) => milliseconds(number),
+        Some(Unit::Seconds) => number,
         _ if number >= MIN_AS_MILLISECONDS.as_secs_f64() => milliseconds(number),
         _ => number,
     };
@@ -281,8 +294,8 @@ fn tools(fields: &mut Fields<'_>) -> Vec<ToolRule> {
     for key in ["disabled_tools", "disabledTools", "excludeTools"] {
         fields.list(key).iter().filter_map(text_of).for_each(|name| add(name, Level::Disable));
     }
-    for key in ["enabled_tools", "includeTools"] {
-        if !fields.has(key) {
+    for key in ["enabled_tools", "includeTools", "tools"] {
+        if !fields.left.get(key).is_some_and(Value::is_array) {
             continue;
         }
         let names: Vec<String> = fields.list(key).iter().filter_map(text_of).collect();
@@ -296,7 +309,7 @@ fn tools(fields: &mut Fields<'_>) -> Vec<ToolRule> {
 
 fn dev(fields: &mut Fields<'_>) -> Option<Dev> {
     let dev = fields.object("dev")?;
-    if dev.contains_key("cwd") || fields.dialect != Dialect::VsCode {
+    if dev.contains_key("cwd") || fields.dialect.format().export.dev.is_none() {
         fields.notes.add("`dev` is not imported: its globs are relative to another folder");
         return None;
     }

@@ -36,26 +36,32 @@ impl Literals {
     }
 
     fn hide_stdio(&mut self, stdio: &mut Stdio, server: &str, hidden: &mut Vec<Hidden>) {
-        for (name, value) in &mut stdio.env {
+        let Stdio { args, env, command: _, env_file: _, cwd: _, inherit_env: _, sandbox: _ } = stdio;
+        for (name, value) in env {
             let Some(text) = value else { continue };
             let key = format!("env.{name}");
             self.hide_value(text, SecretName { server, name, own: Some(name) }, &key, hidden);
         }
-        for (index, span, name) in secrets::find_in_args(&stdio.args) {
-            let Some(text) = stdio.args.get_mut(index) else { continue };
+        for (index, span, name) in secrets::find_in_args(args) {
+            let Some(text) = args.get_mut(index) else { continue };
             let name = name.as_deref().unwrap_or("token");
             hidden.extend(self.hide_part(text, span, SecretName { server, name, own: None }, "args"));
         }
     }
 
     fn hide_remote(&mut self, remote: &mut Remote, server: &str, hidden: &mut Vec<Hidden>) {
-        for (name, text) in &mut remote.headers {
+        let Remote { url, headers, oauth } = remote;
+        for (name, text) in headers {
             let key = format!("headers.{name}");
             self.hide_value(text, SecretName { server, name, own: None }, &key, hidden);
         }
         // In reverse order, so that earlier positions stay valid.
-        for (span, name) in secrets::find_in_url(&remote.url).into_iter().rev() {
-            hidden.extend(self.hide_part(&mut remote.url, span, SecretName { server, name, own: None }, "url"));
+        for (span, name) in secrets::find_in_url(url).into_iter().rev() {
+            hidden.extend(self.hide_part(url, span, SecretName { server, name, own: None }, "url"));
+        }
+        if let Some(secret) = oauth.as_mut().and_then(|oauth| oauth.client_secret.as_mut()) {
+            let name = SecretName { server, name: "clientSecret", own: None };
+            self.hide_value(secret, name, "oauth.clientSecret", hidden);
         }
     }
 

@@ -1,5 +1,6 @@
 //! The locations of other programs' config files. Nothing here accesses the disk.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::Dialect;
@@ -12,8 +13,13 @@ pub struct Homes {
     pub config: PathBuf,
     /// Settings of desktop programs: the same as `config` on Linux, a system folder elsewhere.
     pub desktop: PathBuf,
-    pub codex: PathBuf,
+    /// The folders that programs take from a variable instead.
+    moved: BTreeMap<&'static str, PathBuf>,
 }
+
+/// The variables that move the folder of one program.
+const VARIABLES: [&str; 6] =
+    ["CLAUDE_CONFIG_DIR", "CODEX_HOME", "CONTINUE_GLOBAL_DIR", "COPILOT_HOME", "GEMINI_CLI_HOME", "QWEN_HOME"];
 
 impl Homes {
     /// Determines the folders from the environment; `None` without a home folder.
@@ -29,8 +35,18 @@ impl Homes {
         if let Some(desktop) = folder("APPDATA").filter(|_| cfg!(windows)) {
             homes.desktop = desktop;
         }
-        homes.codex = folder("CODEX_HOME").unwrap_or(homes.codex);
+        homes.moved = VARIABLES.into_iter().filter_map(|name| Some((name, folder(name)?))).collect();
         Some(homes)
+    }
+
+    /// The folder of a program that a variable can move, by its usual place below the home folder.
+    pub fn folder(&self, variable: &str, usual: &str) -> PathBuf {
+        self.moved.get(variable).cloned().unwrap_or_else(|| self.home.join(usual))
+    }
+
+    /// The user's settings of VS Code.
+    pub fn vscode(&self) -> PathBuf {
+        self.desktop.join("Code/User")
     }
 
     /// The usual folders below a home folder.
@@ -41,41 +57,21 @@ impl Homes {
             () if cfg!(windows) => home.join("AppData/Roaming"),
             () => config.clone(),
         };
-        Self { home: home.to_path_buf(), config, desktop, codex: home.join(".codex") }
+        Self { home: home.to_path_buf(), config, desktop, moved: BTreeMap::new() }
     }
 }
 
-/// The config file of a project, if the program supports one.
-pub fn project_file(dialect: Dialect, folder: &Path) -> Option<PathBuf> {
-    let name = match dialect {
-        Dialect::VsCode => ".vscode/mcp.json",
-        Dialect::Claude => ".mcp.json",
-        Dialect::Cursor => ".cursor/mcp.json",
-        Dialect::Zed => ".zed/settings.json",
-        Dialect::Codex => ".codex/config.toml",
-        Dialect::McpHub => ".mcphub/servers.json",
-        Dialect::ClaudeDesktop | Dialect::Windsurf | Dialect::Cline => return None,
-    };
-    Some(folder.join(name))
+/// The config files of a project. New entries go into the first one. A folder stands for the files in it.
+pub fn project_files(dialect: Dialect, folder: &Path) -> Vec<PathBuf> {
+    dialect.format().project_files.iter().map(|name| folder.join(name)).collect()
 }
 
-/// The user's own config files. New entries go into the first one.
+/// The user's own config files. New entries go into the first one that exists.
 pub fn user_files(dialect: Dialect, homes: &Homes) -> Vec<PathBuf> {
-    let Homes { home, config, desktop, codex } = homes;
-    let code = desktop.join("Code/User");
-    match dialect {
-        Dialect::VsCode => vec![code.join("mcp.json"), code.join("settings.json")],
-        Dialect::Claude => vec![home.join(".claude.json")],
-        Dialect::ClaudeDesktop => vec![desktop.join("Claude/claude_desktop_config.json")],
-        Dialect::Cursor => vec![home.join(".cursor/mcp.json")],
-        Dialect::Windsurf => vec![home.join(".codeium/windsurf/mcp_config.json")],
-        Dialect::Zed if cfg!(windows) => vec![desktop.join("Zed/settings.json")],
-        Dialect::Zed => vec![config.join("zed/settings.json")],
-        Dialect::Cline => vec![
-            code.join("globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"),
-            home.join(".cline/mcp.json"),
-        ],
-        Dialect::Codex => vec![codex.join("config.toml")],
-        Dialect::McpHub => vec![config.join("mcphub/servers.json")],
-    }
+    (dialect.format().user_files)(homes)
+}
+
+/// Every file of the user to import from. A folder stands for the files in it.
+pub fn import_files(dialect: Dialect, homes: &Homes) -> Vec<PathBuf> {
+    user_files(dialect, homes).into_iter().chain((dialect.format().other_files)(homes)).collect()
 }

@@ -5,38 +5,44 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::config::shape::MIN_AS_MILLISECONDS;
-use crate::config::spec::{Launch, OAuth, Remote, ServerSpec};
+use crate::config::spec::{Dev, Launch, OAuth, Remote, ServerSpec, Stdio};
 
 pub fn entry(spec: &ServerSpec) -> Value {
-    let mut entry = launch(&spec.launch);
+    #[rustfmt::skip]
+    let ServerSpec {
+        launch, enabled, description, startup_timeout, timeout, tools, dev,
+        // No other program has an equivalent, so they are never imported.
+        fallback: _, auto_start: _, idle_timeout: _,
+    } = spec;
+    let mut entry = self::launch(launch);
     let mut put = |key: &str, value: Value| {
         entry.insert(key.to_owned(), value);
     };
-    if !spec.enabled {
+    if !enabled {
         put("enabled", json!(false));
     }
-    if let Some(description) = &spec.description {
+    if let Some(description) = description {
         put("description", json!(description));
     }
-    if let Some(duration) = spec.startup_timeout {
-        put("startupTimeout", timeout(duration));
+    if let Some(duration) = startup_timeout {
+        put("startupTimeout", limit(*duration));
     }
-    if let Some(duration) = spec.timeout {
-        put("timeout", timeout(duration));
+    if let Some(duration) = timeout {
+        put("timeout", limit(*duration));
     }
-    if !spec.tools.is_empty() {
+    if !tools.is_empty() {
         // Only our own files have rules that depend on arguments, and those are never imported.
-        let tools = spec.tools.iter().map(|rule| (rule.pattern.clone(), json!(rule.level.rest.as_str())));
+        let tools = tools.iter().map(|rule| (rule.pattern.clone(), json!(rule.level.rest.as_str())));
         put("tools", Value::Object(tools.collect()));
     }
-    if let Some(dev) = &spec.dev {
-        put("dev", json!({ "watch": dev.watch }));
+    if let Some(Dev { watch }) = dev {
+        put("dev", json!({ "watch": watch }));
     }
     Value::Object(entry)
 }
 
 /// In seconds, or in milliseconds if the number would be read as milliseconds anyway.
-fn timeout(duration: Duration) -> Value {
+pub fn limit(duration: Duration) -> Value {
     if duration < MIN_AS_MILLISECONDS { seconds(duration) } else { json!(duration.as_millis()) }
 }
 
@@ -51,21 +57,22 @@ fn launch(launch: &Launch) -> Map<String, Value> {
         entry.insert(key.to_owned(), value);
     };
     match launch {
-        Launch::Stdio(stdio) => {
-            put("command", json!(stdio.command));
-            if !stdio.args.is_empty() {
-                put("args", json!(stdio.args));
+        // Never imported: no other program has a `sandbox` like this.
+        Launch::Stdio(Stdio { command, args, env, env_file, cwd, inherit_env, sandbox: _ }) => {
+            put("command", json!(command));
+            if !args.is_empty() {
+                put("args", json!(args));
             }
-            if !stdio.env.is_empty() {
-                put("env", json!(stdio.env));
+            if !env.is_empty() {
+                put("env", json!(env));
             }
-            if let Some(file) = &stdio.env_file {
+            if let Some(file) = env_file {
                 put("envFile", json!(file));
             }
-            if let Some(cwd) = &stdio.cwd {
+            if let Some(cwd) = cwd {
                 put("cwd", json!(cwd));
             }
-            if stdio.inherit_env {
+            if *inherit_env {
                 put("inheritEnv", json!(true));
             }
         }
@@ -91,12 +98,12 @@ fn launch(launch: &Launch) -> Map<String, Value> {
     entry
 }
 
-fn remote(remote: &Remote) -> Map<String, Value> {
-    let mut entry = Map::from_iter([("url".to_owned(), json!(remote.url))]);
-    if !remote.headers.is_empty() {
-        entry.insert("headers".to_owned(), json!(remote.headers));
+fn remote(Remote { url, headers, oauth }: &Remote) -> Map<String, Value> {
+    let mut entry = Map::from_iter([("url".to_owned(), json!(url))]);
+    if !headers.is_empty() {
+        entry.insert("headers".to_owned(), json!(headers));
     }
-    if let Some(OAuth { client_id, client_secret, scopes, callback_port }) = &remote.oauth {
+    if let Some(OAuth { client_id, client_secret, scopes, callback_port }) = oauth {
         let mut oauth = Map::new();
         if let Some(id) = client_id {
             oauth.insert("clientId".to_owned(), json!(id));

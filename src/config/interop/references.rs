@@ -1,31 +1,30 @@
 //! Converts `${…}` between file formats: the same reference can have different meanings, or none in another program.
 
 use super::Dialect;
+use super::format::Variable;
 use super::notes::Notes;
 use crate::config::expand::{Piece, Reference, pieces};
 use crate::text::one_line;
 
-/// Variables of VS Code and similar editors that depend on the open file, which we cannot expand.
-const EDITOR_VARIABLES: &[&str] = &[
-    "file",
-    "fileBasename",
-    "fileBasenameNoExtension",
-    "fileDirname",
-    "fileExtname",
-    "fileWorkspaceFolder",
-    "relativeFile",
-    "relativeFileDirname",
-    "lineNumber",
-    "columnNumber",
-    "selectedText",
-    "execPath",
-    "extensionInstallFolder",
-    "defaultBuildTask",
-];
-
 /// Converts a text of a foreign file to our syntax. An error is the reason why this is impossible.
 pub fn to_ours(dialect: Dialect, text: &str, notes: &mut Notes) -> Result<String, String> {
-    convert(text, |reference, written| one_to_ours(dialect, reference, written, notes))
+    let mut ours = String::with_capacity(text.len());
+    let mut done = 0;
+    let mut plain = |text: &str| convert(text, |reference, written| one_to_ours(dialect, reference, written, notes));
+    for (span, reference) in (dialect.format().own_references)(text) {
+        ours.push_str(&plain(text.get(done..span.start).unwrap_or_default())?);
+        match &reference {
+            Reference::Unknown(shown) => return Err(only_there(dialect, shown)),
+            known => ours.push_str(&written(known)),
+        }
+        done = span.end;
+    }
+    ours.push_str(&plain(text.get(done..).unwrap_or_default())?);
+    Ok(ours)
+}
+
+fn only_there(dialect: Dialect, written: &str) -> String {
+    format!("it uses `{}`, which only {} can expand", one_line(written, 60), dialect.title())
 }
 
 /// Converts a text of ours to the syntax of a foreign file.
@@ -77,25 +76,16 @@ fn one_to_ours(dialect: Dialect, reference: Reference, raw: &str, notes: &mut No
                 .to_owned(),
         );
     }
-    let only_there = || Err(format!("it uses `{shown}`, which only {title} can expand"));
     match &reference {
-        Reference::Unknown(_) => return only_there(),
-        Reference::Variable { name, .. } => match dialect {
-            Dialect::VsCode | Dialect::Cursor if raw == "${workspaceRoot}" => {
-                return Ok(written(&Reference::WorkspaceFolder));
-            }
-            Dialect::VsCode | Dialect::Cursor
-                if EDITOR_VARIABLES.contains(&name.as_str()) && !raw.starts_with("${env:") =>
-            {
-                return only_there();
-            }
-            Dialect::Claude if name == "CLAUDE_PROJECT_DIR" => return Ok(written(&Reference::WorkspaceFolder)),
-            Dialect::Claude if name.starts_with("CLAUDE_PLUGIN_") => return only_there(),
-            _ => {}
+        Reference::Unknown(_) => return Err(only_there(dialect, raw)),
+        Reference::Variable { name, .. } => match (dialect.format().variable)(name, raw) {
+            Variable::Environment => {}
+            Variable::Reference(reference) => return Ok(written(&reference)),
+            Variable::OnlyThere => return Err(only_there(dialect, raw)),
         },
         _ => {}
     }
-    if !dialect.expands(&reference, raw) {
+    if !(dialect.format().expands)(&reference, raw) {
         notes.add(format!("`{shown}` is plain text in {title}, but is expanded here"));
     }
     Ok(written(&reference))
@@ -104,25 +94,24 @@ fn one_to_ours(dialect: Dialect, reference: Reference, raw: &str, notes: &mut No
 fn one_to_theirs(dialect: Dialect, reference: Reference, raw: &str, notes: &mut Notes) -> String {
     let title = dialect.title();
     let ours = written(&reference);
-    if dialect.expands(&reference, &ours) {
+    if (dialect.format().expands)(&reference, &ours) {
         return ours;
     }
     let by_hand = |notes: &mut Notes, what: &str| {
         notes.add(format!("{title} does not expand `{}`: replace it with {what}", one_line(&ours, 60)));
         ours.clone()
     };
-    match (dialect, &reference) {
-        (Dialect::Claude, Reference::Variable { name, default: None }) => format!("${{{name}}}"),
-        (Dialect::Claude, Reference::WorkspaceFolder | Reference::Cwd) => "${CLAUDE_PROJECT_DIR:-.}".to_owned(),
-        (Dialect::Claude, Reference::UserHome) => "${HOME}".to_owned(),
-        (Dialect::Cursor, Reference::Cwd) => written(&Reference::WorkspaceFolder),
-        (_, Reference::PathSeparator) => std::path::MAIN_SEPARATOR.to_string(),
-        (_, Reference::Variable { name, default: Some(_) }) => {
+    if let Some(spelling) = (dialect.format().spelling)(&reference) {
+        return spelling;
+    }
+    match &reference {
+        Reference::PathSeparator => std::path::MAIN_SEPARATOR.to_string(),
+        Reference::Variable { name, default: Some(_) } => {
             let plain = Reference::Variable { name: name.clone(), default: None };
             notes.add(format!("{title} does not support defaults: the default of `{name}` is not exported"));
             one_to_theirs(dialect, plain, raw, notes)
         }
-        (_, Reference::Input(id) | Reference::Keyring(id)) => {
+        Reference::Input(id) | Reference::Keyring(id) => {
             let name = variable_of(id);
             notes.add(format!(
                 "`{}` became the environment variable `{name}`: {title} does not support this kind of value",
@@ -130,8 +119,8 @@ fn one_to_theirs(dialect: Dialect, reference: Reference, raw: &str, notes: &mut 
             ));
             one_to_theirs(dialect, Reference::Variable { name, default: None }, raw, notes)
         }
-        (_, Reference::Variable { name, .. }) => by_hand(notes, &format!("the value of `{name}`")),
-        (_, Reference::Unknown(_)) => ours,
+        Reference::Variable { name, .. } => by_hand(notes, &format!("the value of `{name}`")),
+        Reference::Unknown(_) => ours,
         _ => by_hand(notes, "the path"),
     }
 }

@@ -1,9 +1,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
+use super::export::Export;
+use super::format::Syntax;
+use super::import::Import;
+use super::setup::SetupError;
 use super::*;
 use crate::config::layers;
 use crate::config::spec::Config;
@@ -15,8 +19,13 @@ fn files(text: &str) -> Vec<(PathBuf, Arc<str>)> {
     vec![(PathBuf::from("/their/file"), text.into())]
 }
 
+fn destination(scope: Scope) -> Destination<'static> {
+    static FOLDERS: LazyLock<Vec<PathBuf>> = LazyLock::new(|| vec![PathBuf::from("/work")]);
+    Destination { scope, folders: &FOLDERS, project_only: false }
+}
+
 fn imported(dialect: Dialect, text: &str) -> Import {
-    import(dialect, &files(text), Some(Path::new("/work")), &|_| None)
+    import(dialect, &files(text), destination(Scope::Local), &|_| None)
 }
 
 /// The servers as one object, as in our file.
@@ -134,6 +143,87 @@ fn servers_survive_a_round_trip_in_every_dialect() {
             "#,
         ),
         (
+            Dialect::Gemini,
+            r#"{ "theme": "x", "mcp": { "excluded": ["fs", "other"] }, "mcpServers": {
+                "fs": { "command": "npx", "args": ["$HOME_DIR", "${B:-b}"], "env": { "A": "${A}" }, "cwd": "/srv", "timeout": 90000,
+                        "description": "files", "excludeTools": ["rm"], "trust": false },
+                "docs": { "httpUrl": "https://docs.test/mcp", "headers": { "X-Key": "$KEY" } },
+                "old": { "url": "https://old.test/sse", "type": "sse", "oauth": { "enabled": true, "clientId": "me", "scopes": ["read"] } }
+            } }"#,
+        ),
+        (
+            Dialect::Qwen,
+            r#"{ "mcp": { "excluded": ["fs"] }, "mcpServers": {
+                "fs": { "command": "npx", "args": ["$HOME_DIR"], "env": { "A": "${A}" }, "cwd": "/srv", "timeout": 90000, "includeTools": ["read"] },
+                "docs": { "httpUrl": "https://docs.test/mcp", "headers": { "X-Key": "$KEY" } },
+                "old": { "url": "https://old.test/sse" }
+            } }"#,
+        ),
+        (
+            Dialect::OpenCode,
+            r#"{ "$schema": "https://opencode.ai/config.json", "mcp": {
+                "fs": { "type": "local", "command": ["npx", "-y", "{env:PACKAGE}"], "environment": { "A": "{env:A}" }, "cwd": "/srv", "enabled": false, "timeout": 90000 },
+                "docs": { "type": "remote", "url": "https://docs.test/mcp", "headers": { "X-Key": "x-{env:KEY}" },
+                          "oauth": { "clientId": "me", "scope": "read write", "callbackPort": 8080 } },
+            } }"#,
+        ),
+        (
+            Dialect::Copilot,
+            r#"{ "mcpServers": {
+                "fs": { "type": "local", "command": "npx", "args": ["$PACKAGE"], "env": { "A": "${A}", "B": "${B:-b}" }, "cwd": "/srv", "tools": ["read"], "timeout": 90000 },
+                "docs": { "type": "http", "url": "https://docs.test/mcp", "headers": { "X-Key": "${KEY}" }, "tools": ["*"] },
+                "old": { "type": "sse", "url": "https://old.test/sse", "tools": ["*"] }
+            } }"#,
+        ),
+        (
+            Dialect::Continue,
+            r#"
+                name: Local Config
+                models: [] # not ours
+                mcpServers:
+                  - name: fs
+                    command: npx
+                    args: ["-y", fs]
+                    env: { A: "${{ secrets.A }}" }
+                    cwd: /srv
+                    connectionTimeout: 20000
+                  - name: docs
+                    type: streamable-http
+                    url: https://docs.test/mcp
+                    requestOptions: { headers: { X-Key: "x-${{secrets.KEY}}" } }
+                  - name: old
+                    type: sse
+                    url: https://old.test/sse
+            "#,
+        ),
+        (
+            Dialect::Goose,
+            r#"
+                GOOSE_MODEL: x # not ours
+                extensions:
+                  fs:
+                    enabled: false
+                    type: stdio
+                    name: fs
+                    description: files
+                    cmd: npx
+                    args: ["-y", fs]
+                    envs: { LEVEL: info }
+                    env_keys: [TOKEN]
+                    timeout: 300
+                    bundled: null
+                    available_tools: [read]
+                  docs:
+                    enabled: true
+                    type: streamable_http
+                    name: docs
+                    description: ""
+                    uri: https://docs.test/mcp
+                    headers: { X-Mode: full }
+                    timeout: 60
+            "#,
+        ),
+        (
             Dialect::McpHub,
             r#"{ mcpServers: {
                 "fs": { command: 'npx', "args": ["fs", "$HOME_DIR"], "env": { "A": null, "B": "", "C": "c" }, "cwd": "/srv",
@@ -152,6 +242,68 @@ fn servers_survive_a_round_trip_in_every_dialect() {
         assert_eq!(second.inputs, first.inputs, "{dialect}");
         assert!(second.skipped.is_empty(), "{dialect}: {:?}", second.skipped);
     }
+}
+
+/// One server for each feature of ours.
+const FEATURES: [(&str, &str); 15] = [
+    ("plain command", r#"{ "command": "x" }"#),
+    ("args", r#"{ "command": "x", "args": ["--a", "b c", "${env:PLACE}"] }"#),
+    ("env", r#"{ "command": "x", "env": { "LEVEL": "info", "A": "${env:A}" } }"#),
+    ("another variable", r#"{ "command": "x", "env": { "A": "${env:B}" } }"#),
+    ("default of a variable", r#"{ "command": "x", "args": ["${A:-b}"] }"#),
+    ("cwd", r#"{ "command": "x", "cwd": "/srv" }"#),
+    ("disabled", r#"{ "command": "x", "enabled": false }"#),
+    ("timeout", r#"{ "command": "x", "timeout": 90 }"#),
+    ("startupTimeout", r#"{ "command": "x", "startupTimeout": 20 }"#),
+    ("http", r#"{ "type": "http", "url": "https://x.test/mcp" }"#),
+    ("sse", r#"{ "type": "sse", "url": "https://x.test/sse" }"#),
+    ("headers", r#"{ "type": "http", "url": "https://x.test/mcp", "headers": { "X-Mode": "full" } }"#),
+    (
+        "variable in a header",
+        r#"{ "type": "http", "url": "https://x.test/mcp", "headers": { "X-Key": "${env:KEY}" } }"#,
+    ),
+    ("disabled http", r#"{ "type": "http", "url": "https://x.test/mcp", "enabled": false }"#),
+    ("tcp", r#"{ "type": "tcp", "host": "localhost", "port": 3001 }"#),
+];
+
+#[test]
+fn an_export_keeps_each_feature_or_reports_it() {
+    let mut lost: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for dialect in Dialect::ALL {
+        for (feature, entry) in FEATURES {
+            let ours = json!({ "s": serde_json::from_str::<Value>(entry).unwrap() });
+            let export = exported(dialect, &json!({ "servers": ours }));
+            let written = export.text().unwrap();
+            let again = imported(dialect, &written);
+            let is_enabled = |servers: &Value| servers["s"]["enabled"] != false;
+            if servers(&again) == ours {
+                assert!(again.skipped.is_empty(), "{dialect}, {feature}: {:?}\n{written}", again.skipped);
+                continue;
+            }
+            let reported = export.notes.get("s").is_some_and(|notes| !notes.is_empty());
+            assert!(reported, "{dialect} loses {feature} silently: {ours}\n{written}\n{}", servers(&again));
+            assert!(
+                again.servers.is_empty() || is_enabled(&servers(&again)) == is_enabled(&ours),
+                "{dialect} enables a disabled server:\n{written}"
+            );
+            lost.entry(feature).or_default().push(dialect.to_string());
+        }
+    }
+    let lost: Vec<String> =
+        lost.into_iter().map(|(feature, dialects)| format!("{feature}: {}", dialects.join(", "))).collect();
+    insta::assert_snapshot!(lost.join("\n"), @r"
+    cwd: claude, claude-desktop, cursor, windsurf, zed, goose
+    default of a variable: vscode, claude-desktop, cursor, windsurf, zed, cline, codex, qwen, opencode, continue, goose, mcphub
+    disabled: vscode, claude, claude-desktop, cursor, copilot, continue
+    disabled http: vscode, claude, claude-desktop, cursor, copilot, continue
+    headers: claude-desktop
+    http: claude-desktop
+    sse: claude-desktop, cursor, windsurf, zed, codex, opencode, goose, mcphub
+    startupTimeout: vscode, claude, claude-desktop, cursor, windsurf, zed, cline, gemini, qwen, opencode, copilot, goose, mcphub
+    tcp: vscode, claude, claude-desktop, cursor, windsurf, zed, cline, codex, gemini, qwen, opencode, copilot, continue, goose, mcphub
+    timeout: vscode, claude-desktop, cursor, windsurf, continue, mcphub
+    variable in a header: claude-desktop
+    ");
 }
 
 #[test]
@@ -288,7 +440,7 @@ fn permissions_apply_to_servers_of_other_files() {
             r#"{ "agent": { "tool_permissions": { "tools": { "mcp:z:rm": { "default": "deny" } } } } }"#,
         ),
     ];
-    let import = import(Dialect::Zed, &files, None, &|_| None);
+    let import = import(Dialect::Zed, &files, destination(Scope::Local), &|_| None);
     assert_eq!(servers(&import), json!({ "z": { "command": "x", "tools": { "rm": "deny" } } }));
 }
 
@@ -331,12 +483,16 @@ fn servers_that_cannot_be_imported_are_skipped_with_a_reason() {
         "none": { "description": "nothing" },
         "us": { "command": "/opt/bin/mcp-sidecar", "args": ["connect"] },
         "odd name!": { "command": "x" },
-        "text": "x"
+        "text": "x",
+        "net": { "type": "tcp", "host": "localhost", "port": 3001 },
+        "far": { "type": "tcp", "port": "much" }
     } }"#), @r#"
     odd-name {"command":"x"}
+    net {"type":"tcp","host":"localhost","port":3001}
     odd-name: its name in mcphub is `odd name!`
     skipped both: it has both `command` and `url`, but no `type`
     skipped cmd: it runs a command to get a value (`${cmd:…}`), which is not supported; use an environment variable instead
+    skipped far: its `port` is not a number between 0 and 65535
     skipped lua: it is written in Lua and runs inside mcphub
     skipped none: it has no `command` or `url`
     skipped old: the value of `A` comes from a command, which is not supported
@@ -377,8 +533,15 @@ fn mcphub_variables_are_expanded_from_the_entrys_env_first() {
 fn the_private_section_of_a_project_takes_precedence_over_the_users_servers() {
     let text = r#"{ "mcpServers": { "a": { "command": "user" }, "b": { "command": "user" } },
                     "projects": { "/work": { "mcpServers": { "a": { "command": "local" } } }, "/other": { "mcpServers": { "c": { "command": "x" } } } } }"#;
-    let servers = servers(&imported(Dialect::Claude, text));
-    assert_eq!(servers, json!({ "a": { "command": "local" }, "b": { "command": "user" } }));
+    let local = imported(Dialect::Claude, text);
+    assert_eq!(servers(&local), json!({ "a": { "command": "local" }, "b": { "command": "user" } }));
+    let reason = "it is only for the project /other; import it there, into scope `local`";
+    assert_eq!(local.skipped, BTreeMap::from([("c in /other".to_owned(), reason.to_owned())]));
+    // What the user has in one project does not become a server of all projects.
+    let user = import(Dialect::Claude, &files(text), destination(Scope::User), &|_| None);
+    assert_eq!(servers(&user), json!({ "a": { "command": "user" }, "b": { "command": "user" } }));
+    let reason = "it is only for the project /work; import it into scope `local` or `project`";
+    assert_eq!(user.skipped["a in /work"], reason);
 }
 
 #[test]
@@ -387,7 +550,7 @@ fn an_invalid_file_does_not_affect_others_and_is_not_quoted() {
         (PathBuf::from("/broken.toml"), Arc::from("[mcp_servers.a\nbearer_token = \"hunter2hunter2\"")),
         (PathBuf::from("/good.toml"), Arc::from("[mcp_servers.b]\ncommand = \"x\"\n")),
     ];
-    let import = import(Dialect::Codex, &files, None, &|_| None);
+    let import = import(Dialect::Codex, &files, destination(Scope::Local), &|_| None);
     assert_eq!(servers(&import), json!({ "b": { "command": "x" } }));
     let reason = &import.skipped["/broken.toml"];
     assert!(reason.starts_with("cannot parse the file: ") && !reason.contains("hunter2"), "{reason}");
@@ -396,7 +559,7 @@ fn an_invalid_file_does_not_affect_others_and_is_not_quoted() {
 #[test]
 fn unsupported_keys_become_comments_if_the_dialect_has_comments() {
     let ours = json!({ "servers": {
-        "fs": { "command": "fs-mcp", "args": ["${workspaceFolder}", "${input:key}"], "cwd": "/srv", "enabled": false,
+        "fs": { "command": "fs-mcp", "args": ["${workspaceFolder}", "${input:key}"], "cwd": "/srv",
                 "timeout": 5, "tools": { "rm": "disable", "read": "allow-session" }, "fallback": { "type": "tcp", "port": 1 } },
         "net": { "type": "tcp", "port": 3001 }
     }, "inputs": [{ "id": "key", "type": "promptString", "description": "Key", "password": true }] });
@@ -404,7 +567,7 @@ fn unsupported_keys_become_comments_if_the_dialect_has_comments() {
     {
       "servers": {
         "fs": {
-          // not exported (not supported by VS Code): `enabled: false`, `timeout`, `tools`, `fallback`
+          // not exported (not supported by VS Code): `timeout`, `tools`, `fallback`
           "type": "stdio",
           "command": "fs-mcp",
           "args": ["${workspaceFolder}", "${input:key}"],
@@ -430,7 +593,6 @@ fn unsupported_keys_become_comments_if_the_dialect_has_comments() {
     command = "fs-mcp"
     args = ["${workspaceFolder}", "${env:KEY}"]
     cwd = "/srv"
-    enabled = false
     tool_timeout_sec = 5
     disabled_tools = ["rm"]
     "#);
@@ -492,8 +654,14 @@ fn adding_and_removing_our_entry_restores_the_file_in_every_dialect() {
     let json =
         "{\n  // kept\n  \"a\": 1, // here\n  \"SECTION\": {\n    \"x\": { \"command\": \"x\" } // and here\n  }\n}\n";
     let toml = "# kept\nmodel = \"o3\"\n\n[mcp_servers.x] # here\ncommand = \"x\"\n# the end\n";
+    let map = "# kept\nextensions: # here\n  x:\n    cmd: x # and here\n\n# the end\na: 1\n";
+    let list = "# kept\nmcpServers: # here\n  - name: x\n    command: x # and here\n\n# the end\na: 1\n";
     for dialect in Dialect::ALL {
-        let before = if dialect.is_toml() { toml.to_owned() } else { json.replace("SECTION", dialect.section()) };
+        let before = match dialect.format().syntax {
+            Syntax::Json => json.replace("SECTION", dialect.format().section),
+            Syntax::Toml => toml.to_owned(),
+            Syntax::Yaml { is_list } => (if is_list { list } else { map }).to_owned(),
+        };
         let pointed = add_sidecar(dialect, &before, "mcp-sidecar", &args).unwrap();
         assert!(pointed.contains("mcp-sidecar") && pointed.contains("connect"), "{dialect}:\n{pointed}");
         assert_eq!(add_sidecar(dialect, &pointed, "mcp-sidecar", &args).unwrap(), pointed, "{dialect}: idempotent");
@@ -521,4 +689,29 @@ fn every_program_has_a_file_below_the_home_folder() {
         assert_eq!(Dialect::parse(dialect.name()), Some(dialect));
         assert_eq!(serde_json::to_value(dialect).unwrap(), dialect.name());
     }
+}
+
+#[test]
+fn what_a_project_disables_or_restricts_is_exported_as_such() {
+    let source = |path: &str, scope: Scope, folder: Option<&str>| Source {
+        path: Path::new(path).into(),
+        scope,
+        folder: folder.map(|folder| Path::new(folder).into()),
+    };
+    let file = |servers: Value| Content::Text(json!({ "servers": servers }).to_string().into());
+    let files = [
+        (
+            source("/work/mcp.json", Scope::Project, Some("/work")),
+            file(json!({ "slack": { "enabled": false }, "mail": { "disabled_tools": ["send"] } })),
+        ),
+        (
+            source("/home/me/mcp.json", Scope::User, None),
+            file(json!({ "slack": { "command": "slack" }, "mail": { "command": "mail" } })),
+        ),
+    ];
+    let config = layers::load(&files, &BTreeMap::new(), &Settings::default().limits).config;
+    let exported = export(Dialect::Codex, config.servers.values().map(|definition| &**definition), &config);
+    let text = exported.text().unwrap();
+    assert!(text.contains("[mcp_servers.slack]\ncommand = \"slack\"\nenabled = false"), "{text}");
+    assert!(text.contains("disabled_tools = [\"send\"]"), "{text}");
 }

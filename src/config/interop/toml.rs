@@ -4,14 +4,14 @@ use serde_json::{Map, Value};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Key, Table};
 
 use crate::config::edit::EditError;
+use crate::text::toml_reason;
 
 const SECTION: &str = "mcp_servers";
 
 /// The whole file as a value.
 pub fn value(text: &str) -> Result<Value, String> {
-    // The other lines of the message quote the file, which may contain secrets.
-    let first = |error: toml::de::Error| error.message().lines().next().unwrap_or("not TOML").to_owned();
-    toml::from_str::<Value>(text).map_err(first)
+    // Only the message: the whole error quotes the file, which may contain secrets.
+    toml::from_str::<Value>(text).map_err(|error| toml_reason(error.message()))
 }
 
 /// Writes one server, with comments above its keys.
@@ -110,7 +110,7 @@ fn header(line: &str) -> Option<Vec<String>> {
 }
 
 fn parse(text: &str) -> Result<DocumentMut, EditError> {
-    text.parse().map_err(|error: toml_edit::TomlError| EditError::Broken(error.message().to_owned()))
+    text.parse().map_err(|error: toml_edit::TomlError| EditError::Broken(toml_reason(error.message())))
 }
 
 fn inline(value: &Value) -> Option<toml_edit::Value> {

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::super::File;
-use super::super::problem::{Problem, Related};
-use super::super::shape::{ServerEntry, Shaped};
+use super::super::problem::{Code, Problem, Related};
+use super::super::shape::{ParsedFile, ServerEntry};
 use super::super::spec::Definition;
 use crate::model::{Scope, ServerName};
 use crate::settings::Limits;
@@ -22,15 +22,16 @@ pub struct Admission {
 }
 
 impl Admission {
-    pub fn new(files: &[(File, Shaped)], session: &BTreeMap<String, Value>, limits: &Limits) -> Self {
+    pub fn new(files: &[(File, ParsedFile)], session: &BTreeMap<String, Value>, limits: &Limits) -> Self {
         let names = |scope: Scope| {
             let files = files.iter().filter(move |(file, _)| file.source.scope == scope);
-            files.flat_map(|(_, shaped)| shaped.servers.iter().map(|entry| entry.name.clone()))
+            files.flat_map(|(_, parsed)| parsed.servers.iter().map(|entry| entry.name.clone()))
         };
         let session = session.keys().filter_map(|name| ServerName::new(name).ok());
         let mut reserved = BTreeSet::new();
         for name in names(Scope::Managed).chain(session).chain(names(Scope::User)) {
-            if reserved.len() < limits.servers && !name.twin().is_some_and(|twin| reserved.contains(&twin)) {
+            if reserved.len() < limits.servers && !name.colliding_name().is_some_and(|other| reserved.contains(&other))
+            {
                 reserved.insert(name);
             }
         }
@@ -56,10 +57,10 @@ impl Admission {
         if self.reserved.contains(&entry.name) {
             return Ok(());
         }
-        if let Some(twin) = entry.name.twin()
-            && (self.reserved.contains(&twin) || servers.contains_key(&twin))
+        if let Some(other) = entry.name.colliding_name()
+            && (self.reserved.contains(&other) || servers.contains_key(&other))
         {
-            return Err(Some(Box::new(ambiguous(entry, &twin, servers.get(&twin)))));
+            return Err(Some(Box::new(ambiguous(entry, &other, servers.get(&other)))));
         }
         if scope.needs_trust() && self.room > 0 {
             self.room -= 1;
@@ -70,20 +71,20 @@ impl Admission {
         }
         let message =
             format!("more than {} servers in total (setting `limits.servers`): this server is ignored", self.limit);
-        Err(Some(Box::new(Problem::error("too-many-servers", entry.key_span.clone(), message))))
+        Err(Some(Box::new(Problem::new(Code::TooManyServers, entry.key_span.clone(), message))))
     }
 }
 
 /// `a_` with a tool `echo` and `a` with a tool `_echo` would both be `mcp__a___echo`.
-fn ambiguous(entry: &ServerEntry, twin: &ServerName, other: Option<&Definition>) -> Problem {
+fn ambiguous(entry: &ServerEntry, other: &ServerName, definition: Option<&Definition>) -> Problem {
     let message =
-        format!("`{}` and `{twin}` can have the same tool names, so this server is ignored; rename it", entry.name);
-    let mut problem = Problem::error("name-clash", entry.key_span.clone(), message);
-    if let Some(other) = other {
-        let file = other.file.as_deref().unwrap_or(Path::new("")).to_path_buf();
+        format!("`{}` and `{other}` can have the same tool names, so this server is ignored; rename it", entry.name);
+    let mut problem = Problem::new(Code::NameClash, entry.key_span.clone(), message);
+    if let Some(definition) = definition {
+        let file = definition.file.as_deref().unwrap_or(Path::new("")).to_path_buf();
         problem.related.push(Related {
             file,
-            span: other.key_span.clone(),
+            span: definition.key_span.clone(),
             message: "this definition is used".to_owned(),
         });
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::File;
-use super::super::shape::{Shaped, valid_name};
+use super::super::shape::{ParsedFile, valid_name};
 use super::super::spec::Matcher;
 use crate::model::ServerName;
 
@@ -13,11 +13,11 @@ use crate::model::ServerName;
 pub type Names = BTreeMap<(Arc<Path>, ServerName), ServerName>;
 
 /// Finds conflicting names and their replacements.
-pub fn names(files: &[(File, Shaped)]) -> Names {
+pub fn names(files: &[(File, ParsedFile)]) -> Names {
     let mut users: BTreeMap<ServerName, Vec<Arc<Path>>> = BTreeMap::new();
     let mut taken: BTreeSet<ServerName> = BTreeSet::new();
-    for (file, shaped) in files {
-        for entry in &shaped.servers {
+    for (file, parsed) in files {
+        for entry in &parsed.servers {
             taken.insert(entry.name.clone());
             let Some(folder) = &file.source.folder else { continue };
             let folders = users.entry(entry.name.clone()).or_default();
@@ -54,19 +54,24 @@ fn unique(folder: &Path, name: &ServerName, taken: &BTreeSet<ServerName>) -> Ser
 }
 
 /// Renames the servers of a file and all references to them.
-pub fn rename(names: &Names, file: &File, shaped: &mut Shaped) {
+pub fn rename(names: &Names, file: &File, parsed: &mut ParsedFile) {
     let Some(folder) = &file.source.folder else { return };
     let renamed: Vec<(&ServerName, &ServerName)> =
         names.iter().filter(|((of, _), _)| of == folder).map(|((_, old), new)| (old, new)).collect();
     if renamed.is_empty() {
         return;
     }
-    for entry in &mut shaped.servers {
+    for entry in &mut parsed.servers {
         if let Some((_, new)) = renamed.iter().find(|(old, _)| **old == entry.name) {
             entry.name = (*new).clone();
         }
     }
-    for action in &mut shaped.actions {
+    for entry in &mut parsed.restrictions {
+        if let Some((_, new)) = renamed.iter().find(|(old, _)| **old == entry.name) {
+            entry.name = (*new).clone();
+        }
+    }
+    for action in &mut parsed.actions {
         for (old, new) in &renamed {
             if let Some(tool) = action.tool.strip_prefix(&format!("mcp__{old}__")) {
                 action.tool = format!("mcp__{new}__{tool}");
@@ -74,7 +79,7 @@ pub fn rename(names: &Names, file: &File, shaped: &mut Shaped) {
             }
         }
     }
-    if let Some(policy) = &mut shaped.policy {
+    if let Some(policy) = &mut parsed.policy {
         rename_in_matchers(&renamed, &mut policy.allowlist);
         rename_in_matchers(&renamed, &mut policy.denylist);
     }

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::super::expand::{Piece, pieces};
-use super::super::shape::secrets;
+use super::super::shape::{secret_spans, secrets};
+use crate::text::mask_value;
 
 const MASK: &str = "•••";
 
@@ -11,7 +12,8 @@ const MASK: &str = "•••";
 /// `${…}` reference.
 pub fn redacted(written: &Value) -> Value {
     let Value::Object(entry) = written else { return written.clone() };
-    Value::Object(object(entry))
+    // A literal value of `env` may be in `args`, too.
+    mask_value(&Value::Object(object(entry)))
 }
 
 fn object(entry: &Map<String, Value>) -> Map<String, Value> {
@@ -58,13 +60,12 @@ fn pure(text: &str) -> bool {
 
 fn arguments(args: &[Value]) -> Vec<Value> {
     let texts: Vec<String> = args.iter().map(|arg| arg.as_str().unwrap_or_default().to_owned()).collect();
-    let mut shown = args.to_vec();
-    for (index, span, _) in secrets::find_in_args(&texts) {
-        if let (Some(arg), Some(text)) = (shown.get_mut(index), texts.get(index)) {
-            *arg = Value::String(cut(text, span));
-        }
-    }
-    shown
+    let spans = secret_spans::in_arguments(&texts);
+    let show = |((arg, text), spans): ((&Value, &String), Vec<_>)| match spans.is_empty() {
+        true => arg.clone(),
+        false => Value::String(secret_spans::replace(text, spans, |_| MASK.to_owned())),
+    };
+    args.iter().zip(&texts).zip(spans).map(show).collect()
 }
 
 fn address(url: &str) -> String {

@@ -10,12 +10,12 @@ use crate::settings::Settings;
 /// A machine where every program and variable exists.
 struct Rich;
 
-impl World for Rich {
-    fn is_set(&self, _variable: &str) -> bool {
+impl Machine for Rich {
+    fn is_set(&self, _variable: &str, _folder: Option<&Path>) -> bool {
         true
     }
 
-    fn finds(&self, _program: &str, _folder: Option<&Path>) -> bool {
+    fn finds(&self, _program: &str, _cwd: Option<&Path>, _folder: Option<&Path>) -> bool {
         true
     }
 }
@@ -34,7 +34,7 @@ fn folders(names: &[&str]) -> Vec<Arc<Path>> {
 }
 
 /// Loads these files by path; all others are absent.
-fn load_files(folder_names: &[&str], files: &[(&str, &str)], session: Value) -> Loaded {
+pub(super) fn load_files(folder_names: &[&str], files: &[(&str, &str)], session: Value) -> Loaded {
     let settings = Settings::default();
     let contents: Vec<_> = sources(&folders(folder_names), &settings.files, &paths())
         .into_iter()
@@ -57,7 +57,7 @@ fn servers(loaded: &Loaded) -> String {
     loaded.config.servers.values().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn problems(loaded: &Loaded) -> String {
+pub(super) fn problems(loaded: &Loaded) -> String {
     let lines = loaded.files.iter().flat_map(|file| {
         file.problems.iter().map(|problem| {
             format!(
@@ -277,6 +277,18 @@ fn of_two_ambiguous_names_the_one_of_the_project_is_ignored() {
     }
     let both = r#"{ "servers": { "a_": { "command": "x" }, "a": { "command": "x" } } }"#;
     assert_eq!(servers(&load_files(&["/a"], &[("/a/mcp.json", both)], json!({}))), "a_ project /a/mcp.json:1");
+}
+
+#[test]
+fn a_literal_value_of_env_is_masked_in_arguments_before_the_server_starts() {
+    let text = r#"{ "servers": {
+        "a": { "command": "x", "args": ["swordfish-in-args"], "env": { "A_KEY": "swordfish-in-args" } },
+        "b": { "command": "x", "args": ["--header=swordfish-in-header"] },
+        "c": { "url": "https://x.test/", "headers": { "X-Key": "swordfish-in-header" } } } }"#;
+    let loaded = load_files(&["/a"], &[("/a/mcp.json", text)], json!({}));
+    let shown: Vec<String> =
+        loaded.config.servers.values().map(|definition| redacted(&definition.written).to_string()).collect();
+    assert!(!shown.concat().contains("swordfish"), "{shown:?}");
 }
 
 #[test]

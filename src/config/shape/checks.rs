@@ -5,11 +5,12 @@ use std::ops::Range;
 
 use super::reader::{Reader, quoted};
 use super::secrets::SecretName;
-use crate::config::expand::{self, Values};
-use crate::config::problem::{Problem, Span, TextEdit};
+use crate::config::address::{AddressKind, LEADS_TO_METADATA, Target};
+use crate::config::problem::{Code, Problem, Span, TextEdit};
 use crate::config::spec::Stdio;
-use crate::config::tree::Member;
-use crate::text::one_line;
+use crate::config::tree::{Member, Node};
+use crate::config::{expand, risky};
+use crate::text::{code_point, find_deceptive, one_line, parse_url};
 
 /// Reports a secret in the file. No message contains its value; the fix removes it from the file.
 pub fn raw_secret(reader: &mut Reader<'_>, span: &Span, text: &str, secret: Range<usize>, secret_name: SecretName<'_>) {
@@ -19,10 +20,19 @@ pub fn raw_secret(reader: &mut Reader<'_>, span: &Span, text: &str, secret: Rang
     let variable = reader.variables.claim(secret_name, text.get(secret).unwrap_or_default());
     let moved = quoted(&format!("{before}${{env:{variable}}}{after}"));
     reader.report(
-        Problem::warning("raw-secret", span.clone(), message)
+        Problem::new(Code::RawSecret, span.clone(), message)
             .help(format!("move it to the variable `{variable}`, or use `${{input:…}}` or `${{keyring:…}}`"))
             .fix(format!("replace with ${{env:{variable}}}"), vec![TextEdit::replace(span.clone(), moved)]),
     );
+}
+
+/// Reports a character of a project's launch that would hide or reorder what the user is asked to trust.
+pub fn deceptive(reader: &mut Reader<'_>, node: &Node, text: impl Iterator<Item = char>) -> Option<()> {
+    let found = find_deceptive(text).filter(|_| reader.scope.needs_trust());
+    let Some(c) = found else { return Some(()) };
+    let message = format!("`{}` contains {}, which can hide or reorder text; remove it", reader.here(), code_point(c));
+    reader.problem(Code::InvisibleText, &node.span, message);
+    None
 }
 
 /// Reports a missing program, and a shell that runs a script.
@@ -41,7 +51,7 @@ pub fn program(reader: &mut Reader<'_>, stdio: &Stdio, span: &Span, enabled: boo
     if shell {
         let message = format!("`{base}` is a shell and runs its argument as a script, which can execute any command");
         reader.report(
-            Problem::warning("shell", span.clone(), message)
+            Problem::new(Code::Shell, span.clone(), message)
                 .help("put the program itself in `command` and its arguments in `args`"),
         );
     }
@@ -49,23 +59,17 @@ pub fn program(reader: &mut Reader<'_>, stdio: &Stdio, span: &Span, enabled: boo
     if !enabled || stdio.env.contains_key("PATH") {
         return;
     }
-    let values = Values {
-        workspace_folder: reader.folder.map(Into::into),
-        user_home: std::env::home_dir(),
-        ..Values::default()
-    };
-    let Ok(program) = expand::text(command, &values) else { return };
+    let values = &reader.values;
+    let Some(program) = expand::known_text(command, values) else { return };
     let folder = match &stdio.cwd {
-        Some(cwd) => {
-            expand::text(cwd, &values).ok().map(|cwd| reader.folder.unwrap_or(std::path::Path::new("/")).join(cwd))
-        }
+        Some(cwd) => expand::known_text(cwd, values).map(|cwd| expand::resolve(&cwd, reader.folder, values)),
         None => reader.folder.map(Into::into),
     };
     let path = program.contains(['/', '\\']);
     if path && folder.is_none() && !std::path::Path::new(&program).is_absolute() {
         return;
     }
-    if !reader.world.finds(&program, folder.as_deref()) {
+    if !reader.machine.finds(&program, folder.as_deref(), reader.folder) {
         let shown = one_line(command, 80);
         let message = if path {
             format!("`{shown}` does not exist or is not executable")
@@ -79,7 +83,7 @@ pub fn program(reader: &mut Reader<'_>, stdio: &Stdio, span: &Span, enabled: boo
             _ if command.contains(' ') => Some("put the arguments in `args`, each as a separate string"),
             _ => None,
         };
-        let problem = Problem::warning("command-not-found", span.clone(), message);
+        let problem = Problem::new(Code::CommandNotFound, span.clone(), message);
         reader.report(match help {
             Some(help) => problem.help(help),
             None => problem,
@@ -89,28 +93,11 @@ pub fn program(reader: &mut Reader<'_>, stdio: &Stdio, span: &Span, enabled: boo
 
 /// Reports variables that can make any program run foreign code, in files that are part of the project.
 pub fn risky_variable(reader: &mut Reader<'_>, member: &Member) {
-    const RISKY: &[&str] = &[
-        "LD_PRELOAD",
-        "LD_LIBRARY_PATH",
-        "LD_AUDIT",
-        "NODE_OPTIONS",
-        "PYTHONSTARTUP",
-        "PYTHONHOME",
-        "BASH_ENV",
-        "ENV",
-        "PERL5OPT",
-        "PERL5LIB",
-        "RUBYOPT",
-        "JAVA_TOOL_OPTIONS",
-        "_JAVA_OPTIONS",
-        "GIT_SSH_COMMAND",
-        "GIT_EXTERNAL_DIFF",
-        "PROMPT_COMMAND",
-    ];
-    let name = member.key.text.to_ascii_uppercase();
-    if reader.scope.needs_trust() && (RISKY.contains(&name.as_str()) || name.starts_with("DYLD_")) {
-        let message = format!("`{name}` can make the program load other code; check it before you trust this server");
-        reader.warning("risky-variable", &member.key.span, message);
+    let name = &member.key.text;
+    if let Some(effect) = risky::effect(name).filter(|_| reader.scope.needs_trust()) {
+        let (name, can) = (one_line(name, 80), effect.as_str());
+        let message = format!("`{name}` can {can}; check it before you trust this server");
+        reader.problem(Code::RiskyVariable, &member.key.span, message);
     }
 }
 
@@ -118,16 +105,18 @@ pub fn risky_variable(reader: &mut Reader<'_>, member: &Member) {
 pub fn url(reader: &mut Reader<'_>, span: &Span, written: &str) -> Option<()> {
     let here = reader.here();
     if written.trim().is_empty() {
-        reader.error("bad-url", span, format!("`{here}` is empty"));
+        reader.problem(Code::BadUrl, span, format!("`{here}` is empty"));
         return None;
     }
+    not_metadata(reader, span, written)?;
     if written.contains("${") {
         return Some(());
     }
-    let url = match url::Url::parse(written) {
+    let url = match parse_url(written) {
         Ok(url) => url,
-        Err(error) => {
-            let mut problem = Problem::error("bad-url", span.clone(), format!("`{here}` is not a valid URL: {error}"));
+        Err(reason) => {
+            let mut problem =
+                Problem::new(Code::BadUrl, span.clone(), format!("`{here}` is not a valid URL: {reason}"));
             if let Some(scheme) = missing_scheme(written) {
                 problem = with_scheme(problem, span, written, scheme);
             }
@@ -139,12 +128,12 @@ pub fn url(reader: &mut Reader<'_>, span: &Span, written: &str) -> Option<()> {
         // In `localhost:3000`, the host parses as a scheme.
         let problem = match missing_scheme(written) {
             Some(scheme) => {
-                let problem = Problem::error("bad-url", span.clone(), format!("`{here}` must start with `{scheme}`"));
+                let problem = Problem::new(Code::BadUrl, span.clone(), format!("`{here}` must start with `{scheme}`"));
                 with_scheme(problem, span, written, scheme)
             }
             None => {
                 let message = format!("`{here}` must start with `https://` or `http://`, not `{}:`", url.scheme());
-                Problem::error("bad-url", span.clone(), message)
+                Problem::new(Code::BadUrl, span.clone(), message)
             }
         };
         reader.report(problem);
@@ -154,9 +143,20 @@ pub fn url(reader: &mut Reader<'_>, span: &Span, written: &str) -> Option<()> {
     if url.scheme() == "http" && !loopback(host) {
         let message = format!("plain `http` to `{}` is not encrypted: others can read the traffic", one_line(host, 60));
         let edit = TextEdit::replace(span.clone(), quoted(&written.replacen("http://", "https://", 1)));
-        reader.report(Problem::warning("plain-http", span.clone(), message).fix("change to `https`", vec![edit]));
+        reader.report(Problem::new(Code::PlainHttp, span.clone(), message).fix("change to `https`", vec![edit]));
     }
     Some(())
+}
+
+/// Refuses a URL of a project that leads to a metadata service.
+pub fn not_metadata(reader: &mut Reader<'_>, span: &Span, url: &str) -> Option<()> {
+    let target = Target::of(url).filter(|_| reader.scope.needs_trust());
+    if target.is_none_or(|target| target.kind != Some(AddressKind::Metadata)) {
+        return Some(());
+    }
+    let message = format!("`{}` {LEADS_TO_METADATA}", reader.here());
+    reader.problem(Code::BlockedAddress, span, message);
+    None
 }
 
 /// The missing scheme, if adding one makes a valid URL. Servers on this machine rarely use `https`.
@@ -195,7 +195,7 @@ pub fn secret_to_host(reader: &mut Reader<'_>, span: &Span, value: &str, host: &
     });
     if let Some(secret) = secret.filter(|_| reader.scope.needs_trust()) {
         let message = format!("{secret} is sent to `{}`; check this before you trust the server", one_line(host, 80));
-        reader.report(Problem::information("secret-to-host", span.clone(), message));
+        reader.report(Problem::new(Code::SecretToHost, span.clone(), message));
     }
 }
 

@@ -1,6 +1,13 @@
 //! All keys of a config file. `shape` checks files against these tables; the schema, completion and hover are
 //! generated from them.
 
+mod nested;
+mod rules;
+
+use crate::config::sections::{MCP_SERVERS, SERVERS};
+pub use nested::{DEV, OAUTH, SANDBOX};
+pub use rules::{AGENT_TOOLS, ANY_AGENT, CASE, CONDITION};
+
 /// The keys of one kind of object.
 #[derive(Debug)]
 pub struct Table {
@@ -12,7 +19,7 @@ pub struct Table {
 #[derive(Debug)]
 pub struct Key {
     pub name: &'static str,
-    pub of: Of,
+    pub of: ValueType,
     pub role: Role,
     /// The server types that use this key; empty = all.
     pub types: &'static [&'static str],
@@ -34,7 +41,7 @@ pub enum Role {
 
 /// The type of a key's value.
 #[derive(Debug, Clone, Copy)]
-pub enum Of {
+pub enum ValueType {
     Text,
     Flag,
     Seconds,
@@ -73,20 +80,20 @@ impl Table {
     }
 }
 
-const fn own(name: &'static str, of: Of, types: &'static [&'static str], docs: &'static str) -> Key {
+const fn own(name: &'static str, of: ValueType, types: &'static [&'static str], docs: &'static str) -> Key {
     Key { name, of, role: Role::Own, types, docs }
 }
 
-const fn alias(name: &'static str, of: Of, target: &'static str, docs: &'static str) -> Key {
+const fn alias(name: &'static str, of: ValueType, target: &'static str, docs: &'static str) -> Key {
     Key { name, of, role: Role::Alias(target), types: &[], docs }
 }
 
 const fn foreign(name: &'static str, docs: &'static str) -> Key {
-    Key { name, of: Of::Any, role: Role::Foreign, types: &[], docs }
+    Key { name, of: ValueType::Any, role: Role::Foreign, types: &[], docs }
 }
 
 const fn ignored(name: &'static str, docs: &'static str) -> Key {
-    Key { name, of: Of::Any, role: Role::Ignored, types: &[], docs }
+    Key { name, of: ValueType::Any, role: Role::Ignored, types: &[], docs }
 }
 
 const ALL: &[&str] = &[];
@@ -122,27 +129,38 @@ pub const INPUT_TYPES: &[&str] = &["promptString", "pickString"];
 pub static ROOT: Table = Table {
     noun: "config",
     keys: &[
-        own("servers", Of::Map(&SERVER), ALL, "The MCP servers by name (at most 64 letters, digits, `-` and `_`)."),
+        own(
+            SERVERS,
+            ValueType::Map(&SERVER),
+            ALL,
+            "The MCP servers by name (at most 64 letters, digits, `-` and `_`).",
+        ),
         alias(
-            "mcpServers",
-            Of::Map(&SERVER),
-            "servers",
+            MCP_SERVERS,
+            ValueType::Map(&SERVER),
+            SERVERS,
             "The same as `servers`, as in Claude Code and Cursor. Both are merged; a name in both is an error.",
         ),
         own(
             "inputs",
-            Of::List(&INPUT),
+            ValueType::List(&INPUT),
             ALL,
             "Values that you enter when `${input:id}` is first needed. They are saved in the OS keyring.",
         ),
         own(
             "policy",
-            Of::Object(&POLICY),
+            ValueType::Object(&POLICY),
             ALL,
             "Which tools may run, for all servers. In a project, restrictions take effect immediately, and permissions after you trust them.",
         ),
-        own("actions", Of::List(&ACTION), ALL, "Tools offered as code actions in ordinary files."),
-        own("$schema", Of::Text, ALL, "The JSON Schema of this file, for editors without MCP support."),
+        own(
+            "agentTools",
+            ValueType::Object(&AGENT_TOOLS),
+            ALL,
+            "What agents may do with their own tools, such as their shell, by agent and tool; for agents with `mcp-sidecar setup AGENT --hooks`. In a project, rules can only restrict.",
+        ),
+        own("actions", ValueType::List(&ACTION), ALL, "Tools offered as code actions in ordinary files."),
+        own("$schema", ValueType::Text, ALL, "The JSON Schema of this file, for editors without MCP support."),
         foreign("sandbox", "VS Code: sandbox rules. Not used here."),
         foreign("nativeMCPServers", "mcphub: Lua servers. Not used here."),
     ],
@@ -153,72 +171,99 @@ pub static SERVER: Table = Table {
     keys: &[
         own(
             "type",
-            Of::Choice(TYPES),
+            ValueType::Choice(TYPES),
             ALL,
             "The type of the server. If omitted, it is inferred: `command` → stdio, `url` → http, `port` → tcp.",
         ),
-        alias("transport", Of::Any, "type", "The same as `type`."),
-        alias("transportType", Of::Any, "type", "The same as `type`, as in older Cline files."),
+        alias("transport", ValueType::Any, "type", "The same as `type`."),
+        alias("transportType", ValueType::Any, "type", "The same as `type`, as in older Cline files."),
         own(
             "command",
-            Of::TextOrTexts,
+            ValueType::TextOrTexts,
             STDIO,
             "The program to start, or a list of the program and its arguments. It is not run in a shell.",
         ),
-        own("args", Of::Texts, STDIO, "The arguments of the program, each as a separate string."),
+        own("args", ValueType::Texts, STDIO, "The arguments of the program, each as a separate string."),
         own(
             "env",
-            Of::Environment,
+            ValueType::Environment,
             STDIO,
             "Environment variables for the program. `null` unsets a variable. Write secrets as `${env:NAME}`.",
         ),
-        own("envFile", Of::Text, STDIO, "A file with `NAME=value` lines. `env` overrides it."),
+        own("envFile", ValueType::Text, STDIO, "A file with `NAME=value` lines. `env` overrides it."),
         own(
             "cwd",
-            Of::Text,
+            ValueType::Text,
             STDIO,
             "The working folder of the program. By default, a server of a project runs in the workspace folder, and each of your own servers runs in a private folder.",
         ),
-        own("inheritEnv", Of::Flag, STDIO, "Pass on the whole environment instead of a safe subset."),
+        own("inheritEnv", ValueType::Flag, STDIO, "Pass on the whole environment instead of a safe subset."),
+        own(
+            "sandbox",
+            ValueType::Object(&SANDBOX),
+            STDIO,
+            "What the program may reach. Everything else is closed to it and its children.",
+        ),
         own(
             "host",
-            Of::Text,
+            ValueType::Text,
             TCP,
             "The host of a server that is already running. Default: 127.0.0.1. Other machines must be allowed in the settings.",
         ),
-        own("port", Of::Port, TCP, "The port of a server that is already running."),
-        own("url", Of::Text, REMOTE, "The URL of the server: `https://…`."),
-        alias("serverUrl", Of::Text, "url", "The same as `url`, as in Windsurf."),
-        alias("httpUrl", Of::Text, "url", "The same as `url`, as in Gemini."),
-        own("headers", Of::TextMap, REMOTE, "HTTP headers to send with each request. Write secrets as `${env:NAME}`."),
-        own("oauth", Of::Object(&OAUTH), REMOTE, "How to sign in, if the server does not provide this itself."),
-        own("id", Of::Text, &["claudeai-proxy"], "The id of the connector. Replaces `{id}` in `url`."),
-        own("name", Of::Text, &["sdk"], "The name of the server in the editor. Default: the name of the entry."),
-        own("enabled", Of::Flag, ALL, "`false` prevents the server from starting."),
-        own("disabled", Of::Flag, ALL, "`true` prevents the server from starting."),
-        own("autoStart", Of::Flag, ALL, "`false` starts the server when it is first used."),
-        own("description", Of::Text, ALL, "What the server is for."),
-        own("startupTimeout", Of::Seconds, ALL, "Time limit for start and list of tools, in seconds. Default: 30."),
-        own("timeout", Of::Seconds, ALL, "Time limit for one call, in seconds. Default: 60."),
+        own("port", ValueType::Port, TCP, "The port of a server that is already running."),
+        own("url", ValueType::Text, REMOTE, "The URL of the server: `https://…`."),
+        alias("serverUrl", ValueType::Text, "url", "The same as `url`, as in Windsurf."),
+        alias("httpUrl", ValueType::Text, "url", "The same as `url`, as in Gemini."),
+        own(
+            "headers",
+            ValueType::TextMap,
+            REMOTE,
+            "HTTP headers to send with each request. Write secrets as `${env:NAME}`.",
+        ),
+        own("oauth", ValueType::Object(&OAUTH), REMOTE, "How to sign in, if the server does not provide this itself."),
+        own("id", ValueType::Text, &["claudeai-proxy"], "The id of the connector. Replaces `{id}` in `url`."),
+        own("name", ValueType::Text, &["sdk"], "The name of the server in the editor. Default: the name of the entry."),
+        own("enabled", ValueType::Flag, ALL, "`false` prevents the server from starting."),
+        own("disabled", ValueType::Flag, ALL, "`true` prevents the server from starting."),
+        own("autoStart", ValueType::Flag, ALL, "`false` starts the server when it is first used."),
+        own("description", ValueType::Text, ALL, "What the server is for."),
+        own(
+            "startupTimeout",
+            ValueType::Seconds,
+            ALL,
+            "Time limit for start and list of tools, in seconds. Default: 30.",
+        ),
+        own("timeout", ValueType::Seconds, ALL, "Seconds a call may take without a sign of life. Default: 30."),
+        own("idleTimeout", ValueType::Seconds, ALL, "Stop after this many seconds without a call. Default: never."),
         own(
             "fallback",
-            Of::Object(&FALLBACK),
+            ValueType::Object(&FALLBACK),
             ALL,
             "An alternative with its own `type`, used if the server cannot be reached.",
         ),
         own(
             "tools",
-            Of::Tools,
+            ValueType::Tools,
             ALL,
             "Maps tool names or globs to a level, or to a list of `{ when, level }` rules that ends with a plain level.",
         ),
-        own("dev", Of::Object(&DEV), ALL, "For developing the server: restart it when its source files change."),
-        own("disabled_tools", Of::Texts, ALL, "Tools to hide (level `disable`), as in mcphub and Codex."),
-        alias("disabledTools", Of::Texts, "disabled_tools", "The same as `disabled_tools`."),
-        alias("excludeTools", Of::Texts, "disabled_tools", "The same as `disabled_tools`."),
-        own("enabled_tools", Of::Texts, ALL, "The only tools to show, as in Codex. All others get level `disable`."),
-        alias("includeTools", Of::Texts, "enabled_tools", "The same as `enabled_tools`."),
-        own("request_timeout_ms", Of::Seconds, ALL, "Time limit for one call, in milliseconds, as in Claude Code."),
+        own("dev", ValueType::Object(&DEV), ALL, "For developing the server: restart it when its source files change."),
+        own("disabled_tools", ValueType::Texts, ALL, "Tools to hide (level `disable`), as in mcphub and Codex."),
+        alias("disabledTools", ValueType::Texts, "disabled_tools", "The same as `disabled_tools`."),
+        alias("excludeTools", ValueType::Texts, "disabled_tools", "The same as `disabled_tools`."),
+        own(
+            "enabled_tools",
+            ValueType::Texts,
+            ALL,
+            "The only tools to show, as in Codex. All others get level `disable`.",
+        ),
+        alias("includeTools", ValueType::Texts, "enabled_tools", "The same as `enabled_tools`."),
+        own(
+            "request_timeout_ms",
+            ValueType::Seconds,
+            ALL,
+            "Time limit for one call, in milliseconds, as in Claude Code.",
+        ),
         ignored("autoApprove", "a file cannot approve its own tools; set levels in `tools`"),
         ignored("alwaysAllow", "a file cannot approve its own tools; set levels in `tools`"),
         ignored("trust", "a file cannot trust itself; set levels in `tools`"),
@@ -256,68 +301,44 @@ pub static SERVER: Table = Table {
 pub static FALLBACK: Table = Table {
     noun: "fallback",
     keys: &[
-        own("type", Of::Choice(TYPES), ALL, "The type of the server."),
-        alias("transport", Of::Any, "type", "The same as `type`."),
-        own("command", Of::TextOrTexts, STDIO, "The program to start."),
-        own("args", Of::Texts, STDIO, "The arguments of the program."),
-        own("env", Of::Environment, STDIO, "Environment variables for the program."),
-        own("envFile", Of::Text, STDIO, "A file with `NAME=value` lines."),
-        own("cwd", Of::Text, STDIO, "The working folder of the program."),
-        own("inheritEnv", Of::Flag, STDIO, "Pass on the whole environment instead of a safe subset."),
-        own("host", Of::Text, TCP, "The host. Default: 127.0.0.1."),
-        own("port", Of::Port, TCP, "The port of a server that is already running."),
-        own("url", Of::Text, REMOTE, "The URL of the server."),
-        own("headers", Of::TextMap, REMOTE, "HTTP headers to send with each request."),
-        own("oauth", Of::Object(&OAUTH), REMOTE, "How to sign in."),
-        own("id", Of::Text, &["claudeai-proxy"], "The id of the connector."),
-        own("name", Of::Text, &["sdk"], "The name of the server in the editor."),
-    ],
-};
-
-pub static OAUTH: Table = Table {
-    noun: "oauth",
-    keys: &[
+        own("type", ValueType::Choice(TYPES), ALL, "The type of the server."),
+        alias("transport", ValueType::Any, "type", "The same as `type`."),
+        own("command", ValueType::TextOrTexts, STDIO, "The program to start."),
+        own("args", ValueType::Texts, STDIO, "The arguments of the program."),
+        own("env", ValueType::Environment, STDIO, "Environment variables for the program."),
+        own("envFile", ValueType::Text, STDIO, "A file with `NAME=value` lines."),
+        own("cwd", ValueType::Text, STDIO, "The working folder of the program."),
+        own("inheritEnv", ValueType::Flag, STDIO, "Pass on the whole environment instead of a safe subset."),
         own(
-            "clientId",
-            Of::Text,
-            ALL,
-            "The client id registered for you, or the URL of your client metadata document.",
+            "sandbox",
+            ValueType::Object(&SANDBOX),
+            STDIO,
+            "What the program may reach. Everything else is closed to it and its children.",
         ),
-        alias("client_id", Of::Text, "clientId", "The same as `clientId`."),
-        own("clientSecret", Of::Text, ALL, "The secret of the client, as a reference such as `${keyring:NAME}`."),
-        alias("client_secret", Of::Text, "clientSecret", "The same as `clientSecret`."),
-        own("scopes", Of::TextOrTexts, ALL, "The scopes to request: a list, or a string separated by spaces."),
-        own("callbackPort", Of::Port, ALL, "The loopback port for the response. Default: any free port."),
-        alias("callback_port", Of::Port, "callbackPort", "The same as `callbackPort`."),
-        foreign("enterpriseManaged", "VS Code: managed sign-in."),
-        foreign("authServerMetadataUrl", "Claude Code: the URL of the metadata."),
-    ],
-};
-
-pub static DEV: Table = Table {
-    noun: "dev",
-    keys: &[
-        own(
-            "watch",
-            Of::TextOrTexts,
-            ALL,
-            "One or more globs, relative to the workspace folder. A change of a matching file restarts the server.",
-        ),
-        foreign("debug", "VS Code: attach a debugger."),
-        foreign("enabled", "mcphub: whether to watch."),
-        foreign("cwd", "mcphub: the base folder of the globs."),
+        own("host", ValueType::Text, TCP, "The host. Default: 127.0.0.1."),
+        own("port", ValueType::Port, TCP, "The port of a server that is already running."),
+        own("url", ValueType::Text, REMOTE, "The URL of the server."),
+        own("headers", ValueType::TextMap, REMOTE, "HTTP headers to send with each request."),
+        own("oauth", ValueType::Object(&OAUTH), REMOTE, "How to sign in."),
+        own("id", ValueType::Text, &["claudeai-proxy"], "The id of the connector."),
+        own("name", ValueType::Text, &["sdk"], "The name of the server in the editor."),
     ],
 };
 
 pub static INPUT: Table = Table {
     noun: "input",
     keys: &[
-        own("id", Of::Text, ALL, "The name in `${input:id}`."),
-        own("type", Of::Choice(INPUT_TYPES), ALL, "`promptString` asks for a text, `pickString` shows the `options`."),
-        own("description", Of::Text, ALL, "The text to show when asking for the value."),
-        own("default", Of::Text, ALL, "The default value."),
-        own("password", Of::Flag, ALL, "Hide the text while it is typed."),
-        own("options", Of::Any, ALL, "For `pickString`: strings, or `{ label, value }`."),
+        own("id", ValueType::Text, ALL, "The name in `${input:id}`."),
+        own(
+            "type",
+            ValueType::Choice(INPUT_TYPES),
+            ALL,
+            "`promptString` asks for a text, `pickString` shows the `options`.",
+        ),
+        own("description", ValueType::Text, ALL, "The text to show when asking for the value."),
+        own("default", ValueType::Text, ALL, "The default value."),
+        own("password", ValueType::Flag, ALL, "Hide the text while it is typed."),
+        own("options", ValueType::Any, ALL, "For `pickString`: strings, or `{ label, value }`."),
         foreign("command", "VS Code: a command that returns the value. Never run here."),
         foreign("args", "VS Code: the arguments of the command."),
     ],
@@ -328,58 +349,48 @@ pub static POLICY: Table = Table {
     keys: &[
         own(
             "default",
-            Of::Choice(DEFAULTS),
+            ValueType::Choice(DEFAULTS),
             ALL,
             "For tools without any other rule: `allow`, `confirm` (ask each time) or `deny`.",
         ),
-        own("allowlist", Of::List(&MATCHER), ALL, "Tools that run without asking."),
-        own("denylist", Of::List(&MATCHER), ALL, "Tools that never run, regardless of other rules."),
-        own("readOnly", Of::Level, ALL, "Level of tools that the server describes as read-only."),
-        own("destructive", Of::Level, ALL, "Level of tools that the server describes as destructive."),
-        own("commands", Of::Texts, ALL, "The only programs that may be started."),
+        own(
+            "allowlist",
+            ValueType::List(&MATCHER),
+            ALL,
+            "Tools that run without asking, resources (`resource:URI`) and prompts (`prompt:NAME`).",
+        ),
+        own(
+            "denylist",
+            ValueType::List(&MATCHER),
+            ALL,
+            "Tools that never run, resources (`resource:URI`) and prompts (`prompt:NAME`), regardless of other rules.",
+        ),
+        own("readOnly", ValueType::Level, ALL, "Level of tools that the server describes as read-only."),
+        own("destructive", ValueType::Level, ALL, "Level of tools that the server describes as destructive."),
+        own("commands", ValueType::Texts, ALL, "The only programs that may be started."),
     ],
 };
 
 pub static MATCHER: Table = Table {
     noun: "entry",
-    keys: &[own("server", Of::Text, ALL, "A server name or glob."), own("tool", Of::Text, ALL, "A tool name or glob.")],
+    keys: &[
+        own("server", ValueType::Text, ALL, "A server name or glob."),
+        own("tool", ValueType::Text, ALL, "A tool name or glob."),
+    ],
 };
 
 pub static ACTION: Table = Table {
     noun: "action",
     keys: &[
-        own("title", Of::Text, ALL, "The title of the code action."),
-        own("tool", Of::Text, ALL, "The tool, in the form `mcp__server__tool`."),
+        own("title", ValueType::Text, ALL, "The title of the code action."),
+        own("tool", ValueType::Text, ALL, "The tool, in the form `mcp__server__tool`."),
         own(
             "arguments",
-            Of::Any,
+            ValueType::Any,
             ALL,
             "The arguments of the tool. They may contain `${selection}`, `${word}`, `${line}`, `${file}`, `${relativeFile}`, `${filetype}` and `${workspaceFolder}`.",
         ),
-        own("filetypes", Of::Texts, ALL, "The file types to offer it for. Default: all."),
-        own("result", Of::Choice(RESULTS), ALL, "What to do with the result. Default: `show`."),
-    ],
-};
-
-pub static CASE: Table = Table {
-    noun: "rule",
-    keys: &[
-        own(
-            "when",
-            Of::Conditions,
-            ALL,
-            "Maps an argument (dotted path) to a condition: a glob, `{ in }`, `{ matches }`, `{ inside }` or `{ max }`. All conditions must be met.",
-        ),
-        own("level", Of::Level, ALL, "The level if all conditions are met."),
-    ],
-};
-
-pub static CONDITION: Table = Table {
-    noun: "condition",
-    keys: &[
-        own("in", Of::Any, ALL, "The argument is one of these values."),
-        own("matches", Of::Text, ALL, "The argument matches this regular expression."),
-        own("inside", Of::Text, ALL, "The argument is a path inside this folder, after resolving `..` and symlinks."),
-        own("max", Of::Any, ALL, "The argument is a number and not greater than this."),
+        own("filetypes", ValueType::Texts, ALL, "The file types to offer it for. Default: all."),
+        own("result", ValueType::Choice(RESULTS), ALL, "What to do with the result. Default: `show`."),
     ],
 };

@@ -1,16 +1,19 @@
 //! How to start or connect to a server: `type` and the keys for each type.
 
+mod remote;
+
 use std::collections::BTreeMap;
 
-use super::keys::{OAUTH, TYPE_ALIASES, TYPES, Table};
+use super::keys::{TYPE_ALIASES, TYPES, Table};
 use super::reader::{Fields, Reader, quoted, suggest};
 use super::secrets::SecretName;
 use super::shell_split::shell_split;
-use super::{checks, secrets};
+use super::{checks, relative_paths, sandbox, secrets};
 use crate::config::interop;
-use crate::config::problem::{Problem, Span, TextEdit};
-use crate::config::spec::{Launch, OAuth, Remote, Stdio};
+use crate::config::problem::{Code, Problem, Span, TextEdit};
+use crate::config::spec::{Launch, Stdio};
 use crate::config::tree::{Kind, Member, Node, Step};
+use remote::remote;
 
 /// An argument list of this size is safe on every kernel.
 const MAX_ARGUMENT_BYTES: usize = 128 * 1024;
@@ -63,7 +66,7 @@ fn kind(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>) -> Option<&'static
         [] => {
             if !reader.misspelled(fields, &["command", "url", "port", "type"]) {
                 let message = format!("`{}` has no `command`, `url` or `port`", reader.here());
-                reader.error("missing-key", entry.key, message);
+                reader.problem(Code::MissingKey, entry.key, message);
             }
             None
         }
@@ -72,7 +75,7 @@ fn kind(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>) -> Option<&'static
             let (a, b) = (&first.key.text, &second.key.text);
             let message = format!("`{}` has both `{a}` and `{b}`, so its type is unclear", reader.here());
             reader.report(
-                Problem::error("conflicting-keys", later.key.span.clone(), message)
+                Problem::new(Code::ConflictingKeys, later.key.span.clone(), message)
                     .help("remove one of them, or add `type`"),
             );
             None
@@ -89,7 +92,7 @@ fn kind_of(reader: &mut Reader<'_>, node: &Node) -> Option<&'static str> {
             "ws" | "websocket" => "WebSocket servers are not supported".to_owned(),
             _ => format!("unknown type `{}`", crate::text::one_line(text, 40)),
         };
-        let problem = Problem::error("unknown-type", node.span.clone(), message);
+        let problem = Problem::new(Code::UnknownType, node.span.clone(), message);
         let problem = problem.help(format!("expected one of {}", TYPES.join(", ")));
         reader.report(suggest(problem, text, &node.span, TYPES));
     }
@@ -99,7 +102,7 @@ fn kind_of(reader: &mut Reader<'_>, node: &Node) -> Option<&'static str> {
     if known == Some("sse") {
         let message = "the `sse` transport has been deprecated since 2025";
         reader.report(
-            Problem::warning("deprecated-sse", node.span.clone(), message)
+            Problem::new(Code::DeprecatedSse, node.span.clone(), message)
                 .help("most servers also support `http`, at the same or a similar URL")
                 .fix("change to `http`", vec![TextEdit::replace(node.span.clone(), quoted("http"))]),
         );
@@ -135,11 +138,11 @@ fn required<'n>(
             };
             let edit = TextEdit::replace(written.value.span.clone(), quoted(meant));
             reader.report(
-                Problem::error("type-mismatch", written.value.span.clone(), message)
+                Problem::new(Code::TypeMismatch, written.value.span.clone(), message)
                     .fix(format!("change the type to `{meant}`"), vec![edit]),
             );
         }
-        _ => reader.error("missing-key", entry.key, format!("`{here}` is of type `{kind}` and needs `{key}`")),
+        _ => reader.problem(Code::MissingKey, entry.key, format!("`{here}` is of type `{kind}` and needs `{key}`")),
     }
     None
 }
@@ -151,15 +154,29 @@ fn optional_text(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>, key: &str
     }
 }
 
-/// A string that may contain `${…}`.
+/// A string that may contain `${…}`, on one line.
 fn expandable(reader: &mut Reader<'_>, node: &Node) -> Option<String> {
+    let text = value(reader, node)?;
+    checks::deceptive(reader, node, text.chars())?;
+    Some(text)
+}
+
+/// The same, with line breaks and tabs: an argument may be a script.
+fn argument(reader: &mut Reader<'_>, node: &Node) -> Option<String> {
+    let text = value(reader, node)?;
+    checks::deceptive(reader, node, text.chars().filter(|c| !matches!(c, '\n' | '\t')))?;
+    Some(text)
+}
+
+/// The same, with any character that a variable can have.
+fn value(reader: &mut Reader<'_>, node: &Node) -> Option<String> {
     let Some(text) = node.text().map(str::to_owned) else {
         reader.wrong_string(node);
         return None;
     };
     if text.contains('\0') {
         let message = format!("`{}` contains a NUL character, which cannot be passed to a program", reader.here());
-        reader.error("nul", &node.span, message);
+        reader.problem(Code::Nul, &node.span, message);
         return None;
     }
     reader.references(&text, &node.span);
@@ -185,13 +202,16 @@ fn stdio(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>) -> Option<Stdio> 
     if let Some(member) = entry.fields.get("inheritEnv") {
         stdio.inherit_env = reader.in_key(member, |reader| reader.flag(&member.value)).unwrap_or_default();
     }
+    if let Some(member) = entry.fields.get("sandbox") {
+        stdio.sandbox = Some(reader.in_key(member, |reader| sandbox::sandbox(reader, &member.value))?);
+    }
     let mut words = read?.into_iter();
     stdio.command = words.next()?;
     stdio.args.splice(0..0, words);
     let command = command?;
     if stdio.args.iter().map(|arg| arg.len() + 1).sum::<usize>() > MAX_ARGUMENT_BYTES {
         let place = entry.fields.get("args").unwrap_or(command);
-        reader.error("arguments-too-long", &place.value.span, "the argument list is larger than 128 KiB");
+        reader.problem(Code::ArgumentsTooLong, &place.value.span, "the argument list is larger than 128 KiB");
         return None;
     }
     for (index, span, name) in secrets::find_in_args(&stdio.args) {
@@ -205,10 +225,13 @@ fn stdio(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>) -> Option<Stdio> 
     // Files that we read may also tell agents to start us.
     if interop::is_sidecar(&stdio.command, &stdio.args) {
         let message = "this entry starts mcp-sidecar itself; it is meant for other programs and is ignored here";
-        reader.report(Problem::information("ourselves", place, message));
+        reader.report(Problem::new(Code::Ourselves, place, message));
         return None;
     }
     checks::program(reader, &stdio, &place, entry.enabled);
+    if !reader.scope.needs_trust() {
+        relative_paths::report(reader, entry, &stdio, &place, &nodes);
+    }
     Some(stdio)
 }
 
@@ -218,6 +241,9 @@ fn command_line<'n>(reader: &mut Reader<'_>, node: &'n Node, nodes: &mut Vec<&'n
         Kind::Text(_) => vec![expandable(reader, node)?],
         Kind::List(items) => {
             nodes.extend(items.iter().skip(1));
+            if let Some(program) = items.first() {
+                checks::deceptive(reader, program, program.text().unwrap_or_default().chars())?;
+            }
             arguments(reader, node)?
         }
         Kind::Object(_) => {
@@ -236,7 +262,7 @@ fn command_line<'n>(reader: &mut Reader<'_>, node: &'n Node, nodes: &mut Vec<&'n
     };
     if words.first().is_none_or(|word| word.trim().is_empty()) {
         let message = format!("`{}` is empty", reader.here());
-        reader.error("missing-key", &node.span, message);
+        reader.problem(Code::MissingKey, &node.span, message);
         return None;
     }
     Some(words)
@@ -249,14 +275,14 @@ fn arguments(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>> {
                 let message = format!("`{}` must be a list of strings, not a string", reader.here());
                 let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
                 let edit = TextEdit::replace(node.span.clone(), format!("[{}]", words.join(", ")));
-                let problem = Problem::error("wrong-type", node.span.clone(), message);
+                let problem = Problem::new(Code::WrongType, node.span.clone(), message);
                 reader.report(problem.fix("change it to a list", vec![edit]));
             }
             None => reader.wrong_type(node, "a list of strings"),
         }
         return None;
     };
-    let read = |(index, item): (usize, &Node)| reader.within(Step::Index(index), |reader| expandable(reader, item));
+    let read = |(index, item): (usize, &Node)| reader.within(Step::Index(index), |reader| argument(reader, item));
     let words: Vec<Option<String>> = items.iter().enumerate().map(read).collect();
     words.into_iter().collect()
 }
@@ -266,7 +292,7 @@ fn environment(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<BTr
     for member in reader.entries(node)? {
         let name = &member.key.text;
         if name.is_empty() || name.contains(['=', '\0']) {
-            reader.error("bad-variable", &member.key.span, "variable names must not be empty or contain `=`");
+            reader.problem(Code::BadVariable, &member.key.span, "variable names must not be empty or contain `=`");
             continue;
         }
         checks::risky_variable(reader, member);
@@ -274,7 +300,7 @@ fn environment(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<BTr
             Kind::Null => Some(None),
             Kind::Bool(flag) => Some(Some(flag.to_string())),
             Kind::Number(number) => Some(Some(number.to_string())),
-            Kind::Text(_) => expandable(reader, &member.value).map(Some),
+            Kind::Text(_) => value(reader, &member.value).map(Some),
             _ => {
                 reader.wrong_type(&member.value, "a string, a number, a boolean or null");
                 None
@@ -297,6 +323,10 @@ fn tcp(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>) -> Option<Launch> {
     let port = required(reader, entry, "port", "tcp");
     let host = optional_text(reader, entry, "host")?.unwrap_or_else(|| "127.0.0.1".to_owned());
     let port = reader.in_key(port?, |reader| self::port(reader, &port?.value))?;
+    if let Some(member) = entry.fields.get("host") {
+        let url = if host.contains(':') { format!("tcp://[{host}]/") } else { format!("http://{host}/") };
+        reader.in_key(member, |reader| checks::not_metadata(reader, &member.value.span, &url))?;
+    }
     if let Some(member) = entry.fields.get("host")
         && !host.contains("${")
         && !checks::loopback(&host)
@@ -305,7 +335,7 @@ fn tcp(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>) -> Option<Launch> {
             "`{}` is not this machine; to allow the connection, add it to `servers.tcp-hosts` in config.toml",
             crate::text::one_line(&host, 60)
         );
-        reader.report(Problem::information("tcp-host", member.value.span.clone(), message));
+        reader.report(Problem::new(Code::TcpHost, member.value.span.clone(), message));
     }
     Some(Launch::Tcp { host, port })
 }
@@ -318,103 +348,13 @@ pub fn port(reader: &mut Reader<'_>, node: &Node) -> Option<u16> {
     };
     if port.is_none() {
         let message = format!("`{}` must be a whole number from 1 to 65535", reader.here());
-        let mut problem = Problem::error("bad-port", node.span.clone(), message);
+        let mut problem = Problem::new(Code::BadPort, node.span.clone(), message);
         if let Some(number) = node.text().and_then(|text| text.parse::<u16>().ok()).filter(|port| *port > 0) {
             problem = problem.fix("remove the quotes", vec![TextEdit::replace(node.span.clone(), number.to_string())]);
         }
         reader.report(problem);
     }
     port
-}
-
-fn remote(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>, kind: &str) -> Option<Remote> {
-    let member = required(reader, entry, "url", kind);
-    let mut remote = Remote::default();
-    if let Some(member) = entry.fields.get("headers") {
-        let host = entry.fields.get("url").and_then(|url| checks::other_host(url.value.text()?));
-        remote.headers =
-            reader.in_key(member, |reader| headers(reader, entry.name, &member.value, host)).unwrap_or_default();
-    }
-    if let Some(member) = entry.fields.get("oauth") {
-        remote.oauth = reader.in_key(member, |reader| oauth(reader, entry.name, &member.value));
-    }
-    let member = member?;
-    remote.url = reader.in_key(member, |reader| {
-        let url = expandable(reader, &member.value)?;
-        checks::url(reader, &member.value.span, &url)?;
-        if let Some((span, name)) = secrets::find_in_url(&url).into_iter().next() {
-            let secret_name = SecretName { server: entry.name, name, own: None };
-            checks::raw_secret(reader, &member.value.span, &url, span, secret_name);
-        }
-        if let Some(host) = checks::other_host(&url) {
-            checks::secret_to_host(reader, &member.value.span, &url, &host);
-        }
-        Some(url)
-    })?;
-    Some(remote)
-}
-
-/// `host` is the host that receives the headers, if it is another machine.
-fn headers(
-    reader: &mut Reader<'_>,
-    server: &str,
-    node: &Node,
-    host: Option<String>,
-) -> Option<BTreeMap<String, String>> {
-    let mut headers = BTreeMap::new();
-    for member in reader.entries(node)? {
-        let name = &member.key.text;
-        let token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
-        if name.is_empty() || !name.chars().all(token) {
-            reader.error("bad-header", &member.key.span, "this is not a valid HTTP header name");
-            continue;
-        }
-        let value = reader.in_key(member, |reader| {
-            let value = expandable(reader, &member.value)?;
-            if value.contains(['\r', '\n']) {
-                let message = format!("`{}` must not contain a line break", reader.here());
-                reader.error("bad-header", &member.value.span, message);
-                return None;
-            }
-            Some(value)
-        });
-        let Some(value) = value else { continue };
-        if let Some(span) = secrets::find(Some(name), &value) {
-            let secret_name = SecretName { server, name, own: None };
-            reader.in_key(member, |reader| checks::raw_secret(reader, &member.value.span, &value, span, secret_name));
-        }
-        if let Some(host) = &host {
-            checks::secret_to_host(reader, &member.value.span, &value, host);
-        }
-        headers.insert(name.clone(), value);
-    }
-    Some(headers)
-}
-
-fn oauth(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<OAuth> {
-    let fields = reader.object(node, &OAUTH)?;
-    let mut oauth = OAuth::default();
-    if let Some(member) = fields.get("clientId") {
-        oauth.client_id = reader.in_key(member, |reader| reader.text(&member.value).map(str::to_owned));
-    }
-    if let Some(member) = fields.get("clientSecret") {
-        oauth.client_secret = reader.in_key(member, |reader| {
-            let value = expandable(reader, &member.value)?;
-            if let Some(span) = secrets::find(Some("clientSecret"), &value) {
-                let secret_name = SecretName { server, name: "clientSecret", own: None };
-                checks::raw_secret(reader, &member.value.span, &value, span, secret_name);
-            }
-            Some(value)
-        });
-    }
-    if let Some(member) = fields.get("scopes") {
-        let scopes = reader.in_key(member, |reader| reader.text_or_texts(&member.value)).unwrap_or_default();
-        oauth.scopes = scopes.iter().flat_map(|text| text.split_whitespace().map(str::to_owned)).collect();
-    }
-    if let Some(member) = fields.get("callbackPort") {
-        oauth.callback_port = reader.in_key(member, |reader| port(reader, &member.value));
-    }
-    Some(oauth)
 }
 
 /// Reports keys of other types, which have no effect.
@@ -426,6 +366,6 @@ fn unused(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>, kind: &str) {
             continue;
         }
         let message = format!("`{}` has no effect for a server of type `{kind}`", member.key.text);
-        reader.report(Problem::warning("unused-key", member.key.span.clone(), message).unnecessary());
+        reader.report(Problem::new(Code::UnusedKey, member.key.span.clone(), message).unnecessary());
     }
 }

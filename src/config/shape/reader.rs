@@ -2,33 +2,42 @@
 //! value that is missing because of an earlier mistake is not reported again.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::did_you_mean::closest;
 use super::keys::{Key, Role, Table};
 use super::secrets::Variables;
-use crate::config::expand::{Piece, Reference, pieces};
-use crate::config::problem::{Problem, Severity, Span, TextEdit};
+use crate::config::Environment;
+use crate::config::expand::{Piece, Reference, Values, pieces};
+use crate::config::problem::{Code, Problem, Severity, Span, TextEdit};
 use crate::config::tree::{Kind, Member, Node, Step, show};
 use crate::model::Scope;
 use crate::text::one_line;
 
-/// The environment and the PATH; a parameter, so that this module stays pure.
-pub trait World {
-    fn is_set(&self, variable: &str) -> bool;
-    /// Whether a program exists. A path is relative to `folder`.
-    fn finds(&self, program: &str, folder: Option<&std::path::Path>) -> bool;
+/// The environment and the PATH of the servers of a workspace folder; a parameter, so that this module stays pure.
+pub trait Machine {
+    fn is_set(&self, variable: &str, folder: Option<&Path>) -> bool;
+    /// Whether a program exists. A path is relative to `cwd`.
+    fn finds(&self, program: &str, cwd: Option<&Path>, folder: Option<&Path>) -> bool;
+    fn environment(&self, _folder: Option<&Path>) -> Environment {
+        Environment::of_this_process()
+    }
 }
 
 pub struct Reader<'a> {
     pub scope: Scope,
-    pub folder: Option<&'a std::path::Path>,
-    pub world: &'a dyn World,
+    pub folder: Option<&'a Path>,
+    pub machine: &'a dyn Machine,
+    /// What is known before a start, to find programs.
+    pub values: Values,
     pub problems: Vec<Problem>,
     /// Each `${input:id}` and its position, to check later whether one of the files declares it.
     pub inputs: Vec<(String, Span)>,
     pub path: Vec<Step>,
     /// The variables that fixes suggest for raw secrets.
     pub variables: Variables,
+    /// Whether it reads an entry that only restricts a server.
+    pub restricts: bool,
     errors: usize,
 }
 
@@ -67,15 +76,17 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub fn new(scope: Scope, folder: Option<&'a std::path::Path>, world: &'a dyn World) -> Self {
+    pub fn new(scope: Scope, folder: Option<&'a Path>, machine: &'a dyn Machine) -> Self {
         Self {
             scope,
             folder,
-            world,
+            machine,
+            values: Values::in_folder(folder, &machine.environment(folder)),
             problems: Vec::new(),
             inputs: Vec::new(),
             path: Vec::new(),
             variables: Variables::default(),
+            restricts: false,
             errors: 0,
         }
     }
@@ -87,12 +98,8 @@ impl<'a> Reader<'a> {
         self.problems.push(problem);
     }
 
-    pub fn error(&mut self, code: &'static str, span: &Span, message: impl Into<String>) {
-        self.report(Problem::error(code, span.clone(), message));
-    }
-
-    pub fn warning(&mut self, code: &'static str, span: &Span, message: impl Into<String>) {
-        self.report(Problem::warning(code, span.clone(), message));
+    pub fn problem(&mut self, code: Code, span: &Span, message: impl Into<String>) {
+        self.report(Problem::new(code, span.clone(), message));
     }
 
     /// Whether one of these required keys is misspelled. If so, the warning about it becomes an error, and the missing
@@ -118,6 +125,14 @@ impl<'a> Reader<'a> {
         result
     }
 
+    /// Reads the levels of an entry that only restricts a server.
+    pub fn in_restriction<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.restricts = true;
+        let result = read(self);
+        self.restricts = false;
+        result
+    }
+
     pub fn in_key<T>(&mut self, member: &Member, read: impl FnOnce(&mut Self) -> T) -> T {
         self.within(Step::Key(member.key.text.clone()), read)
     }
@@ -131,7 +146,7 @@ impl<'a> Reader<'a> {
     pub fn wrong_type(&mut self, node: &Node, expected: &str) {
         if node.kind != Kind::Missing {
             let message = format!("`{}` must be {expected}, not {}", self.here(), node.noun());
-            self.error("wrong-type", &node.span, message);
+            self.problem(Code::WrongType, &node.span, message);
         } else {
             self.errors += 1;
         }
@@ -145,7 +160,7 @@ impl<'a> Reader<'a> {
         let message = format!("`{}` must be a string, not {}", self.here(), node.noun());
         let quote = |at: usize| TextEdit::replace(at..at, "\"");
         let edits = vec![quote(node.span.start), quote(node.span.end)];
-        self.report(Problem::error("wrong-type", node.span.clone(), message).fix("put it in quotes", edits));
+        self.report(Problem::new(Code::WrongType, node.span.clone(), message).fix("put it in quotes", edits));
     }
 
     pub fn text<'n>(&mut self, node: &'n Node) -> Option<&'n str> {
@@ -163,7 +178,7 @@ impl<'a> Reader<'a> {
                 let message = format!("`{}` must be a boolean, not a string", self.here());
                 let edit = TextEdit::replace(node.span.clone(), text.clone());
                 self.report(
-                    Problem::error("wrong-type", node.span.clone(), message).fix("remove the quotes", vec![edit]),
+                    Problem::new(Code::WrongType, node.span.clone(), message).fix("remove the quotes", vec![edit]),
                 );
                 None
             }
@@ -199,12 +214,12 @@ impl<'a> Reader<'a> {
     }
 
     /// One of a few words; a typo gets a fix.
-    pub fn choice(&mut self, node: &Node, code: &'static str, choices: &[&'static str]) -> Option<&'static str> {
+    pub fn choice(&mut self, node: &Node, code: Code, choices: &[&'static str]) -> Option<&'static str> {
         let text = self.text(node)?;
         let found = choices.iter().find(|choice| **choice == text).copied();
         if found.is_none() {
             let message = format!("`{}` is not one of {}", one_line(text, 40), choices.join(", "));
-            self.report(suggest(Problem::error(code, node.span.clone(), message), text, &node.span, choices));
+            self.report(suggest(Problem::new(code, node.span.clone(), message), text, &node.span, choices));
         }
         found
     }
@@ -237,7 +252,7 @@ impl<'a> Reader<'a> {
             Role::Alias(target) => {
                 if fields.by_name.insert(target, member).is_some_and(|other| other.key.text != member.key.text) {
                     let message = format!("`{}` and `{target}` are the same key; remove one of them", key.name);
-                    self.warning("same-key", &member.key.span, message);
+                    self.problem(Code::SameKey, &member.key.span, message);
                 } else if key.name != "transport" {
                     self.old_spelling(key.name, target, &member.key.span);
                 }
@@ -246,7 +261,9 @@ impl<'a> Reader<'a> {
             Role::Ignored => {
                 let severity = if key.name == "headersHelper" { Severity::Warning } else { Severity::Information };
                 let message = format!("`{}` has no effect here: {}", key.name, key.docs);
-                self.report(Problem::new(severity, "ignored-key", member.key.span.clone(), message).unnecessary());
+                self.report(
+                    Problem::new(Code::IgnoredKey, member.key.span.clone(), message).severity(severity).unnecessary(),
+                );
             }
         }
     }
@@ -255,7 +272,7 @@ impl<'a> Reader<'a> {
     pub fn old_spelling(&mut self, written: &str, better: &str, span: &Span) {
         let message = format!("`{written}` is another spelling of `{better}`");
         let edit = TextEdit::replace(span.clone(), quoted(better));
-        let problem = Problem::hint("deprecated-spelling", span.clone(), message).deprecated();
+        let problem = Problem::new(Code::DeprecatedSpelling, span.clone(), message).deprecated();
         self.report(problem.fix(format!("change to `{better}`"), vec![edit]));
     }
 
@@ -265,7 +282,7 @@ impl<'a> Reader<'a> {
         let meant = table.synonym(name).or_else(|| closest(name, &names));
         let message = format!("unknown key `{}` in `{}`", one_line(name, 40), self.container(table));
         let span = member.key.span.clone();
-        let mut problem = Problem::warning("unknown-key", span.clone(), message);
+        let mut problem = Problem::new(Code::UnknownKey, span.clone(), message);
         if let Some(meant) = meant {
             problem = match beside.iter().any(|other| other.key.text == meant) {
                 // The suggested key is already there, so there is no safe fix.
@@ -287,16 +304,11 @@ impl<'a> Reader<'a> {
 
     /// The members of an object with arbitrary keys; of repeated keys the last one.
     pub fn entries<'n>(&mut self, node: &'n Node) -> Option<Vec<&'n Member>> {
-        self.entries_once(node, Severity::Warning, "duplicate-key")
+        self.entries_once(node, Code::DuplicateKey)
     }
 
-    /// The same with a given severity for repeated keys.
-    pub fn entries_once<'n>(
-        &mut self,
-        node: &'n Node,
-        severity: Severity,
-        code: &'static str,
-    ) -> Option<Vec<&'n Member>> {
+    /// The same with a given code for repeated keys.
+    pub fn entries_once<'n>(&mut self, node: &'n Node, code: Code) -> Option<Vec<&'n Member>> {
         let Some(members) = node.members() else {
             self.wrong_type(node, "an object");
             return None;
@@ -307,7 +319,7 @@ impl<'a> Reader<'a> {
                 let name = one_line(&member.key.text, 40);
                 let place = if self.path.is_empty() { String::new() } else { format!(" in `{}`", self.here()) };
                 let message = format!("`{name}` is defined twice{place}; only the last one is used");
-                let problem = Problem::new(severity, code, member.key.span.clone(), message);
+                let problem = Problem::new(code, member.key.span.clone(), message);
                 self.report(problem.related(&earlier.key.span, "the first one"));
             }
         }
@@ -325,13 +337,13 @@ impl<'a> Reader<'a> {
                 Reference::Unknown(written) => {
                     let message = format!("unknown expansion `{}`", one_line(&written, 60));
                     let help = "expected ${NAME}, ${env:NAME}, ${NAME:-default}, ${workspaceFolder}, ${userHome}, ${input:id} or ${keyring:name}; commands are never run";
-                    self.report(Problem::error("unknown-expansion", span.clone(), message).help(help));
+                    self.report(Problem::new(Code::UnknownExpansion, span.clone(), message).help(help));
                 }
                 Reference::Variable { default: Some(default), .. } => self.references(&default, span),
-                Reference::Variable { name, default: None } if !self.world.is_set(&name) => {
+                Reference::Variable { name, default: None } if !self.machine.is_set(&name, self.folder) => {
                     let help = format!("set it before you start the editor, or write `${{{name}:-default}}`");
                     let message = format!("the variable `{name}` is not set");
-                    self.report(Problem::warning("unset-variable", span.clone(), message).help(help));
+                    self.report(Problem::new(Code::UnsetVariable, span.clone(), message).help(help));
                 }
                 Reference::Input(id) => self.inputs.push((id, span.clone())),
                 _ => {}

@@ -8,6 +8,7 @@ use regex::Regex;
 
 use crate::config::expand::{Piece, Reference, pieces};
 use crate::config::tree::{Kind, Node};
+use crate::text::Secret;
 
 /// Tokens with a recognizable format.
 static TOKENS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -198,6 +199,38 @@ pub fn find_in_url(url: &str) -> Vec<(Range<usize>, &'static str)> {
         found.sort_by_key(|(span, _)| span.start);
     }
     found
+}
+
+/// Registers every password in the URLs of a text for masking, as in `--db=postgres://me:password@host/`.
+pub fn register_passwords(text: &str) {
+    for (start, _) in text.match_indices("://") {
+        let rest = text.get(start + 3..).unwrap_or_default();
+        let authority = rest.split(['/', '?', '#', ' ', '\t', '\n', '"', '\'']).next().unwrap_or_default();
+        let user = authority.rsplit_once('@').map(|(user, _)| user);
+        if let Some((_, password)) = user.and_then(|user| user.split_once(':')).filter(|(_, word)| !word.is_empty()) {
+            Secret::new(password);
+            Secret::new(percent_decoded(password));
+        }
+    }
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let code = rest.strip_prefix('%').and_then(|rest| rest.get(..2));
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = rest.get(3..).unwrap_or_default();
+            }
+            None => {
+                bytes.extend_from_slice(c.to_string().as_bytes());
+                rest = rest.get(c.len_utf8()..).unwrap_or_default();
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Describes a secret: its server, its key, and the preferred name for its variable.

@@ -8,7 +8,7 @@ use super::keys::{ACTION, DEFAULTS, INPUT, MATCHER, POLICY, RESULTS, Table};
 use super::reader::{Fields, Reader};
 use super::tools;
 use crate::config::expand::{Piece, Reference, pieces};
-use crate::config::problem::{Problem, Span};
+use crate::config::problem::{Code, Problem, Severity, Span};
 use crate::config::spec::{Action, ActionResult, DefaultPolicy, FilePolicy, Input, InputKind, Matcher};
 use crate::config::tree::{Kind, Member, Node, Step};
 use crate::model::{Level, ToolId};
@@ -27,7 +27,7 @@ pub fn policy(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Option
         commands: None,
     };
     if let Some(member) = fields.get("default") {
-        let word = reader.in_key(member, |reader| reader.choice(&member.value, "bad-level", DEFAULTS));
+        let word = reader.in_key(member, |reader| reader.choice(&member.value, Code::BadLevel, DEFAULTS));
         // An invalid value means `confirm`.
         policy.default = Some(match word {
             Some("allow") => DefaultPolicy::Allow,
@@ -81,7 +81,7 @@ fn matchers(reader: &mut Reader<'_>, member: &Member, lines: &LineIndex, missing
                 None if missing == Missing::MeansAll && fields.iter().next().is_some() => Some("*".to_owned()),
                 None => {
                     let message = format!("`{}` needs `server` and `tool`", reader.here());
-                    reader.error("missing-key", &node.span, message);
+                    reader.problem(Code::MissingKey, &node.span, message);
                     None
                 }
             };
@@ -114,7 +114,7 @@ fn needed(
             let text = reader.text(&member.value)?;
             if text.trim().is_empty() {
                 let message = format!("`{}` is empty", reader.here());
-                reader.error("missing-key", &member.value.span, message);
+                reader.problem(Code::MissingKey, &member.value.span, message);
                 return None;
             }
             Some(text.to_owned())
@@ -122,7 +122,7 @@ fn needed(
         None => {
             if !reader.misspelled(fields, &[key]) {
                 let message = format!("`{}`: an {} needs `{key}`", reader.here(), table.noun);
-                reader.error("missing-key", span, message);
+                reader.problem(Code::MissingKey, span, message);
             }
             None
         }
@@ -142,11 +142,12 @@ pub fn inputs(reader: &mut Reader<'_>, node: &Node) -> Vec<Input> {
         let kind = match fields.get("type") {
             Some(member) if member.value.text() == Some("command") => {
                 let message = "inputs of type `command` are not supported; use `promptString` to ask for the value";
-                reader.warning("ignored-key", &member.value.span, message);
+                let problem = Problem::new(Code::IgnoredKey, member.value.span.clone(), message);
+                reader.report(problem.severity(Severity::Warning));
                 return None;
             }
             Some(member) => reader
-                .in_key(member, |reader| reader.choice(&member.value, "unknown-type", super::keys::INPUT_TYPES))?,
+                .in_key(member, |reader| reader.choice(&member.value, Code::UnknownType, super::keys::INPUT_TYPES))?,
             None => "promptString",
         };
         let id = needed(reader, &fields, "id", &node.span, &INPUT)?;
@@ -154,7 +155,7 @@ pub fn inputs(reader: &mut Reader<'_>, node: &Node) -> Vec<Input> {
             let span = &member.value.span;
             if let Some(first) = seen.get(&id) {
                 let message = format!("the input `{}` is declared twice", crate::text::one_line(&id, 40));
-                let problem = Problem::error("duplicate-key", span.clone(), message);
+                let problem = Problem::new(Code::DuplicateKey, span.clone(), message).severity(Severity::Error);
                 reader.report(problem.related(first, "the first one, which is used"));
             } else {
                 seen.insert(id.clone(), span.clone());
@@ -180,7 +181,7 @@ fn pick(reader: &mut Reader<'_>, fields: &Fields<'_>, node: &Node) -> Option<Inp
     let Some(member) = fields.get("options") else {
         if !reader.misspelled(fields, &["options"]) {
             let message = format!("`{}` is of type `pickString` and needs `options`", reader.here());
-            reader.error("missing-key", &node.span, message);
+            reader.problem(Code::MissingKey, &node.span, message);
         }
         return None;
     };
@@ -212,7 +213,7 @@ pub fn actions(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Vec<A
             && (!tool.starts_with("mcp__") || ToolId::parse(tool).is_none())
         {
             let message = format!("`{}.tool` must have the form `mcp__server__tool`", reader.here());
-            reader.error("bad-tool", &member.value.span, message);
+            reader.problem(Code::BadTool, &member.value.span, message);
         }
         let arguments = match fields.get("arguments") {
             Some(member) if member.value.members().is_some() => {
@@ -227,9 +228,9 @@ pub fn actions(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> Vec<A
         };
         let filetypes =
             fields.get("filetypes").and_then(|member| reader.in_key(member, |reader| reader.texts(&member.value)));
-        let result = fields
-            .get("result")
-            .and_then(|member| reader.in_key(member, |reader| reader.choice(&member.value, "unknown-result", RESULTS)));
+        let result = fields.get("result").and_then(|member| {
+            reader.in_key(member, |reader| reader.choice(&member.value, Code::UnknownResult, RESULTS))
+        });
         let result = match result {
             Some("insert") => ActionResult::Insert,
             Some("replace") => ActionResult::Replace,
@@ -271,7 +272,8 @@ fn placeholders(reader: &mut Reader<'_>, node: &Node) {
                         crate::text::one_line(&unknown, 40)
                     );
                     let help = format!("the placeholders are ${{{}}} and ${{workspaceFolder}}", KNOWN.join("}, ${"));
-                    reader.report(Problem::warning("unknown-expansion", node.span.clone(), message).help(help));
+                    let problem = Problem::new(Code::UnknownExpansion, node.span.clone(), message).help(help);
+                    reader.report(problem.severity(Severity::Warning));
                 }
             }
         }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use super::keys::{DEV, FALLBACK, SERVER};
 use super::launch::{self, LaunchEntry};
 use super::reader::{Fields, Reader};
-use super::tools;
-use crate::config::problem::{Problem, TextEdit};
+use super::{EntrySpec, RestrictionSpec, tools};
+use crate::config::problem::{Code, Problem, Severity, TextEdit};
 use crate::config::spec::{Dev, Launch, ServerSpec};
 use crate::config::tree::{Kind, Member, Node};
 
@@ -16,11 +16,18 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Reads one entry. Returns `None` after an error, which has been reported. A mistake in `tools` does not disable the
 /// server: it denies the affected tools until it is fixed.
-pub fn server(reader: &mut Reader<'_>, member: &Member) -> Option<ServerSpec> {
+pub fn server(reader: &mut Reader<'_>, member: &Member) -> Option<EntrySpec> {
     let before = reader.errors();
     let mut fields = reader.object(&member.value, &SERVER)?;
     flatten_transport(reader, &mut fields);
-    let enabled = enabled(reader, &fields);
+    let written_enabled = enabled(reader, &fields);
+    if restricts(&fields) {
+        // A mistake must not enable what the author wanted to disable.
+        let enabled = if reader.errors() > before { Some(false) } else { written_enabled };
+        let tools = reader.in_restriction(|reader| tools::all(reader, &fields));
+        return Some(EntrySpec::Restriction(RestrictionSpec { enabled, tools }));
+    }
+    let enabled = written_enabled.unwrap_or(true);
     let name = member.key.text.as_str();
     let entry = LaunchEntry { name, key: &member.key.span, fields: &fields, table: &SERVER, enabled };
     let launch = launch::launch(reader, &entry);
@@ -40,13 +47,15 @@ pub fn server(reader: &mut Reader<'_>, member: &Member) -> Option<ServerSpec> {
         let member = fields.get("request_timeout_ms")?;
         reader.in_key(member, |reader| milliseconds(reader, &member.value))
     });
+    let idle_timeout =
+        fields.get("idleTimeout").and_then(|member| reader.in_key(member, |reader| seconds(reader, &member.value)));
     let dev = fields.get("dev").and_then(|member| reader.in_key(member, |reader| dev(reader, &member.value)));
     let failed = reader.errors() > before;
     let tools = tools::all(reader, &fields);
     if failed {
         return None;
     }
-    Some(ServerSpec {
+    Some(EntrySpec::Server(Box::new(ServerSpec {
         launch: launch?,
         fallback,
         enabled,
@@ -54,9 +63,18 @@ pub fn server(reader: &mut Reader<'_>, member: &Member) -> Option<ServerSpec> {
         description,
         startup_timeout,
         timeout,
+        idle_timeout,
         tools,
         dev,
-    })
+    })))
+}
+
+/// Whether the entry only disables a server or restricts its tools, so that it needs no launch.
+fn restricts(fields: &Fields<'_>) -> bool {
+    let is_limit = |key: &str| matches!(key, "enabled" | "disabled" | "tools" | "disabled_tools" | "enabled_tools");
+    let misspelled = ["command", "url", "port", "type"].iter().any(|key| fields.misspelled(key).is_some());
+    let may_restrict = |(key, _): (&'static str, &Member)| is_limit(key) || key == "description";
+    !misspelled && fields.iter().all(may_restrict) && fields.iter().any(|(key, _)| is_limit(key))
 }
 
 /// Newer Cline files have the launch in an object: `"transport": { "type": …, … }`.
@@ -75,7 +93,8 @@ fn flatten_transport<'n>(reader: &mut Reader<'_>, fields: &mut Fields<'n>) {
     }
 }
 
-fn enabled(reader: &mut Reader<'_>, fields: &Fields<'_>) -> bool {
+/// `None` if the entry does not say it.
+fn enabled(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<bool> {
     let mut flag = |key: &str| {
         let member = fields.get(key)?;
         Some((member, reader.in_key(member, |reader| reader.flag(&member.value))?))
@@ -83,9 +102,15 @@ fn enabled(reader: &mut Reader<'_>, fields: &Fields<'_>) -> bool {
     let (enabled, disabled) = (flag("enabled"), flag("disabled"));
     if let (Some((_, true)), Some((member, true))) = (enabled, disabled) {
         let message = "`enabled` and `disabled` contradict each other; `disabled` takes precedence";
-        reader.warning("conflicting-keys", &member.key.span, message);
+        let problem = Problem::new(Code::ConflictingKeys, member.key.span.clone(), message);
+        reader.report(problem.severity(Severity::Warning));
     }
-    enabled.is_none_or(|(_, enabled)| enabled) && !disabled.is_some_and(|(_, disabled)| disabled)
+    match (enabled, disabled) {
+        (None, None) => None,
+        (enabled, disabled) => {
+            Some(enabled.is_none_or(|(_, enabled)| enabled) && !disabled.is_some_and(|(_, disabled)| disabled))
+        }
+    }
 }
 
 fn fallback(reader: &mut Reader<'_>, name: &str, member: &Member, enabled: bool) -> Option<Launch> {
@@ -106,9 +131,8 @@ fn seconds(reader: &mut Reader<'_>, node: &Node) -> Option<Duration> {
     }
     let message = format!("`{}` is in seconds; {number} was read as milliseconds", reader.here());
     let edit = TextEdit::replace(node.span.clone(), (number / 1000.0).to_string());
-    reader.report(
-        Problem::information("milliseconds", node.span.clone(), message).fix("convert it to seconds", vec![edit]),
-    );
+    reader
+        .report(Problem::new(Code::Milliseconds, node.span.clone(), message).fix("convert it to seconds", vec![edit]));
     Some(read)
 }
 
@@ -127,7 +151,7 @@ fn number(reader: &mut Reader<'_>, node: &Node, wanted: &str) -> Option<f64> {
             let message = format!("`{}` must be {wanted}, not a string", reader.here());
             let edit = TextEdit::replace(node.span.clone(), digits);
             reader.report(
-                Problem::error("wrong-type", node.span.clone(), message).fix("change it to a number", vec![edit]),
+                Problem::new(Code::WrongType, node.span.clone(), message).fix("change it to a number", vec![edit]),
             );
         }
         None => reader.wrong_type(node, wanted),
@@ -135,12 +159,16 @@ fn number(reader: &mut Reader<'_>, node: &Node, wanted: &str) -> Option<f64> {
     None
 }
 
+/// Whether a timeout can be this long.
+pub fn is_timeout(duration: &Duration) -> bool {
+    !duration.is_zero() && *duration <= MAX_TIMEOUT
+}
+
 fn duration(reader: &mut Reader<'_>, node: &Node, seconds: f64) -> Option<Duration> {
-    let duration =
-        Duration::try_from_secs_f64(seconds).ok().filter(|duration| !duration.is_zero() && *duration <= MAX_TIMEOUT);
+    let duration = Duration::try_from_secs_f64(seconds).ok().filter(is_timeout);
     if duration.is_none() {
         let message = format!("`{}` must be greater than 0 and at most one day", reader.here());
-        reader.error("bad-duration", &node.span, message);
+        reader.problem(Code::BadDuration, &node.span, message);
     }
     duration
 }

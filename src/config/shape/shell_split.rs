@@ -1,5 +1,7 @@
 //! Splits a command line into arguments like a shell.
 
+use serde_json::{Value, json};
+
 /// Splits a line into words; `None` if a quote is not closed. Quotes and the braces of `${…}` group words. A backslash
 /// is a normal character, because Windows paths contain it.
 pub fn shell_split(line: &str) -> Option<Vec<String>> {
@@ -30,6 +32,17 @@ pub fn shell_split(line: &str) -> Option<Vec<String>> {
     }
     words.extend(word);
     (quote.is_none() && braces == 0).then_some(words)
+}
+
+/// The definition of a server that the user typed as one line: a URL or a command line. An error says what is wrong.
+pub fn definition_of_line(line: &str) -> Result<Value, &'static str> {
+    let line = line.trim();
+    if line.starts_with("http://") || line.starts_with("https://") {
+        return Ok(json!({ "url": line }));
+    }
+    let words = shell_split(line).ok_or("expected a command line, found an unclosed quote")?;
+    let (command, args) = words.split_first().ok_or("expected a command line or a URL, found nothing")?;
+    Ok(if args.is_empty() { json!({ "command": command }) } else { json!({ "command": command, "args": args }) })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Problems are shown as `line:column-column severity code message`, with columns in UTF-16 units from 1.
 
 use super::*;
+use crate::config::Code;
 use crate::config::spec::{Condition, InputKind, Launch};
 use crate::config::tree;
 use crate::text::lines::Encoding;
@@ -8,17 +9,17 @@ use crate::text::lines::Encoding;
 /// A machine with few variables and programs.
 struct Small;
 
-impl World for Small {
-    fn is_set(&self, variable: &str) -> bool {
+impl Machine for Small {
+    fn is_set(&self, variable: &str, _folder: Option<&Path>) -> bool {
         matches!(variable, "SET" | "HOME" | "GITHUB_TOKEN")
     }
 
-    fn finds(&self, program: &str, _folder: Option<&Path>) -> bool {
+    fn finds(&self, program: &str, _cwd: Option<&Path>, _folder: Option<&Path>) -> bool {
         matches!(program, "npx" | "uvx" | "docker" | "node" | "sh" | "bash" | "python")
     }
 }
 
-fn shape_of(text: &str, path: &str, scope: Scope) -> Shaped {
+fn shape_of(text: &str, path: &str, scope: Scope) -> ParsedFile {
     let limits = crate::settings::Settings::default().limits;
     let source = Source { path: Path::new(path).into(), scope, folder: Some(Path::new("/home/me/app").into()) };
     let tree = tree::parse(text, limits.config_depth);
@@ -51,10 +52,10 @@ fn server(entry: &str) -> String {
 /// The spec of one server of the user.
 fn spec(entry: &str) -> ServerSpec {
     let text = format!("{{\"servers\":{{\"s\":\n{entry}\n}}}}");
-    let shaped = shape_of(&text, "/home/me/app/mcp.json", Scope::User);
-    match shaped.servers.into_iter().next() {
+    let parsed = shape_of(&text, "/home/me/app/mcp.json", Scope::User);
+    match parsed.servers.into_iter().next() {
         Some(entry) => entry.spec,
-        None => panic!("no server: {}", shown(&text, &shaped.problems)),
+        None => panic!("no server: {}", shown(&text, &parsed.problems)),
     }
 }
 
@@ -91,16 +92,16 @@ fn the_example_in_the_reference_has_no_problems() {
       "actions": [ { "title": "Look up in docs", "tool": "mcp__docs__search", "arguments": { "query": "${selection}" },
                      "filetypes": ["rust"], "result": "show" } ]
     }"#;
-    let shaped = shape_of(text, "/home/me/app/mcp.json", Scope::User);
-    assert_eq!(shown(text, &shaped.problems), "");
-    let transports: Vec<_> = shaped.servers.iter().map(|entry| entry.spec.launch.transport()).collect();
+    let parsed = shape_of(text, "/home/me/app/mcp.json", Scope::User);
+    assert_eq!(shown(text, &parsed.problems), "");
+    let transports: Vec<_> = parsed.servers.iter().map(|entry| entry.spec.launch.transport()).collect();
     assert_eq!(transports, ["stdio", "tcp", "http", "sdk", "claudeai-proxy"]);
-    let filesystem = &shaped.servers[0].spec;
+    let filesystem = &parsed.servers[0].spec;
     assert_eq!(filesystem.fallback, Some(Launch::Tcp { host: "127.0.0.1".into(), port: 3001 }));
     assert_eq!(filesystem.tools[2].level.cases[0].when[0].1, Condition::Inside("${workspaceFolder}/src".into()));
-    assert_eq!((shaped.inputs.len(), shaped.actions.len()), (1, 1));
-    assert_eq!(shaped.inputs[0].kind, InputKind::Prompt);
-    assert_eq!(shaped.policy.unwrap().commands.unwrap().len(), 3);
+    assert_eq!((parsed.inputs.len(), parsed.actions.len()), (1, 1));
+    assert_eq!(parsed.inputs[0].kind, InputKind::Prompt);
+    assert_eq!(parsed.policy.unwrap().commands.unwrap().len(), 3);
 }
 
 #[test]
@@ -142,7 +143,7 @@ fn each_of_many_mistakes_is_reported_at_its_position() {
     10:41-61 error bad-url: `servers.g.url` must start with `https://` or `http://`, not `ftp:`
     11:63-65 error bad-duration: `servers.h.timeout` must be greater than 0 and at most one day
     12:68-82 error bad-level: unknown level `alow-session`; did you mean `allow-session`?
-    13:100-103 error bad-regex: `servers.j.tools.x[0].when.a.matches` is not a valid regular expression: unclosed group
+    13:100-103 error bad-regex: `servers.j.tools.x[0].when.a.matches` is not a valid regular expression: a `(` is not closed
     14:66-75 warning unset-variable: the variable `NOPE` is not set
     15:66-87 error unknown-expansion: unknown expansion `${cmd: touch pwned}`
     16:77-103 warning raw-secret: `servers.m.env.GITHUB_TOKEN` contains a secret in plain text
@@ -177,9 +178,9 @@ fn a_wrong_type_is_reported_with_its_path_and_valid_servers_are_kept() {
     4:59-61 error wrong-type: `policy` must be an object, not a list
     4:75-76 error wrong-type: `actions[0]` must be an object, not a number
     ");
-    let shaped = shape_of(text, "/x/mcp.json", Scope::User);
-    assert_eq!(shaped.servers.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["good"]);
-    assert_eq!(shaped.names.len(), 9);
+    let parsed = shape_of(text, "/home/you/shop/mcp.json", Scope::User);
+    assert_eq!(parsed.servers.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["good"]);
+    assert_eq!(parsed.names.len(), 9);
 }
 
 #[test]
@@ -188,8 +189,8 @@ fn names_are_checked_and_unusual_ones_are_accepted() {
         r#"{{ "servers": {{ "": {{ "port": 1 }}, " ": {{ "port": 1 }}, "{}": {{ "port": 1 }}, "a__b": {{ "port": 1 }}, "__proto__": {{ "port": 1 }}, "constructor": {{ "port": 1 }} }} }}"#,
         "x".repeat(10_000)
     );
-    let shaped = shape_of(&text, "/x/mcp.json", Scope::User);
-    let messages: Vec<_> = shaped.problems.iter().map(|problem| problem.message.as_str()).collect();
+    let parsed = shape_of(&text, "/home/you/shop/mcp.json", Scope::User);
+    let messages: Vec<_> = parsed.problems.iter().map(|problem| problem.message.as_str()).collect();
     insta::assert_snapshot!(messages.join("\n"), @"
     server names must not be empty
     server names can only contain letters, digits, `-` and `_`; found ' '
@@ -197,7 +198,7 @@ fn names_are_checked_and_unusual_ones_are_accepted() {
     server names must not contain `__`, which separates server and tool
     server names must not contain `__`, which separates server and tool
     ");
-    assert_eq!(shaped.servers.len(), 1);
+    assert_eq!(parsed.servers.len(), 1);
 }
 
 #[test]
@@ -328,10 +329,10 @@ fn an_argument_list_that_is_too_long_is_rejected() {
 fn a_raw_secret_is_reported_without_its_value_and_has_a_fix() {
     let text = r#"{"servers":{"git-hub":{"command":"npx","args":["--token","s3cr3t-value","--port=1"],"env":{"API_TOKEN":"s3cr3t-value"}},
 "web":{"url":"https://u:s3cr3t-value@x.test/?key=s3cr3t-value","headers":{"Authorization":"Bearer s3cr3t-value","X-Plain":"fine"}}}}"#;
-    let shaped = shape_of(text, "/x/mcp.json", Scope::User);
-    assert!(!shown(text, &shaped.problems).contains("s3cr3t"));
+    let parsed = shape_of(text, "/home/you/shop/mcp.json", Scope::User);
+    assert!(!shown(text, &parsed.problems).contains("s3cr3t"));
     let mut fixed = text.to_owned();
-    let mut sorted: Vec<_> = shaped.problems.iter().collect();
+    let mut sorted: Vec<_> = parsed.problems.iter().collect();
     sorted.sort_by_key(|problem| problem.span.start);
     for problem in sorted.into_iter().rev() {
         let edit = &problem.fix.as_ref().unwrap().edits[0];
@@ -341,7 +342,7 @@ fn a_raw_secret_is_reported_without_its_value_and_has_a_fix() {
     {"servers":{"git-hub":{"command":"npx","args":["--token","${env:GIT_HUB_TOKEN}","--port=1"],"env":{"API_TOKEN":"${env:API_TOKEN}"}},
     "web":{"url":"https://u:${env:WEB_PASSWORD}@x.test/?key=s3cr3t-value","headers":{"Authorization":"Bearer ${env:WEB_TOKEN}","X-Plain":"fine"}}}}
     "#);
-    insta::assert_snapshot!(shown(text, &shaped.problems), @"
+    insta::assert_snapshot!(shown(text, &parsed.problems), @"
     1:58-72 warning raw-secret: `servers.git-hub.args[1]` contains a secret in plain text
     1:104-118 warning raw-secret: `servers.git-hub.env.API_TOKEN` contains a secret in plain text
     2:14-63 warning raw-secret: `servers.web.url` contains a secret in plain text
@@ -354,7 +355,7 @@ fn permissions_in_a_project_file_are_reported() {
     let text = r#"{ "servers": { "s": { "command": "npx", "env": { "LD_PRELOAD": "x.so" }, "tools": { "a": "allow-always", "b": "deny" } } },
   "policy": { "default": "allow", "allowlist": [ { "server": "s", "tool": "*" } ], "readOnly": "allow-session", "destructive": "deny" } }"#;
     insta::assert_snapshot!(shown(text, &shape_of(text, "/home/me/app/mcp.json", Scope::Project).problems), @"
-    1:50-62 warning risky-variable: `LD_PRELOAD` can make the program load other code; check it before you trust this server
+    1:50-62 warning risky-variable: `LD_PRELOAD` can make programs load other code; check it before you trust this server
     1:90-104 information needs-trust: `allow-always` takes effect only after you trust this project's servers
     2:26-33 information needs-trust: `allow` takes effect only after you trust this project's servers
     2:35-46 information needs-trust: an allowlist takes effect only after you trust this project's servers
@@ -366,11 +367,11 @@ fn permissions_in_a_project_file_are_reported() {
 #[test]
 fn a_spelling_that_the_files_own_program_ignores_is_reported() {
     let shown_in = |text: &str, path: &str| shown(text, &shape_of(text, path, Scope::User).problems);
-    insta::assert_snapshot!(shown_in(r#"{ "mcpServers": {} }"#, "/x/.vscode/mcp.json"), @"1:3-15 hint other-spelling: VS Code does not read `mcpServers` in this file, only `servers`");
-    insta::assert_snapshot!(shown_in(r#"{ "servers": {} }"#, "/x/.cursor/mcp.json"), @"1:3-12 hint other-spelling: Cursor does not read `servers` in this file, only `mcpServers`");
-    insta::assert_snapshot!(shown_in(r#"{ "servers": {} }"#, "/x/.mcp.json"), @"1:3-12 hint other-spelling: Claude Code does not read `servers` in this file, only `mcpServers`");
-    assert_eq!(shown_in(r#"{ "servers": {}, "mcpServers": {} }"#, "/x/.mcp.json"), "");
-    assert_eq!(shown_in(r#"{ "mcpServers": {} }"#, "/x/mcp.json"), "");
+    insta::assert_snapshot!(shown_in(r#"{ "mcpServers": {} }"#, "/home/you/shop/.vscode/mcp.json"), @"1:3-15 hint other-spelling: VS Code does not read `mcpServers` in this file, only `servers`");
+    insta::assert_snapshot!(shown_in(r#"{ "servers": {} }"#, "/home/you/shop/.cursor/mcp.json"), @"1:3-12 hint other-spelling: Cursor does not read `servers` in this file, only `mcpServers`");
+    insta::assert_snapshot!(shown_in(r#"{ "servers": {} }"#, "/home/you/shop/.mcp.json"), @"1:3-12 hint other-spelling: Claude Code does not read `servers` in this file, only `mcpServers`");
+    assert_eq!(shown_in(r#"{ "servers": {}, "mcpServers": {} }"#, "/home/you/shop/.mcp.json"), "");
+    assert_eq!(shown_in(r#"{ "mcpServers": {} }"#, "/home/you/shop/mcp.json"), "");
 }
 
 #[test]
@@ -385,7 +386,7 @@ fn an_invalid_rule_denies() {
     2:141-147 error bad-level: `servers.s.tools.d[0]` must be a rule: only the last item of a list is a plain level
     2:165-196 error bad-level: `servers.s.tools.e[0]` must be a plain level, which applies when no rule matches
     2:205-206 error wrong-type: `servers.s.tools.f` must be a level, or a list of `{ when, level }` rules that ends with a plain level, not a number
-    2:208-212 error bad-glob: `g[` is not a valid glob: unclosed character class; missing ']'
+    2:208-212 error bad-glob: `g[` is not a valid glob: a `[` is not closed
     ");
 }
 
@@ -417,17 +418,17 @@ fn other_sections_are_checked() {
 fn servers_beyond_the_limit_are_ignored_and_reported_once() {
     let entries: Vec<_> = (0..300).map(|number| format!(r#""s{number}": {{ "port": 1 }}"#)).collect();
     let text = format!("{{ \"servers\": {{\n{}\n}} }}", entries.join(",\n"));
-    let shaped = shape_of(&text, "/x/mcp.json", Scope::User);
-    assert_eq!(shaped.servers.len(), 256);
-    insta::assert_snapshot!(shown(&text, &shaped.problems), @"258:1-7 error too-many-servers: more than 256 servers (setting `limits.servers`): this server and the following ones are ignored");
+    let parsed = shape_of(&text, "/home/you/shop/mcp.json", Scope::User);
+    assert_eq!(parsed.servers.len(), 256);
+    insta::assert_snapshot!(shown(&text, &parsed.problems), @"258:1-7 error too-many-servers: more than 256 servers (setting `limits.servers`): this server and the following ones are ignored");
 }
 
 #[test]
 fn an_entry_that_starts_mcp_sidecar_is_not_a_server() {
     let text = r#"{ "servers": { "mcp-sidecar": { "command": "/opt/bin/mcp-sidecar", "args": ["connect"] }, "b": { "command": "npx" } } }"#;
-    let shaped = shape_of(text, "/home/me/app/mcp.json", Scope::Project);
-    assert_eq!(shaped.servers.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["b"]);
-    insta::assert_snapshot!(shown(text, &shaped.problems), @"1:44-66 information ourselves: this entry starts mcp-sidecar itself; it is meant for other programs and is ignored here");
+    let parsed = shape_of(text, "/home/me/app/mcp.json", Scope::Project);
+    assert_eq!(parsed.servers.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>(), ["b"]);
+    insta::assert_snapshot!(shown(text, &parsed.problems), @"1:44-66 information ourselves: this entry starts mcp-sidecar itself; it is meant for other programs and is ignored here");
 }
 
 #[test]
@@ -437,11 +438,11 @@ fn two_secrets_never_share_a_variable() {
   "b": { "command": "npx", "env": { "API_TOKEN": "first-value", "OTHER": "${USED_TOKEN}" } },
   "c": { "command": "npx", "env": { "API_TOKEN": "second-value", "USED_TOKEN": "third-value" } },
   "d": { "command": "npx", "env": { "API_TOKEN": "first-value" } } } }"#;
-    let shaped = shape_of(text, "/home/me/app/mcp.json", Scope::User);
-    let fixes = shaped
+    let parsed = shape_of(text, "/home/me/app/mcp.json", Scope::User);
+    let fixes = parsed
         .problems
         .iter()
-        .filter(|problem| problem.code == "raw-secret")
+        .filter(|problem| problem.code == Code::RawSecret)
         .filter_map(|problem| problem.fix.as_ref());
     insta::assert_snapshot!(fixes.map(|fix| fix.title.as_str()).collect::<Vec<_>>().join("\n"), @r"
     replace with ${env:WEB_TOKEN}
@@ -457,11 +458,36 @@ fn two_secrets_never_share_a_variable() {
 fn a_variable_in_the_url_of_a_project_is_reported_like_one_in_a_header() {
     let reported = |url: &str| {
         let text = serde_json::json!({ "servers": { "a": { "type": "http", "url": url } } }).to_string();
-        let shaped = shape_of(&text, "/home/me/app/mcp.json", Scope::Project);
-        shaped.problems.iter().filter(|problem| problem.code == "secret-to-host").count()
+        let parsed = shape_of(&text, "/home/me/app/mcp.json", Scope::Project);
+        parsed.problems.iter().filter(|problem| problem.code == Code::SecretToHost).count()
     };
     assert_eq!(reported("https://evil.test/mcp?api_key=${HOME}"), 1);
     assert_eq!(reported("https://${HOME}.evil.test/mcp"), 1);
     assert_eq!(reported("http://127.0.0.1/${HOME}"), 0);
     assert_eq!(reported("https://evil.test/mcp"), 0);
+}
+
+#[test]
+fn a_relative_path_of_the_users_own_server_gets_the_workspace_folder_as_a_quick_fix() {
+    let entry =
+        r#"{"servers":{"s":{"command":"./run","args":[".","./data","--root=../x","-y","a.b","/abs",".hidden"]}}}"#;
+    let fixes = |text: &str, scope| {
+        let parsed = shape_of(text, "/home/me/app/mcp.json", scope);
+        let relative = parsed.problems.into_iter().filter(|problem| problem.code == Code::RelativePath);
+        relative.map(|problem| problem.fix.unwrap().edits[0].text.clone()).collect::<Vec<_>>()
+    };
+    let expected = [
+        r#""${workspaceFolder}/run""#,
+        r#""${workspaceFolder}""#,
+        r#""${workspaceFolder}/data""#,
+        r#""--root=${workspaceFolder}/../x""#,
+    ];
+    assert_eq!(fixes(entry, Scope::User), expected);
+    assert_eq!(fixes(entry, Scope::Managed), expected);
+    assert_eq!(fixes(entry, Scope::Project), [""; 0], "a server of a project runs in its folder");
+    let cwd = |cwd: &str| format!(r#"{{"servers":{{"s":{{"command":"npx","args":["."],"cwd":"{cwd}"}}}}}}"#);
+    for absolute in ["${workspaceFolder}", "/srv", "~/data"] {
+        assert_eq!(fixes(&cwd(absolute), Scope::User), [""; 0], "{absolute}");
+    }
+    assert_eq!(fixes(&cwd("data"), Scope::User), [r#""${workspaceFolder}/data""#]);
 }

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 
 use super::keys::{CASE, CONDITION};
 use super::reader::{Fields, Reader, suggest};
-use crate::config::problem::{Problem, Span};
+use crate::config::problem::{Code, Problem, Span};
 use crate::config::spec::{Case, Condition, LevelRule, ToolRule};
 use crate::config::tree::{Kind, Member, Node, Step};
 use crate::model::Level;
 use crate::text::lines::LineIndex;
-use crate::text::one_line;
+use crate::text::{glob_reason, one_line, regex_reason};
 
 /// All rules of an entry: `tools`, and the lists of other programs that restrict tools.
 pub fn all(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<ToolRule> {
@@ -25,7 +25,7 @@ pub fn all(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<ToolRule> {
     }
     if let Some(member) = fields.get("enabled_tools") {
         let names = reader.in_key(member, |reader| reader.texts(&member.value)).unwrap_or_default();
-        rules.extend(only(names, &rules));
+        rules.extend(only(reader, names, &rules));
     }
     rules
 }
@@ -49,10 +49,24 @@ pub fn lines(entry: &Node, lines: &LineIndex) -> BTreeMap<String, u32> {
     found
 }
 
+/// The rules of an object that maps tools to levels, and their lines.
+pub fn object(reader: &mut Reader<'_>, node: &Node, lines: &LineIndex) -> (Vec<ToolRule>, BTreeMap<String, u32>) {
+    if node.members().is_none() {
+        reader.wrong_type(node, "an object that maps tools to levels");
+        return Default::default();
+    }
+    let keys = node.members().unwrap_or_default().iter().map(|member| &member.key);
+    let found = keys.map(|key| (key.text.clone(), lines.line(key.span.start))).collect();
+    (tools(reader, node), found)
+}
+
 fn tools(reader: &mut Reader<'_>, node: &Node) -> Vec<ToolRule> {
     match &node.kind {
         // Copilot's format: the names of the tools to offer, or `*`.
-        Kind::List(_) => only(reader.texts(node).unwrap_or_default(), &[]),
+        Kind::List(_) => {
+            let names = reader.texts(node).unwrap_or_default();
+            only(reader, names, &[])
+        }
         Kind::Object(_) => {
             let members = reader.entries(node).unwrap_or_default();
             members.into_iter().map(|member| reader.in_key(member, |reader| rule(reader, member))).collect()
@@ -66,13 +80,15 @@ fn tools(reader: &mut Reader<'_>, node: &Node) -> Vec<ToolRule> {
 }
 
 /// The named tools keep their rules, all others are hidden.
-fn only(names: Vec<String>, rules: &[ToolRule]) -> Vec<ToolRule> {
+fn only(reader: &Reader<'_>, names: Vec<String>, rules: &[ToolRule]) -> Vec<ToolRule> {
     if names.iter().any(|name| name == "*") {
         return Vec::new();
     }
     let has_rule = |name: &String| rules.iter().any(|rule| rule.pattern == *name);
     let kept = names.into_iter().filter(|name| !has_rule(name));
-    let mut narrowed: Vec<_> = kept.map(|pattern| ToolRule { pattern, level: Level::RequireApproval.into() }).collect();
+    // In an entry that only restricts, the widest level changes nothing.
+    let level = if reader.restricts { Level::AllowAlways } else { Level::RequireApproval };
+    let mut narrowed: Vec<_> = kept.map(|pattern| ToolRule { pattern, level: level.into() }).collect();
     narrowed.push(ToolRule { pattern: "*".to_owned(), level: Level::Disable.into() });
     narrowed
 }
@@ -80,7 +96,7 @@ fn only(names: Vec<String>, rules: &[ToolRule]) -> Vec<ToolRule> {
 fn rule(reader: &mut Reader<'_>, member: &Member) -> ToolRule {
     let pattern = member.key.text.clone();
     if pattern.is_empty() {
-        reader.error("bad-glob", &member.key.span, "tool names must not be empty");
+        reader.problem(Code::BadGlob, &member.key.span, "tool names must not be empty");
     } else {
         glob(reader, &pattern, &member.key.span);
     }
@@ -100,7 +116,7 @@ fn level_rule(reader: &mut Reader<'_>, node: &Node) -> Option<LevelRule> {
     };
     let Some((last, rest)) = items.split_last() else {
         let message = format!("`{}` is empty: it must end with a plain level", reader.here());
-        reader.error("bad-level", &node.span, message);
+        reader.problem(Code::BadLevel, &node.span, message);
         return None;
     };
     let read = |(index, item): (usize, &Node)| reader.within(Step::Index(index), |reader| case(reader, item));
@@ -110,7 +126,7 @@ fn level_rule(reader: &mut Reader<'_>, node: &Node) -> Option<LevelRule> {
         Kind::Missing => None,
         _ => {
             let message = format!("`{}` must be a plain level, which applies when no rule matches", reader.here());
-            reader.error("bad-level", &last.span, message);
+            reader.problem(Code::BadLevel, &last.span, message);
             None
         }
     });
@@ -120,14 +136,14 @@ fn level_rule(reader: &mut Reader<'_>, node: &Node) -> Option<LevelRule> {
 fn case(reader: &mut Reader<'_>, node: &Node) -> Option<Case> {
     if node.text().is_some() {
         let message = format!("`{}` must be a rule: only the last item of a list is a plain level", reader.here());
-        reader.error("bad-level", &node.span, message);
+        reader.problem(Code::BadLevel, &node.span, message);
         return None;
     }
     let fields = reader.object(node, &CASE)?;
     let missing = |reader: &mut Reader<'_>, key: &str| {
         if !reader.misspelled(&fields, &[key]) {
             let message = format!("`{}` needs `{key}`", reader.here());
-            reader.error("missing-key", &node.span, message);
+            reader.problem(Code::MissingKey, &node.span, message);
         }
     };
     let level = match fields.get("level") {
@@ -160,7 +176,7 @@ fn conditions(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<(String, Condi
     }
     if conditions.is_empty() {
         let message = format!("`{}` has no conditions, so it would always match", reader.here());
-        reader.error("bad-condition", &node.span, message);
+        reader.problem(Code::BadCondition, &node.span, message);
         return None;
     }
     Some(conditions)
@@ -200,7 +216,7 @@ fn condition(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Condition>> {
             _ => {
                 let names: Vec<&'static str> = CONDITION.keys.iter().map(|key| key.name).collect();
                 let message = format!("unknown condition `{}`; use one of {}", one_line(name, 40), names.join(", "));
-                let problem = Problem::error("bad-condition", member.key.span.clone(), message);
+                let problem = Problem::new(Code::BadCondition, member.key.span.clone(), message);
                 reader.report(suggest(problem, name, &member.key.span, &names));
                 None
             }
@@ -212,7 +228,7 @@ fn condition(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Condition>> {
     }
     if found.is_empty() && reader.errors() == before && node.kind != Kind::Missing {
         let message = format!("`{}` has no conditions", reader.here());
-        reader.error("bad-condition", &node.span, message);
+        reader.problem(Code::BadCondition, &node.span, message);
     }
     (reader.errors() == before).then_some(found)
 }
@@ -222,10 +238,8 @@ fn regex(reader: &mut Reader<'_>, node: &Node) -> Option<String> {
     match regex::RegexBuilder::new(text).size_limit(1 << 20).build() {
         Ok(_) => Some(text.to_owned()),
         Err(error) => {
-            let reason = error.to_string();
-            let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            let message = format!("`{}` is not a valid regular expression: {}", reader.here(), one_line(&reason, 120));
-            reader.error("bad-regex", &node.span, message);
+            let message = format!("`{}` is not a valid regular expression: {}", reader.here(), regex_reason(&error));
+            reader.problem(Code::BadRegex, &node.span, message);
             None
         }
     }
@@ -236,8 +250,8 @@ pub fn glob(reader: &mut Reader<'_>, text: &str, span: &Span) -> Option<()> {
     match globset::Glob::new(text) {
         Ok(_) => Some(()),
         Err(error) => {
-            let message = format!("`{}` is not a valid glob: {}", one_line(text, 40), error.kind());
-            reader.error("bad-glob", span, message);
+            let message = format!("`{}` is not a valid glob: {}", one_line(text, 40), glob_reason(&error));
+            reader.problem(Code::BadGlob, span, message);
             None
         }
     }
@@ -249,7 +263,7 @@ pub fn level(reader: &mut Reader<'_>, node: &Node) -> Option<Level> {
     let Some(level) = Level::parse(text) else {
         let names = Level::ALL.map(Level::as_str);
         let message = format!("unknown level `{}`", one_line(text, 40));
-        let problem = Problem::error("bad-level", node.span.clone(), message)
+        let problem = Problem::new(Code::BadLevel, node.span.clone(), message)
             .help(format!("expected one of {}", names.join(", ")));
         let meant = match text {
             "allow" => "allow-session",
@@ -268,8 +282,9 @@ pub fn level(reader: &mut Reader<'_>, node: &Node) -> Option<Level> {
 
 /// A project file cannot grant itself permissions: they take effect after the user has trusted them.
 pub fn after_trust(reader: &mut Reader<'_>, span: &Span, what: &str) {
-    if reader.scope.needs_trust() {
+    // An entry that only restricts never gets a permission; `layers` reports it.
+    if reader.scope.needs_trust() && !reader.restricts {
         let message = format!("{what} takes effect only after you trust this project's servers");
-        reader.report(Problem::information("needs-trust", span.clone(), message));
+        reader.report(Problem::new(Code::NeedsTrust, span.clone(), message));
     }
 }

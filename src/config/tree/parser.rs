@@ -1,7 +1,7 @@
 //! The parser. It recovers from mistakes if possible.
 
 use super::{Key, Kind, Member, Node, Tree};
-use crate::config::problem::{Problem, Span, TextEdit};
+use crate::config::problem::{Code, Problem, Span, TextEdit};
 
 /// Deeper recursion could overflow the stack in a debug build.
 const MAX_DEPTH: usize = 256;
@@ -24,7 +24,7 @@ pub fn parse(text: &str, depth: usize) -> Tree {
     parser.skip();
     let root = if parser.peek().is_none() {
         let here = parser.at..parser.at;
-        let problem = Problem::error("syntax", here.clone(), "the file is empty")
+        let problem = Problem::new(Code::Syntax, here.clone(), "the file is empty")
             .help("an `mcp.json` file contains an object with `servers`")
             .fix("insert an empty config", vec![TextEdit { span: here, text: "{\n  \"servers\": {}\n}\n".to_owned() }]);
         parser.stop(problem);
@@ -35,7 +35,7 @@ pub fn parse(text: &str, depth: usize) -> Tree {
     parser.skip();
     if !parser.stopped && parser.peek().is_some() {
         let span = parser.at..parser.here().end;
-        parser.stop(Problem::error("syntax", span, "unexpected text after the end of the config"));
+        parser.stop(Problem::new(Code::Syntax, span, "unexpected text after the end of the config"));
     }
     Tree { root, problems: parser.problems, comments: parser.comments, whole: !parser.stopped }
 }
@@ -92,7 +92,7 @@ impl Parser<'_> {
     pub fn stop_at_end(&mut self) {
         // Report it after the last character that is not blank.
         let end = self.text.trim_end().len();
-        self.stop(Problem::error("syntax", end..end, "unexpected end of file"));
+        self.stop(Problem::new(Code::Syntax, end..end, "unexpected end of file"));
     }
 
     fn unexpected(&mut self, expected: &str) {
@@ -100,7 +100,7 @@ impl Parser<'_> {
             None => self.stop_at_end(),
             Some(c) => {
                 let shown = crate::text::visible(&c.to_string(), 8);
-                self.stop(Problem::error("syntax", self.here(), format!("expected {expected}, found `{shown}`")));
+                self.stop(Problem::new(Code::Syntax, self.here(), format!("expected {expected}, found `{shown}`")));
             }
         }
     }
@@ -120,7 +120,11 @@ impl Parser<'_> {
                     Some(end) => self.at += end + 4,
                     None => {
                         self.at = self.text.len();
-                        self.stop(Problem::error("syntax", start..start + 2, "unterminated comment: `*/` is missing"));
+                        self.stop(Problem::new(
+                            Code::Syntax,
+                            start..start + 2,
+                            "unterminated comment: `*/` is missing",
+                        ));
                     }
                 }
             } else {
@@ -151,7 +155,7 @@ impl Parser<'_> {
         let Some(left) = self.left.checked_sub(1) else {
             let limit = self.limit;
             let message = format!("nested deeper than {limit} levels (setting `limits.config-depth`)");
-            self.stop(Problem::error("too-deep", self.here(), message));
+            self.stop(Problem::new(Code::TooDeep, self.here(), message));
             return Kind::Missing;
         };
         self.left = left;
@@ -174,7 +178,7 @@ impl Parser<'_> {
                 }
                 Some(',') => {
                     if comma {
-                        let problem = Problem::error("syntax", self.here(), "expected a key, found `,`");
+                        let problem = Problem::new(Code::Syntax, self.here(), "expected a key, found `,`");
                         let edit = TextEdit { span: self.here(), text: String::new() };
                         self.report(problem.fix("remove the comma", vec![edit]));
                     }
@@ -218,11 +222,15 @@ impl Parser<'_> {
         if !self.eat(':') {
             let gap = key.span.end..self.at;
             if matches!(self.peek(), Some('}' | ',')) {
-                self.report(Problem::error("syntax", key.span.clone(), format!("`{}` has no value", short(&key.text))));
+                self.report(Problem::new(
+                    Code::Syntax,
+                    key.span.clone(),
+                    format!("`{}` has no value", short(&key.text)),
+                ));
                 return Member { key, value: Node { span: gap.start..gap.start, kind: Kind::Missing } };
             }
             let edit = TextEdit { span: gap.start..gap.start, text: ":".to_owned() };
-            let problem = Problem::error("syntax", key.span.clone(), "missing `:` after this key");
+            let problem = Problem::new(Code::Syntax, key.span.clone(), "missing `:` after this key");
             self.report(problem.fix("insert `:`", vec![edit]));
         }
         let after = self.at;
@@ -230,7 +238,11 @@ impl Parser<'_> {
         let value = match self.peek() {
             _ if self.stopped => Node { span: after..self.at, kind: Kind::Missing },
             Some('}' | ',' | ']') => {
-                self.report(Problem::error("syntax", key.span.clone(), format!("`{}` has no value", short(&key.text))));
+                self.report(Problem::new(
+                    Code::Syntax,
+                    key.span.clone(),
+                    format!("`{}` has no value", short(&key.text)),
+                ));
                 Node { span: after..self.at, kind: Kind::Missing }
             }
             None => {
@@ -255,7 +267,7 @@ impl Parser<'_> {
                 }
                 Some(',') => {
                     if comma {
-                        let problem = Problem::error("syntax", self.here(), "expected a value, found `,`");
+                        let problem = Problem::new(Code::Syntax, self.here(), "expected a value, found `,`");
                         let edit = TextEdit { span: self.here(), text: String::new() };
                         self.report(problem.fix("remove the comma", vec![edit]));
                     }
@@ -287,7 +299,7 @@ impl Parser<'_> {
         let edit = TextEdit { span: end..end, text: ",".to_owned() };
         // The character before it, which may have several bytes.
         let last = self.text.floor_char_boundary(end.saturating_sub(1));
-        self.report(Problem::error("syntax", last..end, "missing `,`").fix("insert `,`", vec![edit]));
+        self.report(Problem::new(Code::Syntax, last..end, "missing `,`").fix("insert `,`", vec![edit]));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Kind;
 use super::parser::{Parser, short};
-use crate::config::problem::{Problem, TextEdit};
+use crate::config::problem::{Code, Problem, TextEdit};
 
 impl Parser<'_> {
     /// A string in double quotes. It ends at the end of the line, so that a missing quote only affects one line.
@@ -21,7 +21,7 @@ impl Parser<'_> {
                 }
                 Some('\\') => text.extend(self.escape()),
                 Some('\n' | '\r') => {
-                    let problem = Problem::error("syntax", start..self.at, "unterminated string: `\"` is missing");
+                    let problem = Problem::new(Code::Syntax, start..self.at, "unterminated string: `\"` is missing");
                     self.stop(problem);
                     return text;
                 }
@@ -29,7 +29,7 @@ impl Parser<'_> {
                     let escape = format!("\\u{:04x}", c as u32);
                     let message = format!("strings must not contain control characters; write `{escape}` instead");
                     let edit = TextEdit { span: self.here(), text: escape };
-                    self.report(Problem::error("syntax", self.here(), message).fix("escape it", vec![edit]));
+                    self.report(Problem::new(Code::Syntax, self.here(), message).fix("escape it", vec![edit]));
                     text.push(c);
                     self.step();
                 }
@@ -61,8 +61,8 @@ impl Parser<'_> {
             '\n' | '\r' => self.at -= 1,
             _ => {}
         }
-        self.report(Problem::error(
-            "syntax",
+        self.report(Problem::new(
+            Code::Syntax,
             start..self.at,
             "unknown escape sequence in a string; write a backslash as `\\\\`",
         ));
@@ -97,13 +97,13 @@ impl Parser<'_> {
         self.step();
         let rest = self.rest();
         let Some(end) = rest.find(['\'', '\n', '\r']).filter(|&end| rest.get(end..end + 1) == Some("'")) else {
-            self.stop(Problem::error("syntax", start..start + 1, "strings need double quotes"));
+            self.stop(Problem::new(Code::Syntax, start..start + 1, "strings need double quotes"));
             return Kind::Missing;
         };
         let inner = rest.get(..end).unwrap_or_default().to_owned();
         self.at += end + 1;
         let edit = TextEdit { span: start..self.at, text: serde_json::Value::from(inner.as_str()).to_string() };
-        let problem = Problem::error("syntax", start..self.at, "strings need double quotes");
+        let problem = Problem::new(Code::Syntax, start..self.at, "strings need double quotes");
         self.report(problem.fix("use double quotes", vec![edit]));
         Kind::Text(inner)
     }
@@ -112,7 +112,7 @@ impl Parser<'_> {
         let start = self.at;
         let word = self.take_word();
         let edit = TextEdit { span: start..self.at, text: format!("\"{word}\"") };
-        let problem = Problem::error("syntax", start..self.at, "keys need double quotes");
+        let problem = Problem::new(Code::Syntax, start..self.at, "keys need double quotes");
         self.report(problem.fix("put it in quotes", vec![edit]));
         word
     }
@@ -136,7 +136,7 @@ impl Parser<'_> {
                 let lower = word.to_lowercase();
                 let meant = ["true", "false", "null"].into_iter().find(|known| *known == lower);
                 let span = start..self.at;
-                let problem = Problem::error("syntax", span.clone(), format!("unexpected word `{}`", short(&word)));
+                let problem = Problem::new(Code::Syntax, span.clone(), format!("unexpected word `{}`", short(&word)));
                 let text = meant.map_or_else(|| format!("\"{word}\""), str::to_owned);
                 let title = if meant.is_some() { "write it in lower case" } else { "put it in quotes" };
                 self.report(problem.help("strings need double quotes").fix(title, vec![TextEdit { span, text }]));
@@ -151,8 +151,8 @@ impl Parser<'_> {
         match serde_json::from_str(&word) {
             Ok(number) => Kind::Number(number),
             Err(_) => {
-                self.report(Problem::error(
-                    "syntax",
+                self.report(Problem::new(
+                    Code::Syntax,
                     start..self.at,
                     format!("`{}` is not a valid JSON number", short(&word)),
                 ));

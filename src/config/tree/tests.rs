@@ -176,9 +176,10 @@ proptest! {
         for offset in 0..=text.len() {
             tree.locate(offset);
         }
-        // An independent parser reads valid text the same way.
+        // An independent parser reads valid text the same way. It does not accept a byte order mark.
         if tree.valid() {
-            prop_assert_eq!(tree.root.map(|root| root.to_value()), Some(reference(&text).unwrap_or(Value::Null)));
+            let plain = text.strip_prefix('\u{feff}').unwrap_or(&text);
+            prop_assert_eq!(tree.root.map(|root| root.to_value()), Some(reference(plain).unwrap_or(Value::Null)));
         }
     }
 }

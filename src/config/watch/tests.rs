@@ -19,6 +19,10 @@ struct Scene {
     loaded: watch::Receiver<Arc<Loaded>>,
 }
 
+fn environments() -> watch::Receiver<Arc<Environments>> {
+    watch::channel(Arc::default()).1
+}
+
 impl Scene {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
@@ -32,7 +36,7 @@ impl Scene {
             managed_config: root.join("managed/mcp.json"),
         };
         let settings = watch::Sender::new(Arc::new(Settings::default()));
-        let watcher = Watcher::spawn(paths, settings.subscribe());
+        let watcher = Watcher::spawn(paths, settings.subscribe(), environments());
         watcher.set_folders(vec![root.join("work").into()]).await;
         let mut loaded = watcher.subscribe();
         loaded.mark_unchanged();
@@ -115,12 +119,15 @@ fn one_below(root: &Path) {
 
 #[cfg(unix)]
 fn one_linked(root: &Path) {
+    // A link out of the repository is not followed, so all of this is one repository.
+    fs::create_dir(root.join(".git")).unwrap();
     write(root.join("dotfiles/real.json"), config("one"));
     std::os::unix::fs::symlink("../dotfiles/real.json", root.join("work/mcp.json")).unwrap();
 }
 
 #[cfg(unix)]
 fn one_in_linked_folder(root: &Path) {
+    fs::create_dir(root.join(".git")).unwrap();
     write(root.join("dotfiles/vscode/mcp.json"), config("one"));
     std::os::unix::fs::symlink(root.join("dotfiles/vscode"), root.join("work/.vscode")).unwrap();
 }

@@ -1,9 +1,10 @@
 //! Checks what the sidecar itself needs from the machine.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use super::{Check, several};
-use crate::paths::{Paths, make_private_folder};
+use crate::paths::{MANAGED_VARIABLE, Paths, make_private_folder};
 use crate::store::Health;
 
 /// A socket path must fit into this length on every Unix. The file name is added to the folder.
@@ -12,6 +13,12 @@ const SOCKET_NAME: usize = 40;
 /// With lower limits, an editor and a few other programs can use all of them.
 const FEWEST_WATCHES: u64 = 8_192;
 const FEWEST_INSTANCES: u64 = 64;
+
+/// Whether a variable names another managed config than the one in use.
+pub fn managed(paths: &Paths, variable: Option<&OsStr>) -> Option<Check> {
+    let ignored = paths.ignored_variable(variable)?;
+    Some(Check::bad("managed config", ignored, format!("unset {MANAGED_VARIABLE}")))
+}
 
 /// Whether files can be watched. Only Linux has these limits.
 pub fn inotify() -> Option<Check> {
@@ -86,6 +93,9 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         let paths = Paths { config_dir: at("c"), state_dir: at("s"), runtime_dir: at("r"), managed_config: at("m") };
         assert!(database(&paths, &Health::default()).ok);
+        assert_eq!(managed(&paths, Some(at("m").as_os_str())), None);
+        let ignored = managed(&paths, Some(at("other").as_os_str())).unwrap();
+        assert_eq!((ignored.ok, ignored.fix.as_deref()), (false, Some("unset MCP_SIDECAR_MANAGED_CONFIG")));
         let problem = Health { problem: Some("the disk is full".to_owned()), ..Health::default() };
         assert!(!database(&paths, &problem).ok);
         assert!(logs(&paths).ok);

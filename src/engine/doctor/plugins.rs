@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Check;
+use crate::config::Environment;
 
 const OURS: &str = env!("CARGO_PKG_VERSION");
 /// Where VS Code and its forks store extensions.
@@ -13,15 +14,21 @@ const EXTENSIONS: [&str; 5] = [
     ".cursor/extensions",
     ".windsurf/extensions",
 ];
-/// Where Neovim's plugin managers store plugins: folders of plugins, and folders of such folders.
-const NVIM: [&str; 2] = [".local/share/nvim/lazy", ".local/share/nvim/plugged"];
-const NVIM_PACKS: &str = ".local/share/nvim/site/pack";
+/// Where Neovim's plugin managers store plugins, below its data folder: folders of plugins, and folders of such folders.
+const NVIM: [&str; 2] = ["lazy", "plugged"];
+const NVIM_PACKS: &str = "site/pack";
+/// Packages of a user's own config, below its config folder.
+const NVIM_OWN_PACKS: &str = "pack";
 /// The file of the Neovim plugin that contains its version.
-const NVIM_FILE: &str = "lua/mcp_sidecar/client.lua";
+const NVIM_FILE: &str = "lua/mcp_sidecar/binary.lua";
 
 /// One check per plugin, or a single one if there are none.
-pub fn check(home: Option<&Path>) -> Vec<Check> {
-    let Some(home) = home else { return Vec::new() };
+pub fn check(environment: &Environment) -> Vec<Check> {
+    let Some(home) = environment.get("HOME").map(Path::new) else { return Vec::new() };
+    let set = |name: &str| environment.get(name).filter(|value| !value.is_empty());
+    let app = set("NVIM_APPNAME").unwrap_or("nvim");
+    let folder = |name: &str, usual: &str| set(name).map_or_else(|| home.join(usual), PathBuf::from).join(app);
+    let (data, config) = (folder("XDG_DATA_HOME", ".local/share"), folder("XDG_CONFIG_HOME", ".config"));
     let mut checks = Vec::new();
     for extension in EXTENSIONS.iter().flat_map(|folder| inside(&home.join(folder))) {
         let name = extension.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -32,8 +39,9 @@ pub fn check(home: Option<&Path>) -> Vec<Check> {
             checks.push(check_version("plugin for VS Code", &version, &extension));
         }
     }
-    let packs = inside(&home.join(NVIM_PACKS)).into_iter().flat_map(|pack| [pack.join("start"), pack.join("opt")]);
-    for plugin in NVIM.iter().map(|folder| home.join(folder)).chain(packs).flat_map(|folder| inside(&folder)) {
+    let packs = [data.join(NVIM_PACKS), config.join(NVIM_OWN_PACKS)].into_iter().flat_map(|packs| inside(&packs));
+    let packs = packs.flat_map(|pack| [pack.join("start"), pack.join("opt")]);
+    for plugin in NVIM.iter().map(|folder| data.join(folder)).chain(packs).flat_map(|folder| inside(&folder)) {
         // If the whole repository is installed as a plugin, the plugin is in a subfolder.
         let files = [plugin.join(NVIM_FILE), plugin.join("editors/nvim").join(NVIM_FILE)];
         let text = files.iter().find_map(|file| std::fs::read_to_string(file).ok());
@@ -89,6 +97,8 @@ fn is_version(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn write(home: &Path, name: &str, text: &str) {
@@ -97,18 +107,33 @@ mod tests {
         std::fs::write(path, text).unwrap();
     }
 
+    /// The plugin itself: the doctor must find the version where it really is.
+    const PLUGIN: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/editors/nvim/lua/mcp_sidecar/binary.lua"));
+
+    fn found(home: &Path, variables: &[(&str, &str)]) -> Vec<(String, bool)> {
+        let home = home.to_str().unwrap();
+        let mut environment = BTreeMap::from([("HOME".to_owned(), home.to_owned())]);
+        environment.extend(variables.iter().map(|(name, value)| ((*name).to_owned(), value.replace('~', home))));
+        check(&environment.into()).into_iter().map(|check| (check.name, check.ok)).collect()
+    }
+
     #[test]
     fn plugins_are_found_and_outdated_ones_fail() {
         let home = tempfile::tempdir().unwrap();
-        assert_eq!(check(Some(home.path())).len(), 1);
+        assert_eq!(found(home.path(), &[]), [("editor plugins".to_owned(), true)]);
         write(home.path(), ".vscode/extensions/x.mcp-sidecar-9.1.0/package.json", r#"{ "version": "9.1.0" }"#);
         write(home.path(), ".vscode/extensions/x.other-1.0.0/package.json", r#"{ "version": "1.0.0" }"#);
-        let lua = format!("local M = {{}}\nM.version = \"{OURS}\"\n");
-        write(home.path(), &format!(".local/share/nvim/lazy/mcp-sidecar.nvim/{NVIM_FILE}"), &lua);
-        write(home.path(), &format!(".local/share/nvim/site/pack/p/start/mcp-sidecar/editors/nvim/{NVIM_FILE}"), &lua);
-        let checks: Vec<_> = check(Some(home.path())).into_iter().map(|check| (check.name, check.ok)).collect();
-        let expected = [("plugin for VS Code", false), ("plugin for Neovim", true), ("plugin for Neovim", true)];
-        assert_eq!(checks, expected.map(|(name, ok)| (name.to_owned(), ok)));
+        let repository = format!("editors/nvim/{NVIM_FILE}");
+        write(home.path(), &format!(".local/share/nvim/lazy/mcp-sidecar/{repository}"), PLUGIN);
+        write(home.path(), &format!(".local/share/nvim/site/pack/p/start/mcp-sidecar/{repository}"), PLUGIN);
+        write(home.path(), &format!(".config/nvim/pack/p/opt/mcp-sidecar.nvim/{NVIM_FILE}"), PLUGIN);
+        let neovim = ("plugin for Neovim".to_owned(), true);
+        let expected = [("plugin for VS Code".to_owned(), false), neovim.clone(), neovim.clone(), neovim.clone()];
+        assert_eq!(found(home.path(), &[]), expected);
+
+        write(home.path(), &format!("data/other/lazy/mcp-sidecar/{repository}"), PLUGIN);
+        let elsewhere = [("XDG_DATA_HOME", "~/data"), ("XDG_CONFIG_HOME", ""), ("NVIM_APPNAME", "other")];
+        assert_eq!(found(home.path(), &elsewhere).last(), Some(&neovim));
     }
 
     #[test]

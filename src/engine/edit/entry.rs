@@ -2,13 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::config::tree::{self, Step};
+use crate::config::tree;
 
 /// The entry of a server as it is written.
 pub fn entry(text: &str, key: &str) -> Option<Value> {
-    let tree = tree::parse(text, usize::MAX);
-    let path = |section: &str| [Step::Key(section.to_owned()), Step::Key(key.to_owned())];
-    ["servers", "mcpServers"].iter().find_map(|section| tree.find(&path(section))).map(|node| node.to_value())
+    tree::parse(text, usize::MAX).server(key).map(|member| member.value.to_value())
 }
 
 /// Replaces masked values that come back unchanged with the values that are written in the file.

@@ -1,9 +1,10 @@
 use super::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::ide::diagnostics;
 use crate::ide::fixture::apply;
 use crate::ide::tests::Scene;
+use crate::model::Status;
 
 /// The code actions in a text with the cursor at `$0`.
 fn at(text: &str, scene: impl Fn(&str) -> Scene) -> (Scene, Vec<CodeAction>) {
@@ -17,8 +18,9 @@ fn at(text: &str, scene: impl Fn(&str) -> Scene) -> (Scene, Vec<CodeAction>) {
 fn titles(actions: &[CodeAction]) -> String {
     let line = |action: &CodeAction| match &action.effect {
         Effect::Edit(_) => format!("{} (edit)", action.title),
-        Effect::Run(command) => format!("{} → {} {}", action.title, command.name, command.params),
+        Effect::Run(run) => format!("{} → {} {}", action.title, run.command, Value::Object(run.arguments.clone())),
         Effect::StoreSecret(_) => format!("{} (store secret)", action.title),
+        Effect::ChooseLevel(_) => format!("{} (choose level)", action.title),
     };
     actions.iter().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -27,45 +29,56 @@ fn titles(actions: &[CodeAction]) -> String {
 fn a_server_can_be_run_trusted_disabled_and_moved() {
     let (_, actions) =
         at(r#"{ "servers": { "$0a": { "command": "sh" } } }"#, |text| Scene::new(text).connected("a", &["x"]));
-    let actions: Vec<CodeAction> = actions.into_iter().filter(|action| !action.title.starts_with("Set all")).collect();
     insta::assert_snapshot!(titles(&actions), @r#"
-    Add `"type": "stdio"` (edit)
-    Restart `a` → mcp.server.restart {"server":"a"}
     Stop `a` → mcp.server.stop {"server":"a"}
+    Restart `a` → mcp.server.restart {"server":"a"}
+    Refresh `a` → mcp.server.refresh {"server":"a"}
     Test `a` → mcp.server.test {"server":"a"}
+    Show the log of `a` → mcp.server.logs {"server":"a"}
+    Hide the tools of `a` → mcp.server.toggle {"server":"a","enabled":false}
     Revoke trust in `a` → mcp.server.trust {"server":"a","trusted":false}
     Disable `a` → mcp.server.enable {"server":"a","enabled":false,"scope":"project"}
     Move `a` to your user config → mcp.server.move {"server":"a","from":"project","to":"user"}
     Move `a` to your personal config for this project → mcp.server.move {"server":"a","from":"project","to":"local"}
+    Add `"type": "stdio"` (edit)
+    Set the level of all tools of `a`… (choose level)
     "#);
 }
 
 #[test]
 fn the_level_of_the_tool_at_the_cursor_can_be_set() {
     let text = r#"{ "servers": { "a": { "command": "sh", "tools": { "re$0ad": "deny" } } } }"#;
-    let (_, actions) = at(text, |text| Scene::new(text).connected("a", &["read"]));
-    let levels: Vec<CodeAction> = actions.into_iter().filter(|action| action.title.starts_with("Set ")).collect();
+    let cursor = text.find("$0").unwrap();
+    let (scene, actions) = at(text, |text| Scene::new(text).connected("a", &["read"]));
+    assert_eq!(actions.last().unwrap().title, "Set the level of `read`…");
+    let LevelChoices { levels, .. } = level_choices(&scene.config(), &(cursor..cursor)).unwrap();
     assert_eq!(levels.len(), 6);
-    insta::assert_snapshot!(titles(&levels[..2]), @r#"
-    Set `read` to disable → mcp.tool.policy {"server":"a","tool":"read","level":"disable","scope":"project"}
-    Set `read` to require-approval → mcp.tool.policy {"server":"a","tool":"read","level":"require-approval","scope":"project"}
+    let actions: Vec<CodeAction> = levels
+        .into_iter()
+        .map(|(level, effect)| CodeAction { title: level.to_string(), kind: Kind::Rewrite, effect, problem: None })
+        .collect();
+    insta::assert_snapshot!(titles(&actions[..2]), @r#"
+    disable → mcp.tool.policy {"server":"a","tool":"read","level":"disable","scope":"project"}
+    require-approval → mcp.tool.policy {"server":"a","tool":"read","level":"require-approval","scope":"project"}
     "#);
 }
 
 #[test]
 fn the_level_of_an_unsaved_server_is_set_by_an_edit() {
     let text = r#"{ "servers": { "a": { "command": "sh" }, "n$0ew": { "command": "sh" } } }"#;
-    let (scene, actions) = at(text, |text| Scene::new(r#"{ "servers": {} }"#).typed(text));
-    let deny = actions.iter().find(|action| action.title == "Set all tools of `new` to deny").unwrap();
-    let Effect::Edit(edits) = &deny.effect else { panic!("expected an edit") };
+    let cursor = text.find("$0").unwrap();
+    let (scene, _) = at(text, |text| Scene::new(r#"{ "servers": {} }"#).typed(text));
+    let LevelChoices { levels, .. } = level_choices(&scene.config(), &(cursor..cursor)).unwrap();
+    let (_, deny) = levels.iter().find(|(level, _)| *level == Level::Deny).unwrap();
+    let Effect::Edit(edits) = deny else { panic!("expected an edit") };
     insta::assert_snapshot!(apply(&scene.text, edits), @r#"{ "servers": { "a": { "command": "sh" }, "new": { "command": "sh", "tools": { "*": "deny" } } } }"#);
 }
 
 #[test]
 fn a_server_that_waits_for_trust_has_a_quick_fix() {
     let (_, actions) = at(r#"{ "servers": { "$0a": { "command": "sh" } } }"#, |text| Scene::new(text).untrusted("a"));
-    assert_eq!((actions[0].title.as_str(), actions[0].kind), ("Trust `a`", Kind::QuickFix));
-    assert_eq!(actions[0].problem.as_ref().unwrap().code, "awaiting-trust");
+    assert_eq!((actions[0].title.as_str(), actions[0].kind), ("Trust `a`…", Kind::QuickFix));
+    assert_eq!(actions[0].problem.as_ref().unwrap().code, Code::AwaitingTrust);
 }
 
 #[test]
@@ -157,12 +170,13 @@ fn each_quick_fix_removes_its_problem_and_keeps_all_comments() {
                 Effect::StoreSecret(_) => {
                     vec![crate::ide::fixes::move_secret(&scene(text).config(), &problem).unwrap().edit]
                 }
-                Effect::Run(_) => continue,
+                Effect::Run(_) | Effect::ChooseLevel(_) => continue,
             };
             let after = apply(text, &edits);
             let same = |left: &&Problem| left.code == problem.code && left.message == problem.message;
             assert_eq!(problems(&after).iter().find(same), None, "{} did not fix it:\n{after}", action.title);
             assert_eq!(comments(&after), comments(text), "{} lost a comment:\n{after}", action.title);
+            assert!(problem.code.has_quick_fix(), "{} has a quick fix", problem.code);
             fixed.insert(format!("{}: {}", problem.code, action.title));
         }
     }
@@ -310,7 +324,7 @@ fn exactly_the_secret_is_moved() {
         let text = json!({ "servers": { "a": { "command": "sh", "env": { "API_TOKEN": value } } } }).to_string();
         let scene = Scene::new(&text);
         let file = scene.loaded.file(&scene.path).unwrap();
-        let problem = file.problems.iter().find(|problem| problem.code == "raw-secret").unwrap();
+        let problem = file.problems.iter().find(|problem| problem.code == Code::RawSecret).unwrap();
         let secret = crate::ide::fixes::move_secret(&scene.config(), problem).unwrap();
         format!("{} {} {}", secret.name, secret.value.reveal(), secret.edit.text)
     };

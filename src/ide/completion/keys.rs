@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::cursor::{Cursor, Missing};
 use super::{Item, ItemKind, escape_snippet, quoted, servers, values};
-use crate::config::shape::keys::{Key, Of, Role, Table};
+use crate::config::sections;
+use crate::config::shape::keys::{Key, Role, Table, ValueType};
 use crate::config::tree::{Member, Node};
 use crate::engine::snapshot::OfferedTool;
 use crate::ide::config_view::ConfigView;
@@ -25,7 +26,7 @@ pub fn keys(config: &ConfigView<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
             "arguments" => arguments(config, &entry),
             _ => Vec::new(),
         },
-        Some(expected) => expected.table().map(|table| of_table(table, &entry)).unwrap_or_default(),
+        Some(expected) => expected.table().map(|table| of_table(config, table, &entry)).unwrap_or_default(),
         None => Vec::new(),
     }
 }
@@ -71,7 +72,8 @@ impl<'a> NewEntry<'a> {
     }
 }
 
-fn of_table(table: &'static Table, entry: &NewEntry<'_>) -> Vec<Item> {
+fn of_table(config: &ConfigView<'_>, table: &'static Table, entry: &NewEntry<'_>) -> Vec<Item> {
+    let known = sections::known_keys(config.path, table.noun);
     let kind = kind_of(entry);
     let is_present = |key: &Key| {
         entry.others().any(|member| {
@@ -80,7 +82,8 @@ fn of_table(table: &'static Table, entry: &NewEntry<'_>) -> Vec<Item> {
         })
     };
     let fits = |key: &Key| key.types.is_empty() || kind.is_none_or(|kind| key.types.contains(&kind));
-    let wanted = table.own().filter(|key| fits(key) && !is_present(key));
+    let is_known = |key: &Key| known.is_none_or(|known| known.contains(&key.name));
+    let wanted = table.own().filter(|key| fits(key) && is_known(key) && !is_present(key));
     wanted
         .map(|key| {
             let (text, snippet) = initial_value(key);
@@ -104,25 +107,30 @@ fn kind_of(entry: &NewEntry<'_>) -> Option<&'static str> {
 /// An initial value, as plain text and as a snippet.
 fn initial_value(key: &Key) -> (String, String) {
     let (text, snippet) = match key.of {
-        Of::Text | Of::TextOrTexts => ("\"\"", "\"$1\""),
-        Of::Flag if matches!(key.name, "enabled" | "autoStart") => ("false", "${1|false,true|}"),
-        Of::Flag => ("true", "${1|true,false|}"),
-        Of::Seconds => match key.name {
+        ValueType::Text | ValueType::TextOrTexts => ("\"\"", "\"$1\""),
+        ValueType::Flag if matches!(key.name, "enabled" | "autoStart") => ("false", "${1|false,true|}"),
+        ValueType::Flag => ("true", "${1|true,false|}"),
+        ValueType::Seconds => match key.name {
             "request_timeout_ms" => ("60000", "${1:60000}"),
             "timeout" => ("60", "${1:60}"),
             _ => ("30", "${1:30}"),
         },
-        Of::Port => ("3001", "${1:3001}"),
-        Of::Texts => ("[]", "[\"$1\"]"),
-        Of::List(_) => ("[]", "[{ $1 }]"),
-        Of::Choice(words) => return choice(words),
-        Of::Level => return choice(&values::levels()),
-        Of::Any => match key.name {
+        ValueType::Port => ("3001", "${1:3001}"),
+        ValueType::Texts => ("[]", "[\"$1\"]"),
+        ValueType::List(_) => ("[]", "[{ $1 }]"),
+        ValueType::Choice(words) => return choice(words),
+        ValueType::Level => return choice(&values::levels()),
+        ValueType::Any => match key.name {
             "options" | "in" => ("[]", "[$1]"),
             "max" => ("0", "${1:100}"),
             _ => ("{}", "{ $1 }"),
         },
-        Of::Environment | Of::TextMap | Of::Tools | Of::Conditions | Of::Object(_) | Of::Map(_) => ("{}", "{ $1 }"),
+        ValueType::Environment
+        | ValueType::TextMap
+        | ValueType::Tools
+        | ValueType::Conditions
+        | ValueType::Object(_)
+        | ValueType::Map(_) => ("{}", "{ $1 }"),
     };
     (text.to_owned(), snippet.to_owned())
 }
@@ -134,17 +142,22 @@ fn choice(words: &[&str]) -> (String, String) {
 
 fn type_name(key: &Key) -> String {
     let name = match key.of {
-        Of::Text => "string",
-        Of::Flag => "true or false",
-        Of::Seconds => "number",
-        Of::Port => "port",
-        Of::Texts => "list of strings",
-        Of::TextOrTexts => "string or list of strings",
-        Of::Choice(words) => return words.join(" | "),
-        Of::Level => "level",
-        Of::List(_) => "list",
-        Of::Any => "value",
-        Of::Environment | Of::TextMap | Of::Tools | Of::Conditions | Of::Object(_) | Of::Map(_) => "object",
+        ValueType::Text => "string",
+        ValueType::Flag => "true or false",
+        ValueType::Seconds => "number",
+        ValueType::Port => "port",
+        ValueType::Texts => "list of strings",
+        ValueType::TextOrTexts => "string or list of strings",
+        ValueType::Choice(words) => return words.join(" | "),
+        ValueType::Level => "level",
+        ValueType::List(_) => "list",
+        ValueType::Any => "value",
+        ValueType::Environment
+        | ValueType::TextMap
+        | ValueType::Tools
+        | ValueType::Conditions
+        | ValueType::Object(_)
+        | ValueType::Map(_) => "object",
     };
     name.to_owned()
 }

@@ -6,7 +6,7 @@ use super::cursor::Cursor;
 use super::keys::NewEntry;
 use super::{Item, ItemKind, escape_snippet, quoted};
 use crate::config::problem::TextEdit;
-use crate::config::templates::{Template, templates as all};
+use crate::config::templates::{Placeholder, Template, templates as all};
 use crate::config::tree::{Kind, Node};
 use crate::ide::config_view::ConfigView;
 use crate::ide::markdown;
@@ -24,7 +24,24 @@ pub fn templates(config: &ConfigView<'_>, entry: &NewEntry<'_>) -> Vec<Item> {
     if entry.has_value {
         return Vec::new();
     }
-    all().iter().map(|template| item(config, entry, template)).collect()
+    let templates = all().iter().map(|template| item(config, entry, template));
+    templates.chain(restrictions(config, entry)).collect()
+}
+
+/// The servers that files of lower precedence define. An entry here can disable them or restrict their tools.
+fn restrictions(config: &ConfigView<'_>, entry: &NewEntry<'_>) -> Vec<Item> {
+    let taken = |name: &str| entry.others().any(|member| member.key.text == name);
+    let servers = config.visible_servers();
+    let below =
+        servers.filter(|(name, view)| view.definition.scope < config.file.source.scope && !taken(name.as_str()));
+    below
+        .map(|(name, view)| {
+            let text = "{ \"enabled\": false }";
+            let detail = format!("disable or restrict the server of scope {}", view.definition.scope);
+            let item = entry.item(name.as_str(), ItemKind::Server, text, "{ \"enabled\": ${1|false,true|} \\}");
+            item.detail(detail).docs(crate::ide::hover::server::describe(config, name.as_str()))
+        })
+        .collect()
 }
 
 fn item(config: &ConfigView<'_>, entry: &NewEntry<'_>, template: &Template) -> Item {
@@ -38,8 +55,8 @@ fn item(config: &ConfigView<'_>, entry: &NewEntry<'_>, template: &Template) -> I
     if let Some(snippet) = &mut item.snippet {
         // The user can type over the name, and over the placeholder of a generic template.
         *snippet = snippet.replacen(&quoted(&name), &format!("\"${{1:{name}}}\""), 1);
-        for placeholder in ["package", "image", "https://example.com/mcp"] {
-            *snippet = snippet.replacen(&quoted(placeholder), &format!("\"${{2:{placeholder}}}\""), 1);
+        if let Some(Placeholder { value, .. }) = &template.placeholder {
+            *snippet = snippet.replacen(&quoted(value), &format!("\"${{2:{value}}}\""), 1);
         }
     }
     item.edits.extend(inputs(config, template));

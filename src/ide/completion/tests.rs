@@ -42,8 +42,9 @@ fn an_empty_file_gets_its_skeleton() {
 
 #[test]
 fn missing_keys_are_completed_with_an_initial_value() {
-    assert_eq!(offered("{ $0 }"), "servers inputs policy actions $schema");
-    assert_eq!(offered(r#"{ "mcpServers": {}, $0 }"#), "inputs policy actions $schema");
+    assert_eq!(offered("{ $0 }"), "servers inputs policy agentTools actions $schema");
+    assert_eq!(offered(r#"{ "mcpServers": {}, $0 }"#), "inputs policy agentTools actions $schema");
+    assert_eq!(offered(r#"{ "agentTools": { $0 } }"#), "claude-code codex gemini copilot *");
     assert_eq!(choose("{ $0 }", "policy"), r#"{ "policy": {} }"#);
     assert_eq!(choose(r#"{ "po$0" }"#, "policy"), r#"{ "policy": {} }"#);
     assert_eq!(choose(r#"{ po$0 }"#, "policy"), r#"{ "policy": {} }"#);
@@ -237,4 +238,28 @@ fn truncated_files_do_not_panic() {
             crate::ide::definition::definition(&fixture.config(), fixture.offset);
         }
     }
+}
+
+#[test]
+fn a_server_of_the_user_can_be_disabled_or_restricted() {
+    let user = r#"{ "servers": { "mail": { "command": "mail" } } }"#;
+    let fixture = Fixture::new(r#"{ "servers": { "ma$0" } }"#).user(user);
+    assert_eq!(chosen(&fixture, "mail"), r#"{ "servers": { "mail": { "enabled": false } } }"#);
+    let fixture =
+        Fixture::new(r#"{ "servers": { "mail": { "tools": { "$0" } } } }"#).user(user).tools("mail", &["send"]);
+    assert!(labels(&fixture).contains("send"), "{}", labels(&fixture));
+    // The user's file has nothing below it.
+    let own = Fixture::new(r#"{ "servers": { "x": { "command": "x" } } }$0"#).user(r#"{ "servers": { "" } }"#);
+    let config = own.config_of("/user/mcp.json");
+    assert!(!complete(&config, 15, env_files).items.iter().any(|item| item.label == "x"));
+}
+
+#[test]
+fn the_file_of_vs_code_gets_only_keys_that_vs_code_knows() {
+    let fixture = Fixture::new(r#"{ "servers": { "a": { "command": "a", $0 } } }"#);
+    let mut config = fixture.config();
+    config.path = std::path::Path::new("/project/.vscode/mcp.json");
+    let items = complete(&config, fixture.offset, env_files).items;
+    let labels: Vec<&str> = items.iter().map(|item| item.label.as_str()).collect();
+    assert_eq!(labels, ["type", "args", "env", "envFile", "cwd", "dev"]);
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::cursor::Cursor;
 use super::keys::describe;
 use super::{Item, ItemKind, quoted};
-use crate::config::shape::keys::{self, Key, Of, Table};
+use crate::config::shape::keys::{self, Key, Table, ValueType};
 use crate::config::templates::templates;
 use crate::config::tree::{Node, Step};
 use crate::engine::snapshot::{OfferedTool, ServerView};
@@ -54,18 +54,18 @@ pub fn levels() -> Vec<&'static str> {
 fn plain(config: &ConfigView<'_>, cursor: &Cursor<'_>, key: &Key, table: &'static Table) -> Vec<Item> {
     let is = |other: &'static Table| std::ptr::eq(table, other);
     match (key.of, key.name) {
-        (Of::Flag, _) if cursor.quoted => Vec::new(),
-        (Of::Flag, _) => ["true", "false"].map(|word| Item::new(word, ItemKind::Word, cursor)).into(),
-        (Of::Choice(choices), _) => choices.iter().map(|choice| word(cursor, choice)).collect(),
-        (Of::Level, _) => of_levels(cursor),
+        (ValueType::Flag, _) if cursor.quoted => Vec::new(),
+        (ValueType::Flag, _) => ["true", "false"].map(|word| Item::new(word, ItemKind::Word, cursor)).into(),
+        (ValueType::Choice(choices), _) => choices.iter().map(|choice| word(cursor, choice)).collect(),
+        (ValueType::Level, _) => of_levels(cursor),
         (_, "command") if !is(&keys::INPUT) => programs(config, cursor),
         (_, "server") if is(&keys::MATCHER) => servers(config, cursor),
         (_, "tool") if is(&keys::MATCHER) => matched_tools(config, cursor),
         (_, "tool") if is(&keys::ACTION) => tool_ids(config, cursor),
         (_, "id") if is(&keys::INPUT) => missing_inputs(config, cursor),
         (_, "url") => addresses(cursor),
-        (Of::Texts, _) if !cursor.quoted => vec![brackets(cursor, "[]", "[\"$1\"]")],
-        (Of::Environment | Of::TextMap, _) if !cursor.quoted => vec![brackets(cursor, "{}", "{ $1 }")],
+        (ValueType::Texts, _) if !cursor.quoted => vec![brackets(cursor, "[]", "[\"$1\"]")],
+        (ValueType::Environment | ValueType::TextMap, _) if !cursor.quoted => vec![brackets(cursor, "{}", "{ $1 }")],
         _ => Vec::new(),
     }
 }
@@ -132,6 +132,7 @@ fn conditions(cursor: &Cursor<'_>) -> Vec<Item> {
 fn programs(config: &ConfigView<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
     let known = value_docs::PROGRAMS.iter().map(|(name, docs)| text(cursor, name, ItemKind::Program).docs(*docs));
     let occurrence: BTreeSet<&str> = config
+        .tree
         .servers()
         .filter_map(|server| server.value.get("command"))
         .filter(|member| !(member.value.span.start <= cursor.span.start && cursor.span.end <= member.value.span.end))
@@ -184,7 +185,7 @@ fn addresses(cursor: &Cursor<'_>) -> Vec<Item> {
 
 /// All servers in this file and in others.
 fn servers(config: &ConfigView<'_>, cursor: &Cursor<'_>) -> Vec<Item> {
-    let own = config.servers().map(|member| member.key.text.as_str());
+    let own = config.tree.servers().map(|member| member.key.text.as_str());
     let names: BTreeSet<&str> = own.chain(config.visible_servers().map(|(name, _)| name.as_str())).collect();
     let every = text(cursor, "*", ItemKind::Word).docs("All servers.");
     let named = cursor.limit(names.into_iter(), |name| (*name).to_owned());

@@ -2,11 +2,11 @@
 
 use crate::engine::snapshot::{ServerView, Trust};
 use crate::ide::config_view::ConfigView;
-use crate::ide::counted;
 use crate::ide::markdown::{block, code, line};
 use crate::model::{Status, millis};
 use crate::policy::NameGlob;
 use crate::policy::location;
+use crate::text::counted;
 
 /// The maximum number of tools to list.
 const MAX_TOOLS: usize = 40;
@@ -26,7 +26,7 @@ pub fn describe(config: &ConfigView<'_>, name: &str) -> String {
         });
         parts.extend(difference.as_deref().map(|difference| block(difference, 2_000)));
     }
-    parts.extend(view.state.error.as_deref().map(|error| format!("Last error:\n{}", block(error, 2_000))));
+    parts.extend(view.state.error.as_ref().map(|error| format!("Last error:\n{}", block(&error.to_string(), 2_000))));
     parts.push(origin(config, view));
     let warnings: Vec<String> = view.warnings().iter().map(|warning| format!("- {}", line(warning, 300))).collect();
     if !warnings.is_empty() {
@@ -92,9 +92,10 @@ fn numbers(view: &ServerView) -> String {
 fn origin(config: &ConfigView<'_>, view: &ServerView) -> String {
     let definition = &view.definition;
     let from = code(&location(definition.scope, definition.file.as_deref(), Some(definition.line)));
-    let mut shown = match config.defines(view) {
-        true => format!("Scope: {} ({from})", definition.scope),
-        false => format!("Overridden by {from} (scope {}).", definition.scope),
+    let is_here = |file: &Option<std::sync::Arc<std::path::Path>>| file.as_deref() == Some(config.path);
+    let mut shown = match definition.hides.iter().any(|hidden| is_here(&hidden.file)) && !config.defines(view) {
+        false => format!("Scope: {} ({from})", definition.scope),
+        true => format!("Overridden by {from} (scope {}).", definition.scope),
     };
     let overridden: Vec<String> = definition
         .hides
@@ -104,6 +105,10 @@ fn origin(config: &ConfigView<'_>, view: &ServerView) -> String {
         .collect();
     if !overridden.is_empty() {
         shown.push_str(&format!("\n\nOverrides: {}", overridden.join(", ")));
+    }
+    for restriction in &definition.restrictions {
+        let from = code(&location(restriction.scope, restriction.file.as_deref(), Some(restriction.line)));
+        shown.push_str(&format!("\n\n{from} {}", restriction.effect()));
     }
     shown
 }

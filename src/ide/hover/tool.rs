@@ -6,11 +6,11 @@ use super::schema::{kind_of, target};
 
 use crate::engine::snapshot::{OfferedTool, ServerView, Snapshot};
 use crate::ide::config_view::ConfigView;
-use crate::ide::counted;
 use crate::ide::markdown::{block, code, code_cell, line};
 use crate::ide::value_docs;
 use crate::model::{Annotations, Status};
 use crate::policy::NameGlob;
+use crate::text::counted;
 
 /// The maximum number of rows in a list.
 const MAX_ROWS: usize = 40;

@@ -17,14 +17,14 @@ fn a_failed_connection_is_reported_at_its_target() {
   "auth": { "url": "https://example.test/b" }
 } }"#,
     );
+    let closed =
+        ServerError { port_closed: true, ..ServerError::from("127.0.0.1:3001: connection refused".to_owned()) };
+    let stderr = vec!["no key".to_owned()];
+    let exited = ServerError { stderr, ..ServerError::from("exited with code 1".to_owned()) };
     let scene = scene
         .status("web", Status::Failed, Some("no route to example.test"))
-        .status("port", Status::Failed, Some("127.0.0.1:3001: connection refused"))
-        .status(
-            "prog",
-            Status::Pending(PendingReason::Retry(Instant::now())),
-            Some("exited with code 1; last lines of its stderr:\n  no key"),
-        )
+        .failed("port", Status::Failed, Some(closed))
+        .failed("prog", Status::Pending(PendingReason::Retry(Instant::now())), Some(exited))
         .status("auth", Status::NeedsAuth, None);
     insta::assert_snapshot!(shown(&scene), @r#"
       "web": { "url": "https://example.test/mcp" },
@@ -32,8 +32,9 @@ fn a_failed_connection_is_reported_at_its_target() {
       "port": { "type": "tcp", "port": 3001 },
                                        ^^^^ error port-closed: 127.0.0.1:3001: connection refused
       "prog": { "command": ["prog", "-x"] },
-                            ^^^^^^ warning connection-failed: exited with code 1; last lines of its stderr
-                            help:   no key
+                            ^^^^^^ warning connection-failed: exited with code 1
+                            help: last lines of its stderr:
+      no key
       "auth": { "url": "https://example.test/b" }
                        ^^^^^^^^^^^^^^^^^^^^^^^^ warning needs-sign-in: `auth` requires you to sign in (HTTP 401)
     "#);
@@ -89,7 +90,7 @@ fn an_overridden_definition_is_greyed_out_and_refers_to_the_other() {
     "#);
     let problem = problems(&scene.config()).remove(0);
     assert!(problem.unnecessary);
-    assert_eq!(problem.related[0].file, std::path::Path::new("/w/mcp.json"));
+    assert_eq!(problem.related[0].file, std::path::Path::new("/home/you/shop/mcp.json"));
 }
 
 #[test]

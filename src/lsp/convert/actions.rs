@@ -10,17 +10,27 @@ use serde_json::{Value, json};
 
 use super::PositionMap;
 use crate::config::Problem;
-use crate::ide;
 use crate::ide::actions::{self, Effect, Kind};
 use crate::ide::hints::Hint;
-use crate::ide::lenses::Lens;
+use crate::ide::lenses::{Lens, THIS_FILE};
+use crate::protocol::actions::Invocation;
+use crate::protocol::commands::{Command as _, EditApply, LevelChoose, SecretKeep, TemplateInsert};
 
 /// The buffer that commands of code lenses and code actions refer to.
 pub struct CommandTarget<'a> {
     pub uri: &'a Url,
-    pub version: i32,
+    pub version: Option<i32>,
     /// The editor ignores the response of a command, so we have to show the outcome.
     pub show_outcome: bool,
+    /// The editor can apply edits that we send.
+    pub can_edit: bool,
+}
+
+impl CommandTarget<'_> {
+    /// Whether a command can work in this editor.
+    pub fn can_run(&self, command: &str) -> bool {
+        self.can_edit || ![EditApply::NAME, SecretKeep::NAME, TemplateInsert::NAME].contains(&command)
+    }
 }
 
 impl PositionMap {
@@ -72,9 +82,12 @@ impl PositionMap {
         match &action.effect {
             Effect::Run(run) => converted.command = Some(command(&action.title, run, target)),
             Effect::StoreSecret(span) => {
-                let params = json!({ "uri": target.uri, "range": self.range(span) });
-                let store = ide::command::Command { name: "mcp.secret.keep", params };
-                converted.command = Some(command(&action.title, &store, target));
+                let keep = SecretKeep { uri: target.uri.to_string(), range: json!(self.range(span)) };
+                converted.command = Some(command(&action.title, &keep.into(), target));
+            }
+            Effect::ChooseLevel(span) => {
+                let choose = LevelChoose { uri: target.uri.to_string(), range: json!(self.range(span)) };
+                converted.command = Some(command(&action.title, &choose.into(), target));
             }
             Effect::Edit(edits) => {
                 let edits = edits.iter().map(|edit| self.text_edit(edit)).collect();
@@ -86,7 +99,7 @@ impl PositionMap {
     }
 
     fn matching(&self, problem: &Problem, diagnostics: &[Diagnostic]) -> Vec<Diagnostic> {
-        let (range, code) = (self.range(&problem.span), Some(NumberOrString::String(problem.code.to_owned())));
+        let (range, code) = (self.range(&problem.span), Some(NumberOrString::String(problem.code.to_string())));
         diagnostics.iter().filter(|each| each.range == range && each.code == code).cloned().collect()
     }
 }
@@ -106,36 +119,40 @@ pub fn menu(
         };
         only.is_none_or(|kinds| kinds.is_empty() || kinds.iter().any(within))
     };
-    let actions = actions.into_iter().filter(wanted);
+    let can_run = |action: &CodeAction| action.command.as_ref().is_none_or(|command| target.can_run(&command.command));
+    let actions = actions.into_iter().filter(wanted).filter(can_run);
     match supports_actions {
         true => actions.map(CodeActionOrCommand::CodeAction).collect(),
         false => {
-            actions.filter_map(|action| as_command(action, target.version)).map(CodeActionOrCommand::Command).collect()
+            let commands = actions.filter_map(|action| as_command(action, target.version));
+            commands.filter(|command| target.can_run(&command.command)).map(CodeActionOrCommand::Command).collect()
         }
     }
 }
 
 /// A code action as a plain command. An edit becomes a command that applies the edit.
-fn as_command(action: CodeAction, version: i32) -> Option<Command> {
+fn as_command(action: CodeAction, version: Option<i32>) -> Option<Command> {
     if action.command.is_some() {
         return action.command;
     }
     let (uri, edits) = action.edit?.changes?.into_iter().next()?;
     let params = json!({ "uri": uri, "version": version, "edits": edits, "label": action.title });
-    Some(Command { title: action.title, command: "mcp.edit.apply".to_owned(), arguments: Some(vec![params]) })
+    Some(Command { title: action.title, command: EditApply::NAME.to_owned(), arguments: Some(vec![params]) })
 }
 
-fn command(title: &str, command: &ide::command::Command, target: &CommandTarget<'_>) -> Command {
-    let mut params = command.params.clone();
-    if let Some(fields) = params.as_object_mut() {
-        if fields.get("uri").is_some_and(Value::is_null) {
-            fields.insert("uri".to_owned(), json!(target.uri));
-        }
-        if target.show_outcome {
-            fields.insert("show".to_owned(), json!(true));
-        }
+fn command(title: &str, invocation: &Invocation, target: &CommandTarget<'_>) -> Command {
+    let mut arguments = invocation.arguments.clone();
+    if arguments.get("uri").is_some_and(|uri| uri == THIS_FILE) {
+        arguments.insert("uri".to_owned(), json!(target.uri));
     }
-    Command { title: title.to_owned(), command: command.name.to_owned(), arguments: Some(vec![params]) }
+    if target.show_outcome {
+        arguments.insert("show".to_owned(), json!(true));
+    }
+    Command {
+        title: title.to_owned(),
+        command: invocation.command.to_owned(),
+        arguments: Some(vec![Value::Object(arguments)]),
+    }
 }
 
 fn kind(kind: Kind) -> CodeActionKind {

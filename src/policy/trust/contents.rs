@@ -1,14 +1,11 @@
-//! Hashes programs and scripts in the project: a pull can replace them without changing the config.
+//! Reads and hashes files of the project: a pull can replace them without changing the config.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::real;
-use crate::policy::compile::in_folder;
 use crate::policy::pin::hex;
 
 /// Of a larger file, only this much is hashed, plus its length and modification time.
@@ -22,48 +19,12 @@ const DATA: [&str; 18] = [
     "sock", "lock", "png", "pdf",
 ];
 
-/// The program and all arguments that name a file in the project: name → digest.
-pub fn programs(
-    program: Option<&Path>,
-    args: &[String],
-    cwd: Option<&Path>,
-    folder: Option<&Path>,
-    project: &Path,
-) -> BTreeMap<String, String> {
-    let mut found: BTreeSet<PathBuf> = program.into_iter().map(Path::to_path_buf).collect();
-    for argument in args {
-        // Also `--import=./hook.js` and scripts in `sh -c`.
-        let words = argument.split([' ', '=', ';', '\'', '"', ',']).chain([argument.as_str()]);
-        for word in words.filter(|word| !word.is_empty() && word.len() < 4_096) {
-            let Some(word) = filled(word, folder) else { continue };
-            let Some(path) = in_folder(&word, cwd) else { continue };
-            if path.is_file() && !is_data(&path) {
-                found.insert(path);
-            }
-        }
-    }
-    found.iter().filter_map(|path| content(path, folder, project)).collect()
+/// The digest to show for a file.
+pub fn content_of(path: &Path) -> String {
+    digest_file(path).unwrap_or_else(|| "(not readable)".to_owned())
 }
 
-/// The name and digest of a file in the project. For a link out of the project, its target instead.
-fn content(path: &Path, folder: Option<&Path>, project: &Path) -> Option<(String, String)> {
-    let target = real(path);
-    if let Ok(name) = target.strip_prefix(project) {
-        let digest = digest_file(&target).unwrap_or_else(|| "(not readable)".to_owned());
-        return Some((name.display().to_string(), digest));
-    }
-    let name = path.strip_prefix(project).ok().or_else(|| path.strip_prefix(folder?).ok())?;
-    Some((name.display().to_string(), format!("leads to {}", target.display())))
-}
-
-fn filled(word: &str, folder: Option<&Path>) -> Option<String> {
-    match folder {
-        Some(folder) => Some(word.replace("${workspaceFolder}", folder.to_str()?)),
-        None => Some(word.to_owned()),
-    }
-}
-
-fn is_data(path: &Path) -> bool {
+pub fn is_data(path: &Path) -> bool {
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
     extension.is_some_and(|extension| DATA.contains(&extension.as_str())) && !executable(path)
 }

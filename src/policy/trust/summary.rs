@@ -1,19 +1,32 @@
 //! What a trust prompt shows: everything, never truncated, with warnings.
 
-use std::collections::BTreeSet;
+mod flows;
+mod unpinned;
+
 use std::path::Path;
 
 use serde::Serialize;
 
+use super::contents::read_small;
 use super::{Fingerprint, program};
-use crate::config::spec::{Definition, Launch, Remote, Stdio};
-use crate::text::{looks_secret, shell_quote, visible};
+use crate::config::address::{AddressKind, Target, shown_url};
+use crate::config::expand::Values;
+use crate::config::shape::{secret_spans, secrets};
+use crate::config::spec::{Definition, Launch, Remote, Sandbox, Stdio};
+use crate::config::{Environment, expand, risky};
+use crate::text::{MASK, exact, looks_secret, shell_quote};
 
 /// A definition as the user sees it before trusting it. Invisible characters are made visible; nothing is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
     pub transport: &'static str,
+    /// The server of the user whose name looks like its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imitates: Option<String>,
+    /// What it gets of the user's, and to whom that goes: also in the fallback.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gets: Vec<String>,
     /// The program and its arguments, each as written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
@@ -22,17 +35,18 @@ pub struct Summary {
     pub program: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Names only.
+    /// `NAME=value`, as written. What looks secret is masked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
-    /// The variables, inputs and keyring entries that it reads, as `${…}`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub reads: Vec<String>,
+    /// Its path, and the names that it sets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env_file: Option<String>,
+    /// What it may reach, if it is in a sandbox.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Names only.
+    /// `Name: value`, as written. What looks secret is masked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<String>,
     /// What it would allow without asking.
@@ -40,22 +54,30 @@ pub struct Summary {
     pub levels: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// The calls that it offers in the menu of the editor.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Box<Summary>>,
 }
 
 impl Summary {
-    pub fn of(definition: &Definition, fingerprint: &Fingerprint) -> Self {
-        let folder = definition.folder.as_deref();
-        let mut summary = Self::launch(&definition.spec.launch, "", fingerprint, folder);
-        summary.levels = fingerprint.widening().iter().map(|line| show(line)).collect();
+    pub fn of(definition: &Definition, fingerprint: &Fingerprint, environment: &Environment) -> Self {
+        let values = &Values::in_folder(definition.folder.as_deref(), environment);
+        let mut summary = Self::launch(&definition.spec.launch, "", fingerprint, values);
+        summary.gets = flows::flows(&definition.spec.launch, values);
+        let in_fallback = definition.spec.fallback.iter().flat_map(|launch| flows::flows(launch, values));
+        summary.gets.extend(in_fallback.map(|flow| format!("{flow} if the first launch fails")));
+        summary.levels = fingerprint.widening().iter().map(|line| exact(line)).collect();
+        let actions = fingerprint.lines.iter().filter(|(key, _)| key.starts_with("actions."));
+        summary.actions = actions.map(|(_, action)| exact(action)).collect();
         summary.fallback = definition
             .spec
             .fallback
             .as_ref()
-            .map(|launch| Box::new(Self::launch(launch, "fallback.", fingerprint, folder)));
+            .map(|launch| Box::new(Self::launch(launch, "fallback.", fingerprint, values)));
         if let Some(dev) = &definition.spec.dev {
-            let watch = show(&dev.watch.join(", "));
+            let watch = exact(&dev.watch.join(", "));
             summary
                 .warnings
                 .push(format!("files that match `{watch}` can change without asking you again (`dev.watch`)"));
@@ -63,95 +85,144 @@ impl Summary {
         summary
     }
 
-    fn launch(launch: &Launch, prefix: &str, fingerprint: &Fingerprint, folder: Option<&Path>) -> Self {
+    fn launch(launch: &Launch, prefix: &str, fingerprint: &Fingerprint, values: &Values) -> Self {
         let mut summary = Self {
             transport: launch.transport(),
+            imitates: None,
+            gets: Vec::new(),
             command: Vec::new(),
             program: None,
             cwd: None,
             env: Vec::new(),
-            reads: Vec::new(),
             env_file: None,
+            sandbox: None,
             url: None,
             headers: Vec::new(),
             levels: Vec::new(),
             warnings: Vec::new(),
+            actions: Vec::new(),
             fallback: None,
         };
         match launch {
             Launch::Stdio(stdio) => {
-                summary.command = std::iter::once(&stdio.command).chain(&stdio.args).map(|word| show(word)).collect();
-                summary.program = fingerprint.lines.get(&format!("{prefix}program")).map(|path| show(path));
-                summary.cwd = stdio.cwd.as_deref().map(show);
-                summary.env = stdio.env.keys().map(|name| show(name)).collect();
-                summary.env_file = stdio.env_file.as_deref().map(show);
-                let values = stdio.env.values().flatten().chain(&stdio.cwd).chain(&stdio.env_file);
-                summary.reads = references(std::iter::once(&stdio.command).chain(&stdio.args).chain(values));
-                summary.warnings = stdio_warnings(stdio, prefix, fingerprint);
-                if !stdio.env.contains_key("PATH") && program::has_own_path(stdio, folder) {
-                    summary.warnings.push("its env file sets `PATH`, which decides which programs run".to_owned());
-                }
+                // `inheritEnv` is one of `gets`.
+                let Stdio { command, args, env, env_file, cwd, inherit_env: _, sandbox } = stdio;
+                let args = secret_spans::shown_arguments(args);
+                summary.command = std::iter::once(command).chain(&args).map(|word| exact(word)).collect();
+                summary.program = fingerprint.lines.get(&format!("{prefix}program")).map(|path| exact(path));
+                summary.cwd = cwd.as_deref().map(exact);
+                summary.env = env.iter().map(|(name, value)| variable(name, value.as_deref())).collect();
+                let set = env_file.as_deref().map(|file| names_in(file, values)).unwrap_or_default();
+                summary.env_file = env_file.as_deref().map(|file| {
+                    let names: Vec<String> = set.iter().map(|name| exact(name)).collect();
+                    let note = if names.is_empty() { String::new() } else { format!(" (sets {})", names.join(", ")) };
+                    format!("{}{note}", exact(file))
+                });
+                summary.sandbox = sandbox.as_ref().map(described);
+                summary.warnings = stdio_warnings(stdio, &set, prefix, fingerprint, values.workspace_folder.as_deref());
             }
-            Launch::Tcp { host, port } => summary.url = Some(show(&format!("tcp://{host}:{port}"))),
+            Launch::Tcp { host, port } => summary.url = Some(exact(&format!("tcp://{host}:{port}"))),
             Launch::Http(remote) | Launch::Sse(remote) | Launch::ClaudeAiProxy { remote, .. } => {
-                summary.url = Some(show(&remote.url));
-                summary.headers = remote.headers.keys().map(|name| show(name)).collect();
-                summary.reads = references(std::iter::once(&remote.url).chain(remote.headers.values()));
-                summary.warnings = remote_warnings(remote);
+                // The sign-in is one of `gets`.
+                let Remote { url, headers, oauth: _ } = remote;
+                summary.url = Some(exact(&shown_url(url)));
+                let header =
+                    |(name, value): (&String, &String)| format!("{}: {}", exact(name), shown_value(name, value));
+                summary.headers = headers.iter().map(header).collect();
+                summary.warnings = remote_warnings(url);
             }
-            Launch::Sdk { name } => summary.url = Some(format!("inside the editor: {}", show(name))),
+            Launch::Sdk { name } => summary.url = Some(format!("inside the editor: {}", exact(name))),
         }
         summary
     }
 
-    /// The same as text, one `word value` per line. Editors split it at column nine.
-    pub fn lines(&self) -> Vec<String> {
+    /// The same as text, one `word value` per line. Editors split it at column nine. What the user gives away comes
+    /// first, then the `file` that asks for it.
+    pub fn lines(&self, file: Option<&Path>) -> Vec<String> {
         let mut lines = Vec::new();
         let mut line = |key: &str, value: String| lines.push(format!("{key:9} {value}"));
+        self.imitates.iter().for_each(|own| {
+            line("warning", format!("its name looks like that of your own server `{own}`, but it is another server"));
+        });
+        self.gets.iter().for_each(|flow| line("gets", flow.clone()));
+        file.iter().for_each(|file| line("from", exact(&file.display().to_string())));
         if !self.command.is_empty() {
             line("runs", self.command.iter().map(|word| shell_quote(word)).collect::<Vec<_>>().join(" "));
         }
         self.program.iter().for_each(|program| line("program", program.clone()));
         self.cwd.iter().for_each(|cwd| line("in", cwd.clone()));
-        if !self.env.is_empty() {
-            line("env", self.env.join(", "));
-        }
-        if !self.reads.is_empty() {
-            line("reads", self.reads.join(", "));
-        }
+        self.env.iter().for_each(|variable| line("env", variable.clone()));
         self.env_file.iter().for_each(|file| line("env file", file.clone()));
+        self.sandbox.iter().for_each(|sandbox| line("sandbox", sandbox.clone()));
         self.url.iter().for_each(|url| line("connects", format!("{url} ({})", self.transport)));
-        if !self.headers.is_empty() {
-            line("headers", self.headers.join(", "));
-        }
+        self.headers.iter().for_each(|header| line("headers", header.clone()));
         self.levels.iter().for_each(|level| line("allows", level.clone()));
+        self.actions.iter().for_each(|action| line("offers", action.clone()));
         self.warnings.iter().for_each(|warning| line("warning", warning.clone()));
         if let Some(fallback) = &self.fallback {
             lines.push("if that fails:".to_owned());
-            lines.extend(fallback.lines());
+            lines.extend(fallback.lines(None));
         }
         lines
     }
 }
 
-/// All `${…}` with values that belong to the user. The project folder is not one of them.
-fn references<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let found = texts.flat_map(|text| text.split("${").skip(1)).filter_map(|rest| rest.split_once('}'));
-    let names: BTreeSet<&str> = found.map(|(name, _)| name.split(":-").next().unwrap_or(name)).collect();
-    let own = names.into_iter().filter(|name| !matches!(*name, "workspaceFolder" | "userHome"));
-    own.map(|name| show(&format!("${{{name}}}"))).collect()
+/// `may read everything, write ./out; no network`.
+fn described(sandbox: &Sandbox) -> String {
+    let Sandbox { read, write, network, required } = sandbox;
+    let list = |paths: &[String]| match paths {
+        [] => "nothing".to_owned(),
+        paths => paths.iter().map(|path| exact(path)).collect::<Vec<_>>().join(", "),
+    };
+    let read = read.as_deref().map_or_else(|| "everything".to_owned(), list);
+    let network = if *network { "the network" } else { "no network" };
+    let weak = if *required { "" } else { "; starts without it where it cannot be enforced" };
+    format!("may read {read}, write {}; {network}{weak}", list(write))
 }
 
-fn show(text: &str) -> String {
-    visible(text, usize::MAX).replace('\n', "⟨U+000A⟩")
+fn variable(name: &str, value: Option<&str>) -> String {
+    match value {
+        Some(value) => format!("{}={}", exact(name), shown_value(name, value)),
+        None => format!("{} (removed)", exact(name)),
+    }
 }
 
-fn stdio_warnings(stdio: &Stdio, prefix: &str, fingerprint: &Fingerprint) -> Vec<String> {
+/// A value as written, unless it looks secret. Only a single word is masked: a name such as `TOKEN` must not hide a
+/// script.
+fn shown_value(name: &str, value: &str) -> String {
+    let is_word = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.=+/:@".contains(c));
+    let secret = secrets::find(Some(name), value).filter(|span| {
+        risky::effect(name).is_none() && value.get(span.clone()).is_some_and(|text| is_word(text) && !text.is_empty())
+    });
+    match secret {
+        Some(span) => {
+            let (before, after) = (value.get(..span.start), value.get(span.end..));
+            exact(&format!("{}{MASK}{}", before.unwrap_or_default(), after.unwrap_or_default()))
+        }
+        // A password in the address of a database.
+        None if value.contains("://") && is_word(value) && risky::effect(name).is_none() => exact(&shown_url(value)),
+        None => exact(value),
+    }
+}
+
+/// The names of the variables in an env file, if it is known and can be read.
+fn names_in(written: &str, values: &Values) -> Vec<String> {
+    let text = program::env_file(written, values).and_then(|path| read_small(&path)).unwrap_or_default();
+    expand::parse_env_file(&text).unwrap_or_default().into_iter().map(|(name, _)| name).collect()
+}
+
+fn stdio_warnings(
+    stdio: &Stdio,
+    in_file: &[String],
+    prefix: &str,
+    fingerprint: &Fingerprint,
+    folder: Option<&Path>,
+) -> Vec<String> {
     let mut warnings = Vec::new();
     let name = Path::new(&stdio.command).file_stem().map(|name| name.to_string_lossy().to_ascii_lowercase());
     let name = name.unwrap_or_default();
-    let shell = matches!(&*name, "sh" | "bash" | "dash" | "zsh" | "ksh" | "fish" | "cmd" | "powershell" | "pwsh");
-    if shell && stdio.args.iter().any(|arg| arg.starts_with('-') || arg.eq_ignore_ascii_case("/c")) {
+    if unpinned::is_shell(&name) && stdio.args.iter().any(|arg| arg.starts_with('-') || arg.eq_ignore_ascii_case("/c"))
+    {
         warnings.push("runs a shell, which can run any command".to_owned());
     }
     if matches!(&*name, "sudo" | "doas" | "pkexec") {
@@ -163,20 +234,42 @@ fn stdio_warnings(stdio: &Stdio, prefix: &str, fingerprint: &Fingerprint) -> Vec
     if matches!(&*name, "npx" | "bunx" | "pnpx" | "uvx") && !pinned(&stdio.args) {
         warnings.push("always downloads the newest version of its package; use `name@1.2.3` to pin one".to_owned());
     }
-    for variable in stdio.env.keys().filter(|name| loads_code(name)) {
-        warnings.push(format!("sets `{}`, which can make programs load other code", show(variable)));
-    }
-    if stdio.inherit_env {
-        warnings.push("gets your whole environment, including any tokens in it (`inheritEnv`)".to_owned());
+    for (name, source) in
+        stdio.env.keys().map(|name| (name, "")).chain(in_file.iter().map(|name| (name, "in its env file ")))
+    {
+        if let Some(effect) = risky::effect(name) {
+            warnings.push(format!("{source}sets `{}`, which can {}", exact(name), effect.as_str()));
+        }
     }
     for key in fingerprint.lines.keys().filter_map(|key| key.strip_prefix(&format!("{prefix}content "))) {
-        warnings.push(format!("runs `{}` from this project", show(key)));
+        warnings.push(format!("runs `{}` from this project", exact(key)));
     }
+    let runner = format!("{prefix}runner ");
+    for (setting, value) in
+        fingerprint.lines.iter().filter_map(|(key, value)| Some((key.strip_prefix(&runner)?, value)))
+    {
+        let (file, key) = setting.rsplit_once(' ').unwrap_or((setting, ""));
+        let (file, key, value) = (exact(file), exact(key), exact(super::shown(value).as_str()));
+        warnings
+            .push(format!("`{file}` in this project decides what `{}` runs: {key} = {value}", exact(&stdio.command)));
+    }
+    if let Some(target) = fingerprint.lines.get(&format!("{prefix}envFile leads to")) {
+        warnings.push(format!("its env file is a link to `{}`, outside of the repository", exact(target)));
+    }
+    let sandbox = format!("{prefix}sandbox ");
+    let link = |key: &'_ str| Some(key.strip_prefix(&sandbox)?.strip_suffix(" leads to")?.to_owned());
+    for (key, target) in &fingerprint.lines {
+        if let Some(path) = link(key) {
+            let (path, target) = (exact(&path), exact(target));
+            warnings.push(format!("`{path}` in its sandbox is a link to `{target}`, outside of the repository"));
+        }
+    }
+    warnings.extend(unpinned::warnings(stdio, &name, folder));
     if fingerprint.lines.get(&format!("{prefix}program")).is_some_and(|program| program == "(not found)") {
-        warnings.push(format!("the program `{}` was not found", show(&stdio.command)));
+        warnings.push(format!("the program `{}` was not found", exact(&stdio.command)));
     }
     if fingerprint.lines.get(&format!("{prefix}program")).is_some_and(|program| program == program::DEFERRED) {
-        let shown = show(&stdio.command);
+        let shown = exact(&stdio.command);
         warnings.push(match stdio.command.contains("${") {
             true => format!("the program `{shown}` is known only after its variables are expanded"),
             false => {
@@ -184,22 +277,24 @@ fn stdio_warnings(stdio: &Stdio, prefix: &str, fingerprint: &Fingerprint) -> Vec
             }
         });
     }
-    if stdio.args.iter().any(|arg| looks_secret(arg)) {
+    let secrets = secret_spans::in_arguments(&stdio.args);
+    if stdio.args.iter().any(|arg| looks_secret(arg)) || secrets.iter().any(|spans| !spans.is_empty()) {
         warnings.push("an argument looks like a credential; other programs on this machine can read it".to_owned());
     }
     warnings
 }
 
-fn remote_warnings(remote: &Remote) -> Vec<String> {
+fn remote_warnings(url: &str) -> Vec<String> {
     let mut warnings = Vec::new();
-    if let Ok(url) = url::Url::parse(&remote.url) {
-        let local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
-        if url.scheme() == "http" && !local {
-            warnings.push("uses plain HTTP: others on the network can read and change the traffic".to_owned());
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            warnings.push("the URL contains a user name or password".to_owned());
-        }
+    let Some(target) = Target::of(url) else { return warnings };
+    if target.is_plain_http && target.kind != Some(AddressKind::Loopback) {
+        warnings.push("uses plain HTTP: others on the network can read and change the traffic".to_owned());
+    }
+    if target.kind == Some(AddressKind::Private) {
+        warnings.push("connects to a machine in your private network".to_owned());
+    }
+    if target.has_user {
+        warnings.push(format!("the URL contains a user name or password; it connects to {}", flows::host(url)));
     }
     warnings
 }
@@ -213,31 +308,4 @@ fn pinned(args: &[String]) -> bool {
         version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
             || name.contains('/') && !name.starts_with('@')
     })
-}
-
-/// Variables that make a program load other code.
-fn loads_code(name: &str) -> bool {
-    let name = name.to_ascii_uppercase();
-    name.starts_with("LD_")
-        || name.starts_with("DYLD_")
-        || matches!(
-            &*name,
-            "PATH"
-                | "NODE_OPTIONS"
-                | "NODE_PATH"
-                | "PYTHONPATH"
-                | "PYTHONSTARTUP"
-                | "PYTHONHOME"
-                | "BASH_ENV"
-                | "ENV"
-                | "PERL5OPT"
-                | "PERL5LIB"
-                | "RUBYOPT"
-                | "RUBYLIB"
-                | "JAVA_TOOL_OPTIONS"
-                | "GIT_SSH_COMMAND"
-                | "GIT_EXTERNAL_DIFF"
-                | "PROMPT_COMMAND"
-                | "ZDOTDIR"
-        )
 }

@@ -7,21 +7,23 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::failure::{Failure, Kind, Next};
-use crate::config::expand::{self, Expanded, Reference, Values};
-use crate::config::spec::Input;
-use crate::config::{Definition, Launch};
+use crate::config::expand::{self, Expanded, Values};
+use crate::config::{Definition, Environment, Launch};
 use crate::model::{LogSource, Timestamp};
 use crate::paths;
 use crate::server::Context;
 use crate::server::connection::{Connection, ConnectionOptions, Lists};
 use crate::server::connector::ConnectRequest;
 use crate::server::logs::Logs;
+use crate::server::oauth::ServerAuth;
 use crate::server::process::{Exit, Process};
 use crate::server::transport::{Era, OpenError, ServerNotice};
 use crate::settings::Settings;
+use crate::text::io_reason;
 
 /// How long to wait for the exit of a process after its pipes broke.
 const EXIT_WAIT: Duration = Duration::from_millis(300);
@@ -31,12 +33,17 @@ const NOTICE_QUEUE: usize = 256;
 
 pub struct Attempt {
     pub definition: Arc<Definition>,
+    /// Trust is checked with the environment that the server starts with, even if another one arrives meanwhile.
+    pub environment: Environment,
     pub context: Context,
+    pub auth: ServerAuth,
     pub settings: Arc<Settings>,
     pub logs: Logs,
     pub tracker: TaskTracker,
     pub updates: mpsc::Sender<AttemptUpdate>,
     pub era: Option<Era>,
+    /// Cancelled when the user or a call waits for the server.
+    pub requested: CancellationToken,
 }
 
 /// What the actor publishes during an attempt.
@@ -70,11 +77,7 @@ struct StartAttempt {
 impl Attempt {
     /// Tries the launch, then the fallback if there is one.
     pub async fn run(self) -> Result<Connected, Failure> {
-        if !self.context.host.may_start(self.definition.clone()).await {
-            return Err(Failure::permanent(
-                "its program or a script has changed since you trusted it; review the change and trust it again",
-            ));
-        }
+        self.check_trust().await?;
         let spec = &self.definition.spec;
         let first = match self.launch(&spec.launch).await {
             Err(first) if first.next != Next::SignIn => first,
@@ -99,9 +102,23 @@ impl Attempt {
         }
     }
 
+    async fn check_trust(&self) -> Result<(), Failure> {
+        match self.context.host.may_start(self.definition.clone(), self.environment.clone()).await {
+            true => Ok(()),
+            false => Err(Failure::permanent(
+                "its program or a script has changed since you trusted it; review the change and trust it again",
+            )),
+        }
+    }
+
     async fn launch(&self, launch: &Launch) -> Result<Connected, Failure> {
         let values = self.resolve_values(launch).await?;
         let expanded = self.expand(launch, &values).await?;
+        // The startup timeout begins with the turn.
+        let _turn = match &expanded {
+            Expanded::Stdio(_) => Some(self.context.start_queue.turn(&self.requested).await),
+            _ => None,
+        };
         let limit = self.definition.spec.startup_timeout.unwrap_or(self.settings.servers.startup_timeout);
         let attempt = StartAttempt { started: Instant::now(), since: Timestamp::now(), limit };
         let mut era = self.era;
@@ -135,10 +152,15 @@ impl Attempt {
             limit: deadline.saturating_duration_since(Instant::now()),
             settings: self.settings.clone(),
             context: self.context.clone(),
+            auth: self.auth.clone(),
             logs: self.logs.clone(),
             tracker: self.tracker.clone(),
         };
         let is_process = matches!(expanded, Expanded::Stdio(_));
+        if is_process {
+            // Once more, right before the process starts: files may have changed while an input was asked for.
+            self.check_trust().await?;
+        }
         let opened = match timeout_at(deadline, self.context.connector.open(request)).await {
             Ok(Ok(opened)) => opened,
             Ok(Err(error)) => return Err(Failure::from_open(&error, is_process).into()),
@@ -189,18 +211,17 @@ impl Attempt {
 
         let listing = Instant::now();
         let listed = tokio::select! {
-            listed = timeout_at(deadline, connection.lists()) => listed,
+            listed = connection.lists(deadline) => listed,
             exit = exit_of(process.as_ref()) => return Err(self.exited(attempt, exit, "it listed its tools").into()),
         };
         let lists = match listed {
-            Ok(Ok(lists)) => lists,
-            Ok(Err(error)) => {
+            Ok(lists) => lists,
+            Err(error) => {
                 if let Ok(exit) = timeout(EXIT_WAIT, exit_of(process.as_ref())).await {
                     return Err(self.exited(attempt, exit, "it listed its tools").into());
                 }
                 return Err(Failure::from_call(error).with_stderr(&self.logs, attempt.since).into());
             }
-            Err(_) => return Err(attempt.timed_out("`tools/list`").with_stderr(&self.logs, attempt.since).into()),
         };
         Ok(Connected {
             connection,
@@ -225,32 +246,11 @@ impl Attempt {
             (Launch::Stdio(_), None) => Some(self.private_folder().await?),
             _ => None,
         };
-        let roots = self.context.host.roots();
-        let mut values = Values::of(&self.definition, roots.first().map(|root| &**root), run_folder);
-        let name = &self.definition.name;
-        for reference in expand::references(launch) {
-            match reference {
-                Reference::Input(id) => {
-                    let input = self.input(&id)?;
-                    self.updates.try_send(AttemptUpdate::Asking).ok();
-                    let answer = self.context.host.input(name.clone(), input).await;
-                    self.updates.try_send(AttemptUpdate::Starting).ok();
-                    let Some(answer) = answer else {
-                        return Err(Failure::permanent(format!(
-                            "the input `{id}` has no value; restart the server to be asked again"
-                        )));
-                    };
-                    values.inputs.insert(id, answer);
-                }
-                Reference::Keyring(key) => {
-                    if let Some(secret) = self.context.host.keyring(key.clone()).await {
-                        values.keyring.insert(key, secret);
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(values)
+        let asking = |open| {
+            self.updates.try_send(if open { AttemptUpdate::Asking } else { AttemptUpdate::Starting }).ok();
+        };
+        let resolver = self.context.resolver(&self.definition, self.environment.clone());
+        resolver.values(expand::references(launch), run_folder, asking).await.map_err(Failure::permanent)
     }
 
     /// The working directory of a user's server. Not the workspace: `npx`, `python3 -m` and others would run the code
@@ -259,23 +259,11 @@ impl Attempt {
         let folder = self.context.host.private_folder(&self.definition.name);
         let made = folder.clone();
         let made = tokio::task::spawn_blocking(move || paths::make_private_folder(&made)).await;
-        let failed = |error: &dyn std::fmt::Display| {
-            Failure::permanent(format!("cannot create the working directory `{}`: {error}", folder.display()))
+        let failed = |reason: String| {
+            Failure::permanent(format!("cannot create the working directory `{}`: {reason}", folder.display()))
         };
-        made.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
+        made.map_err(|error| failed(error.to_string()))?.map_err(|error| failed(io_reason(&error)))?;
         Ok(folder)
-    }
-
-    /// The entry of `inputs`; entries of the same file take precedence.
-    fn input(&self, id: &str) -> Result<Input, Failure> {
-        let inputs = || self.context.inputs.iter().filter(|input| input.id == id);
-        inputs().find(|input| input.file == self.definition.file).or_else(|| inputs().next()).cloned().ok_or_else(
-            || {
-                Failure::permanent(format!(
-                    "`${{input:{id}}}` refers to an unknown input; add an entry with the id `{id}` to `inputs`"
-                ))
-            },
-        )
     }
 
     async fn expand(&self, launch: &Launch, values: &Values) -> Result<Expanded, Failure> {
@@ -320,16 +308,13 @@ pub async fn exit_of(process: Option<&Process>) -> Exit {
 
 async fn read_env_file(path: &Path) -> Result<String, Failure> {
     let shown = crate::text::mask(&path.display().to_string()).into_owned();
-    let metadata = tokio::fs::metadata(path)
-        .await
-        .map_err(|error| Failure::permanent(format!("cannot read the env file `{shown}`: {error}")))?;
+    let failed = |reason: &str| Failure::permanent(format!("cannot read the env file `{shown}`: {reason}"));
+    let metadata = tokio::fs::metadata(path).await.map_err(|error| failed(&io_reason(&error)))?;
     if !metadata.is_file() {
-        return Err(Failure::permanent(format!("cannot read the env file `{shown}`: it is not a regular file")));
+        return Err(failed("it is not a regular file"));
     }
     if metadata.len() > MAX_ENV_FILE_BYTES {
-        return Err(Failure::permanent(format!("cannot read the env file `{shown}`: it is larger than 1 MiB")));
+        return Err(failed("it is larger than 1 MiB"));
     }
-    tokio::fs::read_to_string(path)
-        .await
-        .map_err(|error| Failure::permanent(format!("cannot read the env file `{shown}`: {error}")))
+    tokio::fs::read_to_string(path).await.map_err(|error| failed(&io_reason(&error)))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::{Error, ServerName, Timestamp};
+use crate::model::{Error, ServerError, ServerName, Timestamp};
 use crate::server::logs::Logs;
 use crate::server::transport::OpenError;
 use crate::text::mask;
@@ -24,6 +24,8 @@ pub struct Failure {
 pub enum Kind {
     Process,
     Connection,
+    /// Nothing listens at the address: a failed connection.
+    PortClosed,
     Protocol,
 }
 
@@ -56,6 +58,7 @@ impl Failure {
         };
         let kind = match error {
             OpenError::Protocol { .. } => Kind::Protocol,
+            OpenError::PortClosed { .. } => Kind::PortClosed,
             _ if is_process => Kind::Process,
             _ => Kind::Connection,
         };
@@ -80,25 +83,21 @@ impl Failure {
         self
     }
 
-    /// The complete text, safe to show.
-    pub fn text(&self) -> String {
-        let mut text = mask(&self.message).into_owned();
-        if !self.stderr.is_empty() {
-            text.push_str("; last lines of its stderr:");
-            for line in &self.stderr {
-                text.push_str("\n  ");
-                text.push_str(line);
-            }
+    /// What is shown to the user.
+    pub fn shown(&self) -> ServerError {
+        ServerError {
+            message: mask(&self.message).into_owned(),
+            stderr: self.stderr.clone(),
+            port_closed: self.kind == Kind::PortClosed,
         }
-        text
     }
 
     pub fn error(&self, server: &ServerName) -> Error {
-        let (server, message) = (server.clone(), self.text());
+        let (server, message) = (server.clone(), self.shown().to_string());
         match (self.next, self.kind) {
             (Next::SignIn, _) => Error::NeedsAuth(server),
             (_, Kind::Process) => Error::Process { server, message },
-            (_, Kind::Connection) => Error::Connection { server, message },
+            (_, Kind::Connection | Kind::PortClosed) => Error::Connection { server, message },
             (_, Kind::Protocol) => Error::Protocol { server, message },
         }
     }

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 
 use super::attempt::{Connected, exit_of};
 use super::failure::{Failure, Kind, Next};
 use super::sources::SourceWatcher;
 use super::{Actor, ActorRequest, Link, Phase};
-use crate::model::{Error, LogSource, PendingReason, Result, ServerState, Status};
-use crate::server::Event;
+use crate::model::{LogSource, PendingReason, Result, ServerState, Status};
 use crate::server::connection::{Connection, Listing};
 use crate::server::process::Process;
 use crate::server::transport::{Listed, ServerNotice};
+use crate::server::{Event, interrupted};
 
 /// A server that ran this long, or answered a request, started properly: its next failure counts as the first.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
@@ -35,6 +36,7 @@ enum End {
     Stopped(Phase),
     Requested(ActorRequest),
     SourcesChanged,
+    Idle,
     Lost(Failure),
 }
 
@@ -42,6 +44,7 @@ impl Actor {
     pub(super) async fn live(&mut self, connected: Connected) -> Phase {
         // Before the server is shown as connected: every later save counts.
         let mut sources = self.watch_sources().await;
+        let mut changed = HashSet::from_iter(connected.lists.unanswered.iter().copied());
         let Connected { connection, process, mut notices, since, .. } = self.publish_connected(connected);
         let started = Instant::now();
         let used = self.activity.request_count();
@@ -51,10 +54,13 @@ impl Actor {
         let mut seen = used;
         let mut missed = 0;
         let mut ping: Option<BoxFuture<'static, Result<Duration>>> = None;
-        let mut changed: HashSet<Listed> = HashSet::new();
         let mut list_at = started;
         let mut listing: Option<BoxFuture<'static, Relisted>> = None;
+        // Who waits for the next reload, and for the running one.
+        let (mut refreshes, mut refreshing) = (Vec::new(), Vec::new());
         self.activity.notify_next();
+        let idle_timeout = self.definition.spec.idle_timeout;
+        let mut idle_at = idle_timeout.map(|idle| started + idle);
 
         let end = loop {
             tokio::select! {
@@ -63,7 +69,12 @@ impl Actor {
                 request = self.requests.recv() => match request {
                     None => break End::Stopped(Phase::End),
                     Some(ActorRequest::Start(done)) => drop(done.send(())),
+                    Some(ActorRequest::CompareEnvironment(done)) => drop(done),
                     Some(ActorRequest::Use) => {}
+                    Some(ActorRequest::Refresh(done)) => {
+                        changed.extend(Listed::ALL);
+                        refreshes.push(done);
+                    }
                     Some(request) => break End::Requested(request),
                 },
                 exit = exit_of(process.as_ref()) => {
@@ -74,8 +85,12 @@ impl Actor {
                 relisted = done(&mut listing) => {
                     listing = None;
                     self.apply_lists(relisted, &connection);
+                    for done in refreshing.drain(..) {
+                        oneshot::Sender::send(done, ()).ok();
+                    }
                 }
                 () = sleep_until(list_at), if !changed.is_empty() && listing.is_none() => {
+                    refreshing = std::mem::take(&mut refreshes);
                     list_at = Instant::now() + LISTING_INTERVAL;
                     listing = Some(Box::pin(relist(connection.clone(), std::mem::take(&mut changed))));
                 }
@@ -111,7 +126,24 @@ impl Actor {
                     let latency = self.activity.latency();
                     self.publish(|state| state.latency = latency);
                 }
+                () = sleep_until(idle_at.unwrap_or(started)), if idle_at.is_some() => {
+                    let last_use = self.activity.last_use().unwrap_or(started).max(started);
+                    let due = idle_timeout.map(|idle| last_use + idle);
+                    let is_used = self.activity.has_subscriptions() || connection.is_asking();
+                    if due > Some(Instant::now()) {
+                        idle_at = due;
+                    } else if !is_used && self.fall_asleep(&connection) {
+                        break End::Idle;
+                    } else {
+                        idle_at = idle_timeout.map(|idle| Instant::now() + idle);
+                    }
+                }
                 () = sources_changed(&mut sources) => break End::SourcesChanged,
+                change = self.environment.changed(&self.definition) => {
+                    if change.has_editor && change.names != self.state.borrow().changed_variables {
+                        self.publish(|state| state.changed_variables = change.names);
+                    }
+                }
                 // Last, so that a noisy server does not starve the other branches.
                 Some(notice) = notices.recv() => {
                     if let ServerNotice::ListChanged(listed) = notice {
@@ -127,6 +159,16 @@ impl Actor {
             self.backoff.reset();
         }
         self.disconnect(end, connection, process).await
+    }
+
+    /// Rejects new requests, unless one has just begun.
+    fn fall_asleep(&self, connection: &Connection) -> bool {
+        self.link.send_replace(Link::Asleep);
+        if !self.activity.is_idle() {
+            self.link.send_replace(Link::Open(connection.clone(), self.connections));
+            return false;
+        }
+        true
     }
 
     /// Publishes the server as connected and accepts calls.
@@ -154,6 +196,7 @@ impl Actor {
             state.start_time = Some(connected.start_time);
             state.discover_time = Some(connected.discover_time);
             state.warnings = warnings;
+            state.changed_variables.clear();
         });
         self.remember(connected.connection.era());
         connected
@@ -161,7 +204,9 @@ impl Actor {
 
     fn handle_notice(&mut self, notice: ServerNotice) {
         match notice {
-            ServerNotice::Log { level, text } => self.logs.push(LogSource::Server, &level, &text),
+            ServerNotice::Log { level, text, calls } => {
+                self.logs.push_during(calls, LogSource::Server, &level, &text);
+            }
             ServerNotice::ResourceUpdated(uri) => self.send_event(Event::ResourceUpdated { uri }),
             ServerNotice::Warning(warning) => {
                 self.logs.push(LogSource::Sidecar, "warning", &warning);
@@ -221,11 +266,24 @@ impl Actor {
                 (None, phase)
             }
             End::Requested(request) => {
-                self.link.send_replace(Link::Closed(self.interrupted()));
+                self.link.send_replace(Link::Closed(interrupted(&self.definition.name)));
                 (Some(request), Phase::Idle)
             }
+            End::Idle => {
+                self.logs.push(LogSource::Sidecar, "info", "stopped because it was idle (`idleTimeout`)");
+                self.backoff.reset();
+                // Its lists stay, so that its tools can be called.
+                self.publish(|state| {
+                    state.status = Status::Stopped;
+                    state.pid = None;
+                    state.started_at = None;
+                    state.latency = None;
+                    state.changed_variables.clear();
+                });
+                (None, Phase::Idle)
+            }
             End::SourcesChanged => {
-                self.link.send_replace(Link::Closed(self.interrupted()));
+                self.link.send_replace(Link::Closed(interrupted(&self.definition.name)));
                 self.logs.push(LogSource::Sidecar, "info", "source files have changed; restarting the server");
                 self.backoff.reset();
                 (None, Phase::Start)
@@ -238,6 +296,7 @@ impl Actor {
                 state.restarts += 1;
             });
         }
+        self.activity.clear_subscriptions();
         timeout(CLOSE_TIMEOUT, connection.close()).await.ok();
         // The process now ends in the background; the tracker tracks it.
         drop(process);
@@ -245,11 +304,6 @@ impl Actor {
             Some(request) => self.handle(request).await.unwrap_or(Phase::Idle),
             None => phase,
         }
-    }
-
-    fn interrupted(&self) -> Error {
-        let message = "the server was stopped or restarted during the request".to_owned();
-        Error::Connection { server: self.definition.name.clone(), message }
     }
 }
 
@@ -262,10 +316,10 @@ struct Relisted {
 
 async fn relist(connection: Connection, changed: HashSet<Listed>) -> Relisted {
     let mut relisted = Relisted::default();
-    for listed in changed {
-        match connection.list(listed).await {
+    for listing in futures::future::join_all(changed.into_iter().map(|listed| connection.list(listed))).await {
+        match listing {
             Ok(listing) => relisted.listings.push(listing),
-            Err(error) => relisted.warnings.push(format!("cannot reload a list that has changed: {error}")),
+            Err(error) => relisted.warnings.push(format!("cannot reload a list: {error}")),
         }
     }
     relisted
@@ -274,6 +328,16 @@ async fn relist(connection: Connection, changed: HashSet<Listed>) -> Relisted {
 /// An empty list with a failure warning means that the request failed: the old list stays.
 fn replace(state: &mut ServerState, listing: Listing) {
     let failed = |warnings: &[String]| warnings.iter().any(|warning| warning.contains("/list` failed: "));
+    let mut outdated = |methods: &[&str]| {
+        let is_about =
+            |warning: &String| methods.iter().any(|method| warning.starts_with(&format!("`{method}` failed: ")));
+        state.warnings.retain(|warning| !is_about(warning));
+    };
+    match listing {
+        Listing::Tools { .. } => outdated(&["tools/list"]),
+        Listing::Resources { .. } => outdated(&["resources/list", "resources/templates/list"]),
+        Listing::Prompts { .. } => outdated(&["prompts/list"]),
+    }
     let news = match listing {
         Listing::Tools { tools, warnings } => {
             if !(tools.is_empty() && failed(&warnings)) {

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
 use crate::config::spec::Dev;
+use crate::text::glob_reason;
 
 /// Builds and saves touch many files; the server restarts once there was no change for this long.
 const QUIET_PERIOD: Duration = Duration::from_millis(200);
@@ -32,11 +33,12 @@ impl SourceWatcher {
             let glob = GlobBuilder::new(&full.to_string_lossy())
                 .literal_separator(true)
                 .build()
-                .map_err(|error| format!("cannot parse a pattern of `dev.watch`: {error}"))?;
+                .map_err(|error| format!("`{pattern}` in `dev.watch` is not a valid glob: {}", glob_reason(&error)))?;
             globs.add(glob);
             roots.push(literal_part(&full));
         }
-        let globs = globs.build().map_err(|error| format!("cannot parse the patterns of `dev.watch`: {error}"))?;
+        let globs =
+            globs.build().map_err(|error| format!("cannot use the globs of `dev.watch`: {}", glob_reason(&error)))?;
         let (changed, changes) = mpsc::channel(1);
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             if event.is_ok_and(|event| is_source_change(&event, &globs)) {

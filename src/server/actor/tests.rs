@@ -1,4 +1,5 @@
 mod fake;
+mod model;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,6 +30,7 @@ async fn run(server: &Server, tool: &str) -> Result<CallResult> {
         max_timeout: Duration::from_secs(600),
         progress: None,
         sent: Default::default(),
+        connection: None,
     };
     server.call(call(tool), options).await
 }
@@ -55,7 +57,7 @@ async fn failures_are_retried_with_growing_delays_up_to_five_times() {
     assert!((12.0..=15.1).contains(&took), "1 + 2 + 4 + 8 s less the jitter, but {took}");
     assert_eq!(fixture.attempts(), 5);
     assert_eq!(state.restarts, 4);
-    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"connection refused 127.0.0.1:9 (failed 5 times in a row; restart the server to try again)");
+    insta::assert_snapshot!(state.error.as_ref().unwrap(), @"connection refused 127.0.0.1:9 (failed 5 times in a row; restart the server to try again)");
     let error = run(&fixture.server, "read").await.unwrap_err();
     assert_eq!(error.kind(), "process-failed");
 
@@ -67,7 +69,7 @@ async fn failures_are_retried_with_growing_delays_up_to_five_times() {
 async fn a_start_without_an_answer_times_out_and_names_the_request() {
     let mut fixture = start([Outcome::Silence]);
     let state = fixture.until(|state| state.error.is_some()).await;
-    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"the server did not answer `initialize` within 30 s (`startupTimeout` sets this limit)");
+    insta::assert_snapshot!(state.error.as_ref().unwrap(), @"the server did not answer `initialize` within 30 s (`startupTimeout` sets this limit)");
     assert!(state.status.reason().unwrap().starts_with("retrying in"));
 }
 
@@ -77,7 +79,7 @@ async fn two_missed_pings_restart_a_server() {
     let mut fixture = start([Outcome::Server(deaf), Outcome::Server(Fake::default())]);
     fixture.until_status("connected").await;
     let state = fixture.until(|state| state.error.is_some()).await;
-    assert_eq!(state.error.as_deref(), Some("the server did not answer two pings in a row"));
+    assert_eq!(state.error.as_ref().unwrap().message, "the server did not answer two pings in a row");
     assert_eq!(fixture.until_status("connected").await.restarts, 1);
 }
 
@@ -93,7 +95,7 @@ async fn missed_pings_are_detected_with_a_short_interval() {
     fixture.until_status("connected").await;
     let started = Instant::now();
     let state = fixture.until(|state| state.error.is_some()).await;
-    assert_eq!(state.error.as_deref(), Some("the server did not answer two pings in a row"));
+    assert_eq!(state.error.as_ref().unwrap().message, "the server did not answer two pings in a row");
     assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
 }
 
@@ -107,6 +109,7 @@ async fn a_server_that_works_on_a_call_is_not_pinged() {
         max_timeout: Duration::from_secs(300),
         progress: None,
         sent: Default::default(),
+        connection: None,
     };
     let error = fixture.server.call(call("hang"), options).await.unwrap_err();
     assert_eq!(error.kind(), "timeout");
@@ -125,6 +128,31 @@ async fn a_lazy_server_sleeps_until_its_first_use() {
     fixture.server.stop().await.unwrap();
     let error = run(&fixture.server, "read").await.unwrap_err();
     assert_eq!(error.to_string(), "server `it`: the server is stopped; start it first");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_server_falls_asleep_and_its_next_call_starts_it() {
+    let idle = definition(|spec| spec.idle_timeout = Some(Duration::from_secs(60)));
+    let mut fixture = start_with(idle, [Outcome::Server(Fake::with(&["read", "hang"]))], |_| ());
+    fixture.until_status("connected").await;
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    run(&fixture.server, "read").await.unwrap();
+    let used = Instant::now();
+    let state = fixture.until_status("stopped").await;
+    assert_eq!(used.elapsed().as_secs(), 60);
+    assert!(fixture.server.is_asleep());
+    assert_eq!((names(&state).len(), state.pid), (2, None), "its tools stay");
+    run(&fixture.server, "read").await.unwrap();
+    assert_eq!(fixture.attempts(), 2);
+
+    let options = CallOptions {
+        timeout: Duration::from_secs(300),
+        max_timeout: Duration::from_secs(300),
+        ..CallOptions::default()
+    };
+    let error = fixture.server.call(call("hang"), options).await.unwrap_err();
+    assert_eq!(error.kind(), "timeout", "a server does not fall asleep during a call");
+    assert_eq!(fixture.attempts(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,7 +241,7 @@ async fn an_unset_variable_fails_by_name_and_nothing_is_started() {
     });
     let mut fixture = start_with(unset, [Outcome::Silence], |_| ());
     let state = fixture.until_status("failed").await;
-    assert!(state.error.as_deref().unwrap().contains("`NO_SUCH_VARIABLE_HERE` is not set"));
+    assert!(state.error.as_ref().unwrap().message.contains("`NO_SUCH_VARIABLE_HERE` is not set"));
     assert_eq!(fixture.attempts(), 0);
 }
 
@@ -248,7 +276,7 @@ async fn waiting_for_an_input_does_not_count_towards_the_startup_timeout() {
 
     let mut declined = start_with(asks(), [Outcome::Silence], with(None));
     let state = declined.until_status("failed").await;
-    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"the input `key` has no value; restart the server to be asked again");
+    insta::assert_snapshot!(state.error.as_ref().unwrap(), @"the input `key` has no value; restart the server to be asked again");
     assert_eq!(declined.attempts(), 0);
 }
 
@@ -262,7 +290,7 @@ async fn the_fallback_is_tried_when_the_launch_fails() {
 
     let mut fixture = start_with(two_ways(), [refused()], |_| ());
     let state = fixture.until(|state| state.error.is_some()).await;
-    insta::assert_snapshot!(state.error.as_deref().unwrap(), @"connection refused 127.0.0.1:9; the fallback (tcp) failed, too: connection refused 127.0.0.1:9");
+    insta::assert_snapshot!(state.error.as_ref().unwrap(), @"connection refused 127.0.0.1:9; the fallback (tcp) failed, too: connection refused 127.0.0.1:9");
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::model::CallId;
 use crate::server::client::Questions;
+use crate::server::heavy;
 
 /// A parsed result.
 pub enum Answer {
@@ -66,6 +67,10 @@ struct ResultHeader<'a> {
 
 impl Answer {
     pub fn of(raw: Arc<RawValue>) -> Self {
+        heavy(raw.get().len(), || Self::read(raw))
+    }
+
+    fn read(raw: Arc<RawValue>) -> Self {
         let header: ResultHeader<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
         let is_error = header.is_error.is_some_and(|flag| flag.get() == "true");
         let content = match header.content {
@@ -111,6 +116,10 @@ pub fn with_content(raw: Arc<RawValue>, content: Content) -> Arc<RawValue> {
     if content == Content::List {
         return raw;
     }
+    heavy(raw.get().len(), || converted(raw))
+}
+
+fn converted(raw: Arc<RawValue>) -> Arc<RawValue> {
     let mut result = match serde_json::from_str(raw.get()) {
         Ok(Value::Object(result)) => result,
         Ok(other) => Map::from_iter([("content".to_owned(), other)]),
@@ -119,7 +128,7 @@ pub fn with_content(raw: Arc<RawValue>, content: Content) -> Arc<RawValue> {
     let content = match result.remove("content") {
         None | Some(Value::Null) => match result.get("structuredContent") {
             Some(structured) => json!([{ "type": "text", "text": structured.to_string() }]),
-            None => json!([]),
+            None => json!(other_fields(&result).map(|text| json!({ "type": "text", "text": text })).as_slice()),
         },
         Some(Value::String(text)) => json!([{ "type": "text", "text": text }]),
         Some(block @ Value::Object(_)) => json!([block]),
@@ -128,6 +137,14 @@ pub fn with_content(raw: Arc<RawValue>, content: Content) -> Arc<RawValue> {
     };
     result.insert("content".to_owned(), content);
     to_raw_value(&result).map_or(raw, Arc::from)
+}
+
+/// The fields of a result that has neither content nor structured content, as text.
+fn other_fields(result: &Map<String, Value>) -> Option<String> {
+    let is_own = |key: &str| !matches!(key, "_meta" | "isError" | "resultType");
+    let fields: Map<_, _> =
+        result.iter().filter(|(key, _)| is_own(key)).map(|(key, value)| (key.clone(), value.clone())).collect();
+    (!fields.is_empty()).then(|| Value::Object(fields).to_string())
 }
 
 #[cfg(test)]
@@ -151,6 +168,10 @@ mod tests {
         let shown = |text: &str| with_content(raw(text), Content::Other).get().to_owned();
         assert_eq!(shown(r#"{"content":"hi"}"#), r#"{"content":[{"type":"text","text":"hi"}]}"#);
         assert_eq!(shown("{}"), r#"{"content":[]}"#);
+        assert_eq!(
+            shown(r#"{"isError":false,"a":1}"#),
+            r#"{"isError":false,"a":1,"content":[{"type":"text","text":"{\"a\":1}"}]}"#
+        );
         assert_eq!(shown("null"), r#"{"content":[]}"#);
         assert_eq!(shown(r#""hi""#), r#"{"content":[{"type":"text","text":"hi"}]}"#);
         assert_eq!(shown(r#"[{"type":"text","text":"a"}]"#), r#"{"content":[{"type":"text","text":"a"}]}"#);

@@ -23,7 +23,7 @@ const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
 /// The timeouts of one request.
 pub(super) struct RequestLimits {
-    /// Without a response or progress.
+    /// Without a response, progress or a log message.
     pub idle: Duration,
     /// In total.
     pub total: Duration,
@@ -62,8 +62,7 @@ impl Connection {
         let mut handle = peer.send_cancellable_request(request, options).await?;
         slot.mark_sent();
         let mut abandoned = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };
-        let latest = deadline(started, limits.total);
-        let timer = tokio::time::sleep_until(latest.min(deadline(started, limits.idle)));
+        let timer = tokio::time::sleep_until(deadline(started, limits.idle.min(limits.total)));
         let closed = ledger.closed();
         tokio::pin!(timer, closed);
         let answer = loop {
@@ -73,7 +72,9 @@ impl Connection {
                 _ = &mut closed => break Err(ServiceError::TransportClosed),
                 () = &mut timer => {
                     let now = Instant::now();
-                    let active = if self.0.questions.is_open(call.as_ref()) { now } else { slot.last_progress().unwrap_or(started) };
+                    let asked = self.0.questions.asked(call.as_ref());
+                    let active = [slot.last_sign(), asked.last].into_iter().flatten().fold(started, Instant::max);
+                    let latest = deadline(started, limits.total.saturating_add(asked.total));
                     let deadline = latest.min(deadline(active, limits.idle));
                     if deadline <= now {
                         let limit = if now < latest { limits.idle } else { limits.total };
@@ -228,7 +229,10 @@ pub(super) fn describe_error(error: &ErrorData) -> String {
             let page = url.map(|url| format!(" at {}", one_line(&mask(url), 500))).unwrap_or_default();
             format!("{message}: complete the page{page}, then try again (error -32042)")
         }
-        ErrorCode(code) => format!("{message} (error {code})"),
+        ErrorCode(code) => match &error.data {
+            None | Some(Value::Null) => format!("{message} (error {code})"),
+            Some(data) => format!("{message} (error {code}): {}", one_line(&mask(&data.to_string()), 2_000)),
+        },
     }
 }
 

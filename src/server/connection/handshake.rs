@@ -17,7 +17,7 @@ use crate::server::transport::ledger::Ledger;
 use crate::server::transport::sdk::EditorTransport;
 use crate::server::transport::stdio::LineTransport;
 use crate::server::transport::{AnyTransport, LedgerTransport, ParkedTransport, server_info};
-use crate::text::mask;
+use crate::text::{mask, one_line};
 
 type Service = RunningService<RoleClient, Client>;
 
@@ -77,6 +77,17 @@ async fn connect(
             }
         }
     };
+    if let Some(version) = service.peer().peer_info().map(|info| info.protocol_version.clone())
+        && !ProtocolVersion::KNOWN_VERSIONS.contains(&version)
+    {
+        let known: Vec<&str> = ProtocolVersion::KNOWN_VERSIONS.iter().map(ProtocolVersion::as_str).collect();
+        let message = format!(
+            "the server uses the MCP version `{}`, which mcp-sidecar does not support; it supports {}",
+            one_line(&mask(version.as_str()), 40),
+            known.join(", ")
+        );
+        return Err(OpenError::Refused { message });
+    }
     Ok(build(options, ledger, questions, era, service).await)
 }
 
@@ -256,7 +267,9 @@ impl TransportSource {
     fn new(wire: Wire, ledger: &Ledger) -> Self {
         let once = |transport: Box<dyn AnyTransport>| Self::Once(Arc::new(Mutex::new(Some(transport))));
         match wire {
-            Wire::Bytes { read, write } => once(Box::new(LineTransport::new(read, write, ledger.clone()))),
+            Wire::Bytes { read, write, input_closed } => {
+                once(Box::new(LineTransport::new(read, write, input_closed, ledger.clone())))
+            }
             Wire::Tunnel(tunnel) => once(Box::new(EditorTransport::new(tunnel, ledger.clone()))),
             Wire::Remote(remote) => Self::Dialled(remote),
         }

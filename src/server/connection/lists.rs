@@ -1,10 +1,14 @@
 //! All pages of all lists of a server, parsed entry by entry, so that an invalid entry does not affect the others.
 
 mod budget;
+pub mod conform;
+mod patterns;
 mod sanitize;
+mod schemas;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::model::{
     ClientRequest, ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, ListToolsRequest,
@@ -12,14 +16,20 @@ use rmcp::model::{
 };
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use super::{Connection, Listed, RequestLimits};
-use crate::model::{Annotations, Error, Prompt, Resource, ResourceTemplate, Result, Tool};
+use crate::model::{Annotations, Error, Prompt, Resource, ResourceTemplate, Result, Subject, Tool};
+use crate::policy::is_glob;
+use crate::server::heavy;
 use crate::server::transport::ledger::size;
 use crate::text::{has_invisible, mask, one_line};
 
 pub use budget::ListBudget;
 pub use sanitize::{mask_secrets, truncate};
+
+/// How long a start waits for lists other than the tools. After that, they are requested again in the background.
+const OTHER_LISTS_WAIT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Lists {
@@ -29,6 +39,8 @@ pub struct Lists {
     pub prompts: Vec<Prompt>,
     /// Problems, as text for the user.
     pub warnings: Vec<String>,
+    /// What the server did not answer in time.
+    pub unanswered: Vec<Listed>,
 }
 
 /// One reloaded list and its problems.
@@ -39,11 +51,22 @@ pub enum Listing {
     Prompts { prompts: Vec<Prompt>, warnings: Vec<String> },
 }
 
-pub async fn all(connection: &Connection) -> Result<Lists> {
-    let (tools, (resources, templates), prompts) =
-        tokio::try_join!(tools(connection), resources(connection), entries(connection, Kind::Prompts))?;
-    let mut lists = Lists { tools: tools.0, warnings: tools.1, ..Lists::default() };
+/// One silent list does not affect the others.
+pub async fn all(connection: &Connection, until: Instant) -> Result<Lists> {
+    let (tools, resources, templates, prompts) = tokio::try_join!(
+        entries(connection, Kind::Tools, Some(until)),
+        entries(connection, Kind::Resources, Some(until)),
+        entries(connection, Kind::Templates, Some(until)),
+        entries(connection, Kind::Prompts, Some(until)),
+    )?;
+    let mut lists = Lists::default();
+    for (list, listed) in [(&tools, Listed::Tools), (&resources, Listed::Resources), (&prompts, Listed::Prompts)] {
+        if list.unanswered {
+            lists.unanswered.push(listed);
+        }
+    }
     let max = connection.0.limits.description_bytes;
+    lists.tools = tools.read(tool, max, &mut lists.warnings).into_iter().map(Arc::new).collect();
     lists.resources = resources.read(resource, max, &mut lists.warnings);
     lists.templates = templates.read(template, max, &mut lists.warnings);
     lists.prompts = prompts.read(prompt, max, &mut lists.warnings);
@@ -55,31 +78,23 @@ pub async fn one(connection: &Connection, listed: Listed) -> Result<Listing> {
     let mut warnings = Vec::new();
     Ok(match listed {
         Listed::Tools => {
-            let (tools, warnings) = tools(connection).await?;
-            Listing::Tools { tools, warnings }
+            let tools = entries(connection, Kind::Tools, None).await?.read(tool, max, &mut warnings);
+            Listing::Tools { tools: tools.into_iter().map(Arc::new).collect(), warnings }
         }
         Listed::Resources => {
-            let (resources, templates) = resources(connection).await?;
+            let (resources, templates) = tokio::try_join!(
+                entries(connection, Kind::Resources, None),
+                entries(connection, Kind::Templates, None)
+            )?;
             let resources = resources.read(resource, max, &mut warnings);
             let templates = templates.read(template, max, &mut warnings);
             Listing::Resources { resources, templates, warnings }
         }
         Listed::Prompts => {
-            let prompts = entries(connection, Kind::Prompts).await?.read(prompt, max, &mut warnings);
+            let prompts = entries(connection, Kind::Prompts, None).await?.read(prompt, max, &mut warnings);
             Listing::Prompts { prompts, warnings }
         }
     })
-}
-
-async fn tools(connection: &Connection) -> Result<(Vec<Arc<Tool>>, Vec<String>)> {
-    let max = connection.0.limits.description_bytes;
-    let mut warnings = Vec::new();
-    let tools = entries(connection, Kind::Tools).await?.read(tool, max, &mut warnings);
-    Ok((tools.into_iter().map(Arc::new).collect(), warnings))
-}
-
-async fn resources(connection: &Connection) -> Result<(Entries, Entries)> {
-    tokio::try_join!(entries(connection, Kind::Resources), entries(connection, Kind::Templates))
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -119,6 +134,19 @@ impl Kind {
         }
     }
 
+    /// Why agents cannot get an entry, and what it lacks if they can.
+    fn conform(self, fields: &Map<String, Value>) -> (Option<String>, Vec<String>) {
+        let mut fields = fields.clone();
+        match self {
+            Self::Tools => match conform::tool(&mut fields) {
+                Ok(notes) => (None, notes),
+                Err(reason) => (Some(reason), Vec::new()),
+            },
+            Self::Resources | Self::Templates => (None, conform::resource(&mut fields, self.entry().1)),
+            Self::Prompts => (None, conform::prompt(&mut fields)),
+        }
+    }
+
     fn all_known(self, items: &[Value], names: &HashSet<String>) -> bool {
         let (_, key) = self.entry();
         items.iter().all(|item| item.get(key).and_then(Value::as_str).is_some_and(|name| names.contains(name)))
@@ -143,9 +171,14 @@ struct Entries {
     kind: Kind,
     found: Vec<(String, Map<String, Value>)>,
     warnings: Vec<String>,
+    unanswered: bool,
 }
 
 impl Entries {
+    fn new(kind: Kind) -> Self {
+        Self { kind, found: Vec::new(), warnings: Vec::new(), unanswered: false }
+    }
+
     /// Parses each entry, with secrets masked and long texts truncated.
     fn read<T>(self, read: impl Fn(Entry, &mut Vec<String>) -> T, max: usize, warnings: &mut Vec<String>) -> Vec<T> {
         warnings.extend(self.warnings);
@@ -160,6 +193,10 @@ impl Entries {
                     size(max)
                 ));
             }
+            let (left_out, notes) = self.kind.conform(&fields);
+            let shown = one_line(&mask(&name), 80);
+            warnings.extend(left_out.map(|reason| format!("agents do not see {what} `{shown}`: {reason}")));
+            warnings.extend(notes.into_iter().map(|note| format!("{what} `{shown}`: {note}")));
             read(Entry { name, fields }, warnings)
         };
         self.found.into_iter().map(fit).collect()
@@ -171,22 +208,30 @@ struct Entry {
     fields: Map<String, Value>,
 }
 
-/// All pages of one list, within our limits.
-async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
-    let mut entries = Entries { kind, found: Vec::new(), warnings: Vec::new() };
-    if !connection.0.info.capabilities.iter().any(|name| name == kind.capability()) {
+/// All pages of one list, within our limits. A start waits for it until a deadline.
+async fn entries(connection: &Connection, kind: Kind, until: Option<Instant>) -> Result<Entries> {
+    let mut entries = Entries::new(kind);
+    let declared = connection.0.info.capabilities.iter().any(|name| name == kind.capability());
+    // Tools are always requested, because some servers do not declare them.
+    if !declared && kind != Kind::Tools {
         return Ok(entries);
     }
+    let required = declared && kind == Kind::Tools;
+    let until = match until {
+        Some(until) if !required => Some(until.min(Instant::now() + OTHER_LISTS_WAIT)),
+        None if !declared => Some(Instant::now() + OTHER_LISTS_WAIT),
+        until => until,
+    };
     let (method, field) = kind.names();
     let budget = &connection.0.budget;
     budget.reset(kind as usize);
-    let limits = RequestLimits { idle: connection.0.timeout, total: connection.0.timeout, setting: "timeout" };
     let mut names = HashSet::new();
     let mut cursors = HashSet::new();
     let mut cursor: Option<String> = None;
     for page in 0..connection.0.limits.pages {
         // An empty cursor is valid, but many servers use it to mark the end.
         let empty_cursor = cursor.as_deref() == Some("");
+        let limits = page_limits(connection, until);
         let raw = match connection.ask(kind.request(cursor.take()), &format!("`{method}`"), &limits, None).await {
             Ok(raw) => raw,
             Err(_) if empty_cursor => return Ok(entries),
@@ -196,17 +241,31 @@ async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
                     .push(format!("a page of `{method}` failed, only the pages before it are shown: {error}"));
                 return Ok(entries);
             }
-            Err(Error::Protocol { message, .. }) => {
+            Err(error @ Error::NeedsAuth(_)) => return Err(error),
+            Err(error) if connection.0.ledger.close_reason().is_some() => return Err(error),
+            Err(Error::Connection { server, message }) if required => {
+                return Err(Error::Connection { server, message });
+            }
+            Err(error) => {
+                let (reason, refused) = match error {
+                    Error::Protocol { message, .. } => (message, true),
+                    Error::Connection { message, .. } => (message, false),
+                    Error::Timeout { limit, .. } => {
+                        entries.unanswered = declared;
+                        (format!("no answer within {} s", limit.as_secs_f64()), false)
+                    }
+                    error => (error.to_string(), false),
+                };
                 // Many servers with resources do not support templates.
-                if kind != Kind::Templates {
-                    entries.warnings.push(format!("`{method}` failed: {message}"));
+                if declared && !(refused && kind == Kind::Templates) {
+                    entries.warnings.push(format!("`{method}` failed: {reason}"));
                 }
                 return Ok(entries);
             }
-            Err(error) => return Err(error),
         };
-        let page: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
-        match page.get(field).and_then(|list| budget::read(list, kind as usize, budget)) {
+        let page: BTreeMap<String, &RawValue> =
+            heavy(raw.get().len(), || serde_json::from_str(raw.get()).unwrap_or_default());
+        match page.get(field).and_then(|list| heavy(list.get().len(), || budget::read(list, kind as usize, budget))) {
             // If it marked the end, the server returns the first page again.
             Some(read) if empty_cursor && kind.all_known(&read.items, &names) => return Ok(entries),
             Some(read) => {
@@ -247,6 +306,13 @@ async fn entries(connection: &Connection, kind: Kind) -> Result<Entries> {
     Ok(entries)
 }
 
+/// The time for one page.
+fn page_limits(connection: &Connection, until: Option<Instant>) -> RequestLimits {
+    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+    let limit = left.map_or(connection.0.timeout, |left| left.min(connection.0.timeout));
+    RequestLimits { idle: limit, total: limit, setting: "timeout" }
+}
+
 impl Entries {
     /// Adds a page. Returns false when the limit is reached.
     fn add(&mut self, items: Vec<Value>, names: &mut HashSet<String>, max: usize) -> bool {
@@ -268,6 +334,15 @@ impl Entries {
             if self.kind == Kind::Tools && has_invisible(&name) {
                 let shown = one_line(&mask(&name), 80);
                 self.warnings.push(format!("ignored tool `{shown}`: its name contains invisible characters"));
+                continue;
+            }
+            // A rule for such a name would apply to other tools as well.
+            if self.kind == Kind::Tools && (is_glob(&name) || name.contains(char::is_control)) {
+                let shown = one_line(&mask(&name), 80);
+                self.warnings.push(format!(
+                    "ignored tool `{shown}`: its name contains a line break or one of the characters * ? [ {{ \\, which \
+                     have a meaning in rules"
+                ));
                 continue;
             }
             if names.contains(&name) {
@@ -293,7 +368,7 @@ impl Entries {
 
 /// Parses cached tools, which have the form that a server sends.
 pub fn tools_from(items: Vec<Value>) -> Vec<Arc<Tool>> {
-    let mut entries = Entries { kind: Kind::Tools, found: Vec::new(), warnings: Vec::new() };
+    let mut entries = Entries::new(Kind::Tools);
     entries.add(items, &mut HashSet::new(), usize::MAX);
     entries.read(tool, usize::MAX, &mut Vec::new()).into_iter().map(Arc::new).collect()
 }
@@ -304,6 +379,14 @@ fn tool(entry: Entry, warnings: &mut Vec<String>) -> Tool {
         warnings
             .push(format!("tool `{}` has no valid `inputSchema`: it accepts any object", one_line(&mask(&name), 80)));
         fields.insert("inputSchema".to_owned(), json!({ "type": "object" }));
+    }
+    if let Some(pattern) = fields.get("inputSchema").and_then(Value::as_object).and_then(patterns::unsupported) {
+        warnings.push(format!(
+            "tool `{}`: arguments are not checked against the pattern `{}`, because look-around and back-references are \
+             not supported",
+            one_line(&mask(&name), 80),
+            one_line(&mask(pattern), 80)
+        ));
     }
     let object = |key: &str| match fields.get(key) {
         Some(Value::Object(object)) => Some(Arc::new(object.clone())),
@@ -324,6 +407,7 @@ fn tool(entry: Entry, warnings: &mut Vec<String>) -> Tool {
             open_world: hint("openWorldHint"),
         },
         name: name.into(),
+        subject: Subject::Tool,
         raw: Arc::new(Value::Object(fields)),
     }
 }

@@ -12,6 +12,7 @@ use rmcp::model::{
 use serde_json::{Map, Value};
 
 use super::answer::Input;
+use crate::model::{CallKind, Subject, ToolCall};
 
 /// A request other than a tool call or a list.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +26,25 @@ pub enum Request {
 }
 
 impl Request {
+    /// The request for a call. `None` for a tool call.
+    pub(super) fn of(call: &ToolCall) -> Option<Self> {
+        let name = |prefix: &str| call.tool.tool.strip_prefix(prefix).unwrap_or(&call.tool.tool).to_owned();
+        let value = |key: &str| call.arguments.get(key).cloned();
+        Some(match call.kind {
+            CallKind::Tool | CallKind::Hook => return None,
+            CallKind::Resource => Self::ReadResource { uri: name(Subject::RESOURCE) },
+            CallKind::Subscription => Self::Subscribe { uri: name(Subject::RESOURCE) },
+            CallKind::Prompt => {
+                Self::GetPrompt { name: name(Subject::PROMPT), arguments: Some(call.arguments.as_ref().clone()) }
+            }
+            CallKind::Completion => Self::Complete {
+                r#ref: value("ref").unwrap_or_default(),
+                argument: value("argument").unwrap_or_default(),
+                context: value("context"),
+            },
+        })
+    }
+
     /// The MCP method.
     pub fn method(&self) -> &'static str {
         match self {

@@ -29,7 +29,7 @@ impl Fake {
     fn wired(capacity: usize) -> (Wire, Self) {
         let (ours, theirs) = tokio::io::duplex(capacity);
         let (read, write) = tokio::io::split(ours);
-        let wire = Wire::Bytes { read: Box::new(read), write: Box::new(write) };
+        let wire = Wire::Bytes { read: Box::new(read), write: Box::new(write), input_closed: None };
         let (read, write) = tokio::io::split(theirs);
         (wire, Self { lines: BufReader::new(read).lines(), write })
     }
@@ -83,6 +83,8 @@ struct FakeHost {
     now: AtomicUsize,
     /// Never answers.
     silent: bool,
+    /// How long the user takes to answer.
+    delay: Duration,
 }
 
 impl Host for Arc<FakeHost> {
@@ -104,6 +106,7 @@ impl Host for Arc<FakeHost> {
                 std::future::pending::<()>().await;
             }
             tokio::task::yield_now().await;
+            tokio::time::sleep(host.delay).await;
             host.now.fetch_sub(1, Ordering::SeqCst);
             Ok(json!({ "action": "accept", "content": { "echo": params["message"] } }))
         })
@@ -149,6 +152,7 @@ fn permitted(tool: &str, arguments: Value) -> Permitted {
     let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
     Permitted::for_test(ToolCall {
         id: CallId("1".into()),
+        kind: Default::default(),
         tool: ToolId::new(ServerName::new("fake").unwrap(), tool),
         arguments: Arc::new(arguments),
         requester: Requester::default(),
@@ -157,12 +161,18 @@ fn permitted(tool: &str, arguments: Value) -> Permitted {
     })
 }
 
+/// A deadline that no list reaches.
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(600)
+}
+
 fn call_options() -> CallOptions {
     CallOptions {
         timeout: Duration::from_secs(60),
         max_timeout: Duration::from_secs(600),
         progress: None,
         sent: Default::default(),
+        connection: None,
     }
 }
 

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use crate::server::process::{Descendants, Signal};
 
-const AFTER_TERM: Duration = Duration::from_secs(1);
 const AFTER_KILL: Duration = Duration::from_secs(3);
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
@@ -40,17 +39,9 @@ fn apply(descendants: &mut Descendants, line: &str) {
     }
 }
 
+/// An engine that exits by itself leaves nothing. So it was killed, and this process may be the next: there is no time for
+/// SIGTERM.
 fn end(descendants: &mut Descendants) {
-    if descendants.signal(Signal::Term) == 0 {
-        return;
-    }
-    let until = Instant::now() + AFTER_TERM;
-    while Instant::now() < until {
-        std::thread::sleep(POLL_INTERVAL);
-        if descendants.living().is_empty() {
-            return;
-        }
-    }
     let until = Instant::now() + AFTER_KILL;
     while descendants.signal(Signal::Kill) > 0 && Instant::now() < until {
         std::thread::sleep(POLL_INTERVAL);

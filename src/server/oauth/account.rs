@@ -98,6 +98,10 @@ impl Account {
             Err(error) => return Err(failed(error)),
         }
         let Some(credentials) = flow_result.take().await else { return Ok(None) };
+        // The user may have signed out in the meantime. Saving the new token would sign them in again.
+        if Entry::load(&self.url, &self.store).await.is_none() {
+            return Ok(None);
+        }
         let fresh = Entry { credentials, ..entry.clone() };
         if let Err(error) = fresh.save(&self.url, &self.store).await {
             tracing::warn!(%error, "cannot save the renewed token");

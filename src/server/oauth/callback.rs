@@ -1,20 +1,26 @@
 //! The redirect target of the browser: a listener on a random port of this machine, for one request. Only a request
 //! with the `state` of our own URL is accepted.
 
-use std::future::Future;
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::task::Poll;
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 use url::Url;
 
-use crate::text::one_line;
+use crate::text::{io_reason, one_line};
 
 /// Limits of a request head.
 const MAX_HEAD_BYTES: usize = 16 << 10;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
-const PATH: &str = "/callback";
+/// How many visitors are served at the same time. One more replaces the oldest.
+const MAX_VISITORS: usize = 16;
+pub const PATH: &str = "/callback";
 
 pub struct Callback {
     listener: TcpListener,
@@ -32,8 +38,8 @@ impl Callback {
     pub async fn listen(port: Option<u16>) -> Result<Self, String> {
         let listener = TcpListener::bind(("127.0.0.1", port.unwrap_or(0)))
             .await
-            .map_err(|error| format!("cannot listen for the response of the browser: {error}"))?;
-        let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+            .map_err(|error| format!("cannot listen for the response of the browser: {}", io_reason(&error)))?;
+        let port = listener.local_addr().map_err(|error| io_reason(&error))?.port();
         Ok(Self { listener, port })
     }
 
@@ -52,29 +58,41 @@ impl Callback {
                 false => Err("cannot open the sign-in page: no editor is connected that can open a browser".to_owned()),
             }
         };
-        let answered = async {
-            loop {
-                if let Some(answer) = self.accept(&state).await {
-                    return answer;
-                }
-            }
-        };
         // The listener comes first: a host without a browser may send the redirect before `open` returns.
         tokio::select! {
             biased;
-            answer = timeout(limit, answered) => {
+            answer = timeout(limit, self.answer(&state)) => {
                 answer.map_err(|_| format!("the sign-in was not completed within {} min; try again", limit.as_secs() / 60))?
             }
             refused = opened => refused,
         }
     }
 
+    /// Waits for the expected request. Visitors are served side by side: browsers open connections that they do not use.
+    async fn answer(&self, state: &str) -> Result<Answer, String> {
+        let mut visitors = VecDeque::new();
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept() => {
+                    let (browser, _) = accepted
+                        .map_err(|error| format!("cannot accept the response of the browser: {}", io_reason(&error)))?;
+                    // The redirect itself arrives at once, so the oldest visitor waits for nothing.
+                    if visitors.len() == MAX_VISITORS {
+                        visitors.pop_front();
+                    }
+                    visitors.push_back(self.serve(browser, state).boxed());
+                }
+                done = first_done(&mut visitors) => {
+                    if let Some(answer) = done {
+                        return answer;
+                    }
+                }
+            }
+        }
+    }
+
     /// Handles one request. `None` if it is not the expected one.
-    async fn accept(&self, state: &str) -> Option<Result<Answer, String>> {
-        let (mut browser, _) = match self.listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => return Some(Err(format!("cannot accept the response of the browser: {error}"))),
-        };
+    async fn serve(&self, mut browser: TcpStream, state: &str) -> Option<Result<Answer, String>> {
         let target = timeout(REQUEST_TIMEOUT, read_target(&mut browser)).await.ok().flatten()?;
         let url = Url::parse(&format!("http://127.0.0.1:{}", self.port)).ok()?.join(&target).ok()?;
         if url.path() != PATH || !target.starts_with('/') {
@@ -110,6 +128,24 @@ impl Answer {
             Some(problem) => respond(&mut self.browser, "200 OK", "Not signed in", problem).await,
         }
     }
+}
+
+/// Waits until one of these ends, and removes it.
+async fn first_done<T>(futures: &mut VecDeque<BoxFuture<'_, T>>) -> T {
+    poll_fn(|context| {
+        let done = futures.iter_mut().enumerate().find_map(|(index, future)| match future.poll_unpin(context) {
+            Poll::Ready(output) => Some((index, output)),
+            Poll::Pending => None,
+        });
+        match done {
+            Some((index, output)) => {
+                drop(futures.remove(index));
+                Poll::Ready(output)
+            }
+            None => Poll::Pending,
+        }
+    })
+    .await
 }
 
 /// The target of a GET request; the rest of its head is ignored.
@@ -155,4 +191,48 @@ fn escape(text: &str) -> String {
 
 fn parameter(url: &Url, name: &str) -> Option<String> {
     url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Opens silent connections, then sends the redirect. Returns the page that the browser got, and the URL.
+    async fn redirect_after(silent: usize) -> (String, String) {
+        let callback = Callback::listen(None).await.unwrap();
+        let address = ("127.0.0.1", callback.port);
+        let mut visitors = Vec::new();
+        for _ in 0..silent {
+            visitors.push(TcpStream::connect(address).await.unwrap());
+        }
+        let browser = async {
+            let mut browser = TcpStream::connect(address).await.unwrap();
+            browser.write_all(b"GET /callback?state=s&code=c HTTP/1.1\r\n\r\n").await.unwrap();
+            let mut page = String::new();
+            browser.read_to_string(&mut page).await.unwrap();
+            page
+        };
+        let served = async {
+            let answer =
+                callback.wait("https://a.example/?state=s", REQUEST_TIMEOUT * 60, async { true }).await.unwrap();
+            let url = answer.url().to_owned();
+            answer.show(None).await;
+            url
+        };
+        // Less than the time that one silent visitor may take.
+        timeout(REQUEST_TIMEOUT / 2, async { tokio::join!(browser, served) }).await.expect("the redirect works at once")
+    }
+
+    #[tokio::test]
+    async fn a_silent_visitor_does_not_block_the_redirect() {
+        let (page, url) = redirect_after(1).await;
+        assert!(page.contains("<h1>Signed in</h1>"), "{page}");
+        assert!(url.ends_with("/callback?state=s&code=c"), "{url}");
+    }
+
+    #[tokio::test]
+    async fn many_silent_visitors_do_not_block_the_redirect() {
+        let (page, _) = redirect_after(MAX_VISITORS * 3).await;
+        assert!(page.contains("<h1>Signed in</h1>"), "{page}");
+    }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationMetadata};
 use url::Url;
 
+use super::ServerAuth;
 use crate::config::expand::Endpoint;
 use crate::server::transport::net::{Origin, Request};
 use crate::text::Secret;
@@ -38,7 +39,7 @@ async fn own_issuer(error: &AuthError, url: &Url) -> Option<AuthorizationMetadat
     }
     let metadata_url = url.join("/.well-known/oauth-authorization-server").ok()?;
     let endpoint = Endpoint { url: Secret::plain(metadata_url.as_str()), headers: Default::default(), oauth: None };
-    let origin = Origin::new(&endpoint, MAX_BYTES, std::sync::Arc::new(super::NoTokens)).ok()?;
+    let origin = Origin::new(&endpoint, MAX_BYTES, ServerAuth::default()).ok()?;
     let request =
         Request { method: reqwest::Method::GET, headers: Default::default(), body: None, head_timeout: Some(TIMEOUT) };
     let fetched = async { origin.read(origin.send(&metadata_url, &request, None).await?).await };
@@ -47,4 +48,25 @@ async fn own_issuer(error: &AuthError, url: &Url) -> Option<AuthorizationMetadat
     let addresses = [Some(&metadata.authorization_endpoint), Some(&metadata.token_endpoint), metadata.issuer.as_ref()];
     let own = addresses.into_iter().all(|address| address.is_some_and(|address| same(address)));
     own.then_some(metadata)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A connection would take longer than this, or end in another error.
+    const NO_CONNECTION: Duration = Duration::from_secs(5);
+
+    #[tokio::test]
+    async fn metadata_at_an_address_of_the_cloud_or_of_a_local_network_is_never_fetched() {
+        crate::server::transport::net::ready_tls();
+        // Nothing listens there: only the address in the challenge could answer.
+        let url = Url::parse("http://127.0.0.1:9/mcp").unwrap();
+        for address in ["169.254.169.254", "[fd00:ec2::254]", "[::ffff:169.254.169.254]", "10.0.0.1", "2852039166"] {
+            let challenge = format!("Bearer resource_metadata=\"http://{address}/latest/meta-data\"");
+            let mut manager = AuthorizationManager::new(url.clone()).await.unwrap();
+            let found = tokio::time::timeout(NO_CONNECTION, discover(&mut manager, &url, Some(&challenge))).await;
+            assert!(found.is_ok_and(|found| found.is_err()), "{address}");
+        }
+    }
 }

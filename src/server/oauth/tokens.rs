@@ -20,7 +20,7 @@ pub trait TokenStore: Send + Sync + 'static {
 }
 
 /// The key of a server's entry: its URL without query and credentials.
-pub(super) fn key(url: &Url) -> String {
+pub fn key(url: &Url) -> String {
     format!("oauth {}{}", url.origin().ascii_serialization(), url.path().trim_end_matches('/'))
 }
 

@@ -153,4 +153,5 @@ mod system {
     }
 }
 
-use system::{group_exists, send, send_group};
+pub(super) use system::send;
+use system::{group_exists, send_group};

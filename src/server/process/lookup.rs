@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::paths::{FoundProgram, find_program};
 use crate::text::{mask, one_line};
 
 /// What to install for common programs.
@@ -27,9 +28,8 @@ pub fn find(command: &str, path: Option<&str>, cwd: &Path) -> Result<PathBuf, St
         let folder = one_line(&mask(&cwd.display().to_string()), 400);
         return Err(format!("the working directory `{folder}` does not exist; create it or change `cwd`"));
     }
-    if let Ok(found) = which::which_in(command, path, cwd) {
-        // A relative entry of the PATH is relative to the child's folder.
-        return Ok(cwd.join(found));
+    if let Some(found) = find_program(command, path, cwd).map(FoundProgram::into_path) {
+        return Ok(found);
     }
     let file = cwd.join(command);
     if command.contains('/') {

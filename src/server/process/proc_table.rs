@@ -22,6 +22,37 @@ pub fn processes() -> Vec<ProcEntry> {
     folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter_map(process).collect()
 }
 
+/// The children of a process that are alive. While some of them end, the kernel's lists may leave out others, and the whole
+/// table one that has just forked: only if nothing is found several times, nothing is there.
+pub fn living_children_of(pid: u32) -> Vec<ProcEntry> {
+    const ROUNDS: usize = 3;
+    let lives = |entry: &ProcEntry| entry.parent == pid && !is_dead(entry);
+    for _ in 0..ROUNDS {
+        let listed: Vec<ProcEntry> = listed_children_of(pid).into_iter().filter_map(process).filter(lives).collect();
+        if !listed.is_empty() {
+            return listed;
+        }
+        let living: Vec<ProcEntry> = processes().into_iter().filter(lives).collect();
+        if !living.is_empty() {
+            return living;
+        }
+    }
+    Vec::new()
+}
+
+/// While the other threads of a zombie end, it still has children, which have no new parent yet.
+fn is_dead(entry: &ProcEntry) -> bool {
+    let threads = || std::fs::read_dir(format!("/proc/{}/task", entry.pid)).map_or(0, Iterator::count);
+    entry.zombie && threads() <= 1
+}
+
+/// Takes less time than the whole table. Some kernels do not have these lists.
+fn listed_children_of(pid: u32) -> Vec<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()).collect()
+}
+
 /// The start time of a process; 0 if unknown.
 pub fn start_time(pid: u32) -> u64 {
     process(pid).map_or(0, |entry| entry.started)
@@ -43,6 +74,12 @@ pub fn has_variable(pid: u32, name: &str, prefix: &str) -> bool {
             .and_then(|rest| rest.strip_prefix(b"="))
             .is_some_and(|value| value.starts_with(prefix.as_bytes()))
     })
+}
+
+/// The words that the process was started with.
+pub fn command_line(pid: u32) -> Vec<String> {
+    let Ok(bytes) = std::fs::read(format!("/proc/{pid}/cmdline")) else { return Vec::new() };
+    bytes.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
 /// Parses `/proc/<pid>/stat`. The program's name is in parentheses and may contain anything, including `)`.

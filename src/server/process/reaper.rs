@@ -58,6 +58,33 @@ pub fn orphans() -> Vec<super::proc_table::ProcEntry> {
 }
 
 #[cfg(not(target_os = "linux"))]
+pub fn kill_orphans() {}
+
+/// Kills orphans until none is left. Without a pause: a process may fork faster than the table of processes is read.
+#[cfg(target_os = "linux")]
+pub fn kill_orphans() {
+    use std::time::{Duration, Instant};
+
+    use super::{Signal, descendants::send};
+
+    let until = Instant::now() + Duration::from_secs(2);
+    let me = std::process::id();
+    let Some(session) = super::proc_table::process(me).map(|entry| entry.session) else { return };
+    while Instant::now() < until {
+        reap();
+        let Ok(waited_for) = WAITED_FOR.lock() else { return };
+        let mut orphans = super::proc_table::living_children_of(me);
+        orphans.retain(|orphan| !waited_for.contains(&orphan.pid) && orphan.session != session);
+        if orphans.is_empty() {
+            return;
+        }
+        for orphan in orphans {
+            send(orphan.pid, Signal::Kill);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
 fn adopt() {}
 
 /// Reaps dead orphans: our children that nothing else waits for, from a server's group or a daemon's session.

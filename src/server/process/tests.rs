@@ -22,12 +22,15 @@ fn start(script: &str) -> Started {
         env: BTreeMap::new(),
         cwd: Some("/".into()),
         inherit_env: false,
+        sandbox: None,
     };
     let environment = BTreeMap::from([("PATH".to_owned(), Secret::plain("/usr/local/bin:/usr/bin:/bin"))]);
     let (events, received) = mpsc::channel(1_000);
     let logs = Logs::new(ServerName::new("it").unwrap(), 1, 256 << 10, events);
     let tracker = TaskTracker::new();
-    let (process, pipes) = Process::start(&program, &environment, logs.clone(), &tracker).unwrap();
+    let (process, pipes) =
+        Process::start(&program, &environment, &crate::settings::Settings::default().sandbox, logs.clone(), &tracker)
+            .unwrap();
     Started { process, pipes, logs, tracker, _events: received }
 }
 
@@ -142,6 +145,7 @@ fn oversized_or_invalid_arguments_are_rejected_with_the_limit() {
         env: BTreeMap::new(),
         cwd: None,
         inherit_env: false,
+        sandbox: None,
     };
     let long = program(vec![Secret::plain("x".repeat(10 << 20))]);
     insta::assert_snapshot!(check_arguments(&long).unwrap_err(), @"`command` and `args` are larger than 128 KiB; move long values to a file");

@@ -1,6 +1,9 @@
 //! MCP over streamable HTTP: every message is a POST, and its response is JSON or an event stream. Up to revision
 //! 2025-11-25 there are sessions, a background stream and resumption; from 2026-07-28 on requests are independent. A
 //! lost connection is not repaired here: it ends with its reason, and the actor reconnects.
+//!
+//! The HTTP transport of `rmcp` is not used: it parses every message into types, so the raw results that we pass on would
+//! be lost, and it reconnects on its own, while here only the actor does. It has no transport for legacy SSE (`sse`).
 
 mod exchange;
 mod headers;
@@ -19,7 +22,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::ledger::Ledger;
 use super::net::{Inbox, InboxSender, Origin, RemoteError, inbox};
 use crate::config::expand::Endpoint;
-use crate::server::oauth::TokenStore;
+use crate::server::oauth::ServerAuth;
 use headers::MarkedTools;
 use session::Session;
 
@@ -51,17 +54,17 @@ struct HttpState {
 }
 
 /// Creates the transport; nothing is sent before the first message.
-pub fn http(endpoint: &Endpoint, tokens: Arc<dyn TokenStore>, ledger: Ledger) -> Result<HttpTransport, RemoteError> {
-    with_timeout(HEAD_TIMEOUT, endpoint, tokens, ledger)
+pub fn http(endpoint: &Endpoint, auth: ServerAuth, ledger: Ledger) -> Result<HttpTransport, RemoteError> {
+    with_timeout(HEAD_TIMEOUT, endpoint, auth, ledger)
 }
 
 fn with_timeout(
     head: Duration,
     endpoint: &Endpoint,
-    tokens: Arc<dyn TokenStore>,
+    auth: ServerAuth,
     ledger: Ledger,
 ) -> Result<HttpTransport, RemoteError> {
-    let origin = Origin::new(endpoint, ledger.limit(), tokens)?;
+    let origin = Origin::new(endpoint, ledger.limit(), auth)?;
     let (inbox, sender) = inbox(ledger);
     let closed = CancellationToken::new();
     let state = Arc::new(HttpState {
@@ -226,7 +229,6 @@ mod tests {
 
     use super::*;
     use crate::model::ServerName;
-    use crate::server::oauth::NoTokens;
     use crate::text::Secret;
 
     #[tokio::test]
@@ -243,7 +245,7 @@ mod tests {
         let endpoint = Endpoint { url: Secret::plain(url), headers: Default::default(), oauth: None };
         let ledger = Ledger::new(ServerName::new("slow").unwrap(), 1 << 20);
         let head = Duration::from_millis(200);
-        let mut transport = with_timeout(head, &endpoint, Arc::new(NoTokens), ledger).unwrap();
+        let mut transport = with_timeout(head, &endpoint, ServerAuth::default(), ledger).unwrap();
         let ping = ClientRequest::PingRequest(PingRequest::default());
         let outcome = transport.send(ClientJsonRpcMessage::request(ping, RequestId::Number(1))).await;
         assert_eq!(outcome, Err(RemoteError::HeadersTimeout(head)));

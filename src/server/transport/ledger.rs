@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use super::repair::{self, Incoming, Parsed};
 use super::{ServerNotice, server_info};
 use crate::model::{CallId, ServerName};
-use crate::text::{mask, one_line};
+use crate::text::{mask, one_line, without_colors};
 
 pub use slot::{Sent, Slot};
 use state::{Kind, Open, State};
@@ -127,8 +127,15 @@ impl Ledger {
     /// Parses a text from the server. Responses go to their slots, and rmcp gets a stub; progress, logs and list
     /// changes are handled in order. Returns the messages for rmcp.
     pub fn read(&self, text: &[u8]) -> Vec<ServerJsonRpcMessage> {
+        self.read_on(text, None)
+    }
+
+    /// The same for a text on the stream of a request.
+    pub fn read_on(&self, text: &[u8], stream: Option<&RequestId>) -> Vec<ServerJsonRpcMessage> {
         match repair::read(text) {
-            Parsed::Messages(messages) => self.accept(messages),
+            Parsed::Messages(messages) => {
+                messages.into_iter().filter_map(|message| self.accept_one(message, stream)).collect()
+            }
             Parsed::Incomplete | Parsed::Junk => {
                 self.skip(text);
                 Vec::new()
@@ -137,10 +144,10 @@ impl Ledger {
     }
 
     pub fn accept(&self, messages: Vec<Incoming>) -> Vec<ServerJsonRpcMessage> {
-        messages.into_iter().filter_map(|message| self.accept_one(message)).collect()
+        messages.into_iter().filter_map(|message| self.accept_one(message, None)).collect()
     }
 
-    fn accept_one(&self, message: Incoming) -> Option<ServerJsonRpcMessage> {
+    fn accept_one(&self, message: Incoming, stream: Option<&RequestId>) -> Option<ServerJsonRpcMessage> {
         match message {
             Incoming::Reply { id, outcome } => self.complete(&id, outcome),
             Incoming::ErrorWithoutId(error) => self.complete_without_id(error),
@@ -149,12 +156,15 @@ impl Ledger {
                     "ping" => ServerRequest::PingRequest(PingRequest::default()),
                     _ => ServerRequest::CustomRequest(CustomRequest::new(method, params)),
                 };
-                let open = self.state().open.values().filter_map(|open| open.slot.as_ref()?.call()).collect();
-                request.extensions_mut().insert(ActiveCalls(open));
+                request.extensions_mut().insert(ActiveCalls(self.open_calls()));
                 Some(JsonRpcMessage::Request(JsonRpcRequest::new(id, request)))
             }
-            Incoming::Notification { method, params } => self.notice(&method, params),
+            Incoming::Notification { method, params } => self.notice(&method, params, stream),
         }
+    }
+
+    fn open_calls(&self) -> Vec<CallId> {
+        self.state().open.values().filter_map(|open| open.slot.as_ref()?.call()).collect()
     }
 
     /// Completes a request. A second response, or one to a cancelled request, is ignored.
@@ -229,7 +239,8 @@ impl Ledger {
         }
         let mut state = self.state();
         state.skipped += 1;
-        let sample = one_line(&mask(&String::from_utf8_lossy(line.get(..200.min(line.len())).unwrap_or(line))), 80);
+        let start = String::from_utf8_lossy(line.get(..200.min(line.len())).unwrap_or(line));
+        let sample = one_line(&mask(&without_colors(&start)), 80);
         if state.skipped == 1 {
             state.sample.clone_from(&sample);
         }
@@ -381,7 +392,7 @@ impl Ledger {
             JsonRpcMessage::Notification(notice) => match serde_json::to_value(notice) {
                 Ok(Value::Object(mut fields)) => {
                     let params = fields.remove("params");
-                    match fields.get("method").and_then(Value::as_str).map(|method| self.notice(method, params)) {
+                    match fields.get("method").and_then(Value::as_str).map(|method| self.notice(method, params, None)) {
                         Some(Some(_)) | None => Screened::Forward(message),
                         Some(None) => Screened::Handled,
                     }

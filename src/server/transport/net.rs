@@ -5,6 +5,7 @@ mod error;
 mod events;
 mod inbox;
 mod origin;
+mod resolver;
 
 use std::net::IpAddr;
 
@@ -14,6 +15,7 @@ pub use error::RemoteError;
 pub use events::{Event, Events};
 pub use inbox::{CloseReason, Inbox, InboxSender, inbox};
 pub use origin::{EVENT_STREAM, JSON, Origin, Request, content_type};
+pub use resolver::lookup;
 
 /// Whether an unencrypted connection to `host` is allowed: always to loopback, to other hosts only if the settings name
 /// them.

@@ -1,33 +1,31 @@
 //! The transport of a remote definition.
 
 use std::future::ready;
-use std::sync::Arc;
 
 use futures::FutureExt;
 use url::Url;
 
 use super::http::http;
 use super::ledger::Ledger;
-use super::proxy::claudeai_proxy;
 use super::sse::sse;
 use super::{AnyTransport, Boxed, OpenError, Remote, Wire, net};
 use crate::config::Launch;
 use crate::config::expand::Expanded;
 use crate::model::ServerName;
-use crate::server::oauth::TokenStore;
+use crate::server::oauth::ServerAuth;
 
 /// The transport of a remote definition. Nothing is sent before the connection opens.
-pub fn wire(name: &ServerName, expanded: Expanded, message_bytes: usize, tokens: Arc<dyn TokenStore>) -> Wire {
+pub fn wire(name: &ServerName, expanded: Expanded, message_bytes: usize, auth: ServerAuth) -> Wire {
     let ledger = Ledger::new(name.clone(), message_bytes);
     let shared = ledger.clone();
-    let dial = move || ready(dial(&expanded, tokens.clone(), shared.clone())).boxed();
+    let dial = move || ready(dial(&expanded, auth.clone(), shared.clone())).boxed();
     Wire::Remote(Remote { ledger, dial: Box::new(dial) })
 }
 
 /// Warnings about a remote definition for the status of its server.
 pub fn warnings(expanded: &Expanded) -> Vec<String> {
     let (endpoint, old) = match expanded {
-        Expanded::Http(endpoint) | Expanded::ClaudeAiProxy { endpoint, .. } => (endpoint, false),
+        Expanded::Http(endpoint) => (endpoint, false),
         Expanded::Sse(endpoint) => (endpoint, true),
         Expanded::Stdio(_) | Expanded::Tcp { .. } | Expanded::Sdk { .. } => return Vec::new(),
     };
@@ -52,11 +50,10 @@ fn address_warnings(url: &str, old: bool) -> Vec<String> {
     old.into_iter().chain(plain).collect()
 }
 
-fn dial(expanded: &Expanded, tokens: Arc<dyn TokenStore>, ledger: Ledger) -> Result<Box<dyn AnyTransport>, OpenError> {
+fn dial(expanded: &Expanded, auth: ServerAuth, ledger: Ledger) -> Result<Box<dyn AnyTransport>, OpenError> {
     Ok(match expanded {
-        Expanded::Http(endpoint) => Box::new(Boxed(http(endpoint, tokens, ledger)?)),
-        Expanded::Sse(endpoint) => Box::new(Boxed(sse(endpoint, tokens, ledger)?)),
-        Expanded::ClaudeAiProxy { id, endpoint } => Box::new(Boxed(claudeai_proxy(id, endpoint, tokens, ledger)?)),
+        Expanded::Http(endpoint) => Box::new(Boxed(http(endpoint, auth, ledger)?)),
+        Expanded::Sse(endpoint) => Box::new(Boxed(sse(endpoint, auth, ledger)?)),
         Expanded::Stdio(_) | Expanded::Tcp { .. } | Expanded::Sdk { .. } => {
             return Err(OpenError::Refused { message: "this is not a remote server".to_owned() });
         }

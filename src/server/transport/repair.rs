@@ -12,6 +12,8 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::text::json_reason;
+
 /// Deeper responses are rejected: clients would fail on them or overflow their stack.
 pub const MAX_DEPTH: usize = 96;
 /// How many positions in a line of log text are tried as the start of a message.
@@ -272,8 +274,9 @@ fn check_result(result: &RawValue) -> Result<Box<RawValue>, ErrorData> {
     }
     match crate::text::fix_surrogates(result.get()) {
         Cow::Borrowed(_) => Ok(result.to_owned()),
-        Cow::Owned(repaired) => RawValue::from_string(repaired)
-            .map_err(|error| ErrorData::parse_error(format!("cannot parse the response: {error}"), None)),
+        Cow::Owned(repaired) => RawValue::from_string(repaired).map_err(|error| {
+            ErrorData::parse_error(format!("cannot parse the response: {}", json_reason(&error)), None)
+        }),
     }
 }
 

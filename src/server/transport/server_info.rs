@@ -21,8 +21,13 @@ pub fn initialize_result(raw: &RawValue) -> InitializeResult {
         return result;
     }
     let sent = object(raw);
+    // What is not a text is not a version. It is refused like a version that is not known.
+    let version = sent.get("protocolVersion").map_or(DEFAULT_VERSION.to_owned(), |version| match version {
+        Value::String(version) => version.clone(),
+        other => other.to_string(),
+    });
     let repaired = json!({
-        "protocolVersion": text(&sent, "protocolVersion").unwrap_or(DEFAULT_VERSION),
+        "protocolVersion": version,
         "capabilities": {},
         "serverInfo": { "name": "", "version": "" },
     });
@@ -58,8 +63,8 @@ pub fn peer_info(raw: &RawValue, era: Era, version: &ProtocolVersion) -> PeerInf
         Some(Value::Object(capabilities)) => {
             capabilities.iter().filter(|(_, value)| declared(value)).map(|(name, _)| name.clone()).collect()
         }
-        // A server without `capabilities` is asked for everything.
-        _ => ["tools", "resources", "prompts"].map(str::to_owned).to_vec(),
+        // A server without `capabilities` is expected to have tools, and nothing else.
+        _ => vec!["tools".to_owned()],
     };
     PeerInfo {
         name: field("name"),
@@ -106,8 +111,11 @@ mod tests {
 
     #[test]
     fn missing_fields_of_the_handshake_result_get_defaults() {
-        for sent in [r#"{}"#, r#"null"#, r#"{"protocolVersion":7}"#, r#"{"capabilities":{"tools":true}}"#] {
+        for sent in [r#"{}"#, r#"null"#, r#"{"capabilities":{"tools":true}}"#] {
             assert_eq!(initialize_result(&raw(sent)).protocol_version, ProtocolVersion::V_2024_11_05, "{sent}");
+        }
+        for (sent, version) in [(r#"{"protocolVersion":7}"#, "7"), (r#"{"protocolVersion":null}"#, "null")] {
+            assert_eq!(initialize_result(&raw(sent)).protocol_version.as_str(), version, "{sent}");
         }
         let result =
             initialize_result(&raw(r#"{"protocolVersion":"banana-1","capabilities":{"tools":{},"logging":7}}"#));
@@ -116,11 +124,11 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_capabilities_is_asked_for_everything() {
+    fn a_server_without_capabilities_is_asked_for_its_tools() {
         let of =
             |sent: &str| peer_info(&raw(sent), Era::Initialize, &ProtocolVersion::V_2025_11_25).capabilities.join(" ");
         assert_eq!(of(r#"{"capabilities":{"tools":{},"prompts":false,"logging":{}}}"#), "tools logging");
         assert_eq!(of(r#"{"capabilities":{}}"#), "");
-        assert_eq!(of("{}"), "tools resources prompts");
+        assert_eq!(of("{}"), "tools");
     }
 }

@@ -16,7 +16,7 @@ use url::Url;
 use super::ledger::Ledger;
 use super::net::{EVENT_STREAM, Events, Inbox, InboxSender, JSON, Origin, RemoteError, Request, content_type, inbox};
 use crate::config::expand::Endpoint;
-use crate::server::oauth::TokenStore;
+use crate::server::oauth::ServerAuth;
 
 /// How long the server may take to send the URL for messages.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -39,17 +39,17 @@ struct SseState {
 }
 
 /// Opens the stream in the background.
-pub fn sse(endpoint: &Endpoint, tokens: Arc<dyn TokenStore>, ledger: Ledger) -> Result<SseTransport, RemoteError> {
-    with_timeout(ENDPOINT_TIMEOUT, endpoint, tokens, ledger)
+pub fn sse(endpoint: &Endpoint, auth: ServerAuth, ledger: Ledger) -> Result<SseTransport, RemoteError> {
+    with_timeout(ENDPOINT_TIMEOUT, endpoint, auth, ledger)
 }
 
 fn with_timeout(
     endpoint_timeout: Duration,
     endpoint: &Endpoint,
-    tokens: Arc<dyn TokenStore>,
+    auth: ServerAuth,
     ledger: Ledger,
 ) -> Result<SseTransport, RemoteError> {
-    let origin = Origin::new(endpoint, ledger.limit(), tokens)?;
+    let origin = Origin::new(endpoint, ledger.limit(), auth)?;
     let (inbox, sender) = inbox(ledger);
     let state = Arc::new(SseState { origin, sender, endpoint_timeout, post_url: watch::Sender::new(None) });
     let closed = CancellationToken::new();
@@ -181,7 +181,6 @@ mod tests {
 
     use super::*;
     use crate::model::ServerName;
-    use crate::server::oauth::NoTokens;
     use crate::text::Secret;
 
     #[tokio::test]
@@ -196,7 +195,7 @@ mod tests {
         let endpoint = Endpoint { url: Secret::plain(url), headers: Default::default(), oauth: None };
         let ledger = Ledger::new(ServerName::new("mute").unwrap(), 1 << 20);
         let endpoint_timeout = Duration::from_millis(200);
-        let mut transport = with_timeout(endpoint_timeout, &endpoint, Arc::new(NoTokens), ledger.clone()).unwrap();
+        let mut transport = with_timeout(endpoint_timeout, &endpoint, ServerAuth::default(), ledger.clone()).unwrap();
         let ping = ClientRequest::PingRequest(PingRequest::default());
         let outcome = transport.send(ClientJsonRpcMessage::request(ping, RequestId::Number(1))).await;
         assert_eq!(outcome, Err(RemoteError::NoEndpoint(endpoint_timeout)));

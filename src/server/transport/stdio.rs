@@ -20,6 +20,7 @@ use super::frame::{Frame, Frames};
 use super::ledger::{Ledger, size};
 use super::repair::{self, Nesting, Parsed};
 use super::{AnyTransport, OpenError};
+use crate::server::heavy;
 
 /// Messages that may wait for the server. With more messages, or more than twice the largest message, the server does
 /// not read its input at all.
@@ -39,7 +40,11 @@ pub struct LineTransport {
     outbox: Outbox,
     ledger: Ledger,
     ended: bool,
+    /// Resolves when the server has closed its input.
+    input_closed: InputClosed,
 }
+
+pub type InputClosed = BoxFuture<'static, ()>;
 
 #[derive(Default)]
 struct Partial {
@@ -48,7 +53,7 @@ struct Partial {
 }
 
 impl LineTransport {
-    pub fn new(read: Reader, write: Writer, ledger: Ledger) -> Self {
+    pub fn new(read: Reader, write: Writer, input_closed: Option<InputClosed>, ledger: Ledger) -> Self {
         let limit = ledger.limit();
         Self {
             read,
@@ -58,6 +63,7 @@ impl LineTransport {
             outbox: Outbox::new(write, ledger.clone()),
             ledger,
             ended: false,
+            input_closed: input_closed.unwrap_or_else(|| Box::pin(std::future::pending())),
         }
     }
 
@@ -70,7 +76,17 @@ impl LineTransport {
                 return None;
             }
             // `read_buf` either appends or does nothing, so dropping this future loses no byte.
-            match self.read.read_buf(self.frames.room()).await {
+            let read = tokio::select! {
+                biased;
+                read = self.read.read_buf(self.frames.room()) => read,
+                () = &mut self.input_closed => {
+                    // Dropped at once, because it keeps the pipe open.
+                    self.input_closed = Box::pin(std::future::pending());
+                    self.end("the server closed its input");
+                    continue;
+                }
+            };
+            match read {
                 Ok(0) => self.end("the server closed its output"),
                 Ok(_) => self.parse_frames(),
                 Err(error) => self.end(&format!("the connection broke: {}", error.kind())),
@@ -122,7 +138,7 @@ impl LineTransport {
 
 /// Parses a line, alone or as part of a message that spans several lines.
 fn take_line(line: &[u8], partial: &mut Option<Partial>, ledger: &Ledger) -> Vec<ServerJsonRpcMessage> {
-    let parsed = repair::read(line);
+    let parsed = heavy(line.len(), || repair::read(line));
     let is_start = line.first().is_some_and(|byte| matches!(byte, b'{' | b'[' | b'\xef'));
     match (parsed, partial.as_mut()) {
         // A complete message ends a partial one, which was not a message then.
@@ -187,6 +203,7 @@ impl AnyTransport for LineTransport {
     }
 
     fn close(&mut self) -> BoxFuture<'_, ()> {
+        self.input_closed = Box::pin(std::future::pending());
         Box::pin(self.outbox.close())
     }
 }

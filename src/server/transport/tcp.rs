@@ -5,14 +5,22 @@ use std::time::Duration;
 
 use tokio::net::TcpStream;
 
+use super::net::lookup;
 use super::{OpenError, Wire};
 
 /// Connects. The caller has checked that the host is allowed.
 pub async fn dial(host: &str, port: u16, limit: Duration) -> Result<Wire, OpenError> {
     let address = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
-    let stream = match tokio::time::timeout(limit, TcpStream::connect(&address)).await {
+    let connect = async { TcpStream::connect(&*lookup(host, port).await?).await };
+    let stream = match tokio::time::timeout(limit, connect).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return Err(OpenError::Io { message: describe(&error, &address) }),
+        Ok(Err(error)) => {
+            let message = describe(&error, &address);
+            return Err(match error.kind() {
+                ErrorKind::ConnectionRefused => OpenError::PortClosed { message },
+                _ => OpenError::Io { message },
+            });
+        }
         Err(_) => {
             let limit = limit.as_secs_f64();
             let message = format!("cannot connect to {address} within {limit} s (`startupTimeout` sets this limit)");
@@ -22,7 +30,7 @@ pub async fn dial(host: &str, port: u16, limit: Duration) -> Result<Wire, OpenEr
     // Send small messages immediately: a caller waits for each.
     stream.set_nodelay(true).ok();
     let (read, write) = stream.into_split();
-    Ok(Wire::Bytes { read: Box::new(read), write: Box::new(write) })
+    Ok(Wire::Bytes { read: Box::new(read), write: Box::new(write), input_closed: None })
 }
 
 fn describe(error: &std::io::Error, address: &str) -> String {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mcp_sidecar::config::spec::Stdio;
-use mcp_sidecar::config::{Config, Definition, Launch, ServerSpec, Span};
+use mcp_sidecar::config::{Config, Definition, Environment, Launch, ServerSpec, Span};
 use mcp_sidecar::model::{Scope, ServerName, ServerState};
 use mcp_sidecar::policy::trust::{Verdict, check};
 use mcp_sidecar::server::host::Host;
@@ -47,10 +47,11 @@ impl Stage {
             spec: ServerSpec::new(Launch::Stdio(stdio)),
             written: Arc::default(),
             hides: Vec::new(),
+            restrictions: Vec::new(),
         });
-        let Verdict::Trusted(trusted) = check(&definition, &Config::default(), |_| None) else {
-            panic!("the user's own servers need no trust")
-        };
+        let environment = Environment::of_this_process();
+        let verdict = check(&definition, &Config::default(), &environment, |_| None, |_, _| false);
+        let Verdict::Trusted(trusted) = verdict else { panic!("the user's own servers need no trust") };
         let (settings, watched) = watch::channel(Arc::new(Settings::default()));
         let (tell, events) = mpsc::channel(1_000);
         let server = Server::spawn(trusted, 1, Context::new(watched, Arc::new(Nobody), tell));

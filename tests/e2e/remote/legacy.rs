@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use axum::body::Bytes;
 use futures::{Stream, StreamExt};
-use mcp_sidecar::config::expand::Expanded;
+use mcp_sidecar::config::Launch;
+use mcp_sidecar::config::expand::{Expanded, Values, expand};
+use mcp_sidecar::config::spec::Remote;
 use tokio::sync::mpsc;
 
 use super::mock::*;
@@ -78,8 +80,10 @@ async fn a_connector_is_reached_by_its_id_with_the_bearer_of_its_headers() {
     let server =
         Mock::mcp(|request| answer(200, "application/json", request.result(text_result(request.uri.path())))).await;
     let url = server.url.replace("/mcp", "/v1/mcp/{id}");
-    let endpoint = with_header(&url, "Authorization", "Bearer of-tidings");
-    let client = connect_to(Expanded::ClaudeAiProxy { id: "mcpsrv_01/../x".to_owned(), endpoint }).await.unwrap();
+    let headers = [("Authorization".to_owned(), "Bearer of-tidings".to_owned())].into();
+    let launch =
+        Launch::ClaudeAiProxy { id: "mcpsrv_01/../x".to_owned(), remote: Remote { url, headers, oauth: None } };
+    let client = connect_to(expand(&launch, &Values::default(), None).unwrap()).await.unwrap();
     assert_eq!(client.read("t").await.unwrap(), "/v1/mcp/mcpsrv_01%2F%2E%2E%2Fx");
     assert!(server.seen().iter().all(|request| request.header("authorization") == Some("Bearer of-tidings")));
 }

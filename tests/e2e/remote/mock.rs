@@ -15,7 +15,7 @@ use mcp_sidecar::config::expand::{Endpoint, Expanded};
 use mcp_sidecar::model::ServerName;
 use mcp_sidecar::server::connection::{Connection, ConnectionOptions, Era, Lists, OpenError, Request, ServerNotice};
 use mcp_sidecar::server::host::Host;
-use mcp_sidecar::server::oauth::{MemoryTokens, TokenStore};
+use mcp_sidecar::server::oauth::{MemoryTokens, ServerAuth};
 use mcp_sidecar::server::transport::remote::wire;
 use mcp_sidecar::settings::Settings;
 use mcp_sidecar::text::Secret;
@@ -156,16 +156,16 @@ pub async fn connect(url: &str) -> Result<Client, String> {
 }
 
 pub async fn connect_to(expanded: Expanded) -> Result<Client, String> {
-    connect_with(expanded, Arc::new(MemoryTokens::default())).await
+    connect_with(expanded, ServerAuth::new(Arc::new(MemoryTokens::default()))).await
 }
 
-pub async fn connect_with(expanded: Expanded, tokens: Arc<dyn TokenStore>) -> Result<Client, String> {
-    open(expanded, tokens, None).await.map_err(|error| error.to_string())
+pub async fn connect_with(expanded: Expanded, auth: ServerAuth) -> Result<Client, String> {
+    open(expanded, auth, None).await.map_err(|error| error.to_string())
 }
 
-pub async fn open(expanded: Expanded, tokens: Arc<dyn TokenStore>, era: Option<Era>) -> Result<Client, OpenError> {
+pub async fn open(expanded: Expanded, auth: ServerAuth, era: Option<Era>) -> Result<Client, OpenError> {
     let name = ServerName::new("far").unwrap();
-    let wire = wire(&name, expanded, 1 << 20, tokens);
+    let wire = wire(&name, expanded, 1 << 20, auth);
     let (reported, notices) = mpsc::channel(64);
     let options = ConnectionOptions {
         name,
@@ -203,7 +203,10 @@ impl Client {
     }
 
     pub async fn lists(&self) -> Result<Lists, String> {
-        self.connection.lists().await.map_err(|error| error.to_string())
+        self.connection
+            .lists(tokio::time::Instant::now() + Duration::from_secs(60))
+            .await
+            .map_err(|error| error.to_string())
     }
 
     /// Ends when the connection has, with the reason.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use mcp_sidecar::config::expand::Expanded;
 use mcp_sidecar::server::connection::Era;
-use mcp_sidecar::server::oauth::MemoryTokens;
+use mcp_sidecar::server::oauth::ServerAuth;
 use rmcp::model::{
     JsonObject, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
     ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig, Tool,
@@ -70,7 +70,7 @@ async fn a_real_server_answers_with_a_session() {
 #[tokio::test]
 async fn a_real_server_answers_without_a_session_in_the_newer_era() {
     let expanded = Expanded::Http(endpoint(&serve().await));
-    let client = open(expanded, Arc::new(MemoryTokens::default()), Some(Era::Discover)).await.unwrap();
+    let client = open(expanded, ServerAuth::default(), Some(Era::Discover)).await.unwrap();
     assert_eq!(client.lists().await.unwrap().tools.len(), 1);
     assert_eq!(client.read("echo:that").await.unwrap(), "this is echo:that");
     client.close().await;

@@ -105,12 +105,15 @@ pub fn inside(editor: &mut TestEditor, name: &'static str, program: &PathBuf, ar
             input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
         }
     });
-    let mut voice = editor.sender();
+    let client = editor.client.clone();
     tokio::spawn(async move {
         let mut lines = BufReader::new(output).lines();
         while let Ok(Some(line)) = lines.next_line().await {
             let message: Value = serde_json::from_str(&line).unwrap();
-            voice.request("mcp/sdk/message", json!({ "server": name, "message": message }));
+            // Not waited for, but not cancelled either.
+            tokio::spawn(
+                client.send_request::<Value>("mcp/sdk/message", &json!({ "server": name, "message": message })),
+            );
         }
     });
     editor.handle("mcp/sdk/message", move |params| {

@@ -80,6 +80,12 @@ impl Agent {
         serde_json::from_value(self.hears("tools").await).unwrap()
     }
 
+    /// The names of the entries of all lists.
+    pub async fn list_all(&mut self) -> Value {
+        self.wishes.send(json!({ "do": "list-all" })).unwrap();
+        self.hears("lists").await
+    }
+
     /// Calls a tool without waiting for what comes of it.
     pub fn begin(&mut self, tool: &str, arguments: Value) {
         self.wishes.send(json!({ "do": "call", "tool": tool, "arguments": arguments })).unwrap();
@@ -98,8 +104,9 @@ impl Agent {
         self.hears("error").await;
     }
 
-    pub async fn progress(&mut self) {
-        self.hears("progress").await;
+    /// Waits until a countdown reports a number. Earlier calls have reported that they wait for the user.
+    pub async fn counted(&mut self) {
+        while self.hears("progress").await.as_str().is_none_or(|message| message.parse::<u32>().is_err()) {}
     }
 
     /// What its user is asked.

@@ -42,7 +42,7 @@ impl ClientHandler for Handler {
     }
 
     async fn on_progress(&self, progress: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        self.voice.send(json!({ "progress": progress.progress })).ok();
+        self.voice.send(json!({ "progress": progress.message })).ok();
     }
 }
 
@@ -60,6 +60,19 @@ pub async fn agent(home: &Home) -> Agent {
                     let tools = service.list_all_tools().await.unwrap();
                     let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
                     voice.send(json!({ "tools": names })).ok();
+                }
+                "list-all" => {
+                    let tools = service.list_all_tools().await.unwrap();
+                    let prompts = service.list_all_prompts().await.unwrap();
+                    let resources = service.list_all_resources().await.unwrap();
+                    let templates = service.list_all_resource_templates().await.unwrap();
+                    let lists = json!({
+                        "tools": tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(),
+                        "prompts": prompts.iter().map(|prompt| &*prompt.name).collect::<Vec<_>>(),
+                        "resources": resources.iter().map(|resource| &*resource.name).collect::<Vec<_>>(),
+                        "resourceTemplates": templates.iter().map(|template| &*template.name).collect::<Vec<_>>(),
+                    });
+                    voice.send(json!({ "lists": lists })).ok();
                 }
                 "cancel" => running.cancel(),
                 _ => {

@@ -24,8 +24,8 @@ async def answer(_context, params):
     return types.ElicitResult(action="accept", content={"decision": "allow-once"})
 
 
-async def on_progress(progress, _total, _message):
-    tell(progress=progress)
+async def on_progress(_progress, _total, message):
+    tell(progress=message)
 
 
 @contextlib.asynccontextmanager
@@ -77,6 +77,15 @@ async def main():
             if wish["do"] == "list":
                 listed = await client.list_tools()
                 tell(tools=[tool.name for tool in listed.tools])
+            elif wish["do"] == "list-all":
+                templates = await client.list_resource_templates()
+                lists = {
+                    "tools": (await client.list_tools()).tools,
+                    "prompts": (await client.list_prompts()).prompts,
+                    "resources": (await client.list_resources()).resources,
+                    "resourceTemplates": templates.resourceTemplates if VERSION == "v1" else templates.resource_templates,
+                }
+                tell(lists={key: [entry.name for entry in entries] for key, entries in lists.items()})
             elif wish["do"] == "cancel":
                 await withdraw()
                 scope.cancel()

@@ -1,5 +1,5 @@
 // An agent made with the TypeScript SDK, of the version that its first argument names. Obeys lines of JSON on stdin:
-// list, call, cancel. Tells what comes of it in lines on stdout.
+// list, list-all, call, cancel. Tells what comes of it in lines on stdout.
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
@@ -39,11 +39,19 @@ const obey = async ({ do: wish, tool, arguments: given }) => {
   if (wish === "list") {
     const { tools } = await client.listTools();
     tell({ tools: tools.map(({ name }) => name) });
+  } else if (wish === "list-all") {
+    const names = (entries) => entries.map(({ name }) => name);
+    const { tools } = await client.listTools();
+    const { prompts } = await client.listPrompts();
+    const { resources } = await client.listResources();
+    const { resourceTemplates } = await client.listResourceTemplates();
+    const lists = { tools, prompts, resources, resourceTemplates };
+    tell({ lists: Object.fromEntries(Object.entries(lists).map(([key, entries]) => [key, names(entries)])) });
   } else if (wish === "cancel") {
     running.abort("changed its mind");
   } else {
     running = new AbortController();
-    const rest = { signal: running.signal, onprogress: ({ progress }) => tell({ progress }) };
+    const rest = { signal: running.signal, onprogress: ({ message = null }) => tell({ progress: message }) };
     call({ name: tool, arguments: given }, rest).then(
       (result) => tell({ result }),
       (error) => tell({ error: String(error) }),

@@ -104,6 +104,13 @@ pub struct FakeConnector {
     pub attempts: Mutex<Vec<&'static str>>,
 }
 
+impl FakeConnector {
+    /// What every attempt comes to from now on.
+    pub fn set_outcome(&self, outcome: Outcome) {
+        *self.outcomes.lock().unwrap() = VecDeque::from([outcome]);
+    }
+}
+
 impl Connector for FakeConnector {
     fn open(&self, request: ConnectRequest) -> BoxFuture<'static, Result<OpenConnection, OpenError>> {
         self.attempts.lock().unwrap().push(match request.expanded {
@@ -126,7 +133,7 @@ impl Connector for FakeConnector {
             }
         }
         let (read, write) = split(ours);
-        let wire = Wire::Bytes { read: Box::new(read), write: Box::new(write) };
+        let wire = Wire::Bytes { read: Box::new(read), write: Box::new(write), input_closed: None };
         Box::pin(std::future::ready(Ok(OpenConnection { wire, process: None, warnings: Vec::new() })))
     }
 }
@@ -170,6 +177,7 @@ pub fn definition(change: impl FnOnce(&mut ServerSpec)) -> Definition {
         spec,
         written: Arc::default(),
         hides: Vec::new(),
+        restrictions: Vec::new(),
     }
 }
 
@@ -220,6 +228,7 @@ pub fn call(tool: &str) -> Permitted {
     let server = ServerName::new("it").unwrap();
     Permitted::for_test(ToolCall {
         id: CallId("1".into()),
+        kind: Default::default(),
         tool: ToolId::new(server, tool),
         arguments: Arc::default(),
         requester: Requester::default(),

@@ -254,3 +254,34 @@ async fn concurrent_calls_get_their_own_responses() {
         assert_eq!(result, json!({ "content": [name] }).to_string());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_log_message_is_a_sign_of_life_of_the_only_call() {
+    let (connection, mut fake, _notices) = connected(json!({ "tools": {} })).await;
+    let server = async {
+        let request = fake.expect("tools/call").await;
+        for _ in 0..3 {
+            tokio::time::sleep(Duration::from_secs(40)).await;
+            fake.line(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}"#)
+                .await;
+        }
+        fake.reply(&request, json!({ "content": ["done"] })).await;
+    };
+    let (result, ()) = tokio::join!(call(&connection, "slow"), server);
+    assert_eq!(result, r#"{"content":["done"]}"#);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_in_which_the_user_is_asked_does_not_count() {
+    let host = FakeHost { elicits: true, delay: Duration::from_secs(50), ..FakeHost::default() };
+    let (connection, mut fake, _notices) = connected_with(json!({ "tools": {} }), Arc::new(host)).await;
+    let server = async {
+        let request = fake.expect("tools/call").await;
+        fake.line(r#"{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}"#).await;
+        assert_eq!(fake.receive().await["id"], "q");
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        fake.reply(&request, json!({ "content": ["done"] })).await;
+    };
+    let (result, ()) = tokio::join!(call(&connection, "slow"), server);
+    assert_eq!(result, r#"{"content":["done"]}"#, "50 s for the answer and 20 s for the rest");
+}

@@ -216,6 +216,21 @@ async fn an_older_version_that_the_server_names_is_used() {
 }
 
 #[tokio::test]
+async fn a_version_that_is_not_a_text_is_refused_in_words() {
+    for (version, shown) in [(json!(5), "5"), (json!(null), "null"), (json!("banana"), "banana")] {
+        let (wire, mut fake) = Fake::wired(64 << 10);
+        let (options, _notices) = options();
+        let server = async {
+            let request = fake.expect("initialize").await;
+            fake.reply(&request, json!({ "protocolVersion": version, "capabilities": { "tools": {} } })).await;
+        };
+        let (connection, ()) = tokio::join!(Connection::open(wire, options), server);
+        let error = connection.err().unwrap().to_string();
+        assert!(error.contains(&format!("the MCP version `{shown}`, which mcp-sidecar does not support")), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn a_refusal_of_both_eras_reports_the_first_reason() {
     let (options, _notices) = options();
     let error = error_of(options, async |fake| {
@@ -294,7 +309,7 @@ async fn a_server_of_the_newer_era_that_hangs_up_is_reported() {
     let (read, write) = tokio::io::split(ours);
     let serving = tokio::spawn(async move { Modern.serve(theirs).await.err().map(|error| error.to_string()) });
     let (options, _notices) = options();
-    let wire = Wire::Bytes { read: Box::new(read), write: Box::new(write) };
+    let wire = Wire::Bytes { read: Box::new(read), write: Box::new(write), input_closed: None };
     let error = Connection::open(wire, options).await.err().unwrap();
     assert!(matches!(error, OpenError::OtherEra { era: Era::Discover, .. }), "{error:?}");
     assert!(serving.await.unwrap().is_some());
@@ -307,11 +322,11 @@ async fn a_server_of_the_newer_era_lists_asks_answers_and_reports_changes() {
     let serving = tokio::spawn(async move { Modern.serve(theirs).await.unwrap().waiting().await });
     let (mut options, mut notices) = options_with(Arc::new(FakeHost { elicits: true, ..FakeHost::default() }));
     options.era = Some(Era::Discover);
-    let wire = Wire::Bytes { read: Box::new(read), write: Box::new(write) };
+    let wire = Wire::Bytes { read: Box::new(read), write: Box::new(write), input_closed: None };
     let connection = Connection::open(wire, options).await.unwrap();
     assert_eq!((connection.era(), connection.peer().protocol_version.as_str()), (Era::Discover, "2026-07-28"));
     assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(Listed::Tools)));
-    let lists = connection.lists().await.unwrap();
+    let lists = connection.lists(soon()).await.unwrap();
     assert_eq!((lists.tools[0].name.as_ref(), lists.warnings.len()), ("greet", 0));
     let result: Value = serde_json::from_str(&call(&connection, "greet").await).unwrap();
     assert_eq!(result["content"][0]["text"], "opaque \"your name?\" \"file:///work%20space\"");
@@ -342,7 +357,7 @@ async fn a_remote_server_that_refuses_one_era_is_connected_again_for_the_other()
     let connection = Connection::open(Wire::Remote(Remote { ledger, dial: Box::new(dial) }), options).await.unwrap();
     assert_eq!((connection.era(), dials.load(Ordering::SeqCst)), (Era::Discover, 2));
     assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(Listed::Tools)));
-    assert_eq!(connection.lists().await.unwrap().tools[0].name.as_ref(), "greet");
+    assert_eq!(connection.lists(soon()).await.unwrap().tools[0].name.as_ref(), "greet");
     let result: Value = serde_json::from_str(&call(&connection, "greet").await).unwrap();
     assert_eq!(result["content"][0]["text"], "opaque \"your name?\" \"file:///work%20space\"");
     connection.close().await;

@@ -172,7 +172,8 @@ async fn many_logs_keep_their_order_and_delay_no_call() {
     let (result, ()) = tokio::join!(call(&connection, "echo"), server);
     assert_eq!(result, GOOD);
     for n in 0..64 {
-        assert_eq!(notices.recv().await, Some(ServerNotice::Log { level: "info".into(), text: format!("db: {n}") }));
+        let Some(ServerNotice::Log { level, text, calls }) = notices.recv().await else { panic!("{n}") };
+        assert_eq!((level.as_str(), text, calls.len()), ("info", format!("db: {n}"), 1), "the call was open");
     }
     assert_eq!(notices.recv().await, Some(ServerNotice::ListChanged(Listed::Tools)));
     fake.line(
@@ -180,8 +181,9 @@ async fn many_logs_keep_their_order_and_delay_no_call() {
     )
     .await;
     let text = "dropped 19936 log messages: they arrived too fast".into();
-    assert_eq!(notices.recv().await, Some(ServerNotice::Log { level: "warning".into(), text }));
-    assert_eq!(notices.recv().await, Some(ServerNotice::Log { level: "info".into(), text: "after".into() }));
+    assert_eq!(notices.recv().await, Some(ServerNotice::Log { level: "warning".into(), text, calls: vec![] }));
+    let after = ServerNotice::Log { level: "info".into(), text: "after".into(), calls: vec![] };
+    assert_eq!(notices.recv().await, Some(after), "no call was open");
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,7 +14,7 @@ async fn listed(pages: impl IntoIterator<Item = Value>) -> Lists {
             }
         }
     };
-    let (lists, ()) = tokio::join!(connection.lists(), server);
+    let (lists, ()) = tokio::join!(connection.lists(soon()), server);
     lists.unwrap()
 }
 
@@ -37,7 +37,7 @@ async fn every_page_is_requested_with_the_previous_cursor() {
         assert_eq!(request["params"]["cursor"], "two");
         fake.reply(&request, json!({ "tools": [named("b")], "nextCursor": null })).await;
     };
-    let (lists, ()) = tokio::join!(connection.lists(), server);
+    let (lists, ()) = tokio::join!(connection.lists(soon()), server);
     let lists = lists.unwrap();
     assert_eq!((names(&lists).as_str(), lists.warnings.len()), ("a b", 0));
 }
@@ -100,6 +100,7 @@ async fn invalid_tools_do_not_affect_the_others() {
             "tool `none` has no valid `inputSchema`: it accepts any object",
             "tool `null` has no valid `inputSchema`: it accepts any object",
             "tool `flag` has no valid `inputSchema`: it accepts any object",
+            "tool `hint`: agents do not get `annotations.readOnlyHint`: expected a boolean",
         ]
     );
     let hint = &lists.tools[3];
@@ -141,10 +142,10 @@ async fn entries_beyond_a_limit_are_ignored_with_a_warning() {
 }
 
 #[tokio::test]
-async fn only_supported_lists_are_requested_concurrently() {
+async fn only_declared_lists_and_tools_are_requested_concurrently() {
     let (connection, mut fake, _) = connected(json!({ "resources": {}, "prompts": {} })).await;
     let server = async {
-        let requests = [fake.receive().await, fake.receive().await, fake.receive().await];
+        let requests = [fake.receive().await, fake.receive().await, fake.receive().await, fake.receive().await];
         for request in &requests {
             match request["method"].as_str().unwrap() {
                 "resources/list" => {
@@ -154,13 +155,13 @@ async fn only_supported_lists_are_requested_concurrently() {
                     )
                     .await
                 }
-                "resources/templates/list" => fake.refuse(request, -32601, "unknown").await,
+                "tools/list" | "resources/templates/list" => fake.refuse(request, -32601, "unknown").await,
                 "prompts/list" => fake.reply(request, json!({ "prompts": null })).await,
                 other => panic!("{other} was not offered"),
             }
         }
     };
-    let (lists, ()) = tokio::join!(connection.lists(), server);
+    let (lists, ()) = tokio::join!(connection.lists(soon()), server);
     let lists = lists.unwrap();
     assert_eq!(lists.resources.iter().map(|resource| resource.name.as_str()).collect::<Vec<_>>(), ["A", "file:///b"]);
     assert_eq!(lists.warnings, ["the response to `prompts/list` has no list `prompts`"]);
@@ -185,9 +186,49 @@ async fn a_changed_list_is_reported_and_reloaded() {
 #[tokio::test(start_paused = true)]
 async fn a_list_without_an_answer_times_out() {
     let (connection, mut fake, _) = connected(json!({ "tools": {} })).await;
-    let (lists, _) = tokio::join!(connection.lists(), fake.expect("tools/list"));
-    let error = lists.unwrap_err().to_string();
-    assert_eq!(error, "server `fake` did not answer `tools/list` within 60 s (`timeout` sets this limit)");
+    let (lists, _) = tokio::join!(connection.lists(soon()), fake.expect("tools/list"));
+    let lists = lists.unwrap();
+    assert_eq!(lists.warnings, ["`tools/list` failed: no answer within 60 s"]);
+    assert_eq!(lists.unanswered, [Listed::Tools]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_list_does_not_affect_the_others() {
+    let (connection, mut fake, _) = connected(json!({ "tools": {}, "prompts": {} })).await;
+    for silent in ["tools/list", "prompts/list"] {
+        let server = async {
+            for _ in 0..2 {
+                let request = fake.receive().await;
+                match request["method"].as_str().unwrap() {
+                    method if method == silent => {}
+                    "tools/list" => fake.reply(&request, json!({ "tools": [named("a")] })).await,
+                    _ => fake.reply(&request, json!({ "prompts": [{ "name": "b" }] })).await,
+                }
+            }
+            fake.expect("notifications/cancelled").await;
+        };
+        let started = Instant::now();
+        let (lists, ()) = tokio::join!(connection.lists(started + Duration::from_secs(20)), server);
+        let lists = lists.unwrap();
+        let (waited, counts) = match silent {
+            "tools/list" => (20, (0, 1)),
+            _ => (5, (1, 0)),
+        };
+        assert_eq!((lists.tools.len(), lists.prompts.len()), counts);
+        assert_eq!(lists.warnings, [format!("`{silent}` failed: no answer within {waited} s")]);
+        assert_eq!(started.elapsed().as_secs(), waited);
+    }
+}
+
+#[tokio::test]
+async fn tools_that_were_not_declared_are_listed_too() {
+    let (connection, mut fake, _) = connected(json!({})).await;
+    let server = async {
+        let request = fake.expect("tools/list").await;
+        fake.reply(&request, json!({ "tools": [named("a")] })).await;
+    };
+    let (lists, ()) = tokio::join!(connection.lists(soon()), server);
+    assert_eq!(names(&lists.unwrap()), "a");
 }
 
 #[tokio::test]
@@ -212,7 +253,7 @@ async fn lists_do_not_exceed_their_memory_limit() {
             }
         }
     };
-    let (lists, ()) = tokio::join!(connection.lists(), server);
+    let (lists, ()) = tokio::join!(connection.lists(soon()), server);
     let lists = lists.unwrap();
     assert_eq!(names(&lists), "a b");
     assert_eq!(
@@ -225,11 +266,13 @@ async fn lists_do_not_exceed_their_memory_limit() {
 async fn long_texts_of_prompts_are_truncated() {
     let (connection, mut fake, _) = connected(json!({ "prompts": {} })).await;
     let server = async {
+        let request = fake.expect("tools/list").await;
+        fake.refuse(&request, -32601, "unknown").await;
         let request = fake.expect("prompts/list").await;
         let long = json!({ "name": "long", "title": "t".repeat(40 << 10), "description": "d" });
         fake.reply(&request, json!({ "prompts": [long] })).await;
     };
-    let (lists, ()) = tokio::join!(connection.lists(), server);
+    let (lists, ()) = tokio::join!(connection.lists(soon()), server);
     let title = lists.unwrap().prompts[0].raw["title"].as_str().unwrap().len();
     assert_eq!(title, (32 << 10) + "…".len());
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rmcp::model::{JsonRpcMessage, NumberOrString, ServerJsonRpcMessage, ServerNotification};
+use rmcp::model::{JsonRpcMessage, NumberOrString, RequestId, ServerJsonRpcMessage, ServerNotification};
 use serde_json::Value;
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -17,11 +17,20 @@ const MAX_UNKNOWN_METHODS: usize = 64;
 
 impl Ledger {
     /// Handles a notification. Returns those that rmcp needs.
-    pub(super) fn notice(&self, method: &str, params: Option<Value>) -> Option<ServerJsonRpcMessage> {
+    pub(super) fn notice(
+        &self,
+        method: &str,
+        params: Option<Value>,
+        stream: Option<&RequestId>,
+    ) -> Option<ServerJsonRpcMessage> {
         let field = |name: &str| params.as_ref().and_then(|params| params.get(name));
         match method {
             "notifications/progress" => self.progress(params.as_ref()?),
             "notifications/message" => {
+                // A log message does not say which call it belongs to.
+                if let Some(call) = self.state().only_call() {
+                    call.record_sign();
+                }
                 let level = field("level").and_then(Value::as_str).unwrap_or("info");
                 let logger =
                     field("logger").and_then(Value::as_str).map(|logger| format!("{logger}: ")).unwrap_or_default();
@@ -33,7 +42,12 @@ impl Ledger {
                     None => String::new(),
                 };
                 let text = visible(&mask(&format!("{logger}{data}")), MAX_LOG_CHARS);
-                self.notify(ServerNotice::Log { level: one_line(level, 20), text });
+                // The stream of a request carries only messages about it.
+                let calls = match stream {
+                    Some(request) => self.call_of(request).into_iter().collect(),
+                    None => self.open_calls(),
+                };
+                self.notify(ServerNotice::Log { level: one_line(level, 20), text, calls });
             }
             "notifications/tools/list_changed" => self.notify(ServerNotice::ListChanged(Listed::Tools)),
             "notifications/resources/list_changed" => self.notify(ServerNotice::ListChanged(Listed::Resources)),
@@ -66,6 +80,7 @@ impl Ledger {
             progress: params.get("progress").and_then(Value::as_f64).unwrap_or_default(),
             total: params.get("total").and_then(Value::as_f64),
             message: params.get("message").and_then(Value::as_str).map(|text| visible(&mask(text), MAX_LOG_CHARS)),
+            is_waiting: false,
         });
     }
 
@@ -76,7 +91,8 @@ impl Ledger {
             let dropped = self.0.dropped_logs.swap(0, Ordering::Relaxed);
             if dropped > 0 {
                 let text = format!("dropped {dropped} log messages: they arrived too fast");
-                if notices.try_send(ServerNotice::Log { level: "warning".to_owned(), text }).is_err() {
+                let notice = ServerNotice::Log { level: "warning".to_owned(), text, calls: Vec::new() };
+                if notices.try_send(notice).is_err() {
                     self.0.dropped_logs.fetch_add(dropped, Ordering::Relaxed);
                 }
             }

@@ -32,7 +32,7 @@ struct Inner {
     call: Option<CallId>,
     sent: Sent,
     /// `std`, private to this file, held for a copy only.
-    last_progress: Mutex<Option<Instant>>,
+    last_sign: Mutex<Option<Instant>>,
 }
 
 impl Slot {
@@ -62,17 +62,22 @@ impl Slot {
         }
     }
 
-    /// When the last progress arrived.
-    pub fn last_progress(&self) -> Option<Instant> {
-        *self.0.last_progress.lock().unwrap_or_else(PoisonError::into_inner)
+    /// When the last progress or log message arrived.
+    pub fn last_sign(&self) -> Option<Instant> {
+        *self.0.last_sign.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn put(&self, raw: Box<RawValue>) {
         self.0.raw.set(raw).ok();
     }
 
+    /// Notes that the server works on the request.
+    pub(super) fn record_sign(&self) {
+        *self.0.last_sign.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
     pub(super) fn record_progress(&self, progress: Progress) {
-        *self.0.last_progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.record_sign();
         if let Some(sender) = &self.0.progress {
             // A slow reader misses a step; the next one replaces it.
             sender.try_send(progress).ok();

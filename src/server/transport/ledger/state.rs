@@ -54,6 +54,12 @@ impl State {
         Some((id, open))
     }
 
+    /// The slot of the call that runs, if there is only one.
+    pub fn only_call(&self) -> Option<&Slot> {
+        let mut calls = self.open.values().filter_map(|open| open.slot.as_ref()).filter(|slot| slot.call().is_some());
+        calls.next().filter(|_| calls.next().is_none())
+    }
+
     pub fn slot_of(&self, token: &NumberOrString) -> Option<&Slot> {
         let id = self.tokens.get(token).or_else(|| match token {
             NumberOrString::String(text) => self.tokens.get(&NumberOrString::Number(text.parse().ok()?)),

@@ -85,7 +85,7 @@ impl InboxSender {
     /// Delivers the messages in `text`, and returns whether the response to `request` was among them.
     pub async fn deliver_answer(&self, text: &str, request: &RequestId) -> Delivered {
         let mut delivered = Delivered::default();
-        for mut message in self.ledger.read(text.as_bytes()) {
+        for mut message in self.ledger.read_on(text.as_bytes(), Some(request)) {
             delivered.any = true;
             delivered.answered |= answers(&message, request);
             if let ServerJsonRpcMessage::Request(server_request) = &mut message {

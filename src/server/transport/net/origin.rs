@@ -1,7 +1,6 @@
 //! Requests to one remote server. Credentials stay within its origin: other redirects are not followed, and a rejected
 //! token is renewed once before the user has to sign in.
 
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::{
@@ -12,10 +11,12 @@ use time::macros::format_description;
 use time::{OffsetDateTime, PrimitiveDateTime};
 use url::Url;
 
+use super::resolver::CheckedResolver;
 use super::{RemoteError, host_and_port, is_loopback, ready_tls};
+use crate::config::address::{AddressKind, LEADS_TO_METADATA, kind_of_host};
 use crate::config::expand::Endpoint;
-use crate::server::oauth::{self, Account, TokenStore};
-use crate::text::Secret;
+use crate::server::oauth::{Account, ServerAuth};
+use crate::text::{Secret, parse_url};
 
 pub const JSON: &str = "application/json";
 pub const EVENT_STREAM: &str = "text/event-stream";
@@ -38,6 +39,7 @@ pub struct Origin {
     pub limit: usize,
     client: Client,
     headers: HeaderMap,
+    auth: ServerAuth,
     /// `None` if the configuration sets an authorization.
     account: Option<Account>,
 }
@@ -52,13 +54,13 @@ pub struct Request {
 }
 
 impl Origin {
-    pub fn new(endpoint: &Endpoint, limit: usize, tokens: Arc<dyn TokenStore>) -> Result<Self, RemoteError> {
+    pub fn new(endpoint: &Endpoint, limit: usize, auth: ServerAuth) -> Result<Self, RemoteError> {
         let url = parse(endpoint.url.reveal())?;
         let headers =
             endpoint.headers.iter().map(|(name, value)| header(name, value)).collect::<Result<HeaderMap, _>>()?;
         let own = headers.contains_key(AUTHORIZATION) || url.password().is_some();
-        let account = (!own).then(|| Account::new(&url, tokens));
-        Ok(Self { client: client(&url)?, url, limit, headers, account })
+        let account = (!own).then(|| auth.account(&url));
+        Ok(Self { client: client(&url)?, url, limit, headers, auth, account })
     }
 
     /// Sends `request` to `url`, which must have this origin, and returns once the response headers have arrived.
@@ -149,11 +151,11 @@ impl Origin {
         let text = |name: HeaderName| answer.headers().get(name).and_then(|value| value.to_str().ok());
         match answer.status() {
             StatusCode::UNAUTHORIZED => {
-                oauth::challenged(&self.url, text(WWW_AUTHENTICATE));
+                self.auth.challenged(&self.url, text(WWW_AUTHENTICATE));
                 Err(RemoteError::NeedsAuth)
             }
             StatusCode::FORBIDDEN => {
-                match text(WWW_AUTHENTICATE).and_then(|challenge| oauth::insufficient_scope(&self.url, challenge)) {
+                match text(WWW_AUTHENTICATE).and_then(|challenge| self.auth.insufficient_scope(&self.url, challenge)) {
                     Some(scope) => Err(RemoteError::InsufficientScope(scope)),
                     None => Err(RemoteError::Forbidden),
                 }
@@ -198,8 +200,10 @@ pub fn content_type(answer: &Response) -> String {
 
 fn parse(text: &str) -> Result<Url, RemoteError> {
     let url =
-        Url::parse(text).map_err(|error| RemoteError::InvalidConfig(format!("`url` is not a valid URL: {error}")))?;
+        parse_url(text).map_err(|reason| RemoteError::InvalidConfig(format!("`url` is not a valid URL: {reason}")))?;
+    let is_metadata = url.host().is_some_and(|host| kind_of_host(&host) == AddressKind::Metadata);
     match url.scheme() {
+        _ if is_metadata => Err(RemoteError::InvalidConfig(format!("`url` {LEADS_TO_METADATA}"))),
         "http" | "https" if url.has_host() => Ok(url),
         scheme => Err(RemoteError::InvalidConfig(format!("`url` must start with http:// or https://, not {scheme}:"))),
     }
@@ -228,6 +232,7 @@ fn client(url: &Url) -> Result<Client, RemoteError> {
         .user_agent(concat!("mcp-sidecar/", env!("CARGO_PKG_VERSION")))
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
+        .dns_resolver(CheckedResolver)
         .connect_timeout(CONNECT_TIMEOUT)
         .pool_idle_timeout(IDLE_TIMEOUT);
     if url.host_str().is_some_and(is_loopback) {

@@ -1,0 +1,90 @@
+//! Which agent made which call. A log message of a server does not say which call it is about: it is for an agent only if
+//! the agent made every call that was open at the server when the message arrived. All others are only in the log.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::model::CallId;
+
+/// Messages take another path than responses, so those of a call may be handled after its end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The `std` lock is private to this file and held for a lookup.
+#[derive(Default)]
+pub struct Callers(Mutex<HashMap<CallId, Caller>>);
+
+struct Caller {
+    session: u64,
+    ended: Option<Instant>,
+}
+
+/// A running call of an agent.
+pub struct CallerGuard {
+    callers: Arc<Callers>,
+    call: CallId,
+    session: u64,
+}
+
+impl Callers {
+    pub fn begin(self: &Arc<Self>, call: &CallId, session: u64) -> CallerGuard {
+        let mut callers = self.lock();
+        callers.retain(|_, caller| caller.ended.is_none_or(|ended| ended.elapsed() < GRACE));
+        callers.insert(call.clone(), Caller { session, ended: None });
+        CallerGuard { callers: self.clone(), call: call.clone(), session }
+    }
+
+    /// Whether there are calls, and this session made all of them. Editors and the shell are no session.
+    pub fn made_all(&self, session: u64, calls: &[CallId]) -> bool {
+        let callers = self.lock();
+        !calls.is_empty() && calls.iter().all(|call| callers.get(call).is_some_and(|caller| caller.session == session))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<CallId, Caller>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CallerGuard {
+    /// Whether there are calls, and the session of this call made all of them.
+    pub fn made_all(&self, calls: &[CallId]) -> bool {
+        self.callers.made_all(self.session, calls)
+    }
+}
+
+impl Drop for CallerGuard {
+    fn drop(&mut self) {
+        if let Some(caller) = self.callers.lock().get_mut(&self.call) {
+            caller.ended = Some(Instant::now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_is_for_the_agent_that_made_all_calls_it_may_be_about() {
+        let callers = Arc::<Callers>::default();
+        let [own, again, other, editor] = [0; 4].map(|_| CallId::random());
+        let guards = (callers.begin(&own, 1), callers.begin(&again, 1), callers.begin(&other, 2));
+        let made = |calls: &[&CallId]| {
+            let calls: Vec<CallId> = calls.iter().copied().cloned().collect();
+            [1, 2, 3].map(|session| callers.made_all(session, &calls))
+        };
+        let nobody = [false; 3];
+        assert_eq!(made(&[&own, &again]), [true, false, false]);
+        assert_eq!(made(&[&other]), [false, true, false]);
+        for unclear in [&[][..], &[&own, &other], &[&editor], &[&own, &editor]] {
+            assert_eq!(made(unclear), nobody, "{unclear:?}");
+        }
+        drop(guards);
+        assert_eq!(made(&[&own]), [true, false, false], "its last messages may still arrive");
+        tokio::time::sleep(GRACE).await;
+        let _later = callers.begin(&other, 2);
+        assert_eq!(made(&[&own]), nobody);
+    }
+}

@@ -1,0 +1,126 @@
+//! Whether a path depends on folders that a stranger may have written.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
+use super::repository::{in_main_checkout, repository};
+
+/// More links than any real path has.
+const MAX_LINKS: usize = 40;
+
+/// The folders whose content decides what runs in a folder: its repository, the repositories around it (the folder may be
+/// a submodule), and its main checkout. Canonical paths, and the folder as it is written. A folder that contains the user's
+/// home folder is not among them, or else no program of the user could be found.
+pub fn code_roots(folder: &Path) -> BTreeSet<PathBuf> {
+    let real = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_path_buf());
+    let around =
+        real.ancestors().filter(|folder| folder.join(".git").symlink_metadata().is_ok()).map(Path::to_path_buf);
+    let main = repository(&in_main_checkout(&real));
+    let home = home_folder();
+    let contains_home = |root: &PathBuf| home.as_ref().is_some_and(|home| home.starts_with(root));
+    let mut roots: BTreeSet<PathBuf> = around.chain([real.clone(), main]).filter(|root| !contains_home(root)).collect();
+    if roots.contains(&real) {
+        roots.insert(folder.to_path_buf());
+    }
+    roots
+}
+
+/// Whether a path is in one of these folders, or leads through one: a link there can be changed.
+pub fn leads_through(path: &Path, roots: &BTreeSet<PathBuf>) -> bool {
+    let is_inside = |path: &Path| roots.iter().any(|root| path.starts_with(root));
+    // The system may ignore case.
+    if std::fs::canonicalize(path).is_ok_and(|real| is_inside(&real)) {
+        return true;
+    }
+    let parts = |path: &Path| path.components().map(|part| part.as_os_str().to_owned()).collect::<VecDeque<OsString>>();
+    let mut rest = parts(path);
+    let mut reached = PathBuf::new();
+    let mut links = 0;
+    while let Some(part) = rest.pop_front() {
+        match Path::new(&part).components().next() {
+            Some(Component::ParentDir) => drop(reached.pop()),
+            Some(Component::CurDir) | None => {}
+            Some(_) => reached.push(&part),
+        }
+        if let Ok(target) = std::fs::read_link(&reached) {
+            links += 1;
+            if links > MAX_LINKS {
+                return true;
+            }
+            reached.pop();
+            let mut next = parts(&target);
+            next.append(&mut rest);
+            rest = next;
+        }
+        if is_inside(&reached) {
+            return true;
+        }
+    }
+    false
+}
+
+/// The home folder of the user who runs this process. Not `HOME` if the system knows better: tools for projects set it.
+fn home_folder() -> Option<PathBuf> {
+    let known = user_record().or_else(|| etcetera::home_dir().ok())?;
+    Some(std::fs::canonicalize(&known).unwrap_or(known))
+}
+
+#[cfg(unix)]
+fn user_record() -> Option<PathBuf> {
+    let user = rustix::process::geteuid().as_raw().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    let fields =
+        users.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|line| line.get(2) == Some(&&*user))?;
+    fields.get(5).filter(|home| home.starts_with('/')).map(PathBuf::from)
+}
+
+#[cfg(not(unix))]
+fn user_record() -> Option<PathBuf> {
+    None
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_path_that_leads_through_a_folder_depends_on_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let repo = root.join("repo");
+        std::fs::create_dir_all(repo.join("sub")).unwrap();
+        std::fs::create_dir(root.join("outside")).unwrap();
+        symlink(&root, repo.join("out")).unwrap();
+        symlink("repo", root.join("in")).unwrap();
+        symlink("repo/out/outside", root.join("through")).unwrap();
+        symlink("loop", root.join("loop")).unwrap();
+        let roots = BTreeSet::from([repo]);
+        let depends = |path: &str| leads_through(&root.join(path), &roots);
+        for path in ["repo", "repo/sub", "repo/none/bin", "in", "in/none", "repo/out/outside", "through", "loop"] {
+            assert!(depends(path), "{path}");
+        }
+        for path in ["outside/../repo", "none/../repo/x", "outside/./../in"] {
+            assert!(depends(path), "{path}");
+        }
+        for path in ["outside", "repository", "none/x", "outside/../none"] {
+            assert!(!depends(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn repositories_around_a_folder_count_and_the_home_folder_does_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("a/.git")).unwrap();
+        std::fs::create_dir_all(root.join("a/module/sub")).unwrap();
+        std::fs::write(root.join("a/module/.git"), "gitdir: ../.git/modules/module\n").unwrap();
+        let found: Vec<PathBuf> = code_roots(&root.join("a/module/sub")).into_iter().collect();
+        assert_eq!(found, [root.join("a"), root.join("a/module"), root.join("a/module/sub")]);
+        assert_eq!(code_roots(Path::new("/")), BTreeSet::new());
+        assert_eq!(code_roots(&home_folder().unwrap()), BTreeSet::new());
+    }
+}

@@ -1,0 +1,137 @@
+use serde_json::json;
+
+use super::*;
+use crate::config::{self, Content, Source};
+use crate::settings::Settings;
+
+fn rules(files: &[(Scope, Value)]) -> Rules {
+    let sources: Vec<_> = files
+        .iter()
+        .zip(0..)
+        .map(|((scope, text), number)| {
+            let folder = scope.needs_trust().then(|| Arc::<Path>::from(Path::new("/work")));
+            let source = Source { path: Path::new(&format!("/{number}/mcp.json")).into(), scope: *scope, folder };
+            (source, Content::Text(text.to_string().into()))
+        })
+        .collect();
+    let loaded = config::load(&sources, &Default::default(), &Settings::default().limits);
+    Rules::new(&loaded.config, &SessionLevels::default(), &[Path::new("/work").into()])
+}
+
+fn level(rules: &Rules, agent: HookAgent, tool: &str, arguments: Value) -> Option<Level> {
+    let arguments = arguments.as_object().unwrap().clone();
+    rules.rule_action(&AgentAction::new(agent, tool, arguments, Path::new("/work"))).map(|ruling| ruling.level)
+}
+
+fn bash(rules: &Rules, command: &str) -> Option<Level> {
+    level(rules, HookAgent::ClaudeCode, "Bash", json!({ "command": command, "description": "x" }))
+}
+
+const GIT: &str = r#"{ "agentTools": { "claude-code": { "Bash": [
+    { "when": { "command": { "matches": "rm( .*)?" } }, "level": "deny" },
+    { "when": { "command": { "in": ["git status", "git diff"] } }, "level": "allow-session" },
+    "require-approval"] } } }"#;
+
+fn git() -> Rules {
+    rules(&[(Scope::User, serde_json::from_str(GIT).unwrap())])
+}
+
+#[test]
+fn a_rule_allows_exactly_the_command_and_denies_it_anywhere() {
+    let rules = git();
+    assert_eq!(bash(&rules, "git status"), Some(Level::AllowSession));
+    assert_eq!(bash(&rules, "git  status"), Some(Level::RequireApproval));
+    for more in ["git status; ls", "git status | sh", "git status > x", "git status $(ls)", "git status\nls", "git log"]
+    {
+        assert_eq!(bash(&rules, more), Some(Level::RequireApproval), "{more}");
+    }
+    for denied in ["rm x", "git status; rm x", "echo $(rm x)", "sudo rm x", "bash -c 'rm x'", "cat <<E\nrm x\nE"] {
+        assert_eq!(bash(&rules, denied), Some(Level::Deny), "{denied}");
+    }
+    assert_eq!(level(&rules, HookAgent::ClaudeCode, "Read", json!({})), None, "no rule is about it");
+    assert_eq!(level(&rules, HookAgent::Codex, "Bash", json!({ "command": "rm x" })), None, "it is another agent");
+}
+
+#[test]
+fn a_level_without_a_condition_allows_only_plain_commands() {
+    let rules = rules(&[(Scope::User, json!({ "agentTools": { "*": { "Bash": "allow-always" } } }))]);
+    assert_eq!(bash(&rules, "make"), Some(Level::AllowAlways));
+    assert_eq!(bash(&rules, "make | tee log"), Some(Level::RequireApproval));
+    let unsafe_ = json!({ "command": "make", "dangerouslyDisableSandbox": true });
+    assert_eq!(level(&rules, HookAgent::ClaudeCode, "Bash", unsafe_), Some(Level::RequireApproval));
+    let network = json!({ "command": "make", "description": "network-access example.com" });
+    assert_eq!(level(&rules, HookAgent::Codex, "Bash", network), Some(Level::RequireApproval));
+    let list = json!({ "command": ["make", "; rm"] });
+    assert_eq!(level(&rules, HookAgent::Codex, "Bash", list), Some(Level::RequireApproval));
+    let twice = json!({ "command": "make", "cmd": "rm x" });
+    assert_eq!(level(&rules, HookAgent::ClaudeCode, "Bash", twice), Some(Level::RequireApproval));
+}
+
+#[test]
+fn a_project_can_only_restrict() {
+    let allows = json!({ "agentTools": { "*": { "*": "allow-always" }, "claude-code": { "Bash": "allow-always" } } });
+    let rules = rules(&[(Scope::Project, allows.clone()), (Scope::Local, allows)]);
+    assert_eq!(bash(&rules, "git status"), None);
+    let denies = json!({ "agentTools": { "claude-code": { "Bash": "deny" } } });
+    let user: Value = serde_json::from_str(GIT).unwrap();
+    let rules = self::rules(&[(Scope::Project, denies.clone()), (Scope::User, user)]);
+    assert_eq!(bash(&rules, "git status"), Some(Level::Deny));
+    assert_eq!(bash(&self::rules(&[(Scope::Project, denies)]), "ls"), Some(Level::Deny));
+}
+
+#[test]
+fn rules_about_servers_deny_and_never_allow() {
+    let server = json!({ "policy": { "default": "allow", "allowlist": [{ "server": "*", "tool": "*" }] },
+        "servers": { "claude-code": { "command": "x", "tools": { "*": "allow-always", "agent:Bash": "allow-always" } } } });
+    assert_eq!(bash(&rules(&[(Scope::User, server)]), "ls"), None);
+    let denied = json!({ "policy": { "denylist": [{ "server": "claude-*", "tool": "Bash" }] },
+        "agentTools": { "claude-code": { "Bash": "allow-always" } } });
+    assert_eq!(bash(&rules(&[(Scope::User, denied)]), "ls"), Some(Level::Deny));
+}
+
+#[test]
+fn the_rules_of_the_administrator_come_first_and_an_agent_before_all() {
+    let managed = json!({ "agentTools": { "*": { "Bash": "deny" } } });
+    let user = json!({ "agentTools": { "*": { "Bash": "deny", "Write": "deny" }, "claude-code": { "Bash": "allow-always" } } });
+    assert_eq!(bash(&rules(&[(Scope::User, user.clone())]), "ls"), Some(Level::AllowAlways));
+    let both = rules(&[(Scope::Managed, managed), (Scope::User, user)]);
+    assert_eq!(bash(&both, "ls"), Some(Level::Deny));
+    assert_eq!(level(&both, HookAgent::ClaudeCode, "Write", json!({ "file_path": "/work/a" })), Some(Level::Deny));
+}
+
+#[test]
+fn a_file_is_inside_only_where_its_links_lead() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("work");
+    std::fs::create_dir(&folder).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("/etc", folder.join("link")).unwrap();
+    let inside = json!({ "agentTools": { "claude-code": { "Write": [
+        { "when": { "file_path": { "inside": folder } }, "level": "allow-session" }, "require-approval"] } } });
+    let rules = rules(&[(Scope::User, inside)]);
+    let write = |file: &str| level(&rules, HookAgent::ClaudeCode, "Write", json!({ "file_path": file, "content": "" }));
+    assert_eq!(write(&format!("{}/a.txt", folder.display())), Some(Level::AllowSession));
+    for outside in ["a.txt", "../a.txt", "/etc/passwd"] {
+        assert_eq!(write(outside), Some(Level::RequireApproval), "{outside}");
+    }
+    for outside in ["../elsewhere", "link/passwd"] {
+        assert_eq!(write(&format!("{}/{outside}", folder.display())), Some(Level::RequireApproval), "{outside}");
+    }
+}
+
+#[test]
+fn a_lasting_answer_is_about_exactly_what_was_shown() {
+    let target = |tool: &str, arguments: Value| {
+        AgentAction::new(HookAgent::ClaudeCode, tool, arguments.as_object().unwrap().clone(), Path::new("/work"))
+            .target()
+    };
+    assert_eq!(target("Bash", json!({ "command": "git push" })).as_deref(), Some("git push"));
+    assert_eq!(target("Bash", json!({ "command": "git push; ls" })), None);
+    assert_eq!(target("Bash", json!({ "command": "git push", "sandbox": false })), None);
+    assert_eq!(target("Write", json!({ "file_path": "a" })).as_deref(), Some("/work/a"));
+    assert_eq!(target("Write", json!({ "file_path": "a\u{202e}b" })), None);
+    assert_eq!(target("Other", json!({})), None);
+    assert_eq!(target("Bash", json!({ "command": "x".repeat(MAX) })), None);
+}
+
+const MAX: usize = 1_000;

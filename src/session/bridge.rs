@@ -1,0 +1,327 @@
+//! Forwards messages between a program and the engine, and outlives the engine: many agents and editors never restart a
+//! server.
+//!
+//! When the connection is lost, calls that were running are answered with an error, the engine is joined or started
+//! again, and what the program has told the old engine is repeated to the new one. Requests that only read are sent
+//! again, and so are those that the old engine cannot have received. If no engine can be joined, the next message tries
+//! again, so nothing polls.
+//!
+//! An editor with our plugin is not served here: it holds more state of an engine than its messages show, such as a
+//! ticket, so it starts a new front instead.
+
+mod agent_memory;
+mod editor_memory;
+mod message;
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::forward::{ReadAhead, STACK, Stdio};
+use super::join::{JoinError, Joined, ask_exit_code};
+pub use agent_memory::AgentMemory;
+pub use editor_memory::EditorMemory;
+
+/// A buffer that has become larger than this is freed after its message.
+const KEPT_BUFFER: usize = 1 << 20;
+/// A connection that is lost sooner does not count as a success.
+const STABLE: Duration = Duration::from_secs(5);
+/// How often in a row a connection may be lost soon before the next request has to ask for it.
+const QUICK_LOSSES: u32 = 3;
+
+/// What must be known about a session to go on with another engine.
+pub trait Memory: Default + Send + 'static {
+    /// Reads the next message with its frame, or nothing at the end of the input. Returns whether it is complete.
+    fn read(input: &mut impl BufRead, message: &mut Vec<u8>) -> io::Result<bool>;
+    /// A message of the program. Returns what to send, or nothing for a response to an engine that has ended.
+    fn take_from_program<'a>(&mut self, message: &'a [u8]) -> Option<Cow<'a, [u8]>>;
+    /// The last message was written. If the connection was lost meanwhile, returns the response to it.
+    fn written(&mut self, _is_open: bool) -> Vec<u8> {
+        Vec::new()
+    }
+    /// The last message could not be written. Returns whether it must be sent again.
+    fn take_back(&mut self) -> bool {
+        false
+    }
+    /// A message of the program for which there is no engine. Returns the response.
+    fn unavailable(&mut self, message: &[u8], reason: &str) -> Option<Vec<u8>>;
+    /// A message of the engine. Returns what to pass on, or nothing for a response to our own request.
+    fn take_from_engine<'a>(&mut self, message: &'a [u8]) -> Option<Cow<'a, [u8]>>;
+    /// The connection is lost. Returns what to tell the program, such as responses to requests that cannot be sent again.
+    fn lose(&mut self) -> Vec<u8>;
+    /// No engine can be joined. Returns the responses to all requests.
+    fn fail_all(&mut self, reason: &str) -> Vec<u8>;
+    /// What to send to a new engine before anything else. Nothing to the first one.
+    fn replay(&self) -> Vec<u8>;
+    /// What to tell the program about a new engine.
+    fn news(&self) -> Vec<u8>;
+    /// Whether the program has ended the session.
+    fn has_ended(&self) -> bool;
+    /// Whether an engine that goes on has ended the session for good, with this exit code.
+    fn ends_with(code: u8) -> bool;
+}
+
+struct Bridge<M> {
+    state: Mutex<State<M>>,
+    changed: Condvar,
+    /// Written in whole messages.
+    output: Mutex<File>,
+}
+
+struct State<M> {
+    memory: M,
+    link: Link,
+    /// The program has closed its side.
+    ended: bool,
+}
+
+impl<M: Memory> State<M> {
+    fn has_ended(&self) -> bool {
+        self.ended || self.memory.has_ended()
+    }
+}
+
+enum Link {
+    Open(Arc<UnixStream>),
+    /// The engine is being joined. Messages wait.
+    Joining,
+    /// No engine could be joined. The next request asks for it.
+    Down {
+        reason: String,
+    },
+}
+
+/// Forwards messages until the program closes its side. `rejoin` finds or starts an engine. Returns the exit code.
+pub fn bridge<M: Memory>(
+    joined: Joined,
+    stdio: Stdio,
+    read_ahead: ReadAhead,
+    mut rejoin: impl FnMut() -> Result<Joined, JoinError>,
+) -> io::Result<u8> {
+    let Stdio { input, output } = stdio;
+    let state = State { memory: M::default(), link: Link::Joining, ended: false };
+    let bridge = Arc::new(Bridge { state: Mutex::new(state), changed: Condvar::new(), output: Mutex::new(output) });
+    let mut joined = bridge.open(joined)?;
+    let reader = bridge.clone();
+    let input = io::Cursor::new(read_ahead.0).chain(input);
+    std::thread::Builder::new().name("input".to_owned()).stack_size(STACK).spawn(move || reader.read_program(input))?;
+    let mut quick_losses = 0;
+    loop {
+        let since = Instant::now();
+        let written = bridge.read_engine(&joined.stream);
+        joined.stream.shutdown(Shutdown::Both).ok();
+        // The program reads no more, or it has ended the session.
+        if written.is_err() || bridge.lock().has_ended() {
+            return Ok(ask_exit_code(&joined.address, joined.session).unwrap_or(0));
+        }
+        // The engine has ended this session, and goes on: it does so to a program that takes nothing.
+        if let Some(code) = ask_exit_code(&joined.address, joined.session).filter(|code| M::ends_with(*code)) {
+            return Ok(code);
+        }
+        if let Some(engine) = joined.engine.take() {
+            std::thread::Builder::new().stack_size(STACK).spawn(move || engine.end_leftovers())?;
+        }
+        bridge.lose()?;
+        quick_losses = if since.elapsed() < STABLE { quick_losses + 1 } else { 0 };
+        let mut reason = (quick_losses >= QUICK_LOSSES).then(|| "it ends again and again".to_owned());
+        joined = loop {
+            if let Some(reason) = reason.take()
+                && !bridge.wait_for_message(reason)?
+            {
+                return Ok(1);
+            }
+            match rejoin().and_then(|joined| Ok(bridge.open(joined)?)) {
+                Ok(joined) => break joined,
+                Err(error) => reason = Some(error.to_string()),
+            }
+        };
+    }
+}
+
+impl<M: Memory> Bridge<M> {
+    fn lock(&self) -> MutexGuard<'_, State<M>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells a new engine what the old one knew, and lets messages pass.
+    fn open(&self, joined: Joined) -> io::Result<Joined> {
+        let stream = Arc::new(joined.stream.try_clone()?);
+        let (replay, news) = {
+            let state = self.lock();
+            (state.memory.replay(), state.memory.news())
+        };
+        // A failed write is a lost connection, which is noticed when it is read.
+        (&*stream).write_all(&replay).ok();
+        self.lock().link = Link::Open(stream);
+        self.changed.notify_all();
+        self.write(&news)?;
+        Ok(joined)
+    }
+
+    /// The connection is lost: answers what was running and cannot be sent again.
+    fn lose(&self) -> io::Result<()> {
+        let mut state = self.lock();
+        state.link = Link::Joining;
+        let answers = state.memory.lose();
+        drop(state);
+        self.write(&answers)
+    }
+
+    /// No engine could be joined: answers what waits, and waits for the next message. `false` if the program has gone.
+    fn wait_for_message(&self, reason: String) -> io::Result<bool> {
+        let mut state = self.lock();
+        let answers = state.memory.fail_all(&reason);
+        state.link = Link::Down { reason };
+        self.changed.notify_all();
+        drop(state);
+        self.write(&answers)?;
+        let state = self.lock();
+        let wait =
+            self.changed.wait_while(state, |state| !state.has_ended() && matches!(state.link, Link::Down { .. }));
+        Ok(!wait.unwrap_or_else(PoisonError::into_inner).has_ended())
+    }
+
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).write_all(bytes)
+    }
+
+    /// Forwards messages of the engine. An error means that the program reads no more.
+    fn read_engine(&self, stream: &UnixStream) -> io::Result<()> {
+        let mut messages = Messages::new(stream);
+        while let Ok(Some((message, is_whole))) = messages.next::<M>() {
+            let passed = self.lock().memory.take_from_engine(message);
+            if let Some(message) = passed.filter(|_| is_whole) {
+                self.write(&message)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_program(&self, input: impl Read) {
+        let mut messages = Messages::new(input);
+        while let Ok(Some((message, _))) = messages.next::<M>() {
+            while !self.send(message) {}
+        }
+        let mut state = self.lock();
+        state.ended = true;
+        if let Link::Open(stream) = &state.link {
+            // Tells the engine that the input has ended.
+            stream.shutdown(Shutdown::Write).ok();
+        }
+        self.changed.notify_all();
+    }
+
+    /// Sends a message of the program to the engine. `false` if it is to be sent again, to the next engine.
+    fn send(&self, message: &[u8]) -> bool {
+        let Some((stream, sent)) = self.admit(message) else { return true };
+        let is_written = (&*stream).write_all(&sent).is_ok();
+        let mut state = self.lock();
+        let is_open = matches!(&state.link, Link::Open(open) if Arc::ptr_eq(open, &stream));
+        if !is_written && is_open {
+            // Ends the other thread's reading, which joins the next engine.
+            stream.shutdown(Shutdown::Both).ok();
+            state.link = Link::Joining;
+        }
+        if !is_written {
+            return !state.memory.take_back();
+        }
+        let answer = state.memory.written(is_open);
+        drop(state);
+        self.write(&answer).ok();
+        true
+    }
+
+    /// Notes what the program sends, once an engine is there. `None` if it is not for this engine, or is answered already.
+    fn admit<'a>(&self, message: &'a [u8]) -> Option<(Arc<UnixStream>, Cow<'a, [u8]>)> {
+        let mut state = self.lock();
+        let mut asked = false;
+        loop {
+            match &state.link {
+                Link::Open(stream) => {
+                    let stream = stream.clone();
+                    return Some((stream, state.memory.take_from_program(message)?));
+                }
+                Link::Down { reason } if asked => {
+                    let reason = reason.clone();
+                    let answer = state.memory.unavailable(message, &reason);
+                    drop(state);
+                    // The message may have ended the session.
+                    self.changed.notify_all();
+                    self.write(&answer?).ok();
+                    return None;
+                }
+                Link::Down { .. } => {
+                    asked = true;
+                    state.link = Link::Joining;
+                    self.changed.notify_all();
+                }
+                Link::Joining => {
+                    asked = true;
+                    state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        }
+    }
+}
+
+/// Reads messages with their frames.
+struct Messages<R> {
+    input: BufReader<R>,
+    message: Vec<u8>,
+}
+
+impl<R: Read> Messages<R> {
+    fn new(input: R) -> Self {
+        Self { input: BufReader::with_capacity(64 << 10, input), message: Vec::new() }
+    }
+
+    /// The next message or piece of one, and whether it is complete.
+    fn next<M: Memory>(&mut self) -> io::Result<Option<(&[u8], bool)>> {
+        self.message.clear();
+        self.message.shrink_to(KEPT_BUFFER);
+        let is_whole = M::read(&mut self.input, &mut self.message)?;
+        Ok(Some((self.message.as_slice(), is_whole)).filter(|(message, _)| !message.is_empty()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    const CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{}}\n";
+
+    #[test]
+    fn a_call_that_an_engine_cannot_have_received_goes_to_the_next_one() {
+        let (stream, engine) = UnixStream::pair().unwrap();
+        let (mut shown, output) = std::io::pipe().unwrap();
+        let state = State { memory: AgentMemory::default(), link: Link::Open(Arc::new(stream)), ended: false };
+        let output = Mutex::new(File::from(OwnedFd::from(output)));
+        let bridge = Bridge { state: Mutex::new(state), changed: Condvar::new(), output };
+        drop(engine);
+        assert!(!bridge.send(CALL));
+        assert!(matches!(bridge.lock().link, Link::Joining));
+        bridge.lose().unwrap();
+
+        let (stream, mut engine) = UnixStream::pair().unwrap();
+        bridge.lock().link = Link::Open(Arc::new(stream));
+        assert!(bridge.send(CALL));
+        let mut received = vec![0; CALL.len()];
+        engine.read_exact(&mut received).unwrap();
+        assert_eq!(received, CALL);
+
+        // This one may have been carried out.
+        drop(engine);
+        bridge.lose().unwrap();
+        drop(bridge);
+        let mut answers = String::new();
+        shown.read_to_string(&mut answers).unwrap();
+        assert_eq!((answers.lines().count(), answers.contains("may have been carried out")), (1, true), "{answers}");
+    }
+}

@@ -1,0 +1,63 @@
+//! What a bridge reads of JSON-RPC messages and changes in them.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// The ids of our own requests begin with it.
+pub const OWN: &str = "mcp-sidecar/";
+
+pub const LOST: &str = "mcp-sidecar ended while this request was running, and is started again. The request may have been \
+                        carried out: check its effect before you send it again.";
+
+/// What is needed of a message to forward it.
+#[derive(Deserialize)]
+pub struct Head<'a> {
+    #[serde(borrow)]
+    pub id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub method: Option<Cow<'a, str>>,
+}
+
+impl<'a> Head<'a> {
+    pub fn of(body: &'a [u8]) -> Option<Self> {
+        serde_json::from_slice(body).ok()
+    }
+
+    /// Whether it is a response to our own request.
+    pub fn is_own(&self) -> bool {
+        self.id.is_some_and(|id| id.get().trim_start_matches('"').starts_with(OWN))
+    }
+}
+
+pub fn parsed(body: &[u8]) -> Option<Value> {
+    serde_json::from_slice(body).ok()
+}
+
+pub fn set(object: &mut Value, key: &str, value: Value) {
+    if let Some(fields) = object.as_object_mut() {
+        fields.insert(key.to_owned(), value);
+    }
+}
+
+/// Adds the number of the engine to the id at `pointer`. The ids of different engines must differ, or a late response
+/// would reach the wrong request.
+pub fn renumber(message: &mut Value, pointer: &str, engine: u32) {
+    if let Some(id) = message.pointer_mut(pointer) {
+        *id = json!(format!("{OWN}{engine}/{id}"));
+    }
+}
+
+/// Undoes [`renumber`]. Nothing if the id is from an engine that has ended.
+pub fn restore(message: &mut Value, engine: u32) -> Option<()> {
+    let id = message.get("id")?.as_str()?.strip_prefix(&format!("{OWN}{engine}/"))?;
+    let id = serde_json::from_str(id).ok()?;
+    set(message, "id", id);
+    Some(())
+}
+
+pub fn no_engine(reason: &str) -> String {
+    format!("mcp-sidecar is not running, and could not be started again: {reason}")
+}

@@ -1,0 +1,447 @@
+//! What the user agrees to when an agent calls: a question ends with its agent, says where to answer it, moves on when
+//! the editor closes, and its answer is bound to what was shown.
+
+use std::time::{Duration, Instant};
+
+use mcp_sidecar::engine::Notice;
+use mcp_sidecar::protocol::errors::ErrorKind;
+use mcp_sidecar::settings::Settings;
+use mcp_sidecar::store::CallQuery;
+use serde_json::{Value, json};
+
+use crate::raw_agent::{Host, RawAgent};
+use crate::support::harness::demo;
+use crate::support::{TestEditor, attach_to};
+
+/// Less than the five seconds that a question waits for an editor to come back.
+const AT_ONCE: Duration = Duration::from_secs(4);
+
+/// An editor with the abilities of the plugin, and a name.
+async fn open(host: &Host, name: &str) -> TestEditor {
+    let (mut editor, _end) = attach_to(&host.engine);
+    for noise in [
+        "textDocument/publishDiagnostics",
+        "mcp/log",
+        "mcp/callFinished",
+        "mcp/configReloaded",
+        "mcp/toolsChanged",
+        "mcp/serverChanged",
+    ] {
+        editor.ignore(noise);
+    }
+    let abilities = json!({ "version": "0", "approvals": true, "elicitation": true });
+    let more = json!({ "clientInfo": { "name": name }, "processId": 4242,
+        "capabilities": { "experimental": { "mcpSidecar": abilities } } });
+    editor.initialize(&[&host.home.project()], more).await;
+    editor
+}
+
+/// An agent that has listed its tools.
+async fn connect(host: &Host, capabilities: Value) -> RawAgent {
+    let mut agent = RawAgent::new(host.connect(1 << 20));
+    agent.initialize(capabilities).await;
+    agent.ask(1, "tools/list", json!({})).await;
+    agent
+}
+
+/// Waits for the next question that is shown.
+async fn question(editor: &mut TestEditor) -> Value {
+    let asks = |params: &Value| !params["approvals"].as_array().unwrap().is_empty();
+    editor.notification_where("mcp/approvalsChanged", asks).await["approvals"][0].clone()
+}
+
+/// Waits until no question is shown.
+async fn no_question(editor: &mut TestEditor) {
+    let none = |params: &Value| params["approvals"].as_array().unwrap().is_empty();
+    editor.notification_where("mcp/approvalsChanged", none).await;
+}
+
+async fn resolve(editor: &mut TestEditor, question: &Value, decision: &str) {
+    let answer = json!({ "id": question["id"], "decision": decision });
+    editor.raw_command("mcp.approval.resolve", answer).await.unwrap();
+}
+
+async fn begin_echo(agent: &mut RawAgent, id: i64, text: &str) {
+    agent.begin(id, "tools/call", json!({ "name": "demo__echo", "arguments": { "text": text } })).await;
+}
+
+/// The text of a result.
+fn text(answer: &Value) -> &str {
+    answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("not a result: {answer:#}"))
+}
+
+/// The newest record of a call.
+async fn last_record(host: &Host) -> mcp_sidecar::model::CallRecord {
+    host.engine.calls(CallQuery::default()).await.unwrap().remove(0)
+}
+
+fn settings(text: &str) -> Settings {
+    let (settings, problems) = Settings::from_toml(text);
+    assert_eq!(problems, []);
+    settings
+}
+
+#[tokio::test]
+async fn an_agent_that_goes_takes_its_questions_and_its_calls_with_it() {
+    let host = Host::new(json!({ "demo": demo(json!({ "countdown": "allow-session" })) }));
+    let mut editor = open(&host, "Neovim").await;
+    let mut agent = connect(&host, json!({})).await;
+    let mut notices = host.engine.notices();
+    let countdown = json!({ "name": "demo__countdown", "arguments": { "from": 100, "interval": 100 } });
+    agent.begin(2, "tools/call", countdown).await;
+    begin_echo(&mut agent, 3, "x").await;
+    let question = question(&mut editor).await;
+    let gone = Instant::now();
+    drop(agent);
+    let closed =
+        editor.notification_where("mcp/approvalsChanged", |params| !params["closed"].as_array().unwrap().is_empty());
+    assert_eq!(closed.await["closed"][0]["message"], "withdrawn: the agent disconnected");
+    let answer = json!({ "id": question["id"], "decision": "allow-once" });
+    let late = editor.raw_command("mcp.approval.resolve", answer).await.unwrap_err();
+    assert_eq!(late.kind(), Some(ErrorKind::NotFound), "{late}");
+    let mut ended = Vec::new();
+    while ended.len() < 2 {
+        if let Notice::CallFinished(record) = notices.recv().await.unwrap() {
+            ended.push(record.error.clone().unwrap());
+        }
+    }
+    assert_eq!(ended, ["the agent disconnected", "the agent disconnected"]);
+    assert!(gone.elapsed() < AT_ONCE, "{:?}", gone.elapsed());
+}
+
+#[tokio::test]
+async fn a_waiting_call_reports_progress_that_says_where_to_answer() {
+    let host = Host::new(json!({ "demo": demo(json!({})) }));
+    let mut editor = open(&host, "Neovim").await;
+    let mut agent = connect(&host, json!({})).await;
+    agent.notifications.clear();
+    let call = json!({ "name": "demo__countdown", "arguments": { "from": 2, "interval": 5 }, "_meta": { "progressToken": 7 } });
+    agent.begin(2, "tools/call", call).await;
+    let question = question(&mut editor).await;
+    let mut values = Vec::new();
+    for _ in 0..2 {
+        let progress = agent.notified("notifications/progress").await;
+        assert_eq!(progress["message"], "waiting for your approval in Neovim");
+        assert_eq!(progress["progressToken"], 7);
+        values.push(progress["progress"].as_f64().unwrap());
+    }
+    resolve(&mut editor, &question, "allow-once").await;
+    assert_eq!(text(&agent.next().await), "lift-off");
+    let reported = agent.notifications.iter().filter(|message| message["method"] == "notifications/progress");
+    values.extend(reported.map(|message| message["params"]["progress"].as_f64().unwrap()));
+    assert!(values.is_sorted_by(|one, next| one < next), "{values:?}");
+    assert_eq!(values.last(), Some(&2.0), "the values of the tool are not changed: {values:?}");
+}
+
+#[tokio::test]
+async fn the_question_of_a_closed_editor_moves_on_to_the_agent() {
+    let host = Host::new(json!({ "demo": demo(json!({})) }));
+    let mut editor = open(&host, "Neovim").await;
+    let mut agent = connect(&host, json!({ "elicitation": {} })).await;
+    begin_echo(&mut agent, 2, "x").await;
+    question(&mut editor).await;
+    drop(editor);
+    let asked = agent.next().await;
+    assert_eq!(asked["method"], "elicitation/create", "{asked:#}");
+    let offered = &asked["params"]["requestedSchema"]["properties"]["decision"]["oneOf"];
+    let offered: Vec<&Value> = offered.as_array().unwrap().iter().map(|one| &one["const"]).collect();
+    assert_eq!(offered, ["allow-once", "deny"], "an answer in the agent's dialog is for this once");
+    let yes = json!({ "action": "accept", "content": { "decision": "allow-once" } });
+    agent.send(json!({ "jsonrpc": "2.0", "id": asked["id"], "result": yes })).await;
+    assert_eq!(text(&agent.next().await), "x");
+    let record = last_record(&host).await;
+    assert_eq!(record.decision, "allow-once");
+    assert_eq!(record.decided_by, "user in the dialog of the agent `liner`, for this once");
+}
+
+#[tokio::test]
+async fn the_form_of_a_server_moves_on_in_the_same_way() {
+    let host = Host::new(json!({ "demo": demo(json!({ "*": "allow-session" })) }));
+    let mut editor = open(&host, "Neovim").await;
+    let mut agent = connect(&host, json!({ "elicitation": {} })).await;
+    agent.begin(2, "tools/call", json!({ "name": "demo__ask_name", "arguments": {} })).await;
+    assert_eq!(question(&mut editor).await["kind"], "elicitation");
+    drop(editor);
+    let asked = agent.next().await;
+    assert_eq!(asked["params"]["message"], "What is your name?", "{asked:#}");
+    let answer = json!({ "action": "accept", "content": { "name": "Ada" } });
+    agent.send(json!({ "jsonrpc": "2.0", "id": asked["id"], "result": answer })).await;
+    assert_eq!(text(&agent.next().await), "Hello, Ada!");
+}
+
+#[tokio::test]
+async fn an_editor_that_comes_back_finds_its_question() {
+    let host = Host::new(json!({ "demo": demo(json!({})) }));
+    let mut editor = open(&host, "Neovim").await;
+    let mut agent = connect(&host, json!({ "elicitation": {} })).await;
+    begin_echo(&mut agent, 2, "x").await;
+    let before = question(&mut editor).await;
+    drop(editor);
+    let mut editors = host.engine.editors().subscribe();
+    editors.wait_for(|count| *count == 0).await.unwrap();
+    let mut editor = open(&host, "Neovim").await;
+    let after = question(&mut editor).await;
+    assert_eq!(after["id"], before["id"]);
+    resolve(&mut editor, &after, "allow-once").await;
+    assert_eq!(text(&agent.next().await), "x", "the agent was not asked");
+}
+
+#[tokio::test]
+async fn a_question_that_reaches_nobody_is_refused_without_a_way_around_it() {
+    let host = Host::new(json!({ "demo": demo(json!({ "add": "deny" })) }));
+    let folder = host.home.project().file_name().unwrap().to_str().unwrap().to_owned();
+    let place = format!("The user can allow this in an editor that has `{folder}` open.");
+    let nobody = format!("`mcp__demo__echo` was not allowed: nobody could be asked. {place}");
+    let nobody = nobody.as_str();
+    let mut plain = connect(&host, json!({})).await;
+    begin_echo(&mut plain, 2, "x").await;
+    assert_eq!(text(&plain.next().await), nobody);
+    // Programs without a user answer such a question themselves.
+    let mut headless = connect(&host, json!({ "elicitation": {} })).await;
+    let by = "declined in the dialog of the agent `liner`, by the user or by the agent itself";
+    // This is also true if a person declined.
+    let declined = format!(
+        "`mcp__demo__echo` was not allowed: nobody could be asked, or the user declined in the dialog of the agent. {place}"
+    );
+    let endings = [("cancel", nobody, "nobody could be asked"), ("decline", &*declined, by)];
+    for (id, (action, told, decided_by)) in (2..).zip(endings) {
+        begin_echo(&mut headless, id, "x").await;
+        let asked = headless.next().await;
+        headless.send(json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": action } })).await;
+        assert_eq!(text(&headless.next().await), told, "{action}");
+        assert_eq!(last_record(&host).await.decided_by, decided_by);
+    }
+    plain.begin(3, "tools/call", json!({ "name": "demo__add", "arguments": { "a": 1, "b": 2 } })).await;
+    assert_eq!(text(&plain.next().await), "`mcp__demo__add` was denied: its level is `deny`");
+    let record = last_record(&host).await;
+    assert!(record.decided_by.contains("mcp.json:1"), "{record:?}");
+    let mut editor = open(&host, "Neovim").await;
+    begin_echo(&mut plain, 4, "x").await;
+    question(&mut editor).await;
+    drop(editor);
+    assert_eq!(text(&plain.next().await), nobody, "the last editor has closed");
+}
+
+#[tokio::test]
+async fn a_setting_decides_whether_the_agent_may_ask() {
+    let servers = json!({ "demo": demo(json!({})) });
+    let never = Host::with(servers.clone(), settings("[approvals]\nask-agent = 'never'\n"));
+    let mut agent = connect(&never, json!({ "elicitation": {} })).await;
+    begin_echo(&mut agent, 2, "x").await;
+    assert!(text(&agent.next().await).contains("nobody could be asked"));
+
+    let always = Host::with(servers, settings("[approvals]\nask-agent = 'always'\n"));
+    let mut editor = open(&always, "Neovim").await;
+    let mut agent = connect(&always, json!({ "elicitation": {} })).await;
+    for id in [2, 3] {
+        begin_echo(&mut agent, id, "x").await;
+        let shown = question(&mut editor).await;
+        let asked = agent.next().await;
+        assert_eq!(asked["method"], "elicitation/create", "{asked:#}");
+        if id == 2 {
+            let yes = json!({ "action": "accept", "content": { "decision": "allow-once" } });
+            agent.send(json!({ "jsonrpc": "2.0", "id": asked["id"], "result": yes })).await;
+        } else {
+            // The editor still shows the question, so this is not a no.
+            agent.send(json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "cancel" } })).await;
+            agent.ask(9, "ping", json!({})).await;
+            resolve(&mut editor, &shown, "allow-once").await;
+        }
+        assert_eq!(text(&agent.next().await), "x");
+        no_question(&mut editor).await;
+    }
+    // An answer in the editor closes the dialog of the agent.
+    begin_echo(&mut agent, 4, "x").await;
+    let shown = question(&mut editor).await;
+    let asked = agent.next().await;
+    resolve(&mut editor, &shown, "allow-once").await;
+    assert_eq!(text(&agent.next().await), "x");
+    assert_eq!(agent.notified("notifications/cancelled").await["requestId"], asked["id"]);
+}
+
+/// The call is no longer what the agent asked for, whatever rule matches it now.
+#[tokio::test]
+async fn a_call_that_the_user_changed_is_theirs_and_the_agent_is_told_how_it_ended() {
+    let rules = json!([{ "when": { "sides": { "max": 6 } }, "level": "allow-session" },
+        { "when": { "sides": { "in": [99] } }, "level": "deny" }, "require-approval"]);
+    let host = Host::new(json!({ "demo": demo(json!({ "roll_dice": rules })) }));
+    let mut editor = open(&host, "Neovim").await;
+    let mut agent = connect(&host, json!({})).await;
+    let user = "user in Neovim (process 4242)";
+    let cases = [
+        (30, "allow-once", format!("{user}, who changed the arguments")),
+        (5, "allow-once", format!("{user}, who changed the arguments (also allowed by ")),
+        (99, "deny", format!("after the {user} had changed the arguments")),
+    ];
+    for (id, (sides, decision, by)) in (2..).zip(cases) {
+        agent.begin(id, "tools/call", json!({ "name": "demo__roll_dice", "arguments": { "sides": 20 } })).await;
+        let shown = question(&mut editor).await;
+        let edited = json!({ "id": shown["id"], "decision": "allow-once", "arguments": { "sides": sides } });
+        editor.raw_command("mcp.approval.resolve", edited).await.unwrap();
+        let answer = agent.next().await;
+        let told = text(&answer);
+        let change = format!("The user changed the arguments of this call before allowing it: sides: 20 → {sides}");
+        assert!(told.starts_with(&change), "{told}");
+        assert_eq!(
+            told.ends_with("\n`mcp__demo__roll_dice` was denied: its level is `deny`"),
+            decision == "deny",
+            "{told}"
+        );
+        let record = last_record(&host).await;
+        assert_eq!(record.decision, decision);
+        assert!(record.decided_by.contains(&by), "{}", record.decided_by);
+        let arguments = [record.arguments.unwrap(), record.requested_arguments.unwrap()].map(|json| json.to_string());
+        assert_eq!(arguments, [format!("{{\"sides\":{sides}}}"), "{\"sides\":20}".to_owned()]);
+        no_question(&mut editor).await;
+    }
+}
+
+#[tokio::test]
+async fn a_denied_call_is_not_asked_again_at_once() {
+    let host = Host::new(json!({ "demo": demo(json!({})) }));
+    let mut editor = open(&host, "Neovim").await;
+    let mut agent = connect(&host, json!({})).await;
+    begin_echo(&mut agent, 2, "x").await;
+    let first = question(&mut editor).await;
+    let no = json!({ "id": first["id"], "decision": "deny", "note": "not on this branch" });
+    editor.raw_command("mcp.approval.resolve", no).await.unwrap();
+    let denied = text(&agent.next().await).to_owned();
+    no_question(&mut editor).await;
+    begin_echo(&mut agent, 3, "x").await;
+    let again = agent.next().await;
+    assert!(text(&again).contains("the user denied it: not on this branch"), "{again:#}");
+    assert_ne!(text(&again), denied, "the agent learns that it asked again");
+    begin_echo(&mut agent, 4, "y").await;
+    let other = question(&mut editor).await;
+    assert_eq!(other["arguments"], json!({ "text": "y" }), "other arguments are another call");
+    resolve(&mut editor, &other, "allow-once").await;
+    assert_eq!(text(&agent.next().await), "y");
+    let mut another = RawAgent::new(host.connect_as(
+        mcp_sidecar::agent::AgentOptions { label: Some("another".to_owned()), ..Default::default() },
+        1 << 20,
+    ));
+    another.initialize(json!({})).await;
+    begin_echo(&mut another, 2, "x").await;
+    question(&mut editor).await;
+}
+
+#[tokio::test]
+async fn the_user_can_change_a_call_and_the_agent_is_told_how() {
+    let rule = json!([{ "when": { "text": "secret" }, "level": "deny" }, "require-approval"]);
+    let host = Host::new(json!({ "demo": demo(json!({ "echo": rule })) }));
+    let mut editor = open(&host, "Neovim").await;
+    let mut agent = connect(&host, json!({})).await;
+    begin_echo(&mut agent, 2, "rm -r /").await;
+    let asked = question(&mut editor).await;
+    let answer = |arguments: Value| json!({ "id": asked["id"], "decision": "allow-once", "arguments": arguments });
+    let odd = editor.raw_command("mcp.approval.resolve", answer(json!({ "text": 5 }))).await.unwrap_err();
+    assert_eq!(odd.kind(), Some(ErrorKind::InvalidArguments), "{odd}");
+    editor.raw_command("mcp.approval.resolve", answer(json!({ "text": "ls" }))).await.unwrap();
+    let result = agent.next().await;
+    assert_eq!(
+        text(&result),
+        "The user changed the arguments of this call before allowing it: text: \"rm -r /\" → \"ls\""
+    );
+    assert_eq!(result["result"]["content"][1]["text"], "ls", "{result:#}");
+    let record = editor.raw_command("mcp.calls", json!({})).await.unwrap()["calls"][0].clone();
+    assert_eq!(record["arguments"], json!({ "text": "ls" }), "{record:#}");
+    assert_eq!(record["requestedArguments"], json!({ "text": "rm -r /" }), "{record:#}");
+
+    no_question(&mut editor).await;
+    begin_echo(&mut agent, 3, "x").await;
+    let asked = question(&mut editor).await;
+    let answer = json!({ "id": asked["id"], "decision": "allow-once", "arguments": { "text": "secret" } });
+    editor.raw_command("mcp.approval.resolve", answer).await.unwrap();
+    let refused = agent.next().await;
+    assert!(text(&refused).contains("its level is `deny`"), "the rules apply to the new arguments: {refused:#}");
+}
+
+#[tokio::test]
+async fn a_record_says_who_decided_and_how_long_that_took() {
+    let host = Host::new(json!({ "demo": demo(json!({ "countdown": "allow-session" })) }));
+    let mut editor = open(&host, "Neovim").await;
+    let mut agent = connect(&host, json!({})).await;
+    begin_echo(&mut agent, 2, "x").await;
+    let asked = question(&mut editor).await;
+    let meanwhile = json!({ "name": "demo__countdown", "arguments": { "from": 3, "interval": 100 } });
+    agent.begin(3, "tools/call", meanwhile).await;
+    assert_eq!(agent.next().await["id"], 3);
+    resolve(&mut editor, &asked, "allow-once").await;
+    assert_eq!(text(&agent.next().await), "x");
+    agent.begin(4, "tools/call", json!({ "name": "demo__echo", "arguments": { "text": 5 } })).await;
+    agent.next().await;
+    let calls = editor.raw_command("mcp.calls", json!({ "tool": "echo" })).await.unwrap()["calls"].clone();
+    let [invalid, allowed] = &calls.as_array().unwrap()[..] else { panic!("{calls:#}") };
+    assert_eq!((&invalid["decision"], &invalid["decidedBy"]), (&json!("invalid"), &json!("invalid-arguments")));
+    assert_eq!(allowed["decidedBy"], "user in Neovim (process 4242)");
+    let millis = |key: &str| allowed[key].as_f64().unwrap_or_else(|| panic!("{key}: {allowed:#}"));
+    assert!(millis("waitedMs") >= 300.0, "{allowed:#}");
+    assert!(millis("durationMs") < 300.0, "the time of the user is not the tool's: {allowed:#}");
+    let metrics = editor.raw_command("mcp.metrics", json!({ "server": "demo" })).await.unwrap();
+    let tools = metrics["servers"][0]["tools"].as_array().unwrap();
+    let echo = tools.iter().find(|tool| tool["tool"] == "echo").unwrap();
+    assert_eq!(echo["calls"], 1, "an invalid call has not run: {echo:#}");
+    assert!(echo["p99Ms"].as_f64().unwrap() < 300.0 && echo["waitedMs"].as_f64().unwrap() >= 300.0, "{echo:#}");
+}
+
+#[tokio::test]
+async fn the_calls_of_one_agent_are_answered_together() {
+    let host = Host::new(json!({ "demo": demo(json!({})) }));
+    let mut editor = open(&host, "Neovim").await;
+    let (mut agent, mut other) = (connect(&host, json!({})).await, connect(&host, json!({})).await);
+    begin_echo(&mut other, 2, "other").await;
+    question(&mut editor).await;
+    for (id, text) in (2..).zip(["x", "y", "z"]) {
+        begin_echo(&mut agent, id, text).await;
+        let arrived = |params: &Value| params["approvals"].as_array().unwrap().len() as i64 == id;
+        editor.notification_where("mcp/approvalsChanged", arrived).await;
+    }
+    let list = editor.raw_command("mcp.approvals", json!({})).await.unwrap();
+    let [group] = &list["groups"].as_array().unwrap()[..] else { panic!("{list:#}") };
+    let ids: Vec<&Value> = list["approvals"].as_array().unwrap()[1..].iter().map(|each| &each["id"]).collect();
+    assert_eq!(group["ids"], json!(ids), "the call of another connection is not one of them");
+    assert_eq!((&group["kind"], &group["title"]), (&json!("tool"), &json!("The agent `liner` wants to make 3 calls")));
+    let offered: Vec<&Value> = group["answers"].as_array().unwrap().iter().map(|answer| &answer["label"]).collect();
+    assert_eq!(offered, ["Deny all 3", "Allow all 3 once"]);
+    assert_eq!(list["approvals"][1]["summary"], "`echo` on `demo` {\"text\":\"x\"}");
+
+    begin_echo(&mut agent, 5, "late").await;
+    let late = |params: &Value| params["approvals"].as_array().unwrap().len() == 5;
+    editor.notification_where("mcp/approvalsChanged", late).await;
+    let answer = json!({ "ids": group["ids"], "decision": "allow-once" });
+    let answer = editor.raw_command("mcp.approval.resolve", answer).await.unwrap();
+    assert_eq!(answer, json!({ "resolved": ids, "gone": [] }));
+    let mut results: Vec<String> = Vec::new();
+    for _ in 0..3 {
+        results.push(text(&agent.next().await).to_owned());
+    }
+    results.sort();
+    assert_eq!(results, ["x", "y", "z"]);
+    let left = editor.raw_command("mcp.approvals", json!({})).await.unwrap();
+    let left: Vec<&Value> =
+        left["approvals"].as_array().unwrap().iter().map(|each| &each["arguments"]["text"]).collect();
+    assert_eq!(left, ["other", "late"], "a question that came later is not answered");
+}
+
+#[tokio::test]
+async fn an_editor_is_told_that_the_agent_answered_or_left() {
+    let servers = json!({ "demo": demo(json!({})) });
+    let host = Host::with(servers, settings("[approvals]\nask-agent = 'always'\n"));
+    let mut editor = open(&host, "Neovim").await;
+    let mut agent = connect(&host, json!({ "elicitation": {} })).await;
+    begin_echo(&mut agent, 2, "x").await;
+    question(&mut editor).await;
+    let asked = agent.next().await;
+    let yes = json!({ "action": "accept", "content": { "decision": "allow-once" } });
+    agent.send(json!({ "jsonrpc": "2.0", "id": asked["id"], "result": yes })).await;
+    assert_eq!(text(&agent.next().await), "x");
+    let ended = |params: &Value| !params["closed"].as_array().unwrap().is_empty();
+    let closed = editor.notification_where("mcp/approvalsChanged", ended).await["closed"][0].clone();
+    assert_eq!(closed["by"], json!({ "place": "agent", "name": "liner" }));
+    assert_eq!(closed["message"], "“Allow once”, by the user in the dialog of the agent `liner`, for this once");
+    begin_echo(&mut agent, 3, "x").await;
+    question(&mut editor).await;
+    drop(agent);
+    let closed = editor.notification_where("mcp/approvalsChanged", ended).await["closed"][0].clone();
+    assert_eq!((&closed["outcome"], &closed["by"]), (&json!("withdrawn"), &Value::Null), "{closed:#}");
+}
