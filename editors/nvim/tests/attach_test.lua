@@ -127,9 +127,50 @@ return {
         vim.uv.kill(child:sidecar(), "sigkill")
         if crash < 3 then child:wait("vim.lsp.get_clients({ name = 'mcp_sidecar' })[1].id ~= before") end
       end
-      child:hears("three times within a minute")
+      child:hears("crashes again and again")
       child:command("Mcp up")
       child:connected("demo")
+    end,
+  },
+  {
+    "after a crash of the engine there is one message in one line, and everything runs again at once",
+    function(open)
+      local child = Child.ready(open)
+      child:lua([[
+        vim.o.columns = 80
+        vim.notify = function(text)
+          table.insert(notes, text)
+          vim.api.nvim_echo({ { text } }, true, {})
+        end
+        require("mcp_sidecar").call("demo/countdown", { from = 60 }, nil, function(err) lost = err.message end)
+      ]])
+      child:wait("vim.g.mcp_sidecar_status.busy == 1")
+      local engine = vim
+        .iter(pairs(child:processes()))
+        :find(function(_, line) return line:find("^[^%z]*%zengine%z") end)
+      assert(engine, vim.inspect(child:processes()))
+      child:lua("before = vim.lsp.get_clients({ name = 'mcp_sidecar' })[1].id")
+      vim.uv.kill(engine, "sigkill")
+      child:wait("lost", "the call fails")
+      child:wait("vim.lsp.get_clients({ name = 'mcp_sidecar' })[1].id ~= before")
+      child:connected("demo")
+      child:sees("9 tools")
+      local notes = child:lua("return notes")
+      assert(#notes == 1 and notes[1]:find("(a call was lost)", 1, true), table.concat(notes, "\n"))
+      local mode = child:lua("return vim.api.nvim_get_mode()")
+      assert(mode.mode == "n" and not mode.blocking, vim.inspect(mode))
+    end,
+  },
+  {
+    "the statusline tells a sidecar that is down from one without servers",
+    function(open)
+      local child = open()
+      local function text() return child:lua("return require('mcp_sidecar.statusline').get()") end
+      assert(text() == "", text())
+      child:command("Mcp")
+      child:wait("require('mcp_sidecar.statusline').get() == 'mcp no servers'")
+      child:command("Mcp down")
+      child:wait("require('mcp_sidecar.statusline').get() == 'mcp down'")
     end,
   },
   {

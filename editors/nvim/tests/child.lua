@@ -24,32 +24,40 @@ M.user_config = [[{
   "policy": { "readOnly": "allow-session" }
 }]]
 
----`beside` uses the workspace of another child.
----@param opts? { beside?: mcp_sidecar.Child, user?: string, project?: string, options?: string, files?: table<string, string>, args?: string[] }
+M.binary, M.repository = binary, vim.fs.dirname(vim.fs.dirname(plugin))
+
+---`beside` uses the workspace of another child. With `by_agent`, a known agent starts Neovim. `init` replaces the whole
+---init.lua, and the binary is then not on the PATH.
+---@param opts? { beside?: mcp_sidecar.Child, by_agent?: boolean, init?: (fun(place: string): string), user?: string, project?: string, options?: string, files?: table<string, string>, args?: string[] }
 function M.new(opts)
   opts = opts or {}
   local place = opts.beside and opts.beside.place or vim.fn.tempname()
   for _, folder in ipairs({ "bin", "config", "state", "run", "xdg", "ws" }) do
     vim.fn.mkdir(place .. "/" .. folder, "p", "0700")
   end
-  vim.uv.fs_symlink(binary, place .. "/bin/mcp-sidecar")
+  if not opts.init then vim.uv.fs_symlink(binary, place .. "/bin/mcp-sidecar") end
   if not opts.beside then write(place .. "/config/mcp.json", opts.user or "{}") end
   if opts.project then write(place .. "/ws/mcp.json", opts.project) end
   for path, text in pairs(opts.files or {}) do
     write(place .. "/ws/" .. path, text)
   end
-  write(
-    place .. "/init.lua",
-    ([[
-    vim.opt.runtimepath:prepend(%q)
-    vim.g.mcp_sidecar = vim.tbl_extend("force", { cmd = "mcp-sidecar" }, %s)
+  local notes = [[
     notes = {}
     vim.notify = function(text, level) table.insert(notes, text) end
     vim.notify_once = vim.notify
+  ]]
+  local usual = ([[
+    vim.opt.runtimepath:prepend(%q)
+    vim.g.mcp_sidecar = vim.tbl_extend("force", { cmd = "mcp-sidecar" }, %s)
   ]]):format(plugin, opts.options or "{}")
-  )
+  write(place .. "/init.lua", notes .. (opts.init and opts.init(place) or usual))
   local self = setmetatable({ place = place, workspace = place .. "/ws" }, M)
+  ---@type string[]
   local command = { vim.v.progpath, "--embed", "--headless", "-u", place .. "/init.lua", "-i", "NONE", "-n" }
+  if opts.by_agent then
+    write(place .. "/claude", '"$@"\nexit $?\n')
+    command = vim.list_extend({ "sh", place .. "/claude" }, command)
+  end
   self.channel = vim.fn.jobstart(vim.list_extend(command, opts.args or {}), {
     rpc = true,
     cwd = place .. "/ws",
@@ -66,6 +74,16 @@ function M.new(opts)
   })
   self:request("nvim_ui_attach", 100, 30, vim.empty_dict())
   return self
+end
+
+---Copies what a plugin manager clones: no build is in it.
+---@param to string
+function M.copy_repository(to)
+  vim.fn.mkdir(to .. "/editors", "p")
+  for _, part in ipairs({ "plugin", "lua", "build.lua", "editors/nvim" }) do
+    local done = vim.system({ "cp", "-R", M.repository .. "/" .. part, to .. "/" .. part }):wait()
+    assert(done.code == 0, done.stderr)
+  end
 end
 
 ---@return any
@@ -158,6 +176,12 @@ function M:answer(key)
   self:keys(key)
 end
 
+---Waits until the keys of the form are alive, then sends it.
+function M:submit()
+  self:wait("require('mcp_sidecar.ui.form').of(vim.api.nvim_get_current_buf()).ready < vim.uv.now()")
+  self:keys("<CR>")
+end
+
 ---The process of the sidecar. Not every version of the LSP client knows its id, so it is searched among the child
 ---processes.
 function M:sidecar()
@@ -184,6 +208,19 @@ function M:processes()
     if process and read(process, "environ"):find(self.place, 1, true) then found[process] = read(process, "cmdline") end
   end
   return found
+end
+
+---Adds a server with `:Mcp add` to the file of a scope. Warnings of its form are confirmed.
+function M:add(name, scope)
+  self:command("Mcp add " .. name)
+  self:wait("vim.api.nvim_buf_get_name(0):find('mcp-server://', 1, true)")
+  self:lua([[vim.cmd(('%%s/"scope": "\\zs\\w*/%s/'):format(...))]], scope)
+  self:keys("<CR>")
+  local gone = "not vim.api.nvim_buf_get_name(0):find('mcp-server://', 1, true)"
+  self:wait(gone .. " or table.concat(notes):find('see the warning', 1, true)", "it is saved, or warned about")
+  if self:lua("return " .. gone) then return end
+  self:keys("<CR>")
+  self:wait(gone, "it is saved")
 end
 
 ---A child with the demo server connected, in front of the dashboard.
@@ -217,6 +254,46 @@ function M:ask_as_agent(text)
     end)
   ]],
     text or "hello"
+  )
+end
+
+---Connects a real agent, whose responses are in `said`, by id.
+function M:agent()
+  self:lua([[
+    local rest = ""
+    said = {}
+    agent = vim.fn.jobstart({ "mcp-sidecar", "connect", "--name", "codex" }, {
+      on_stdout = function(_, lines)
+        lines[1] = rest .. lines[1]
+        rest = table.remove(lines)
+        for _, line in ipairs(lines) do
+          local message = vim.json.decode(line)
+          if not message.method then said[tostring(message.id)] = message end
+        end
+      end,
+    })
+    function say(message)
+      message.jsonrpc = "2.0"
+      vim.fn.chansend(agent, vim.json.encode(message) .. "\n")
+    end
+    local info = { name = "codex", version = "1" }
+    local params = { protocolVersion = "2025-06-18", capabilities = vim.empty_dict(), clientInfo = info }
+    say({ id = "hello", method = "initialize", params = params })
+  ]])
+  self:wait("said.hello ~= nil", "the agent connected")
+  self:lua([[say({ method = "notifications/initialized" })]])
+end
+
+---Lets the agent call a tool.
+function M:agent_calls(id, tool, arguments)
+  self:lua(
+    [[
+    local id, tool, arguments = ...
+    say({ id = id, method = "tools/call", params = { name = tool, arguments = arguments } })
+  ]],
+    id,
+    tool,
+    arguments
   )
 end
 

@@ -65,6 +65,21 @@ end
 
 return {
   {
+    "the question about a server that the user has just added has the focus",
+    function(open)
+      local child = open({})
+      child:command("Mcp add demo")
+      child:wait("vim.api.nvim_buf_get_name(0):find('mcp-server://', 1, true)")
+      child:sees('"demo-server"')
+      child:keys("<CR>")
+      assert(child:prompt():find("Trust the server `demo`?", 1, true))
+      child:wait("vim.bo.filetype == 'mcp-approval'", "the focus")
+      child:answer("a")
+      child:answer("p")
+      child:connected("demo")
+    end,
+  },
+  {
     "a question that finds the user idle takes neither the focus nor the next key",
     function(open)
       local child = in_file(open, "one two\nthree two\n")
@@ -102,7 +117,7 @@ return {
       call_own_tool(child)
       child:prompt()
       assert(has_focus(child), "the prompt is not focused")
-      shows_in_frame(child, "y allow once")
+      shows_in_frame(child, "y Allow once")
       child:answer("y")
       child:sees("wiped")
     end,
@@ -197,9 +212,9 @@ return {
         assert(has_focus(child) and child:lua("return vim.api.nvim_get_mode().mode") == "n", key)
       end
       child:answer("a")
-      shows_in_frame(child, "p this project")
+      shows_in_frame(child, "p Allow in this project")
       child:wait(approval .. ".first == nil", "the first key times out")
-      shows_in_frame(child, "y allow once")
+      shows_in_frame(child, "y Allow once")
       child:answer("p")
       nothing_is_answered(child)
     end,
@@ -208,10 +223,10 @@ return {
     "an answer that lasts is confirmed in one line with the command that undoes it",
     function(open)
       for keys, text in pairs({
-        as = "allowed `demo/take_note` for this session; to undo: `:Mcp grants`",
-        ap = "allowed `demo/take_note` in this project; to undo: `:Mcp grants`",
-        aa = "allowed `demo/take_note` everywhere; to undo: `:Mcp grants`",
-        ad = "disabled `demo/take_note` in this project; to undo: `:Mcp grants`",
+        as = "The tool `take_note` of `demo` is allowed for this session. Undo: `:Mcp grants`",
+        ap = "The tool `take_note` of `demo` is allowed in this project. Undo: `:Mcp grants`",
+        aa = "The tool `take_note` of `demo` is always allowed. Undo: `:Mcp grants`",
+        ad = "The tool `take_note` of `demo` is disabled in this project. Undo: `:Mcp grants`",
       }) do
         local child = in_file(open, "one\n")
         child:ask_as_agent()
@@ -296,7 +311,7 @@ return {
       child:wait(approval .. ".first ~= nil")
       child:command("Mcp stop demo")
       child:wait(approval .. ".window == nil", "the prompt closed")
-      child:hears("answered elsewhere or withdrawn")
+      child:hears(": withdrawn: ")
       assert(child:lua("return " .. approval .. ".first == nil"))
     end,
   },
@@ -395,10 +410,10 @@ return {
       shows_in_frame(child, "to answer")
       child:command("Mcp approve")
       child:answer("?")
-      child:sees("allow this tool in this project")
+      child:sees("Allow in this project")
       child:keys("q")
       child:wait("vim.api.nvim_get_current_win() == " .. approval .. ".window", "the prompt focused")
-      shows_in_frame(child, "y allow once")
+      shows_in_frame(child, "y Allow once")
       child:command("q")
       child:keys("k")
       child:wait("vim.fn.line('.') == 1")
@@ -440,7 +455,7 @@ return {
       child:answer("a")
       child:wait("vim.wo.winbar:find('this project', 1, true)")
       child:keys("p")
-      child:hears("allowed `demo/take_note` in this project")
+      child:hears("`take_note` of `demo` is allowed in this project")
       child:wait("#vim.api.nvim_list_tabpages() == 1", "the tab page is closed")
     end,
   },
@@ -458,7 +473,7 @@ return {
     end,
   },
   {
-    "a definition that the sidecar does not ask about is shown before it is trusted",
+    "a definition that was refused is asked about again before it is trusted",
     function(open)
       local project = '{ "servers": { "everything": { "command": "mcp-sidecar", "args": ["demo-server"] } } }'
       local child = open({ project = project })
@@ -467,25 +482,20 @@ return {
       shows_in_frame(child, "trust `everything`")
       child:command("Mcp approve")
       child:answer("n")
-      child:hears("`everything` is not trusted; to undo: `:Mcp trust`")
+      child:hears("is not trusted and does not start. Undo: `:Mcp trust everything`")
       child:wait("#require('mcp_sidecar.client').workspace().approvals == 0", "no question waits")
       child:keys(":Mcp trust everything<CR>")
       child:wait("vim.api.nvim_get_current_win() == " .. approval .. ".window", "the prompt focused")
       local text = child:prompt()
-      assert(text:find("Trust this definition of `everything`?", 1, true) and text:find("demo-server", 1, true), text)
-      child:answer("y")
+      assert(text:find("Trust the server `everything`?", 1, true) and text:find("demo-server", 1, true), text)
       local changed = project:gsub('%["demo%-server"%]', '["demo-server"], "env": { "LEVEL": "9" }')
       vim.fn.writefile({ changed }, child.workspace .. "/mcp.json")
-      child:wait(
-        "vim.inspect(require('mcp_sidecar.client').workspace().servers.everything.config):find('LEVEL', 1, true)"
-      )
-      child:answer("ap")
-      child:hears("not trusted: the definition of `everything` has changed")
-      child:wait(approval .. ".shown ~= 'trust-everything'")
+      child:wait("vim.inspect(require('mcp_sidecar.client').workspace().approvals):find('LEVEL', 1, true)")
       child:keys(":Mcp trust everything<CR>")
       child:wait("vim.api.nvim_get_current_win() == " .. approval .. ".window", "the prompt focused again")
+      assert(child:prompt():find("LEVEL", 1, true), "the question is about the definition as it is now")
       child:answer("ap")
-      child:hears("trusted `everything` in this project; to undo: `:Mcp distrust`")
+      child:hears("Undo: `:Mcp distrust everything`")
       child:connected("everything")
     end,
   },

@@ -2,18 +2,17 @@ local Child = require("child")
 
 local function read(path) return table.concat(vim.fn.readfile(path), "\n") end
 
-return {
+local tests = {
   {
     "an open config file is changed in its buffer and saved, so that undo works",
     function(open)
       local project = '{\n  // mine\n  "servers": {}\n}'
-      local child = Child.ready(open, { project = project })
+      local child = Child.ready(open, { project = project, options = "{ auto_focus = false }" })
       child:keys("q")
       child:command("edit mcp.json")
       child:wait("#vim.lsp.get_clients({ bufnr = 0, name = 'mcp_sidecar' }) == 1")
-      child:choose("project")
       child:lua("vim.ui.input = function(_, done) done('mcp-sidecar demo-server') end")
-      child:command("Mcp add second")
+      child:add("second", "project")
       child:wait("require('mcp_sidecar.client').workspace().servers.second ~= nil", "the server is known")
       child:wait("not vim.bo.modified")
       local text = read(child.workspace .. "/mcp.json")
@@ -30,9 +29,8 @@ return {
       child:command("edit mcp.json")
       child:wait("#vim.lsp.get_clients({ bufnr = 0, name = 'mcp_sidecar' }) == 1")
       child:lua("vim.api.nvim_buf_set_lines(0, 0, 0, false, { '// not yet' })")
-      child:choose("project")
       child:lua("vim.ui.input = function(_, done) done('mcp-sidecar demo-server') end")
-      child:command("Mcp add second")
+      child:add("second", "project")
       child:hears("changed but not saved")
       child:sees("second")
       assert(child:lua("return vim.bo.modified"))
@@ -62,10 +60,9 @@ return {
       child:lua("vim.fn.confirm = function() return 2 end")
       child:command("Mcp remove demo")
       child:wait("require('mcp_sidecar.client').workspace().servers.demo == nil", "it is gone")
-      child:choose("user")
-      child:command("Mcp add demo")
+      child:add("demo", "user")
       child:connected("demo")
-      child:choose("local")
+      child:choose("your personal config")
       child:command("Mcp move demo")
       child:wait("require('mcp_sidecar.client').workspace().servers.demo.scope == 'local'")
     end,
@@ -74,9 +71,8 @@ return {
     "the inputs of a template are asked for when its server first starts",
     function(open)
       local child = Child.ready(open)
-      child:choose("user")
-      child:command("Mcp add brave-search")
-      child:hears("added `brave-search`")
+      child:add("brave-search", "user")
+      child:hears("saved `brave-search`")
       local prompt = child:prompt()
       assert(prompt:find("`brave-search` needs `brave-api-key`", 1, true), prompt)
     end,
@@ -95,3 +91,26 @@ return {
     end,
   },
 }
+
+-- The form of a server is part of newer contracts.
+if read(Child.repository .. "/docs/protocol.schema.json"):find('"mcp.server.form"', 1, true) then
+  table.insert(tests, {
+    "a form adds a server and asks for placeholders, and the same form edits it",
+    function(open)
+      local child = Child.ready(open)
+      child:command("Mcp add npx")
+      child:sees('"package": ""')
+      child:keys("<CR>")
+      child:wait("#vim.diagnostic.get(0) > 0")
+      assert(not read(child.place .. "/config/mcp.json"):find("npx", 1, true))
+      child:keys("q")
+      child:command("Mcp edit demo")
+      child:sees('"demo-server"')
+      child:lua([[vim.cmd('%s/"demo-server"/"demo-server", "--loud"/')]])
+      child:keys("<CR>")
+      child:hears("saved `demo`")
+      assert(read(child.place .. "/config/mcp.json"):find('"--loud"', 1, true))
+    end,
+  })
+end
+return tests

@@ -42,6 +42,24 @@ return {
     end,
   },
   {
+    "a question about a file with unsaved changes says so and shows the difference to them",
+    function(open)
+      local child = with(open, "files", { files = { ["notes.md"] = "milk\nbread\n" } })
+      child:command("edit notes.md")
+      child:lua([[vim.api.nvim_buf_set_lines(0, 1, 2, false, { "honey" })]])
+      child:lua(
+        [[
+        local arguments = { path = ..., content = "milk\nbutter\n" }
+        require("mcp_sidecar").call("files/write_file", arguments, { requester = "chat" }, function() end)
+      ]],
+        child.workspace .. "/notes.md"
+      )
+      local prompt = child:prompt()
+      assert(prompt:find("has unsaved changes in your editor", 1, true), prompt)
+      assert(prompt:find("\n -honey\n", 1, true) and prompt:find("\n +butter", 1, true), prompt)
+    end,
+  },
+  {
     "a field of a public server is set to one of its values, and the result is shown as JSON",
     function(open)
       local child = with(open, "everything")
@@ -103,7 +121,7 @@ return {
       child:answer("f")
       child:wait("vim.api.nvim_buf_get_name(0):find('mcp-answer://', 1, true)", "a form")
       child:lua([[vim.cmd('%s/"name": ""/"name": "Ada"/')]])
-      child:keys("<CR>")
+      child:submit()
       child:wait("vim.inspect(answered.result.content):find('Ada', 1, true)", "the server knows the name")
     end,
   },

@@ -6,6 +6,21 @@ local project = [[{
 
 return {
   {
+    "a result is shown even if a plugin for its file type fails",
+    function(open)
+      local child = Child.ready(open)
+      child:lua([[
+        vim.api.nvim_create_autocmd("FileType", { pattern = "markdown", callback = function() error("broken") end })
+      ]])
+      child:command("Mcp call demo/roll_dice")
+      child:wait("vim.api.nvim_buf_get_name(0) == 'mcp-call://demo/roll_dice'")
+      child:sees('"count": 1')
+      child:keys("<CR>")
+      child:wait("vim.api.nvim_buf_get_name(0) == 'mcp-result://demo/roll_dice'")
+      child:wait("vim.wo.winbar:find(' ms', 1, true)", "the whole result")
+    end,
+  },
+  {
     "the dashboard shows servers and their tools with levels, and keeps the cursor on its row",
     function(open)
       local child = Child.ready(open)
@@ -195,6 +210,65 @@ return {
       local path = child:text():match("%]%((.-)%)")
       local stat = assert(vim.uv.fs_stat(path), path)
       assert(stat.mode % 512 == tonumber("600", 8), stat.mode)
+    end,
+  },
+  {
+    "a link of a server opens a saved file only by the exact name that it was saved with",
+    function(open)
+      local child = Child.ready(open)
+      child:lua("vim.ui.open = function(target) opened = target end")
+      child:command("Mcp call demo/picture")
+      child:sees("![image/png](")
+      local path = child:text():match("%]%((.-)%)")
+      local folder = vim.fs.dirname(path)
+      local function follow(target)
+        local result =
+          { server = "demo", tool = "evil", content = { { type = "text", text = ("[a](%s)"):format(target) } } }
+        child:lua(
+          [[opened, notes = nil, {}
+          require("mcp_sidecar.ui.result").show(..., { buffer = 0, window = 0 })]],
+          vim.tbl_extend("force", result, { decision = "allowed", isError = false, durationMs = 1 })
+        )
+        child:keys("gf")
+        child:wait("opened or #notes > 0")
+        return child:lua("return opened")
+      end
+      assert(follow(path) == path)
+      for _, target in ipairs({
+        folder .. "/../../init.lua",
+        folder .. "/./../../ws/run.desktop",
+        path .. "/../../../init.lua",
+        folder .. "//etc/passwd",
+        folder .. "/sub/" .. vim.fs.basename(path),
+        folder .. "/0123456789abcdef.desktop",
+        folder .. "/..",
+        path .. "\0.sh",
+        folder .. "/" .. ("a"):rep(5000) .. ".png",
+        "/etc/passwd",
+        "file://" .. path,
+      }) do
+        assert(follow(target) == vim.NIL, target)
+      end
+    end,
+  },
+  {
+    "a media type of a server cannot add lines or links",
+    function(open)
+      local child = Child.ready(open)
+      local function keep(mime)
+        return child:lua("return require('mcp_sidecar.ui.result').keep(vim.base64.encode('x'), ...)", mime)
+      end
+      local path = keep("image/png")[1]:match("^!%[image/png%]%((.*%.png)%)$")
+      for _, mime in ipairs({
+        "image/png\n[a](https://evil.test)",
+        "../../x](https://evil.test)",
+        "image/\0png",
+        ("a"):rep(5000),
+      }) do
+        local lines = keep(mime)
+        assert(#lines == 1 and not lines[1]:find("[%z\n]") and #lines[1] < 500, vim.inspect(lines))
+        assert(lines[1]:match("^!%[[^%]]*%]%((.*)%.%l+%)$") == path:match("(.*)%.png$"), lines[1])
+      end
     end,
   },
   {
@@ -393,6 +467,28 @@ return {
     end,
   },
   {
+    "an answer that was overtaken by a notification changes no server back",
+    function(open)
+      local child = Child.ready(open)
+      child:connected("demo")
+      local seen = child:lua([[
+        local client, workspaces = require("mcp_sidecar.client"), require("mcp_sidecar.workspaces")
+        local command, answer = client.command, nil
+        client.command = function(name, params, done, opts)
+          if name ~= "mcp.servers" then return command(name, params, done, opts) end
+          answer = done
+        end
+        client.refresh()
+        client.command = command
+        local old = vim.deepcopy(client.workspace().servers.demo)
+        old.status, old.latencyMs = "pending", 7
+        answer(nil, { servers = { old } })
+        return { client.workspace().servers.demo.status, client.workspace().servers.demo.latencyMs }
+      ]])
+      assert(vim.deep_equal(seen, { "connected", 7 }), vim.inspect(seen))
+    end,
+  },
+  {
     "no deprecated function is used",
     function(open)
       local child = Child.ready(open)
@@ -451,11 +547,10 @@ return {
     function(open)
       local child = Child.ready(open)
       child:lua([[
-        vim.ui.select = function(items, _, done) done(vim.tbl_contains(items, "user") and "user" or items[1]) end
         vim.ui.input = function(_, done) done("mcp-sidecar demo-server") end
         vim.fn.confirm = function() return 2 end
       ]])
-      child:command("Mcp add second")
+      child:add("second", "user")
       child:connected("second")
       child:lua("vim.fn.search('second')")
       child:keys("E")
@@ -486,7 +581,7 @@ return {
       other:answer("y")
       child:wait("answered.result")
       child:wait("require('mcp_sidecar.ui.approval').state().window == nil", "the prompt closed")
-      child:hears("answered elsewhere or withdrawn")
+      child:hears("“Allow once”, by the user in Neovim (process ")
     end,
   },
 }

@@ -1,12 +1,20 @@
---- Restarts the sidecar after a crash, each time after a longer delay. Gives up after three crashes in a minute.
+--- Restarts the sidecar after a crash, with one message: at once the first time, later after a pause. Gives up after
+--- three crashes in a minute.
 
 local client = require("mcp_sidecar.client")
 
-local FIRST_WAIT_MS = 250
+local PAUSE_MS = 1000
 local LIMIT, WINDOW_MS = 3, 60000
 
 ---@type integer[] times of the last crashes
 local crashes = {}
+
+---Short enough for one line: a longer message would stop the user until a key is pressed.
+---@param lost integer calls that were running
+local function message(lost)
+  local calls = lost == 1 and " (a call was lost)" or lost > 1 and (" (%d calls were lost)"):format(lost) or ""
+  return ("mcp-sidecar crashed and is restarted%s: `:Mcp log`"):format(calls)
+end
 
 client.on("exit", function(ended)
   if not ended.crashed or not ended.root or vim.v.exiting ~= vim.NIL then return end
@@ -15,14 +23,10 @@ client.on("exit", function(ended)
   table.insert(crashes, now)
   if #crashes >= LIMIT then
     crashes = {}
-    return client.info(
-      "the sidecar crashed three times within a minute and is not restarted; see `:Mcp log`, retry with `:Mcp up`",
-      vim.log.levels.ERROR
-    )
+    return client.info("mcp-sidecar crashes again and again: `:Mcp log`, `:Mcp up` to retry", vim.log.levels.ERROR)
   end
-  local wait = #crashes == 1 and FIRST_WAIT_MS or 4 * FIRST_WAIT_MS
-  client.info(("the sidecar crashed; restarting it in %.2g s"):format(wait / 1000), vim.log.levels.WARN)
+  client.warn(message(ended.lost))
   vim.defer_fn(function()
     if vim.v.exiting == vim.NIL and not client.current() then client.start_again(ended.root) end
-  end, wait)
+  end, #crashes == 1 and 0 or PAUSE_MS)
 end)

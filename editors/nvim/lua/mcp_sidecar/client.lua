@@ -1,16 +1,16 @@
 --- The connection to the sidecar: starts it, stops it, sends commands.
 --- The last known state is in `workspaces`, listeners are in `events`.
 
+local binary = require("mcp_sidecar.binary")
 local compat = require("mcp_sidecar.compat")
 local config = require("mcp_sidecar.config")
 local events = require("mcp_sidecar.events")
+local open_files = require("mcp_sidecar.open_files")
 local workspaces = require("mcp_sidecar.workspaces")
-local unsaved = require("mcp_sidecar.unsaved")
 
 local M = {}
 
 M.name = "mcp_sidecar"
-M.version = "0.1.0"
 M.on = events.on
 
 local READY_MS = 10000
@@ -20,6 +20,7 @@ local CANCELLED, NOT_RUNNING = -32800, -32099
 ---@field code integer
 ---@field message string
 ---@field data? mcp_sidecar.ErrorData
+---@field crashed? boolean the sidecar crashed, which the user is told in one message for all requests
 
 ---@type table<integer, table<integer, fun(err: mcp_sidecar.Error)?>?> by client id, then request id
 local pending = {}
@@ -27,6 +28,8 @@ local pending = {}
 local progress = {}
 ---@type table<integer, boolean?> clients that were stopped on purpose
 local ending = {}
+---@type table<integer, mcp_sidecar.Exit?> by client id
+local exits = {}
 ---@type integer? where commands go when the current buffer has no client
 local latest
 local tokens = 0
@@ -41,50 +44,57 @@ function M.info(text, level) vim.notify(text, level or vim.log.levels.INFO, { ti
 ---@param text string
 function M.warn(text) M.info(text, vim.log.levels.WARN) end
 
----Reports the error of a command to the user, unless the user cancelled it.
----@param err? mcp_sidecar.Error|string
-function M.error(err)
-  local message = type(err) == "table" and (err.code ~= CANCELLED and err.message or nil) or err
-  if type(message) == "string" then M.info(message, vim.log.levels.ERROR) end
+---How the user performs a remedy in Neovim, such as `:Mcp trust demo`.
+---@param remedy mcp_sidecar.Remedy
+function M.typed(remedy)
+  local names, on_server = require("mcp_sidecar.commands").names(), remedy.command:match("^mcp%.server%.(%l+)$")
+  local word = remedy.arguments.trusted == false and "distrust" or on_server or remedy.command:match("^mcp%.(%l+)$")
+  if word ~= "servers" and not vim.list_contains(names, word) then return remedy.title end
+  local command = (":Mcp %s %s %s"):format(
+    word ~= "servers" and word or "",
+    on_server and remedy.arguments.server or "",
+    remedy.arguments.timeout or ""
+  )
+  return ("`%s`"):format(vim.trim(command))
 end
 
--- Commands of code lenses and code actions that the plugin handles with its own windows.
-local command_handlers = {
-  ["mcp.server.logs"] = function(params) require("mcp_sidecar.ui.logs").open(params.server) end,
-  ["mcp.server.test"] = function(params) require("mcp_sidecar.ui.result").test(params) end,
-  ["mcp.server.trust"] = function(params) require("mcp_sidecar.ui.approval").trust(params.server, params.trusted) end,
-  ["mcp.servers"] = function(params) require("mcp_sidecar.ui.dashboard").open("servers", nil, params.server) end,
-  ["mcp.tool.call"] = function(params)
-    require("mcp_sidecar.ui.call").start(params.tool, { arguments = params.arguments })
-  end,
-  ["mcp.action.run"] = function(params)
-    -- The sidecar puts the result where the action says; only a failure is reported here.
-    if params.action then return M.command("mcp.action.run", params) end
-    require("mcp_sidecar.ui.call").pick_for(params.uri, params.range)
-  end,
-}
+---Reports the error of a command to the user with what to do about it, unless the user cancelled it.
+---@param err? mcp_sidecar.Error|string
+function M.error(err)
+  local message, remedy = err, nil
+  if type(err) == "table" then
+    local known = err.code == CANCELLED or err.crashed
+    message, remedy = not known and err.message or nil, err.data and err.data.remedy
+  end
+  if type(message) ~= "string" then return end
+  local hint = remedy and (" (%s: %s)"):format(remedy.title, M.typed(remedy)) or ""
+  M.info(message .. hint, vim.log.levels.ERROR)
+end
 
 -- The client ------------------------------------------------------------------------------------------------------
 
 local function on_exit(code, signal, client_id)
   vim.schedule(function()
-    local workspace, waiting = workspaces.all[client_id], pending[client_id] or {}
-    workspaces.all[client_id], pending[client_id] = nil, nil
+    local workspace, waiting, exit = workspaces.all[client_id], pending[client_id] or {}, exits[client_id] or {}
+    code, signal = exit.code or code, exit.signal or signal
+    local crashed = not ending[client_id] and (code ~= 0 or signal ~= 0)
+    local lost = workspace and workspace.busy or 0
+    workspaces.all[client_id], pending[client_id], exits[client_id], ending[client_id] = nil, nil, nil, nil
+    if latest == client_id then latest = nil end
     for _, settle in pairs(waiting) do
-      settle({ code = NOT_RUNNING, message = ("the sidecar exited (code %d, signal %d)"):format(code, signal) })
+      local message = ("the sidecar exited (code %d, signal %d)"):format(code, signal)
+      settle({ code = NOT_RUNNING, message = message, crashed = crashed })
     end
     workspaces.publish()
-    if latest == client_id then latest = nil end
-    local wanted = ending[client_id] or (code == 0 and signal == 0)
-    ending[client_id] = nil
-    events.emit("exit", { client_id = client_id, crashed = not wanted, root = workspace and workspace.root })
+    local root = workspace and workspace.root
+    events.emit("exit", { client_id = client_id, crashed = crashed, root = root, lost = lost })
   end)
 end
 
 local function on_init(client)
+  exits[client.id] = compat.exit_of(client)
   workspaces.all[client.id] = workspaces.empty(client.id, client.root_dir or client.config.root_dir)
   latest = client.id
-  M.refresh(client)
   require("mcp_sidecar.auto_restart")
   require("mcp_sidecar.sdk").connect(client)
   events.emit("ready", client.id)
@@ -104,29 +114,31 @@ end
 ---The config of the LSP client, as `lsp/mcp_sidecar.lua` returns it.
 ---@return vim.lsp.Config
 function M.config()
-  local cmd = config.cmd() or { "mcp-sidecar" }
-  if #cmd == 1 then table.insert(cmd, "lsp") end
   return {
     name = M.name,
-    cmd = cmd,
+    -- Searched at each start, because an installation or an update may have changed it.
+    cmd = function(dispatchers, given)
+      local cmd = binary.cmd() or { "mcp-sidecar" }
+      if #cmd == 1 then table.insert(cmd, "lsp") end
+      return compat.spawn(cmd, dispatchers, given)
+    end,
     root_dir = function(buffer, on_dir)
       local root = config.root(buffer)
       if root and M.may_start() then on_dir(root) end
     end,
     -- In 0.10 a partial table replaces all defaults, so this one is complete.
     capabilities = vim.tbl_deep_extend("force", vim.lsp.protocol.make_client_capabilities(), {
-      experimental = { mcpSidecar = { version = M.version, approvals = true, elicitation = true } },
+      experimental = { mcpSidecar = { version = binary.version, approvals = true, elicitation = true, buffers = true } },
     }),
     before_init = function(params)
       local names = vim.tbl_keys(vim.tbl_extend("keep", M.hosted, { nvim = true }))
-      table.sort(names)
-      params.capabilities.experimental.mcpSidecar.sdkServers = names
+      params.capabilities.experimental.mcpSidecar.sdkServers = vim.fn.sort(names)
     end,
     init_options = config.get().settings,
     handlers = workspaces.handlers,
     commands = vim.tbl_map(function(run)
       return function(command) run(compat.plain((command.arguments or {})[1]) or {}) end
-    end, command_handlers),
+    end, require("mcp_sidecar.actions").handlers),
     on_init = on_init,
     on_attach = on_attach,
     on_exit = on_exit,
@@ -134,9 +146,8 @@ function M.config()
 end
 
 ---Whether there is a binary to start; if not, the user is told once what to do.
----@return boolean
 function M.may_start()
-  local _, problem = config.cmd()
+  local _, problem = binary.cmd()
   if problem then
     -- Later, because the first screen erases messages that are shown while Neovim starts.
     vim.schedule(function() vim.notify_once(problem, vim.log.levels.ERROR, { title = "mcp-sidecar" }) end)
@@ -155,7 +166,7 @@ function M.enable()
     group = vim.api.nvim_create_augroup("mcp_sidecar_attach", {}),
     callback = function(event) attach(event.buf) end,
   })
-  vim.iter(vim.api.nvim_list_bufs()):filter(vim.api.nvim_buf_is_loaded):each(attach)
+  vim.iter(open_files.list()):each(attach)
 end
 
 ---@param root string
@@ -191,7 +202,7 @@ end
 function M.ensure(ready, starting)
   local client = not starting and M.current() or nil
   if client and workspaces.all[client.id] then return ready(client) end
-  local _, problem = config.cmd()
+  local _, problem = binary.cmd()
   local id = not problem and (starting or client and client.id or M.start(config.root(0) or config.workspace_folder()))
   if not id then return ready(nil, problem or "the sidecar could not be started; see `:checkhealth mcp_sidecar`") end
   local offs, settled = {}, false
@@ -222,7 +233,7 @@ function M.command(command, params, callback, opts)
   opts, callback = opts or {}, callback or M.error
   local over, cancelled, token = false, false, nil
   local client, id ---@type vim.lsp.Client?, integer?
-  local before = unsaved.now()
+  local before = open_files.modified()
   ---Counts the running calls of this Neovim.
   local function count(by)
     local workspace = client and command == "mcp.tool.call" and workspaces.all[client.id]
@@ -240,7 +251,7 @@ function M.command(command, params, callback, opts)
     end
     err, result = compat.plain(err), compat.plain(result)
     callback(err, result)
-    local left = type(result) == "table" and result.unsaved and unsaved.save(result.unsaved, before)
+    local left = type(result) == "table" and result.unsaved and open_files.save(result.unsaved, before)
     if left then M.warn(left) end
   end
   local function send(ready, problem)
@@ -263,11 +274,8 @@ function M.command(command, params, callback, opts)
     pending[client.id] = pending[client.id] or {}
     pending[client.id][number] = settle
   end
-  if opts.client then
-    send(opts.client)
-  else
-    M.ensure(send)
-  end
+  local ensure = opts.client and function(ready) ready(opts.client) end or M.ensure
+  ensure(send)
   return function()
     cancelled = true
     if client and id and not over then compat.cancel(client, id) end
@@ -285,17 +293,16 @@ function M.fetch(command, params, done)
   end)
 end
 
----Fetches all servers again. Their latency is not part of any notification.
----@param client? vim.lsp.Client
-function M.refresh(client)
+---Fetches how fast each server answers, which is in no notification. Everything else in the answer may be older than
+---a notification that came while it was on its way.
+function M.refresh()
   M.command("mcp.servers", nil, function(_, result)
-    local workspace = client and workspaces.all[client.id] or M.workspace()
+    local known = M.workspace().servers
     for _, server in ipairs(result and result.servers or {}) do
-      workspace.servers[server.name] = server
+      if known[server.name] then known[server.name].latencyMs = server.latencyMs end
     end
-    workspaces.publish()
     events.emit("servers", {})
-  end, { client = client })
+  end)
 end
 
 -- Stopping and restarting ---------------------------------------------------------------------------------------
@@ -312,7 +319,7 @@ end
 ---Restarts the sidecar.
 ---@param done? fun(client?: vim.lsp.Client, problem?: string)
 function M.restart(done)
-  done = done or function() end
+  done = done or function(_, problem) M.error(problem) end
   local client, off = M.current(), function() end
   if not client then return M.ensure(done) end
   off = M.on("exit", function(ended)
@@ -328,9 +335,8 @@ end
 ---@return integer? client_id
 function M.start_again(root)
   local id ---@type integer?
-  for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
-    local is_file = vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].buftype == ""
-    if is_file and config.root(buffer) == root then id = M.start(root, buffer) end
+  for _, buffer in ipairs(open_files.list()) do
+    if config.root(buffer) == root then id = M.start(root, buffer) end
   end
   return id or M.start(root)
 end

@@ -7,28 +7,48 @@ local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
----@return string[]
 local function servers()
   return vim.tbl_map(function(server) return server.name end, require("mcp_sidecar").servers())
 end
 
 local function tools()
-  local names = {}
-  for _, server in ipairs(require("mcp_sidecar").servers()) do
-    for _, tool in ipairs(server.tools) do
-      table.insert(names, server.name .. "/" .. tool.name)
-    end
+  local function names(server)
+    return vim.tbl_map(function(tool) return server.name .. "/" .. tool.name end, server.tools)
   end
-  return names
+  return vim.iter(require("mcp_sidecar").servers()):map(names):flatten():totable()
 end
 
-local function programs() return require("mcp_sidecar.manage").programs end
+local function programs() return require("mcp_sidecar.lists").dialects end
 
----Shows lines in a popup.
----@param lines string[]
----@param none string
----@param title string
-local function show(lines, none, title) windows.peek(#lines > 0 and lines or { none }, title) end
+local COMPLETE_MS = 500
+
+---Fetches a list for a completion. Waits a moment for it, and starts nothing.
+---@param command string
+---@param key string
+---@param name fun(item: any): string
+---@return string[]
+local function fetched(command, key, name)
+  local items ---@type any[]?
+  local current = client.current()
+  if not current then return {} end
+  client.command(command, nil, function(_, result) items = result and result[key] or {} end, { client = current })
+  vim.wait(COMPLETE_MS, function() return items ~= nil end, 5)
+  return vim.tbl_map(name, items or {})
+end
+
+local function templates()
+  return fetched("mcp.templates", "templates", function(template) return template.id end)
+end
+
+local function prompts()
+  return fetched("mcp.prompts", "prompts", function(prompt) return prompt.server .. "/" .. prompt.name end)
+end
+
+---Completes the first argument only.
+---@param list fun(): string[]
+local function first(list)
+  return function(words) return #words == 0 and list() or nil end
+end
 
 ---@param name? string `server/tool`
 ---@return string? server, string? tool
@@ -36,24 +56,22 @@ local function split_tool(name) return (name or ""):match("^([^/]+)/(.+)$") end
 
 ---@class mcp_sidecar.Subcommand
 ---@field [1] fun(arguments: string[], command: vim.api.keyset.create_user_command.command_args)
----@field [2]? fun(): string[] completes its argument
+---@field [2]? fun(words: string[]): string[]? completes an argument, given those before it
 
 local function dashboard(view)
   return { function(_, command) require("mcp_sidecar.ui.dashboard").open(view, command.smods) end }
 end
 
 -- These take `all` instead of a name.
-local on_all = { start = true, stop = true, restart = true }
+local on_all = { start = true, stop = true, restart = true, refresh = true }
 
 ---An action on the named server, or on one that the user picks.
----@param name string
----@return mcp_sidecar.Subcommand
 local function on_server(name)
   local function run(server)
     if server == "all" and on_all[name] then return client.command("mcp.server." .. name, { all = true }) end
-    -- An unknown name: the sidecar reports whether there is such a server.
-    local unknown = { name = server, scope = "project", status = "stopped", enabled = false }
-    actions[name](client.workspace().servers[server] or unknown --[[@as mcp_sidecar.ServerStatus]])
+    local known = client.workspace().servers[server]
+    if known then return actions.run(known, name) end
+    client.fetch("mcp.servers", { server = server }, function(result) actions.run(result.servers[1], name) end)
   end
   local function pick(_, problem)
     if problem then return client.error(problem) end
@@ -65,7 +83,7 @@ local function on_server(name)
       if arguments[1] then return run(arguments[1]) end
       client.ensure(pick)
     end,
-    function() return vim.list_extend(on_all[name] and { "all" } or {}, servers()) end,
+    first(function() return vim.list_extend(on_all[name] and { "all" } or {}, servers()) end),
   }
 end
 
@@ -81,7 +99,7 @@ local function policy(arguments)
         table.insert(lines, ("  overrides %s %s%s"):format(hidden.level, hidden.source, reason))
       end
     end
-    show(lines, "No matching tool.", "why")
+    windows.peek(lines, "why", "No matching tool.")
   end)
 end
 
@@ -97,7 +115,7 @@ local function metrics(arguments)
         table.insert(lines, ("- `%s`  %d calls, %d errors, %s"):format(tool.tool, tool.calls, tool.errors, spread))
       end
     end
-    show(lines, "No server has run yet.", "metrics")
+    windows.peek(lines, "metrics", "No server has run yet.")
   end)
 end
 
@@ -113,8 +131,26 @@ end
 local function level(arguments)
   local server, tool = split_tool(arguments[1])
   if not server or not arguments[2] then return client.warn("usage: :Mcp level {server/tool} {level} [scope]") end
-  local params = { server = server, tool = tool, level = arguments[2], scope = arguments[3] or "local" }
-  client.command("mcp.tool.policy", params)
+  local params = { server = server, tool = tool, level = arguments[2], scope = arguments[3] }
+  client.fetch(
+    "mcp.tool.policy",
+    params,
+    function(result) client.info(("`%s` is now %s (%s)"):format(arguments[1], arguments[2], result.scope)) end
+  )
+end
+
+---Completes a tool, a level, and where it can be set.
+local function complete_level(words)
+  if #words == 0 then return tools() end
+  if #words == 1 then return style.levels end
+  local server = #words == 2 and client.workspace().servers[split_tool(words[1]) or ""]
+  return server and vim.tbl_map(function(place) return place.scope end, server.levelScopes) or nil
+end
+
+local function timeout(arguments)
+  local server, seconds = arguments[1], tonumber(arguments[2])
+  if not server or not seconds then return client.warn("usage: :Mcp timeout {server} {seconds}") end
+  client.command("mcp.server.timeout", { server = server, timeout = seconds })
 end
 
 local function open_config()
@@ -145,47 +181,52 @@ local subcommands = {
   approve = { function() require("mcp_sidecar.ui.approval").focus() end },
   deny = { function() require("mcp_sidecar.ui.approval").deny() end },
   later = { function() require("mcp_sidecar.ui.approval").later() end },
-  call = { call, tools },
+  call = { call, first(tools) },
   again = { function() require("mcp_sidecar.ui.call").again() end },
-  policy = { policy, tools },
-  level = { level, tools },
-  metrics = { metrics, servers },
-  resources = { function(arguments) require("mcp_sidecar.resources").pick(arguments[1]) end, servers },
-  prompts = { function(arguments) require("mcp_sidecar.prompts").pick(arguments[1]) end },
+  policy = { policy, first(tools) },
+  level = { level, complete_level },
+  timeout = { timeout, first(servers) },
+  metrics = { metrics, first(servers) },
+  resources = { function(arguments) require("mcp_sidecar.resources").pick(arguments[1]) end, first(servers) },
+  prompts = { function(arguments) require("mcp_sidecar.prompts").pick(arguments[1]) end, first(prompts) },
   config = { open_config },
   reload = { reload },
-  add = { function(arguments) require("mcp_sidecar.manage").add(arguments[1]) end },
-  import = { function(arguments) require("mcp_sidecar.manage").import(arguments[1]) end, programs },
-  export = { function(arguments) require("mcp_sidecar.manage").export(arguments[1]) end, programs },
+  add = { function(arguments) require("mcp_sidecar.manage").add(arguments[1]) end, first(templates) },
+  search = {
+    function(arguments) require("mcp_sidecar.manage").search(#arguments > 0 and table.concat(arguments, " ") or nil) end,
+  },
+  import = { function(arguments) require("mcp_sidecar.manage").import(arguments[1]) end, first(programs) },
+  export = { function(arguments) require("mcp_sidecar.manage").export(arguments[1]) end, first(programs) },
+  install = { function() require("mcp_sidecar.install").command() end },
   doctor = { function() vim.cmd.checkhealth("mcp_sidecar") end },
   log = { function() require("mcp_sidecar.ui.logs").own() end },
-  up = {
-    function()
-      client.restart(function(_, problem) client.error(problem) end)
-    end,
-  },
+  up = { function() client.restart() end },
   down = { client.stop },
 }
-for name in
-  vim.gsplit("start stop restart toggle trust distrust auth signout enable disable logs test remove move", " ")
-do
+subcommands.edit = {
+  function(arguments)
+    local function edit(server) require("mcp_sidecar.ui.server_form").open({ server = server }) end
+    if arguments[1] then return edit(arguments[1]) end
+    windows.choose(servers(), { prompt = "Edit: ", kind = "mcp_server", none = "no servers yet" }, edit)
+  end,
+  first(servers),
+}
+for name in pairs(actions.named) do
   subcommands[name] = on_server(name)
 end
 
----@return string[]
-function M.names()
-  local names = vim.tbl_keys(subcommands)
-  table.sort(names)
-  return names
-end
+function M.names() return vim.fn.sort(vim.tbl_keys(subcommands)) end
 
 ---@param lead string the word before the cursor
 ---@param line string the whole command line
----@return string[]
 function M.complete(lead, line)
   local words = vim.split(line:gsub("^.-Mcp!?%s*", ""), "%s+")
-  local completes = #words == 1 and M.names or #words == 2 and (subcommands[words[1]] or {})[2]
-  return vim.tbl_filter(function(name) return vim.startswith(name, lead) end, completes and completes() or {})
+  -- The last word is the one that is being typed.
+  table.remove(words)
+  local name = table.remove(words, 1)
+  local completes = name and (subcommands[name] or {})[2]
+  local found = not name and M.names() or completes and completes(words) or {}
+  return vim.tbl_filter(function(each) return vim.startswith(each, lead) end, found)
 end
 
 ---@param command vim.api.keyset.create_user_command.command_args

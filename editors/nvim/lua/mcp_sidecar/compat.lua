@@ -51,6 +51,38 @@ function M.config(name)
   return has11 and configs and configs[name] or nil
 end
 
+---@class mcp_sidecar.Exit how a process ended; empty while it runs
+---@field code? integer
+---@field signal? integer
+
+---@type table<table, mcp_sidecar.Exit> by the connection of its client
+local exits = setmetatable({}, { __mode = "k" })
+
+---Starts the process of a client. The client is told that it ended normally: the message that Neovim shows otherwise
+---would come in addition to ours.
+---@param cmd string[]
+---@param dispatchers vim.lsp.rpc.Dispatchers
+---@param config? vim.lsp.ClientConfig absent in 0.10
+---@return vim.lsp.rpc.PublicClient
+function M.spawn(cmd, dispatchers, config)
+  local exit, given = {}, config or {}
+  local quiet = vim.tbl_extend("force", dispatchers, {
+    on_exit = function(code, signal)
+      exit.code, exit.signal = code, signal
+      dispatchers.on_exit(0, 0)
+    end,
+  }) --[[@as vim.lsp.rpc.Dispatchers]]
+  local options = { cwd = given.cmd_cwd, env = given.cmd_env, detached = given.detached }
+  local rpc = vim.lsp.rpc.start(cmd, quiet, options)
+  exits[rpc] = exit
+  return rpc
+end
+
+---How the process of a client ends, once it has. Nil for a command that the user has set in the config of the client.
+---@param client vim.lsp.Client
+---@return mcp_sidecar.Exit?
+function M.exit_of(client) return exits[client.rpc] end
+
 ---Starts a client, or returns the one that already runs for this root.
 ---@param config vim.lsp.ClientConfig
 ---@param buffer? integer to attach

@@ -1,16 +1,24 @@
---- The user's options, and where to find the binary, the config files and the workspace of a buffer.
+--- The user's options, and where to find the config files and the workspace of a buffer.
 
 ---@class mcp_sidecar.Config
 ---@field cmd? string|string[] the binary, or the whole command line
 ---@field lens? boolean status and buttons above each server of a config file
 ---@field editor_server? boolean offer this Neovim's buffers, diagnostics and selection as the MCP server `nvim`
 ---@field auto_focus? boolean focus the question about a call that you have just started; other questions never take the focus
+---@field window? "split"|"vsplit"|"tab"|"float" where the dashboard, forms and results open
+---@field images? "auto"|"kitty"|"sixel"|"none" how pictures in results are drawn
+---@field release_url? string where `:Mcp install` downloads from
 ---@field settings? table<string, any> settings that go to the sidecar, as in its config.toml
 
 local M = {}
 
 ---@type mcp_sidecar.Config
-M.defaults = { lens = true, editor_server = false, auto_focus = true, settings = {} }
+M.defaults = { lens = true, editor_server = false, auto_focus = true, window = "split", images = "auto", settings = {} }
+
+-- Options without a default.
+local optional = { cmd = "string", release_url = "string" }
+-- The values of options that take no other.
+local choices = { window = { "split", "vsplit", "tab", "float" }, images = { "auto", "kitty", "sixel", "none" } }
 
 -- The config files that the sidecar reads, in each workspace folder.
 local files = { "mcp.json", ".mcp.json", "mcp.local.json", ".vscode/mcp.json", ".cursor/mcp.json" }
@@ -22,12 +30,15 @@ local function read()
   if type(given) == "function" then given = given() end
   local options, problems = vim.deepcopy(M.defaults), {}
   for key, value in pairs(type(given) == "table" and given or {}) do
-    local wanted = key == "cmd" and "string" or type(M.defaults[key])
+    local wanted = optional[key] or type(M.defaults[key])
     local whole_command = key == "cmd" and type(value) == "table" and type(value[1]) == "string"
     if wanted == "nil" then
       table.insert(problems, ("vim.g.mcp_sidecar has no option `%s`"):format(key))
     elseif type(value) ~= wanted and not whole_command then
       table.insert(problems, ("vim.g.mcp_sidecar.%s must be a %s"):format(key, wanted))
+    elseif choices[key] and not vim.list_contains(choices[key], value) then
+      local names = table.concat(choices[key], ", ")
+      table.insert(problems, ("vim.g.mcp_sidecar.%s must be one of %s"):format(key, names))
     else
       options[key] = value
     end
@@ -44,38 +55,11 @@ function M.get()
   return options
 end
 
----@return string[]
 function M.problems() return select(2, read()) end
 
 ---Discards the options that were read, after `setup()` changed them.
 function M.forget() options = nil end
 
----The command line of the sidecar, or what to do when it is missing. Searched in the user's options, in the repository
----of this plugin, then in PATH.
----@return string[]? cmd, string? problem
-function M.cmd()
-  local given = M.get().cmd
-  if given then
-    ---@type string[]
-    local words = type(given) == "table" and given or { given }
-    local program = vim.fs.normalize(words[1] or "")
-    if vim.fn.executable(program) == 1 then return vim.list_extend({ program }, words, 2) end
-    return nil, ("`%s` in vim.g.mcp_sidecar.cmd cannot be executed"):format(program)
-  end
-  local here = vim.fn.fnamemodify(assert(debug.getinfo(1, "S")).source:sub(2), ":p")
-  local repository = vim.fn.fnamemodify(here, ":h:h:h:h:h")
-  for _, program in ipairs({
-    repository .. "/target/release/mcp-sidecar",
-    repository .. "/target/debug/mcp-sidecar",
-    "mcp-sidecar",
-  }) do
-    if vim.fn.executable(program) == 1 then return { program } end
-  end
-  local remedies = "run `cargo build --release` in %s, add it to PATH, or set vim.g.mcp_sidecar.cmd"
-  return nil, "mcp-sidecar is not installed: " .. remedies:format(repository)
-end
-
----@return string
 function M.user_file()
   local home = vim.env.MCP_SIDECAR_CONFIG_DIR
     or (vim.env.XDG_CONFIG_HOME or (vim.env.HOME or "") .. "/.config") .. "/mcp-sidecar"
@@ -83,15 +67,12 @@ function M.user_file()
 end
 
 ---@param path string
----@return boolean
 function M.is_config_file(path)
   path = vim.fs.normalize(path)
   return path == M.user_file() or vim.iter(files):any(function(file) return vim.endswith(path, "/" .. file) end)
 end
 
 ---The nearest folder, from this one up, that holds a config file.
----@param folder string
----@return string?
 local function folder_with_config(folder)
   local user = M.user_file()
   local function holds_one(place)
@@ -105,7 +86,6 @@ end
 
 ---The workspace that a buffer belongs to; nil without a config file.
 ---@param buffer integer
----@return string?
 function M.root(buffer)
   local path = vim.api.nvim_buf_get_name(buffer)
   if path == "" or path:match("^%a[%w+.-]+:") then return nil end
@@ -118,7 +98,6 @@ function M.root(buffer)
 end
 
 ---The workspace of `:Mcp` when the current buffer has none: derived from the current folder.
----@return string
 function M.workspace_folder()
   local here = vim.fs.normalize(vim.fn.getcwd())
   return folder_with_config(here) or vim.fs.root(here, ".git") or here

@@ -1,5 +1,7 @@
 --- The MCP server `nvim`: reads the open buffers, the selection and the diagnostics. It changes nothing.
 
+local open_files = require("mcp_sidecar.open_files")
+
 local read_only = { readOnlyHint = true, openWorldHint = false }
 ---@type table<integer, string>
 local severities = { "error", "warning", "information", "hint" }
@@ -16,27 +18,21 @@ end
 local function find(path)
   if not path then return vim.api.nvim_win_get_buf(file_window()) end
   local wanted = vim.fs.normalize(vim.fn.fnamemodify(path, ":p"))
-  for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
-    if vim.api.nvim_buf_is_loaded(buffer) and vim.fs.normalize(vim.api.nvim_buf_get_name(buffer)) == wanted then
-      return buffer
-    end
-  end
-  error(("`%s` is not open in the editor"):format(path), 0)
+  local function is_wanted(buffer) return vim.fs.normalize(vim.api.nvim_buf_get_name(buffer)) == wanted end
+  return vim.iter(open_files.list()):find(is_wanted) or error(("`%s` is not open in the editor"):format(path), 0)
 end
 
 local function buffers()
-  local found = {}
-  for _, buffer in ipairs(vim.api.nvim_list_bufs()) do
-    if vim.api.nvim_buf_is_loaded(buffer) and vim.bo[buffer].buftype == "" and vim.bo[buffer].buflisted then
-      table.insert(found, {
-        path = vim.api.nvim_buf_get_name(buffer),
-        filetype = vim.bo[buffer].filetype,
-        modified = vim.bo[buffer].modified,
-        lines = vim.api.nvim_buf_line_count(buffer),
-      })
-    end
+  local listed = vim.tbl_filter(function(buffer) return vim.bo[buffer].buflisted end, open_files.list())
+  local function describe(buffer)
+    return {
+      path = vim.api.nvim_buf_get_name(buffer),
+      filetype = vim.bo[buffer].filetype,
+      modified = vim.bo[buffer].modified,
+      lines = vim.api.nvim_buf_line_count(buffer),
+    }
   end
-  return { buffers = found }
+  return { buffers = vim.tbl_map(describe, listed) }
 end
 
 ---@param arguments { path?: string, first?: integer, last?: integer }
@@ -47,17 +43,16 @@ local function read(arguments)
 end
 
 local function diagnostics(arguments)
-  local found = {}
-  for _, problem in ipairs(vim.diagnostic.get(arguments.path and find(arguments.path) or nil)) do
-    table.insert(found, {
+  local function describe(problem)
+    return {
       path = vim.api.nvim_buf_get_name(problem.bufnr),
       line = problem.lnum + 1,
       severity = severities[problem.severity],
       message = problem.message,
       source = problem.source,
-    })
+    }
   end
-  return { diagnostics = found }
+  return { diagnostics = vim.tbl_map(describe, vim.diagnostic.get(arguments.path and find(arguments.path) or nil)) }
 end
 
 local function selection()

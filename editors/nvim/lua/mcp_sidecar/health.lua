@@ -11,23 +11,33 @@ local function neovim()
   health.ok("Neovim is new enough")
 end
 
----@return boolean
+---Which binary runs, and why the others do not.
 local function binary()
-  local config = require("mcp_sidecar.config")
+  local binaries, config = require("mcp_sidecar.binary"), require("mcp_sidecar.config")
   for _, problem in ipairs(config.problems()) do
     health.warn(problem, { ":help mcp-sidecar-options" })
   end
-  local cmd, problem = config.cmd()
+  local given = config.get().cmd
+  local cmd, problem = binaries.cmd()
+  for _, found in ipairs(given and {} or binaries.candidates()) do
+    local about = ("%s, %s"):format(found.program, found.place)
+    if found.problem then
+      health.info(("not used: %s: %s"):format(about, found.problem))
+    else
+      health.ok(("runs mcp-sidecar %s: %s"):format(found.version, about))
+    end
+  end
   if not cmd then
-    health.error(problem or "no binary")
+    health.error(problem or "no binary", { "`:Mcp install` downloads version " .. binaries.version })
     return false
   end
+  if not given then return true end
   local done = vim.system({ cmd[1], "--version" }, { text = true }):wait(5000)
   if done.code ~= 0 then
     health.error(("`%s --version` failed"):format(cmd[1]), { vim.trim(done.stderr or "") })
     return false
   end
-  health.ok(("%s (%s)"):format(vim.trim(done.stdout or ""), cmd[1]))
+  health.ok(("runs %s: %s, set in vim.g.mcp_sidecar.cmd"):format(vim.trim(done.stdout or ""), cmd[1]))
   return true
 end
 
@@ -51,13 +61,9 @@ local function workspace()
     health.warn("this plugin needs protocol 1, the sidecar has protocol " .. tostring(own.protocol), { "update both" })
   end
   for _, server in ipairs(require("mcp_sidecar").servers()) do
-    if server.status == "failed" then
-      health.warn(("%s: %s"):format(server.name, server.error or "failed"), { ":Mcp logs " .. server.name })
-    elseif server.needsTrust then
-      health.info(("%s is not trusted yet: `:Mcp trust %s`"):format(server.name, server.name))
-    else
-      health.ok(("%s: %s, %d tools"):format(server.name, server.status, server.toolCount))
-    end
+    local say = ({ bad = health.warn, attention = health.info })[server.summary.tone] or health.ok
+    local remedy = server.remedy and (" (%s)"):format(client.typed(server.remedy)) or ""
+    say(("%s: %s%s"):format(server.name, server.summary.text, remedy))
   end
   for _, check in ipairs(report.checks) do
     local text = ("%s: %s"):format(check.name, check.message)

@@ -12,9 +12,8 @@ end
 ---The servers of the current workspace as last reported, sorted by name. Starts nothing.
 ---@return mcp_sidecar.ServerStatus[]
 function M.servers()
-  local servers = vim.tbl_values(require("mcp_sidecar.client").workspace().servers)
-  table.sort(servers, function(one, other) return one.name < other.name end)
-  return servers
+  local servers = require("mcp_sidecar.client").workspace().servers
+  return vim.iter(vim.spairs(servers)):map(function(_, server) return server end):totable()
 end
 
 ---The tools that may be called, with schemas and levels.
@@ -61,9 +60,10 @@ end
 function M.on(event, listener) return require("mcp_sidecar.client").on(event, listener) end
 
 ---The counts for a statusline.
----@return { connected: integer, failed: integer, pending: integer, approvals: integer, busy: integer }
+---@return mcp_sidecar.Counts
 function M.status()
-  return vim.g.mcp_sidecar_status or { connected = 0, failed = 0, pending = 0, approvals = 0, busy = 0 }
+  return vim.g.mcp_sidecar_status
+    or vim.tbl_extend("error", { running = false }, require("mcp_sidecar.workspaces").no_counts)
 end
 
 ---Hosts an MCP server in this Neovim.

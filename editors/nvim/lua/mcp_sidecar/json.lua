@@ -12,27 +12,33 @@ end
 
 ---@param value any
 ---@param indent? string prefix of each line but the first
----@return string
-function M.pretty(value, indent)
+---@param field? mcp_sidecar.Field its fields come first, in their order
+function M.pretty(value, indent, field)
   indent = indent or ""
   if type(value) ~= "table" then return scalar(value) end
   local inner, parts = indent .. "  ", {}
   if vim.islist(value) and getmetatable(value) == nil then
     for _, item in ipairs(value) do
-      table.insert(parts, inner .. M.pretty(item, inner))
+      table.insert(parts, inner .. M.pretty(item, inner, field and field.item))
     end
     return #parts == 0 and "[]" or "[\n" .. table.concat(parts, ",\n") .. "\n" .. indent .. "]"
   end
-  local keys = vim.tbl_keys(value)
-  table.sort(keys, function(one, other) return tostring(one) < tostring(other) end)
+  local keys, fields, places = vim.tbl_keys(value), {}, {}
+  for place, each in ipairs(field and field.fields or {}) do
+    fields[each.name], places[each.name] = each, place
+  end
+  table.sort(keys, function(one, other)
+    local first, second = places[one] or math.huge, places[other] or math.huge
+    if first ~= second then return first < second end
+    return tostring(one) < tostring(other)
+  end)
   for _, key in ipairs(keys) do
-    table.insert(parts, inner .. scalar(tostring(key)) .. ": " .. M.pretty(value[key], inner))
+    table.insert(parts, inner .. scalar(tostring(key)) .. ": " .. M.pretty(value[key], inner, fields[key]))
   end
   return #parts == 0 and "{}" or "{\n" .. table.concat(parts, ",\n") .. "\n" .. indent .. "}"
 end
 
 ---@param value any
----@return string[]
 function M.lines(value) return vim.split(M.pretty(value), "\n") end
 
 return M

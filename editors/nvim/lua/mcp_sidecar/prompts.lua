@@ -23,7 +23,7 @@ local function insert(prompt, origin, result)
   end
   vim.cmd.new()
   vim.api.nvim_buf_set_lines(0, 0, -1, false, lines)
-  vim.bo.filetype = "markdown"
+  windows.set_filetype(0, "markdown")
 end
 
 ---Asks for one argument: the user picks one of the values that the server suggests, or types one.
@@ -49,9 +49,10 @@ function M.ask(server, ref, argument, known, done)
   end)
 end
 
+---Asks for the arguments of a prompt, one after the other. Stops if a required one is not given.
 ---@param prompt mcp_sidecar.PromptInfo
----@param origin mcp_sidecar.Origin
-local function fill(prompt, origin)
+---@param done fun(arguments?: table<string, string>)
+function M.ask_arguments(prompt, done)
   local arguments, ref = {}, { type = "ref/prompt", name = prompt.name }
   local function step(place)
     local argument = (prompt.arguments or {})[place]
@@ -62,10 +63,18 @@ local function fill(prompt, origin)
         step(place + 1)
       end)
     end
-    local params = { server = prompt.server, name = prompt.name, arguments = next(arguments) and arguments or nil }
-    client.fetch("mcp.prompt.get", params, function(result) insert(prompt, origin, result) end)
+    done(next(arguments) and arguments or nil)
   end
   step(1)
+end
+
+---@param prompt mcp_sidecar.PromptInfo
+---@param origin mcp_sidecar.Origin
+local function fill(prompt, origin)
+  M.ask_arguments(prompt, function(arguments)
+    local params = { server = prompt.server, name = prompt.name, arguments = arguments }
+    client.fetch("mcp.prompt.get", params, function(result) insert(prompt, origin, result) end)
+  end)
 end
 
 ---@param wanted? string `server/prompt`
@@ -79,7 +88,7 @@ function M.pick(wanted)
       prompt = "Insert: ",
       kind = "mcp_prompt",
       none = "no server has prompts",
-      format = function(prompt) return ("%s  %s"):format(full(prompt), prompt.description or "") end,
+      format = function(prompt) return full(prompt), prompt.description or "" end,
     }, function(prompt) fill(prompt, origin) end)
   end)
 end

@@ -9,9 +9,6 @@ local M = {}
 -- The server chooses the media type; only these may set a filetype.
 local filetypes = { "css", "csv", "html", "javascript", "json", "markdown", "python", "rust", "xml", "yaml" }
 
----@param server string
----@param uri string
----@return string
 local function name_of(server, uri) return ("mcp://%s/%s"):format(server, uri) end
 
 ---Opens a resource in the current window, or in a split when that window shows no file or an unsaved one.
@@ -30,9 +27,7 @@ end
 ---@param name string
 function M.fill(buffer, name)
   local server, uri = name:match("^mcp://([^/]+)/(.+)$")
-  for option, value in pairs({ buftype = "nofile", swapfile = false, modeline = false, modifiable = false }) do
-    vim.bo[buffer][option] = value
-  end
+  windows.set(vim.bo[buffer], { buftype = "nofile", swapfile = false, modeline = false, modifiable = false })
   if not server then return client.error("the name of a resource must be mcp://server/uri") end
   client.command("mcp.resource.read", { server = server, uri = uri, subscribe = true }, function(err, result)
     if not vim.api.nvim_buf_is_valid(buffer) then return end
@@ -49,9 +44,10 @@ function M.fill(buffer, name)
       end
     end
     windows.set_lines(buffer, lines)
+    require("mcp_sidecar.ui.result").draw_pictures(buffer, lines)
     local first = result.contents[1] or {}
     local kind = first.blob and "markdown" or style.kind_of(first.mimeType, filetypes) or "text"
-    if vim.bo[buffer].filetype ~= kind then vim.bo[buffer].filetype = kind end
+    windows.set_filetype(buffer, kind)
   end)
 end
 
@@ -65,7 +61,6 @@ end
 
 ---Asks for the variables of a template, with completion by its server.
 ---@param item mcp_sidecar.ResourceInfo
----@param uri string
 ---@param done fun(uri: string)
 local function expand(item, uri, done)
   local name = uri:match("{[+#./;?&]?([%w_]+)[%w_,*]*}")
@@ -77,20 +72,29 @@ local function expand(item, uri, done)
   end)
 end
 
----Lets the user pick a resource.
+---The URI of a resource, after the variables of a template are filled in.
+---@param item mcp_sidecar.ResourceInfo
+---@param done fun(uri: string)
+function M.uri_of(item, done) expand(item, item.uri or item.uriTemplate, done) end
+
+---@param item mcp_sidecar.ResourceInfo
+function M.start(item)
+  M.uri_of(item, function(uri) M.open(name_of(item.server, uri)) end)
+end
+
+---Lets the user pick a resource, which is opened unless `done` is given.
 ---@param server? string
-function M.pick(server)
+---@param done? fun(item: mcp_sidecar.ResourceInfo)
+function M.pick(server, done)
   client.fetch("mcp.resources", { server = server }, function(result)
     windows.choose(vim.list_extend(result.resources, result.templates), {
       prompt = "Open: ",
       kind = "mcp_resource",
       none = "no server has resources",
       format = function(item)
-        return ("%s  %s  %s"):format(item.server, item.uri or item.uriTemplate, item.title or item.name or "")
+        return ("%s  %s"):format(item.server, item.uri or item.uriTemplate), item.title or item.name or ""
       end,
-    }, function(item)
-      expand(item, item.uri or item.uriTemplate, function(uri) M.open(name_of(item.server, uri)) end)
-    end)
+    }, done or M.start)
   end)
 end
 

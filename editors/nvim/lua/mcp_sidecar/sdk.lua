@@ -32,19 +32,11 @@ local function failure(text) return { content = { { type = "text", text = tostri
 
 ---@param server mcp_sidecar.LuaServer
 local function list(server)
-  local names, tools = vim.tbl_keys(server.tools), {}
-  table.sort(names)
-  for _, name in ipairs(names) do
-    local tool = server.tools[name]
+  local function describe(name, tool)
     local schema = tool.input or { type = "object", properties = vim.empty_dict() }
-    table.insert(tools, {
-      name = name,
-      description = tool.description,
-      inputSchema = schema,
-      annotations = tool.annotations,
-    })
+    return { name = name, description = tool.description, inputSchema = schema, annotations = tool.annotations }
   end
-  return { tools = tools }
+  return { tools = vim.iter(vim.spairs(server.tools)):map(describe):totable() }
 end
 
 ---Handles one request: calls `reply` with a result or an error.
@@ -55,7 +47,7 @@ local function answer(name, server, message, reply)
     reply({
       protocolVersion = params.protocolVersion,
       capabilities = { tools = { listChanged = true } },
-      serverInfo = { name = name, version = client.version },
+      serverInfo = { name = name, version = require("mcp_sidecar.binary").version },
       instructions = server.instructions,
     })
   elseif message.method == "ping" then
@@ -83,7 +75,6 @@ local function answer(name, server, message, reply)
   end
 end
 
----@return mcp_sidecar.LuaServer?
 local function find(name)
   if name == "nvim" and not client.hosted.nvim then client.hosted.nvim = require("mcp_sidecar.editor_server") end
   return client.hosted[name]

@@ -2,11 +2,12 @@
 
 local M = {}
 
----@return string such as `mcp 3 ✗1 ?2`, empty before the sidecar has started
+---@return string such as `mcp 3 ✗1 ?2`, `mcp down` or `mcp no servers`; empty before the sidecar has started
 function M.get()
   local status = vim.g.mcp_sidecar_status
   if not status then return "" end
-  local parts = { "mcp " .. status.connected }
+  if not status.running then return "mcp down" end
+  local parts = { status.servers == 0 and "mcp no servers" or "mcp " .. status.connected }
   for _, part in ipairs({
     { "✗", status.failed },
     { "…", status.pending },

@@ -1,5 +1,7 @@
 --- What the user started in this Neovim a moment ago. Only a question about one of these actions may take the focus.
 
+local client = require("mcp_sidecar.client")
+
 local M = {}
 
 -- The user no longer waits for a question that comes later than this.
@@ -30,24 +32,24 @@ function M.now() return { time = vim.uv.now(), keys = typed_keys } end
 
 ---Whether the user still waits for the outcome: a moment ago, and no key was typed since.
 ---@param moment mcp_sidecar.Moment
----@return boolean
 function M.is_recent(moment) return moment.keys == typed_keys and vim.uv.now() - moment.time < EXPECTED_MS end
 
----@param action { server: string, tool?: string, arguments?: table, client_id?: integer }
+---@param action { server: string, tool?: string, arguments?: table }
 ---@param moment? mcp_sidecar.Moment when the user started it; nil: now
 ---@return fun() finish no question about this action is expected any more
 function M.add(action, moment)
   for old in pairs(actions) do
     if not M.is_recent(old.moment) then actions[old] = nil end
   end
-  local added = vim.tbl_extend("force", action, { moment = moment or M.now() }) --[[@as mcp_sidecar.UserAction]]
+  local current = client.current()
+  local known = { moment = moment or M.now(), client_id = current and current.id }
+  local added = vim.tbl_extend("error", action, known) --[[@as mcp_sidecar.UserAction]]
   actions[added] = true
   return function() actions[added] = nil end
 end
 
 ---Whether a question is about something that the user has just started here.
----@param approval mcp_sidecar.ClientApproval
----@return boolean
+---@param approval mcp_sidecar.Question
 function M.caused(approval)
   return vim.iter(pairs(actions)):any(function(action)
     if not M.is_recent(action.moment) or action.server ~= approval.server then return false end
@@ -61,7 +63,6 @@ function M.caused(approval)
 end
 
 ---Whether the user is at rest in normal mode, in a window of their own.
----@return boolean
 function M.is_at_rest()
   local mode = vim.api.nvim_get_mode()
   return mode.mode == "n"

@@ -30,16 +30,19 @@ local function follow(listener)
   load()
 end
 
----Keeps the entries that `make` returns for the tools up to date in a table of a chat plugin. Other entries stay.
+---Keeps the entries that `make` returns up to date in a table of a chat plugin. Other entries stay.
+---@generic T
 ---@param into table<string, any>
----@param make fun(tools: mcp_sidecar.ToolInfo[]): table<string, any>
-function M.keep(into, make)
+---@param make fun(known: T): table<string, any>
+---@param source? fun(listener: fun(known: T)) calls back with what there is; nil: with the tools
+function M.keep(into, make, source)
   local ours = {}
-  follow(function(tools)
+  local follow_it = source or follow
+  follow_it(function(found)
     for name in pairs(ours) do
       into[name] = nil
     end
-    ours = make(tools)
+    ours = make(found)
     for name, entry in pairs(ours) do
       into[name] = entry
     end
@@ -67,15 +70,13 @@ function M.known()
 end
 
 ---A name that models accept: letters, digits and `_`, at most 64.
----@param tool mcp_sidecar.ToolInfo
----@return string
+---@param tool { name: string }
 function M.name(tool)
   local name = tool.name:gsub("[^%w_]", "_")
   return #name <= 64 and name or name:sub(1, 55) .. "_" .. vim.fn.sha256(name):sub(1, 8)
 end
 
----@param result mcp_sidecar.ToolResult
----@return string
+---@param result { content: mcp_sidecar.Content[], structuredContent?: any }
 function M.text(result)
   local parts = {}
   for _, content in ipairs(result.content) do

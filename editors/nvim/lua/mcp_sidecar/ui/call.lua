@@ -1,7 +1,7 @@
 --- Calls tools: picks one, sends the call, shows the result. The form for the arguments is in `form`.
 
 local client = require("mcp_sidecar.client")
-local schemas = require("mcp_sidecar.ui.schema")
+local fields = require("mcp_sidecar.ui.fields")
 local style = require("mcp_sidecar.ui.style")
 local user_actions = require("mcp_sidecar.user_actions")
 local windows = require("mcp_sidecar.ui.windows")
@@ -38,7 +38,6 @@ end
 
 ---The selected text of an origin.
 ---@param origin mcp_sidecar.Origin
----@return string?
 function M.text(origin)
   if not origin.range or not vim.api.nvim_buf_is_valid(origin.buffer) then return end
   local range = origin.range
@@ -55,13 +54,8 @@ end
 function M.send(tool, arguments, origin, opts)
   opts = opts or {}
   last_call = { tool = tool, arguments = arguments }
-  local current = client.current()
-  local finish = user_actions.add({
-    server = tool.server,
-    tool = tool.tool,
-    arguments = arguments,
-    client_id = current and current.id,
-  }, opts.moment)
+  local action = { server = tool.server, tool = tool.tool, arguments = arguments }
+  local finish = user_actions.add(action, opts.moment)
   return client.command("mcp.tool.call", {
     tool = tool.name,
     arguments = next(arguments) and arguments or nil,
@@ -94,13 +88,13 @@ function M.describe(tool)
 end
 
 ---@param tool mcp_sidecar.ToolInfo
----@param arguments table
+---@param form mcp_sidecar.Form
 ---@param origin mcp_sidecar.Origin
-local function fill_in(tool, arguments, origin)
+local function fill_in(tool, form, arguments, origin)
   local effect, group = style.effect(tool.annotations)
   require("mcp_sidecar.ui.form").open({
     name = ("mcp-call://%s/%s"):format(tool.server, tool.tool),
-    schema = tool.inputSchema,
+    fields = form.fields,
     title = {
       { " " .. tool.server, "McpServer" },
       { " › ", "McpMuted" },
@@ -111,10 +105,11 @@ local function fill_in(tool, arguments, origin)
     verb = "call",
     origin = origin,
     about = function() M.describe(tool) end,
+    check = function(values, done) client.command("mcp.form.check", { tool = tool.name, values = values }, done) end,
     send = function(values, report)
       return M.send(tool, values, origin, vim.tbl_extend("error", { decision = "allow-once" }, report))
     end,
-  }, arguments)
+  }, fields.initial(form, arguments))
 end
 
 ---Opens the form of a tool, or calls a tool without parameters.
@@ -124,15 +119,17 @@ function M.start(name, opts)
   opts = opts or {}
   local origin, moment = opts.origin or M.origin(), user_actions.now()
   name = require("mcp_sidecar").tool_name(name)
-  client.fetch("mcp.tools", { all = true }, function(result)
-    local tool = vim.iter(result.tools):find(function(each) return each.name == name end)
-    if not tool then return client.error(("no tool named `%s`; is its server connected?"):format(name)) end
-    if #schemas.order(tool.inputSchema) == 0 then
-      M.send(tool, vim.empty_dict(), origin, { moment = moment })
-      return
-    end
-    local text = opts.text and schemas.with_text(tool.inputSchema, opts.text)
-    fill_in(tool, opts.arguments or text or {}, origin)
+  client.fetch("mcp.tool.form", { tool = name }, function(form)
+    client.fetch("mcp.tools", { all = true }, function(result)
+      local tool = vim.iter(result.tools):find(function(each) return each.name == name end)
+      if not tool then return end
+      if #form.fields == 0 then
+        M.send(tool, vim.empty_dict(), origin, { moment = moment })
+        return
+      end
+      local text = opts.text and fields.with_text(form.fields, opts.text)
+      fill_in(tool, form, opts.arguments or text or {}, origin)
+    end)
   end)
 end
 
@@ -145,7 +142,7 @@ function M.pick(opts)
       prompt = "Call: ",
       kind = "mcp_tool",
       none = "no tools: no server is connected",
-      format = function(tool) return style.pad(tool.server .. "/" .. tool.tool, 26) .. " " .. tool.description end,
+      format = function(tool) return tool.server .. "/" .. tool.tool, tool.description end,
     }, function(tool) M.start(tool.name, opts) end)
   end)
 end
@@ -158,6 +155,15 @@ function M.pick_for(uri, range)
   local last = vim.api.nvim_buf_get_lines(origin.buffer, range["end"].line, range["end"].line + 1, false)[1] or ""
   origin.range = { range.start.line, 0, range["end"].line, #last }
   M.pick({ origin = origin, text = M.text(origin) })
+end
+
+---Opens the form of a call again, with its arguments.
+---@param result mcp_sidecar.ToolResult
+---@param origin mcp_sidecar.Origin
+function M.change(result, origin)
+  local name = require("mcp_sidecar").tool_name(result.server .. "/" .. result.tool)
+  local arguments = last_call and last_call.tool.name == name and last_call.arguments or nil
+  M.start(name, { origin = origin, arguments = arguments })
 end
 
 ---Repeats the last call with the same arguments. The policy is checked again.

@@ -5,6 +5,7 @@ local client = require("mcp_sidecar.client")
 local keys = require("mcp_sidecar.ui.keys")
 local workspaces = require("mcp_sidecar.workspaces")
 local rows = require("mcp_sidecar.ui.rows")
+local style = require("mcp_sidecar.ui.style")
 local windows = require("mcp_sidecar.ui.windows")
 
 ---@class mcp_sidecar.Dashboard
@@ -17,6 +18,9 @@ local state = {
   rows = {}, ---@type mcp_sidecar.Row[]
   unfolded = {}, ---@type table<string, boolean?>
   tools = {}, ---@type table<string, mcp_sidecar.ToolInfo[]?>
+  resources = {}, ---@type table<string, mcp_sidecar.ResourceInfo[]?>
+  prompts = {}, ---@type table<string, mcp_sidecar.PromptInfo[]?>
+  files = {}, ---@type mcp_sidecar.ConfigFile[]
   calls = {}, ---@type mcp_sidecar.Call[]
   grants = {}, ---@type mcp_sidecar.Grant[]
   log = {}, ---@type mcp_sidecar.ServerLogLine[]
@@ -29,17 +33,28 @@ function M.rows() return state.rows end
 
 ---The row for the cursor: the requested one, else the one it was on.
 ---@param under? mcp_sidecar.Row
----@return integer?
 local function find_row(under)
+  local wanted, found = state.wanted, nil
   for place, row in ipairs(state.rows) do
-    if state.wanted and (row.id == "server:" .. state.wanted or (state.wanted == "" and row.kind)) then
+    if wanted and (row.id == "server:" .. wanted or (wanted == "" and row.kind)) then
       state.wanted = nil
       return place
     end
+    found = found or (under and row.id == under.id and place) or nil
   end
-  for place, row in ipairs(state.rows) do
-    if under and row.id == under.id then return place end
-  end
+  return found
+end
+
+---The servers, what needs the user first.
+---@return mcp_sidecar.ServerStatus[]
+local function sorted_servers()
+  local servers = require("mcp_sidecar").servers()
+  local function order(server) return style.tones[server.summary.tone].order end
+  table.sort(servers, function(one, other)
+    if order(one) ~= order(other) then return order(one) < order(other) end
+    return one.name < other.name
+  end)
+  return servers
 end
 
 local function draw()
@@ -50,10 +65,10 @@ local function draw()
   local under = state.rows[cursor[1]]
   local known = vim.tbl_extend("force", state, {
     running = client.current() ~= nil,
-    servers = client.workspace().servers,
+    servers = sorted_servers(),
     approvals = workspaces.approvals(),
   }) --[[@as mcp_sidecar.Known]]
-  state.rows = rows.build(state.view, known, width)
+  state.rows = rows.build[state.view](known, width)
   windows.paint(vim.api.nvim_win_get_buf(window), state.rows)
   local place = find_row(under)
   if place then vim.api.nvim_win_set_cursor(window, { place, cursor[2] }) end
@@ -83,19 +98,47 @@ function M.load_tools(server)
   end)
 end
 
+---Loads what a server offers besides tools.
+---@param server string
+local function load_offers(server)
+  client.command("mcp.resources", { server = server }, function(_, result)
+    state.resources[server] = result and vim.list_extend(result.resources, result.templates) or nil
+    M.redraw()
+  end)
+  client.command("mcp.prompts", { server = server }, function(_, result)
+    state.prompts[server] = result and result.prompts or nil
+    M.redraw()
+  end)
+end
+
+---@param server string
+local function load_details(server)
+  M.load_tools(server)
+  load_offers(server)
+end
+
+local function load_files()
+  client.command("mcp.config", nil, function(_, result)
+    state.files = result and result.files or {}
+    M.redraw()
+  end)
+end
+
+local function load_servers()
+  client.refresh()
+  load_files()
+end
+
 local function load_log()
-  local lines, waiting = {}, vim.tbl_count(client.workspace().servers)
+  local lines = {}
   for name in pairs(client.workspace().servers) do
     client.command("mcp.server.logs", { server = name, limit = 200 }, function(_, result)
       for _, line in ipairs(result and result.lines or {}) do
         table.insert(lines, vim.tbl_extend("force", line, { server = name }))
       end
-      waiting = waiting - 1
-      if waiting == 0 then
-        table.sort(lines, function(one, other) return one.time > other.time end)
-        state.log = lines
-        M.redraw()
-      end
+      table.sort(lines, function(one, other) return one.time > other.time end)
+      state.log = lines
+      M.redraw()
     end)
   end
 end
@@ -110,7 +153,7 @@ end
 
 ---@type table<string, fun()?>
 local loaders = {
-  servers = client.refresh,
+  servers = load_servers,
   tools = M.load_tools,
   calls = function() load_list("calls") end,
   grants = function() load_list("grants") end,
@@ -126,7 +169,7 @@ end
 ---@param server mcp_sidecar.ServerStatus
 function M.fold(server)
   state.unfolded[server.name] = not state.unfolded[server.name] or nil
-  if state.unfolded[server.name] then M.load_tools(server.name) end
+  if state.unfolded[server.name] then load_details(server.name) end
   M.redraw()
 end
 
@@ -134,13 +177,10 @@ keys.attach(M)
 
 local function make_buffer()
   local buffer = windows.buffer(NAME, "mcp-dashboard")
-  local selectable = {}
-  for _, key in ipairs(keys.keys) do
-    if key.mode then table.insert(selectable, "`" .. key[1] .. "`") end
-  end
+  local selectable = vim.iter(keys.keys):map(function(key) return key.mode and ("`%s`"):format(key[1]) end):join(" ")
   windows.keys(buffer, "keys", keys.keys, {
     "",
-    "Also on a visual selection: " .. table.concat(selectable, " "),
+    "On a selection: " .. selectable,
     ("`1` … `%d` %s"):format(#rows.views, table.concat(rows.views, ", ")),
   })
   for place, view in ipairs(rows.views) do
@@ -165,7 +205,7 @@ function M.open(view, mods, server)
   client.ensure(function(_, problem)
     client.error(problem)
     M.load()
-    vim.iter(vim.tbl_keys(state.unfolded)):each(M.load_tools)
+    vim.iter(vim.tbl_keys(state.unfolded)):each(load_details)
     M.redraw()
   end)
 end
@@ -175,6 +215,13 @@ for _, event in ipairs({ "servers", "approvals", "exit" }) do
   client.on(event, M.redraw)
 end
 client.on("ready", M.load)
+client.on("reload", function()
+  if windows.window_of(NAME) then load_files() end
+end)
+client.on("servers", function(change)
+  local server = change.server
+  if server and state.unfolded[server.name] and windows.window_of(NAME) then load_offers(server.name) end
+end)
 client.on("call", function()
   if state.view == "calls" or state.view == "servers" then M.load() end
 end)

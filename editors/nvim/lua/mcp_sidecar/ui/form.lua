@@ -1,273 +1,307 @@
---- A JSON buffer made from a schema: the arguments of a tool, or the answer to a question of a server.
---- The sidecar validates it; its errors are shown as diagnostics.
+--- A JSON buffer made from fields: the arguments of a tool, or the answer to a question of a server.
+--- The sidecar checks it while the user types; what is wrong is shown as diagnostics.
 
-local call = require("mcp_sidecar.ui.call")
 local client = require("mcp_sidecar.client")
-local schemas = require("mcp_sidecar.ui.schema")
+local edit = require("mcp_sidecar.ui.form_edit")
+local fields = require("mcp_sidecar.ui.fields")
+local json = require("mcp_sidecar.json")
 local style = require("mcp_sidecar.ui.style")
 local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
+-- A check starts when the user has typed nothing for this time.
+local CHECK_MS = 150
+-- Lines that are not highlighted, in bytes.
+local LONG_LINE = 20000
+
 local namespace = vim.api.nvim_create_namespace("mcp_sidecar_form")
 local problems = vim.api.nvim_create_namespace("mcp_sidecar_form_problems")
 -- Errors are always shown next to their field, whatever the user has configured; before 0.11 at the end of the line.
 local in_lines = vim.fn.has("nvim-0.11") == 1
-vim.diagnostic.config({ virtual_lines = in_lines, virtual_text = not in_lines, signs = false }, problems)
+vim.diagnostic.config({
+  virtual_lines = in_lines,
+  virtual_text = not in_lines,
+  signs = false,
+  update_in_insert = true,
+}, problems)
 
 ---@class mcp_sidecar.FormSpec
 ---@field name string of the buffer
----@field schema mcp_sidecar.Schema
+---@field fields mcp_sidecar.Field[]
 ---@field title mcp_sidecar.Chunk[]
 ---@field note string shown after the title
 ---@field verb string what <CR> does
 ---@field origin mcp_sidecar.Origin
+---@field check fun(values: table, done: fun(err?: mcp_sidecar.Error, checked?: mcp_sidecar.Entered))
 ---@field send fun(values: table, report: mcp_sidecar.Report): fun()? returns a function that cancels it
 ---@field about fun() shows the details
+---@field ready? integer when keys that send it start to work
 
----@class mcp_sidecar.Form: mcp_sidecar.FormSpec
+---@class mcp_sidecar.Entered what was entered, as the sidecar read it
+---@field arguments table<string, any>
+---@field problems mcp_sidecar.Violation[]
+---@field warnings? mcp_sidecar.Violation[]
+
+---@class mcp_sidecar.OpenForm: mcp_sidecar.FormSpec
 ---@field buffer integer
----@field cancel? fun() while it is running
+---@field root mcp_sidecar.Field the fields as one object
+---@field tick integer the version of the text that was checked last, or was not written by the user
+---@field stop? fun() cancels what is running
+---@field warned? mcp_sidecar.Violation[] warnings that the user has seen
+local Form = {}
+Form.__index = Form
 
 ---@class mcp_sidecar.Report how a form learns about what it sent
 ---@field progress fun(text: string)
 ---@field done fun(err?: mcp_sidecar.Error): boolean? true when the form shows the error itself
 
----@type table<integer, mcp_sidecar.Form?> by buffer
+---@type table<integer, mcp_sidecar.OpenForm?> by buffer
 local forms = {}
 ---@type table<string, string[]?> the text that was last sent from each form
 local history = {}
 
 ---@param buffer integer
----@return mcp_sidecar.Form?
+---@return mcp_sidecar.OpenForm?
 function M.of(buffer) return forms[buffer] end
 
----@param form mcp_sidecar.Form
----@return string[]
-local function lines_of(form) return vim.api.nvim_buf_get_lines(form.buffer, 0, -1, false) end
+function Form:is_open() return forms[self.buffer] == self end
 
----The line of each top-level key, from 0.
----@param form mcp_sidecar.Form
----@return table<string, integer?>
-local function places(form)
-  local found = {}
-  for row, line in ipairs(lines_of(form)) do
-    local name = line:match('^%s?%s?%s?%s?"([^"]+)"%s*:')
-    if name and not found[name] then found[name] = row - 1 end
-  end
-  return found
+function Form:lines() return vim.api.nvim_buf_get_lines(self.buffer, 0, -1, false) end
+
+---@return mcp_sidecar.Place[]
+function Form:places() return fields.places(self.root, self:lines()) end
+
+---The innermost value at the cursor.
+---@return mcp_sidecar.Place?
+function Form:at_cursor()
+  local cursor = vim.api.nvim_win_get_cursor(0)
+  local indent = #vim.api.nvim_get_current_line():match("^%s*")
+  return fields.at(self:places(), cursor[1] - 1, math.max(cursor[2], indent))
 end
 
----The fields that the form does not have.
----@param form mcp_sidecar.Form
----@return string[]
-function M.missing(form)
-  local found = places(form)
-  return vim.tbl_filter(function(name) return not found[name] end, (schemas.order(form.schema)))
-end
-
----Shows the descriptions and constraints of the schema as virtual text.
----@param form mcp_sidecar.Form
-local function annotate(form)
-  local found, missing = places(form), M.missing(form)
-  local names, required = schemas.order(form.schema)
-  vim.api.nvim_buf_clear_namespace(form.buffer, namespace, 0, -1)
-  for _, name in ipairs(names) do
-    local field, row = schemas.field(form.schema, name), found[name]
-    local words = type(field.description) == "string" and style.wrap(field.description, vim.o.columns - 6) or {}
-    if row then
-      vim.api.nvim_buf_set_extmark(form.buffer, namespace, row, 0, {
-        virt_lines = vim.tbl_map(function(line) return { { "  " .. line, "McpMuted" } } end, words),
+---Shows titles, help and rules of the fields as virtual text.
+function Form:annotate()
+  vim.api.nvim_buf_clear_namespace(self.buffer, namespace, 0, -1)
+  local function mark(row, opts) vim.api.nvim_buf_set_extmark(self.buffer, namespace, row, 0, opts) end
+  local window, texts = vim.fn.bufwinid(self.buffer), self:lines()
+  local width = window ~= -1 and vim.api.nvim_win_get_width(window) or vim.o.columns
+  for _, place in ipairs(self:places()) do
+    local field, indent, adds = place.field, (" "):rep(place.column), fields.addable(place)
+    local hint = adds and { { "  + adds ", "McpMuted" }, { adds, "McpKey" } } or {}
+    local is_open = place.last_row > place.row
+    if field and place.name then
+      local words = vim.list_extend({ field.title ~= field.name and field.title or nil }, { field.help })
+      local lines = #words > 0 and style.wrap(table.concat(words, ": "), width - place.column - 4) or {}
+      local above = vim.tbl_map(function(line) return { { indent .. line, "McpMuted" } } end, lines)
+      local rules = vim.list_extend({
+        { field.required and "required" or "optional", field.required and "McpWarn" or "McpMuted" },
+        { ", " .. fields.rule(field), "McpMuted" },
+      }, is_open and {} or hint)
+      -- Beside a long value, the rules would be cut.
+      local fits = vim.api.nvim_strwidth(texts[place.row + 1] .. style.text(rules)) + 3 <= width
+      if not fits then table.insert(above, vim.list_extend({ { indent } }, rules)) end
+      mark(place.row, {
+        virt_lines = above,
         virt_lines_above = true,
-        virt_text = {
-          { required[name] and "  required " or "  optional ", required[name] and "McpWarn" or "McpMuted" },
-          { schemas.constraint(field), "McpMuted" },
-        },
+        -- After an error, which is at the end of the line before 0.11.
+        priority = 5000,
+        virt_text = fits and vim.list_extend({ { "  " } }, rules) or nil,
       })
     end
+    if adds and is_open then
+      local above = vim.list_extend({ { indent } }, hint)
+      mark(place.last_row, { virt_lines = { above }, virt_lines_above = true })
+    end
   end
-  local below = #missing > 0 and { { { "  + adds ", "McpMuted" }, { table.concat(missing, ", "), "McpKey" } } } or {}
-  vim.api.nvim_buf_set_extmark(form.buffer, namespace, #lines_of(form) - 1, 0, { virt_lines = below })
 end
 
----@param form mcp_sidecar.Form
 ---@param state? string what is running
-local function header(form, state)
-  local window = windows.window_of(form.name)
+function Form:header(state)
+  local window = windows.window_of(self.name)
   if not window then return end
-  local chunks = vim.list_extend(vim.list_slice(form.title), { { "  " .. (state or form.note), "McpMuted" } })
-  local keys = { { "<CR>", form.verb }, { "<Tab>", "choose" }, { "+", "add" }, { "?", "help" } }
-  vim.wo[window].winbar = windows.winbar(chunks, state and { { "<C-c>", "cancel" } } or keys)
+  local note = { { "  " .. (state or self.note), "McpMuted" } }
+  local keys = { { "<CR>", self.verb }, { "<Tab>", "choose" }, { "+", "add" }, { "ge", "text" }, { "?", "help" } }
+  vim.wo[window].winbar = windows.winbar(self.title, state and { { "<C-c>", "cancel" } } or keys, note)
 end
 
 ---@param row integer
+---@param from integer
+---@param to integer exclusive
 ---@param message string
 ---@return vim.Diagnostic.Set
-local function problem(row, message) return { lnum = row, col = 0, message = message, source = "mcp-sidecar" } end
+local function problem(row, from, to, message)
+  return { lnum = row, col = from, end_lnum = row, end_col = to, message = message, source = "mcp-sidecar" }
+end
 
----The values, or nil with a diagnostic where the text is not JSON.
----@param form mcp_sidecar.Form
----@return table<string, any>?
-local function read(form)
-  local text = table.concat(lines_of(form), "\n")
+---The values, or nil and where the text is not JSON.
+---@return table<string, any>? values, vim.Diagnostic.Set? problem
+function Form:decode()
+  local text = table.concat(self:lines(), "\n")
   local ok, value = pcall(vim.json.decode, text)
   if ok and type(value) == "table" and (not vim.islist(value) or next(value) == nil) then
     return next(value) and value or vim.empty_dict()
   end
   local at = not ok and tonumber(tostring(value):match("at character (%d+)")) or 1
-  local row = #vim.split(text:sub(1, math.floor(at) - 1), "\n") - 1
+  local before = vim.split(text:sub(1, math.floor(at) - 1), "\n")
+  local column = #before[#before]
   local why = ok and "expected a JSON object" or "cannot parse JSON: " .. tostring(value):gsub("^.-: ", "")
-  vim.diagnostic.set(problems, form.buffer, { problem(row, why) })
+  return nil, problem(#before - 1, column, column + 1, why)
 end
 
----Shows the errors of the sidecar at their fields.
----@param form mcp_sidecar.Form
----@param err mcp_sidecar.Error
-local function show_errors(form, err)
-  local found, list = places(form), {}
-  for _, each in ipairs(err.data and err.data.detail or {}) do
-    local name = (each.path:match("^/([^/]+)") or ""):gsub("~1", "/"):gsub("~0", "~")
-    table.insert(list, problem(found[name] or 0, each.message))
+---The values, or nil with a diagnostic.
+---@return table<string, any>?
+function Form:read()
+  local values, wrong = self:decode()
+  if wrong then
+    vim.diagnostic.set(problems, self.buffer, { wrong })
+    self:to_problem()
   end
-  vim.diagnostic.set(problems, form.buffer, #list > 0 and list or { problem(0, err.message) })
+  return values
 end
 
----Sends the form. The user has just read it, so no second question is needed.
----@param form mcp_sidecar.Form
-local function submit(form)
-  if form.cancel then return client.info("still running; press <C-c> to cancel") end
-  vim.diagnostic.reset(problems, form.buffer)
-  local values = read(form)
+---Shows what is wrong at the fields, and what the user should know before it is sent.
+---@param found mcp_sidecar.Violation[]
+---@param warnings? mcp_sidecar.Violation[]
+function Form:show_problems(found, warnings)
+  local places = self:places()
+  local function mark(each)
+    local place = fields.find(places, each.path) or places[1]
+    if not place then return problem(0, 0, 1, each.message) end
+    -- Of an object or a list, only its first line is marked: most of what is in it is right.
+    local row = place.value_row
+    local to = place.last_row == row and place.last_column + 1 or #self:lines()[row + 1]
+    return problem(row, place.value_column, to, each.message)
+  end
+  local marks = vim.tbl_map(mark, found)
+  for _, each in ipairs(warnings or {}) do
+    table.insert(marks, vim.tbl_extend("error", mark(each), { severity = vim.diagnostic.severity.WARN }))
+  end
+  vim.diagnostic.set(problems, self.buffer, marks)
+end
+
+---Moves the cursor to the first mistake, which may be out of sight.
+function Form:to_problem()
+  local window, first = windows.window_of(self.name), vim.diagnostic.get(self.buffer, { namespace = problems })[1]
+  if window and first then vim.api.nvim_win_set_cursor(window, { first.lnum + 1, first.col }) end
+end
+
+---Checks the form when the user stops typing. Only the check of the latest text counts.
+function Form:changed()
+  local tick = vim.api.nvim_buf_get_changedtick(self.buffer)
+  if tick == self.tick then return end
+  self.tick = tick
+  self:annotate()
+  local function is_latest() return forms[self.buffer] == self and self.tick == tick end
+  vim.defer_fn(function()
+    if not is_latest() then return end
+    local values = self:decode()
+    if not values then return vim.diagnostic.reset(problems, self.buffer) end
+    self.check(values, function(_, checked)
+      if checked and is_latest() then self:show_problems(checked.problems, checked.warnings) end
+    end)
+  end, CHECK_MS)
+end
+
+---Sends the form if nothing is wrong. The user has just read it, so no second question is needed.
+function Form:submit()
+  if vim.uv.now() < (self.ready or 0) then return end
+  if self.stop then return client.info("still running; press <C-c> to cancel") end
+  vim.diagnostic.reset(problems, self.buffer)
+  local values = self:read()
   if not values then return end
-  vim.bo[form.buffer].modified = false
-  history[form.name] = lines_of(form)
-  header(form, "running…")
-  form.cancel = form.send(values, {
-    progress = function(text) header(form, text) end,
-    done = function(err)
-      form.cancel = nil
-      header(form)
-      local invalid = err and err.data and err.data.kind == "invalid-arguments"
-      if err and invalid and forms[form.buffer] then show_errors(form, err) end
-      return invalid
-    end,
-  })
-end
-
----Suggestions for a field: the values of its schema, else the selection and the file that the form was opened from.
----@param field mcp_sidecar.Schema
----@param origin mcp_sidecar.Origin
----@return mcp_sidecar.Value[]
-local function offers(field, origin)
-  local list = schemas.values(field)
-  if list or field.type ~= "string" or not vim.api.nvim_buf_is_valid(origin.buffer) then return list or {} end
-  local text = call.text(origin)
-  local path = vim.bo[origin.buffer].buftype == "" and vim.api.nvim_buf_get_name(origin.buffer) or ""
-  list = text and { { title = "the selection: " .. text, value = text } } or {}
-  if path ~= "" then
-    local all = table.concat(vim.api.nvim_buf_get_lines(origin.buffer, 0, -1, false), "\n")
-    table.insert(list, { title = "the file's name: " .. vim.fn.fnamemodify(path, ":~:."), value = path })
-    table.insert(list, { title = "the file's text: " .. all, value = all })
-  end
-  return list
-end
-
----Sets a field and moves the cursor there. A value is added to a list.
----@param form mcp_sidecar.Form
----@param name string
----@param value any
-local function set(form, name, value)
-  local values = read(form)
-  if not values then return end
-  local several = schemas.field(form.schema, name).type == "array" and type(value) ~= "table"
-  local before = type(values[name]) == "table" and values[name] or {}
-  if several and vim.tbl_contains(before, value) then return end
-  values[name] = several and vim.list_extend(vim.list_slice(before), { value }) or value
-  vim.api.nvim_buf_set_lines(form.buffer, 0, -1, false, schemas.lines(form.schema, values))
-  annotate(form)
-  vim.api.nvim_win_set_cursor(0, { (places(form)[name] or 0) + 1, 0 })
-end
-
----Sets the field under the cursor to one of the suggestions.
----@param form mcp_sidecar.Form
-local function choose(form)
-  local row, name, above = vim.api.nvim_win_get_cursor(0)[1] - 1, nil, -1
-  for each, place in pairs(places(form)) do
-    if place <= row and place > above then
-      name, above = each, place
+  self.stop = function() end
+  self.check(values, function(err, checked)
+    self.stop = nil
+    if forms[self.buffer] ~= self then return end
+    if not checked then return client.error(err) end
+    local warnings = checked.warnings or {}
+    local is_new = #warnings > 0 and not vim.deep_equal(warnings, self.warned)
+    if #checked.problems > 0 or is_new then
+      self:show_problems(checked.problems, warnings)
+      self.warned = warnings
+      if #checked.problems == 0 then client.info(("see the warning; <CR> again: %s anyway"):format(self.verb)) end
+      return self:to_problem()
     end
+    vim.bo[self.buffer].modified = false
+    history[self.name] = self:lines()
+    self:header("running…")
+    self.stop = self.send(checked.arguments, {
+      progress = function(text) self:header(text) end,
+      done = function(failed)
+        self.stop = nil
+        self:header()
+        local wrong = failed and failed.data and failed.data.detail
+        if wrong and forms[self.buffer] then self:show_problems(wrong) end
+        return wrong ~= nil
+      end,
+    })
+  end)
+end
+
+---@param values table<string, any>
+function Form:write(values)
+  local text = json.pretty(values, "", self.root)
+  vim.api.nvim_buf_set_lines(self.buffer, 0, -1, false, vim.split(text == "{}" and "{\n}" or text, "\n"))
+end
+
+---Sets up the keys and the autocommands.
+function Form:equip()
+  local group = vim.api.nvim_create_augroup("mcp_sidecar_form_" .. self.buffer, {})
+  local function on(events, run)
+    vim.api.nvim_create_autocmd(events, { group = group, buffer = self.buffer, callback = function() run() end })
   end
-  local list = name and offers(schemas.field(form.schema, name), form.origin) or {}
-  if not name or #list == 0 then return client.info("no suggestions for this field") end
-  local opts = { prompt = name .. ": ", kind = "mcp_value", format = function(item) return tostring(item.title) end }
-  windows.choose(list, opts, function(item) set(form, name, item.value) end)
-end
-
----@param form mcp_sidecar.Form
-local function add(form)
-  local missing = M.missing(form)
-  if #missing == 0 then return client.info("the form already has every field") end
-  local opts = { prompt = "Add a field: ", kind = "mcp_field" }
-  windows.choose(missing, opts, function(name) set(form, name, schemas.example(schemas.field(form.schema, name))) end)
-end
-
----@param form mcp_sidecar.Form
-local function cancel(form)
-  if form.cancel then return form.cancel() end
-  vim.cmd.stopinsert()
-end
-
----@param form mcp_sidecar.Form
-local function recall(form)
-  local lines = history[form.name]
-  if lines then vim.api.nvim_buf_set_lines(form.buffer, 0, -1, false, lines) end
-end
-
----Sets up the keys and the autocommands of a form.
----@param buffer integer
----@param verb string
-local function equip(buffer, verb)
-  ---@param run fun(form: mcp_sidecar.Form)
-  local function here(run)
-    return function()
-      local form = forms[buffer]
-      if form then run(form) end
-    end
+  local function submit() self:submit() end
+  local function cancel() return (self.stop or vim.cmd.stopinsert)() end
+  local function recall()
+    local lines = history[self.name]
+    if lines then vim.api.nvim_buf_set_lines(self.buffer, 0, -1, false, lines) end
   end
-  local function on(events, run) vim.api.nvim_create_autocmd(events, { buffer = buffer, callback = run }) end
-  on("BufWriteCmd", here(submit))
-  on({ "TextChanged", "TextChangedI" }, here(annotate))
-  on("BufWipeout", function() forms[buffer] = nil end)
-  windows.keys(buffer, verb, {
-    { "<CR>", here(submit), ("(or `:w`) %s"):format(verb) },
-    { "<Tab>", here(choose), "choose a value: from the schema, the selection, the file" },
-    { "+", here(add), "add another field" },
-    { "<C-c>", here(cancel), "cancel the call", mode = { "n", "i" } },
-    { "K", here(function(form) form.about() end), "details" },
-    { "H", here(recall), "restore what was sent last" },
+  on("BufWriteCmd", submit)
+  on({ "TextChanged", "TextChangedI" }, function() self:changed() end)
+  on("BufWipeout", function() forms[self.buffer] = nil end)
+  windows.keys(self.buffer, self.verb, {
+    { "<CR>", submit, ("(or `:w`) %s"):format(self.verb) },
+    { "<Tab>", function() edit.choose(self) end, "choose a value: a choice, the selection, the file" },
+    { "+", function() edit.add(self) end, "add another field or item" },
+    { "-", function() edit.remove(self) end, "remove the field or item" },
+    { "ge", function() edit.edit_text(self) end, "edit the text in its own window" },
+    { "<C-c>", cancel, "cancel the call", mode = { "n", "i" } },
+    { "K", self.about, "details" },
+    { "H", recall, "restore what was sent last" },
   })
 end
 
 ---@param spec mcp_sidecar.FormSpec
 ---@param values table<string, any> at the start
+---@return integer buffer
 function M.open(spec, values)
   local buffer = windows.buffer(spec.name, "json")
-  if not forms[buffer] then equip(buffer, spec.verb) end
-  local form = vim.tbl_extend("error", spec, { buffer = buffer }) --[[@as mcp_sidecar.Form]]
+  local root = { name = "", title = "", required = true, kind = "object", rule = "", fields = spec.fields }
+  local form = setmetatable(vim.tbl_extend("error", spec, { buffer = buffer, root = root, tick = 0 }), Form)
   forms[buffer] = form
+  form:equip()
   vim.bo[buffer].buftype = "acwrite"
   vim.bo[buffer].omnifunc = "v:lua.require'mcp_sidecar.ui.complete'.omni"
   vim.bo[buffer].modifiable = true
-  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, schemas.lines(form.schema, values))
+  form:write(values)
+  -- The patterns that highlight JSON fail on very long lines, with an error at each redraw.
+  if vim.iter(form:lines()):any(function(line) return #line > LONG_LINE end) then vim.bo[buffer].syntax = "" end
   vim.bo[buffer].modified = false
-  local window = windows.show(buffer, { wrap = true })
+  vim.diagnostic.reset(problems, buffer)
+  form.tick = vim.api.nvim_buf_get_changedtick(buffer)
+  -- Each field has a line of help, and there is a winbar.
+  local rows = #form:lines() + #form:places() + 2
+  local instead = windows.is_narrow() and "mcp-result://" or nil
+  local window = windows.show(buffer, { wrap = true, instead = instead, rows = rows })
   vim.wo[window].conceallevel = 0
-  annotate(form)
-  header(form)
+  form:annotate()
+  form:header()
   -- The cursor is on the first value, inside its quotes.
-  local lines = lines_of(form)
+  local lines = form:lines()
   local before = (lines[2] or ""):match('^%s*"[^"]+": "?') or ""
   vim.api.nvim_win_set_cursor(window, { math.min(2, #lines), #before })
+  return buffer
 end
 
 return M

@@ -19,7 +19,6 @@ local function here() return board.rows()[vim.api.nvim_win_get_cursor(0)[1]] or 
 
 ---The distinct servers, tools or grants of the current row or the visual selection.
 ---@param kind "server"|"tool"|"grant"
----@return any[]
 local function selected(kind)
   local first, last = vim.fn.line("v"), vim.fn.line(".")
   if vim.fn.mode() == "n" then
@@ -31,8 +30,9 @@ local function selected(kind)
   for place = math.min(first, last), math.max(first, last) do
     local row = board.rows()[place] or {}
     local item = row.kind == kind and row.item or nil
-    -- On the row of a tool, an action for servers applies to its server.
-    if kind == "server" and row.kind == "tool" then item = client.workspace().servers[row.item.server] end
+    -- On the row of what a server offers, an action for servers applies to its server.
+    local of_server = row.kind == "tool" or row.kind == "resource" or row.kind == "prompt"
+    if kind == "server" and of_server then item = client.workspace().servers[row.item.server] end
     local id = item and (item.id or item.name)
     if id and not seen[id] then
       seen[id] = true
@@ -43,10 +43,11 @@ local function selected(kind)
   return items
 end
 
----Runs an action for each selected server.
----@param act fun(server: mcp_sidecar.ServerStatus)
-local function each(act)
-  return function() vim.iter(selected("server")):each(act) end
+---Performs an action for each selected server: the first one, or the one instead of it.
+local function each(name, instead)
+  return function()
+    vim.iter(selected("server")):each(function(server) actions.run(server, name, instead) end)
+  end
 end
 
 ---Sends a command, then reloads the view.
@@ -58,7 +59,16 @@ local function on_all(command)
   return function() and_load(command, { all = true }) end
 end
 
----@param value any
+---Revokes every lasting answer, if the user confirms it.
+local function revoke_all()
+  client.fetch("mcp.grants", nil, function(result)
+    local count = #result.grants
+    if count == 0 then return client.info("there are no lasting answers") end
+    local question = count == 1 and "Revoke your lasting answer?" or ("Revoke all %d lasting answers?"):format(count)
+    if vim.fn.confirm(question, "&No\n&Revoke", 1) == 2 then and_load("mcp.grant.revoke", { all = true }) end
+  end)
+end
+
 local function peek_json(value, title) windows.peek(windows.add_json({}, value), title) end
 
 ---Shows the details of a server with its definition.
@@ -68,7 +78,7 @@ local function describe(server)
   local function add(label, value)
     if value then table.insert(lines, ("**%s** %s"):format(label, value)) end
   end
-  add("status", server.status .. (server.reason and ", " .. server.reason or ""))
+  add("status", server.summary.text)
   add("error", server.error)
   add("changed", server.trustDiff)
   add("server", info.name and ("%s %s, MCP %s"):format(info.name, info.version or "", server.protocolVersion or "?"))
@@ -83,8 +93,19 @@ local function describe(server)
   for _, hidden in ipairs(server.hides or {}) do
     add("hides", ("%s (%s)"):format(hidden.file or "", hidden.scope))
   end
+  for _, one in ipairs(server.restrictions or {}) do
+    add("restricted", ("%s: %s:%d (%s)"):format(one.effect, one.file or "", (one.line or 0) + 1, one.scope))
+  end
   table.insert(lines, "")
   windows.peek(windows.add_json(lines, server.config), server.name)
+end
+
+local function to_config()
+  local row = here()
+  local server = row.kind == "server" and row.item or client.workspace().servers[(row.item or {}).server or ""]
+  local place = row.kind == "file" and row.item or server
+  if not (place and place.file) then return client.info("this line has no config file") end
+  windows.edit(place.file, place.line)
 end
 
 ---What <CR> does for each kind of row.
@@ -94,10 +115,12 @@ local default_action = {
   tool = function(tool) require("mcp_sidecar.ui.call").start(tool.name) end,
   call = function(call) peek_json(call, call.server .. "/" .. call.tool) end,
   log = function(line) windows.peek({ line.text }, line.server) end,
+  resource = function(resource) require("mcp_sidecar.resources").start(resource) end,
+  prompt = function(prompt) require("mcp_sidecar.prompts").pick(prompt.server .. "/" .. prompt.name) end,
+  file = function() to_config() end,
   server = function(server)
-    local act = server.needsTrust and "trust" or ({ ["needs-auth"] = "auth", stopped = "start" })[server.status]
-    local run = act and actions[act] or board.fold
-    run(server)
+    if server.remedy then return actions.perform(server.remedy) end
+    board.fold(server)
   end,
 }
 
@@ -107,6 +130,9 @@ local details = {
   tool = function(tool) require("mcp_sidecar.ui.call").describe(tool) end,
   server = describe,
   grant = function(grant) peek_json(grant, "grant") end,
+  resource = function(resource) peek_json(resource, resource.name or "resource") end,
+  prompt = function(prompt) peek_json(prompt, prompt.name) end,
+  file = function(file) windows.peek({ file.message }, file.name) end,
 }
 
 local function enter()
@@ -120,31 +146,42 @@ local function show_details()
   if show then show(row.item) end
 end
 
-local levels = { "disable", "deny", "require-approval", "allow-once", "allow-session", "allow-project", "allow-always" }
+---Where the level of these tools can be set. Several servers have only some places in common, and their own files.
+---@param tools mcp_sidecar.ToolInfo[]
+---@return { scope?: mcp_sidecar.Scope, title: string }[]
+local function level_places(tools)
+  local offered, servers = {}, {}
+  for _, tool in ipairs(tools) do
+    servers[tool.server] = client.workspace().servers[tool.server]
+  end
+  for _, server in pairs(servers) do
+    for _, place in ipairs(server.levelScopes) do
+      offered[place.scope] = { place = place, count = (offered[place.scope] or { count = 0 }).count + 1 }
+    end
+  end
+  local count, only = vim.tbl_count(servers), next(servers)
+  if count == 1 then return servers[only].levelScopes end
+  local common = { { title = "in the file that defines each server" } }
+  for _, known in vim.spairs(offered) do
+    if known.count == count then table.insert(common, known.place) end
+  end
+  return common
+end
 
----Asks for a level and a scope, then sets it for every selected tool.
+---Asks for a level and where to set it, then sets it for every selected tool.
 local function set_level()
   local tools = selected("tool")
   if #tools == 0 then return end
   local which = #tools == 1 and tools[1].tool or #tools .. " tools"
-  windows.choose(levels, { prompt = ("Level of `%s`: "):format(which) }, function(level)
-    windows.choose({ "local", "project", "user", "session" }, { prompt = "Scope: " }, function(scope)
+  windows.choose(style.levels, { prompt = ("Level of `%s`: "):format(which) }, function(level)
+    local opts = { prompt = ("`%s` is %s: "):format(which, level), format = function(place) return place.title end }
+    windows.choose(level_places(tools), opts, function(place)
       for _, tool in ipairs(tools) do
-        local params = { server = tool.server, tool = tool.tool, level = level, scope = scope }
+        local params = { server = tool.server, tool = tool.tool, level = level, scope = place.scope }
         client.fetch("mcp.tool.policy", params, function() board.load_tools(tool.server) end)
       end
     end)
   end)
-end
-
-local function to_config()
-  local row = here()
-  local server = row.kind == "server" and row.item or client.workspace().servers[(row.item or {}).server or ""]
-  if not (server and server.file) then return client.info("this line has no config file") end
-  vim.cmd.wincmd("p")
-  if vim.bo.buftype ~= "" then vim.cmd.split() end
-  vim.cmd.edit({ args = { server.file }, magic = { file = false } })
-  vim.api.nvim_win_set_cursor(0, { math.min((server.line or 0) + 1, vim.api.nvim_buf_line_count(0)), 0 })
 end
 
 local function yank()
@@ -155,7 +192,7 @@ local function yank()
 end
 
 local function revoke_or_test()
-  if here().kind ~= "grant" then return each(actions.test)() end
+  if here().kind ~= "grant" then return each("test")() end
   for _, grant in ipairs(selected("grant")) do
     and_load("mcp.grant.revoke", { id = grant.id })
   end
@@ -174,31 +211,31 @@ local function start_sidecar()
   end)
 end
 
----@param server mcp_sidecar.ServerStatus
-local function fold(server) board.fold(server) end
+local function fold() vim.iter(selected("server")):each(board.fold) end
 
 local many = { "n", "x" }
 
 ---@type mcp_sidecar.Key[]
 M.keys = {
   { "<CR>", enter, "answer, call, start, open" },
-  { "<Tab>", each(fold), "unfold or fold", mode = many },
-  { "za", each(fold), "the same" },
-  { "s", each(actions.start_or_stop), "start or stop", mode = many },
-  { "r", each(actions.restart), "restart", mode = many },
-  { "e", each(actions.toggle), "show or hide its tools", mode = many },
-  { "t", each(actions.trust), "trust (shows the definition)" },
-  { "T", each(actions.distrust), "withdraw trust", mode = many },
-  { "i", each(actions.auth), "sign in", mode = many },
-  { "O", each(actions.signout), "sign out", mode = many },
+  { "<Tab>", fold, "unfold or fold", mode = many },
+  { "za", fold, "the same" },
+  { "s", each("start", "stop"), "start or stop", mode = many },
+  { "r", each("restart"), "restart", mode = many },
+  { "R", each("refresh"), "refresh its lists", mode = many },
+  { "e", each("toggle"), "show or hide its tools", mode = many },
+  { "t", each("trust"), "trust (shows the definition)" },
+  { "T", each("distrust"), "withdraw trust", mode = many },
+  { "i", each("auth"), "sign in", mode = many },
+  { "O", each("signout"), "sign out", mode = many },
   { "a", set_level, "set the level of a tool", mode = many },
   { "A", function() require("mcp_sidecar.manage").add() end, "add a server" },
-  { "D", each(actions.remove), "remove from its file", mode = many },
-  { "M", each(actions.move), "move to another file" },
-  { "E", each(actions.enable_or_disable), "enable or disable in its file", mode = many },
+  { "D", each("remove"), "remove from its file", mode = many },
+  { "M", each("move"), "move to another file" },
+  { "E", each("enable", "disable"), "enable, disable in file", mode = many },
   { "c", call, "call a tool" },
   { ".", function() require("mcp_sidecar.ui.call").again() end, "repeat the last call" },
-  { "l", each(actions.logs), "log of the server" },
+  { "l", each("logs"), "log of the server" },
   { "x", revoke_or_test, "revoke; on a server: test", mode = many },
   { "gf", to_config, "go to its definition" },
   { "K", show_details, "details" },
@@ -206,7 +243,7 @@ M.keys = {
   { "gs", on_all("mcp.server.start"), "start all" },
   { "gS", on_all("mcp.server.stop"), "stop all" },
   { "gr", on_all("mcp.server.restart"), "restart all" },
-  { "gx", on_all("mcp.grant.revoke"), "revoke all grants" },
+  { "gx", revoke_all, "revoke all grants (asks)" },
   { "u", start_sidecar, "start the sidecar" },
   { "<C-l>", function() and_load("mcp.config.reload") end, "reload the config files" },
 }

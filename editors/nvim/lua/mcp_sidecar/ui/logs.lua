@@ -20,7 +20,6 @@ local function open(name, title)
 end
 
 ---Loads the log of a server that is shown. The cursor follows if it is on the last line.
----@param server string
 local function fill(server)
   local window = windows.window_of("mcp-log://" .. server)
   if not window then return end
@@ -47,7 +46,7 @@ end
 
 ---Opens the log of the sidecar, newest lines last.
 function M.own()
-  local cmd = require("mcp_sidecar.config").cmd()
+  local cmd = require("mcp_sidecar.binary").cmd()
   if not cmd then return client.may_start() end
   vim.system({ cmd[1], "log" }, { text = true }, function(done)
     vim.schedule(function()

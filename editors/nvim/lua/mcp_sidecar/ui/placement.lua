@@ -5,7 +5,6 @@ local M = {}
 local BORDER = 2
 
 ---The row of the cursor on the screen, counted from 1; 0 when it is not visible.
----@return integer
 local function cursor_row() return vim.fn.screenpos(0, vim.fn.line("."), vim.fn.col(".")).row end
 
 ---The rows of the screen that windows use: the first, and the one after the last, counted from 0.
@@ -15,12 +14,10 @@ local function usable_rows()
   return tabline and 1 or 0, vim.o.lines - vim.o.cmdheight - (vim.o.laststatus > 0 and 1 or 0)
 end
 
----@return integer
 function M.width() return math.max(20, math.min(100, vim.o.columns - 4)) end
 
 ---Whether a float covers the line of the cursor.
 ---@param float vim.api.keyset.win_config
----@return boolean
 function M.covers_cursor(float)
   local cursor, row = cursor_row(), float.row --[[@as integer]]
   return cursor > row and cursor <= row + (float.height or 0) + BORDER

@@ -5,9 +5,14 @@ local windows = require("mcp_sidecar.ui.windows")
 
 local M = {}
 
+-- The errors of a config file that are listed.
+local MOST_ERRORS = 3
+-- The width of a file with a line.
+local LONGEST_PLACE = 32
+
 ---@class mcp_sidecar.Row: mcp_sidecar.Line
 ---@field id string stays the same when the view is redrawn
----@field kind? "server"|"tool"|"approval"|"call"|"grant"|"log"
+---@field kind? "server"|"tool"|"resource"|"prompt"|"approval"|"call"|"grant"|"log"|"file"
 ---@field item? any
 
 ---@class mcp_sidecar.ServerLogLine: mcp_sidecar.LogLine
@@ -15,20 +20,20 @@ local M = {}
 
 ---@class mcp_sidecar.Known the data of the rows
 ---@field running boolean
----@field servers table<string, mcp_sidecar.ServerStatus>
+---@field servers mcp_sidecar.ServerStatus[]
 ---@field approvals mcp_sidecar.Approval[]
 ---@field unfolded table<string, boolean?>
 ---@field tools table<string, mcp_sidecar.ToolInfo[]?>
+---@field resources table<string, mcp_sidecar.ResourceInfo[]?> with templates
+---@field prompts table<string, mcp_sidecar.PromptInfo[]?>
+---@field files mcp_sidecar.ConfigFile[]
 ---@field calls mcp_sidecar.Call[]
 ---@field grants mcp_sidecar.Grant[]
 ---@field log mcp_sidecar.ServerLogLine[]
 
 ---@alias mcp_sidecar.Cell { [1]: string, [2]?: string, most?: integer, rest?: boolean } text, group, width
 
----@param id string
 ---@param chunks mcp_sidecar.Chunk[]
----@param kind? string
----@param item? any
 ---@return mcp_sidecar.Row
 local function row(id, chunks, kind, item)
   local shown = chunks --[[@as mcp_sidecar.Row]]
@@ -41,11 +46,7 @@ local function note(text) return row("note:" .. text, { { "   " .. text, "McpMut
 
 ---Items as rows with aligned columns. Each column is as wide as its widest cell, except the one that takes the rest of
 ---the width. Empty columns are left out.
----@param kind string
----@param items any[]
----@param width integer
 ---@param cells fun(item: any): mcp_sidecar.Chunk[], mcp_sidecar.Cell[] the prefix and the columns
----@return mcp_sidecar.Row[]
 local function columns(kind, items, width, cells)
   local rows, widths, rest, taken = {}, {}, nil, 0 ---@type mcp_sidecar.Row[], integer[], integer?, integer
   local drawn = {} ---@type { front: mcp_sidecar.Chunk[], cells: mcp_sidecar.Cell[] }[]
@@ -74,50 +75,23 @@ local function columns(kind, items, width, cells)
   return rows
 end
 
----The text next to a server: why it is not connected, or what it has.
----@param server mcp_sidecar.ServerStatus
----@return string text, string? group
-local function summary(server)
-  if server.status == "disabled" then return "in its config file", "McpMuted" end
-  if server.status == "failed" then return server.error or "failed", "McpError" end
-  if server.status == "needs-auth" then return "sign in with i", "McpWarn" end
-  if server.needsTrust or server.reason == "awaiting-trust" then
-    return server.trustDiff and "changed since you trusted it: review with t" or "not trusted yet: review with t",
-      "McpWarn"
-  end
-  if server.status == "pending" then return server.reason or "starting", "McpWarn" end
-  if server.status ~= "connected" then return server.config.description or "", "McpMuted" end
-  local parts = {}
-  local has = { { server.toolCount, "tool" }, { server.resourceCount, "resource" }, { server.promptCount, "prompt" } }
-  for _, part in ipairs(has) do
-    if part[1] > 0 then table.insert(parts, ("%d %s%s"):format(part[1], part[2], part[1] == 1 and "" or "s")) end
-  end
-  return table.concat(parts, "  ")
-end
-
 ---@param servers mcp_sidecar.ServerStatus[]
 ---@param unfolded table<string, boolean?>
 local function server_rows(servers, unfolded, width)
   return columns("server", servers, width, function(server)
-    local state, words, group = style.status[server.status], summary(server)
-    local shown = server.enabled or server.status == "disabled"
-    return {
-      { unfolded[server.name] and " ▾ " or " ▸ ", "McpMuted" },
-      { state.icon .. " ", state.group },
-    }, {
-      { server.name, server.enabled and "McpServer" or "McpMuted", most = 28 },
-      { server.status .. (shown and "" or " off"), state.group },
-      { words, group, rest = true },
+    local tone, fold = style.tones[server.summary.tone], unfolded[server.name] and " ▾ " or " ▸ "
+    return { { fold, "McpMuted" }, { tone.icon .. " ", tone.group } }, {
+      { server.name, "McpServer", most = 28 },
+      { server.summary.text, tone.group, rest = true },
       { style.duration(server.latencyMs), "McpMuted" },
       { width >= 100 and server.transport or "", "McpMuted" },
-      { server.scope, "McpMuted" },
+      -- In a narrow window, what is wrong with a server matters more than where it is defined.
+      { width >= 90 and server.scope or "", "McpMuted" },
     }
   end)
 end
 
 ---@param tools mcp_sidecar.ToolInfo[]
----@param indent integer
----@param width integer
 local function tool_rows(tools, indent, width)
   return columns("tool", tools, width, function(tool)
     local word, group = style.effect(tool.annotations)
@@ -126,16 +100,93 @@ local function tool_rows(tools, indent, width)
       { tool.level, style.level_group(tool.level) },
       { word, group },
       { tool.changed and "changed since you allowed it" or tool.description, tool.changed and "McpWarn", rest = true },
-      { width >= 110 and tool.source or "", "McpMuted", most = 28 },
+      -- What a tool does matters more; `K` also says what decided its level.
+      { width >= 130 and tool.source or "", "McpMuted", most = 28 },
     }
   end)
 end
 
----The rows of an unfolded server: errors, tools, where it is defined.
+---What a server offers besides tools.
+---@param server string
+---@param known mcp_sidecar.Known
+local function offer_rows(server, known, width)
+  local items = {} ---@type { id: string, kind: "resource"|"prompt", name: string, item: any }[]
+  local function add(kind, item)
+    local name = item.uri or item.uriTemplate or item.name
+    table.insert(items, { id = ("%s:%s"):format(server, name), kind = kind, name = name, item = item })
+  end
+  vim.iter(known.resources[server] or {}):each(function(item) add("resource", item) end)
+  vim.iter(known.prompts[server] or {}):each(function(item) add("prompt", item) end)
+  local rows = columns(
+    "offer",
+    items,
+    width,
+    function(each)
+      return { { (" "):rep(7) } }, {
+        { each.name, "McpTool", most = math.max(28, math.floor(width / 2) - 8) },
+        { each.kind, "McpMuted" },
+        { each.item.description or each.item.title or "", rest = true },
+      }
+    end
+  )
+  for place, shown in ipairs(rows) do
+    shown.kind, shown.item = items[place].kind, items[place].item
+  end
+  return rows
+end
+
+---An item for each line of a message: how to fix an error is at its end.
+---@param items { id: string, name: string, message: string }[]
+local function wrapped(items, width)
+  local function wider(most, item) return math.max(most, vim.api.nvim_strwidth(item.name)) end
+  local lines = {}
+  local room = math.max(20, width - 9 - math.min(LONGEST_PLACE, vim.iter(items):fold(0, wider))) --[[@as integer]]
+  for _, item in ipairs(items) do
+    for number, text in ipairs(style.wrap(item.message, room)) do
+      local id = number == 1 and item.id or ("%s:%d"):format(item.id, number)
+      table.insert(lines, vim.tbl_extend("force", item, { id = id, first = number == 1, shown = text }))
+    end
+  end
+  return lines
+end
+
+---The errors in config files.
+---@param files mcp_sidecar.ConfigFile[]
+local function file_rows(files, width)
+  local items = {}
+  for _, file in ipairs(files) do
+    local name = vim.fn.fnamemodify(file.path, ":~:.")
+    for number, each in ipairs(vim.list_slice(file.errors, 1, MOST_ERRORS)) do
+      local place, more = ("%s:%d"):format(name, each.line + 1), #file.errors - MOST_ERRORS
+      local rest = file.valid and "" or " (the last valid version is in force)"
+      if number == MOST_ERRORS and more > 0 then rest = (" (and %d more)"):format(more) end
+      table.insert(items, {
+        id = ("%s:%s"):format(place, each.message),
+        file = file.path,
+        line = each.line,
+        name = place,
+        message = each.message .. rest,
+      })
+    end
+  end
+  return columns(
+    "file",
+    wrapped(items, width),
+    width,
+    function(item)
+      return { { item.first and "   ✗ " or "     ", "McpError" } }, {
+        { item.first and item.name or "", "McpServer", most = LONGEST_PLACE },
+        { item.shown, "McpError", rest = true },
+      }
+    end
+  )
+end
+
+---The rows of an unfolded server: errors, what it offers, where it is defined.
 ---@param server mcp_sidecar.ServerStatus
----@param tools? mcp_sidecar.ToolInfo[]
----@return mcp_sidecar.Row[]
-local function details(server, tools, width)
+---@param known mcp_sidecar.Known
+local function details(server, known, width)
+  local tools = known.tools[server.name]
   local rows = {}
   local function detail(label, text, group)
     for place, line in ipairs(text and text ~= "" and style.wrap(text, width - 18) or {}) do
@@ -148,48 +199,45 @@ local function details(server, tools, width)
   detail("warning", table.concat(server.warnings, "\n"), "McpWarn")
   if server.toolCount > 0 and not tools then detail("tools", "…") end
   vim.list_extend(rows, tool_rows(tools or {}, 7, width))
+  vim.list_extend(rows, offer_rows(server.name, known, width))
   local definition = server.config
-  if server.status ~= "connected" or #(tools or {}) == 0 then
-    local words = vim.iter({ definition.command or definition.url or {}, definition.args or {} }):flatten(2)
-    detail("runs", words:map(tostring):join(" "))
-  end
+  local words = vim.iter({ definition.command or definition.url or {}, definition.args or {} }):flatten(2)
+  detail("runs", words:map(tostring):join(" "))
   local place = server.file and vim.fn.fnamemodify(server.file, ":~:.")
   detail("from", place and place .. (server.line and ":" .. server.line + 1 or ""))
   return rows
 end
 
----@param name string
 ---@param rows mcp_sidecar.Row[]
 ---@param none string shown when there are none
 local function section(name, rows, none) return vim.list_extend({ title(name) }, #rows > 0 and rows or { note(none) }) end
-
----@param servers table<string, mcp_sidecar.ServerStatus>
----@return mcp_sidecar.ServerStatus[]
-local function sorted(servers)
-  local found = vim.tbl_values(servers)
-  table.sort(found, function(one, other) return one.name < other.name end)
-  return found
-end
 
 ---@type table<string, fun(known: mcp_sidecar.Known, width: integer): mcp_sidecar.Row[]>
 local views = {}
 
 function views.servers(known, width)
   local rows = {}
-  for _, shown in ipairs(server_rows(sorted(known.servers), known.unfolded, width)) do
+  for _, shown in ipairs(server_rows(known.servers, known.unfolded, width)) do
     local server = shown.item --[[@as mcp_sidecar.ServerStatus]]
     table.insert(rows, shown)
-    if known.unfolded[server.name] then vim.list_extend(rows, details(server, known.tools[server.name], width)) end
+    if known.unfolded[server.name] then vim.list_extend(rows, details(server, known, width)) end
   end
-  local empty = "no servers yet: press A to add one, or define one in mcp.json"
+  local broken = known.running and file_rows(known.files, width) or {}
+  local empty = #broken > 0 and "no servers: fix the file above (<CR> goes there)"
+    or "no servers yet: press A to add one, or define one in mcp.json"
   rows = section("Servers", rows, known.running and empty or "the sidecar is not running: press u to start it")
-  if #known.approvals == 0 then return rows end
-  return vim.list_extend(vim.list_extend(views.approvals(known, width), { row("blank", {}) }), rows)
+  local above = #known.approvals > 0 and views.approvals(known, width) or {}
+  if #broken > 0 then
+    if #above > 0 then table.insert(above, row("blank:approvals", {})) end
+    vim.list_extend(above, section("Errors in config files", broken, ""))
+  end
+  if #above == 0 then return rows end
+  return vim.list_extend(vim.list_extend(above, { row("blank", {}) }), rows)
 end
 
 function views.tools(known, width)
   local rows, all = {}, {}
-  for _, server in ipairs(sorted(known.servers)) do
+  for _, server in ipairs(known.servers) do
     vim.list_extend(all, known.tools[server.name] or {})
   end
   -- The tools of all servers share their columns.
@@ -204,50 +252,38 @@ function views.tools(known, width)
 end
 
 function views.approvals(known, width)
-  local rows = columns("approval", known.approvals, width, function(approval)
-    local kind = approval.kind == "trust" and approval.diff and "changed" or approval.kind
-    return { { "   ? ", "McpWarn" } }, {
-      { approval.title, rest = true },
-      { kind, "McpMuted" },
-      { "<CR> answers", "McpKey" },
-    }
-  end)
-  return section("Waiting for you", rows, "no questions")
+  local function cells(approval)
+    local shown = { { approval.title, rest = true }, { approval.kind, "McpMuted" }, { "<CR> answers", "McpKey" } }
+    return { { "   ? ", "McpWarn" } }, shown
+  end
+  return section("Waiting for you", columns("approval", known.approvals, width, cells), "no questions")
 end
 
 function views.calls(known, width)
   local rows = columns("call", known.calls, width, function(call)
     local mark, group = style.outcome(call.success)
+    local how = call.error or ("%s by %s"):format(call.decision, call.decidedBy)
     return { { "   " .. style.clock(call.time) .. " ", "McpMuted" }, { mark .. " ", group } }, {
       { call.server .. "/" .. call.tool, "McpTool", most = 28 },
       { style.duration(call.durationMs), "McpMuted" },
       { call.requester.name or call.requester.kind, most = 12 },
-      {
-        call.error or ("%s by %s"):format(call.decision, call.decidedBy),
-        call.error and "McpError" or "McpMuted",
-        rest = true,
-      },
+      { how, call.error and "McpError" or "McpMuted", rest = true },
     }
   end)
   return section("Calls", rows, "no tool has been called yet")
 end
 
 function views.grants(known, width)
-  local rows = columns(
-    "grant",
-    known.grants,
-    width,
-    function(grant)
-      return { { "   " } }, {
-        { grant.server .. "/" .. grant.tool, "McpTool", most = 36 },
-        { grant.level, style.level_group(grant.level) },
-        { grant.scope },
-        { "since " .. grant.since:sub(1, 10), "McpMuted" },
-        { "x revokes", "McpKey" },
-      }
-    end
-  )
-  return section("Your lasting answers", rows, "no lasting answers")
+  local function cells(grant)
+    return { { "   " } }, {
+      { grant.server .. "/" .. grant.tool, "McpTool", most = 36 },
+      { grant.level, style.level_group(grant.level) },
+      { grant.scope },
+      { "since " .. grant.since:sub(1, 10), "McpMuted" },
+      { "x revokes", "McpKey" },
+    }
+  end
+  return section("Your lasting answers", columns("grant", known.grants, width, cells), "no lasting answers")
 end
 
 function views.log(known, width)
@@ -264,31 +300,25 @@ end
 
 M.views = { "servers", "tools", "approvals", "calls", "grants", "log" }
 
----@param view string
----@param known mcp_sidecar.Known
----@param width integer
----@return mcp_sidecar.Row[]
-function M.build(view, known, width) return views[view](known, width) end
+M.build = views
 
 ---The winbar: counts and views.
 ---@param view string
 ---@param known mcp_sidecar.Known
 ---@param width integer
----@return string
 function M.winbar(view, known, width)
   local function name(of) return (of:gsub("^%l", string.upper)) end
   local count, chunks, keys = {}, { { width >= 90 and " MCP " or "", "McpTitle" } }, {}
-  for _, server in pairs(known.servers) do
-    count[server.status] = (count[server.status] or 0) + 1
+  for _, server in ipairs(known.servers) do
+    count[server.summary.tone] = (count[server.summary.tone] or 0) + 1
   end
-  local function count_chunk(number, icon, word, group)
-    local text = (" %s %d %s"):format(icon, number or 0, width >= 110 and word .. " " or "")
-    if (number or 0) > 0 then table.insert(chunks, { text, group }) end
+  local function count_chunk(number, icon, group)
+    if (number or 0) > 0 then table.insert(chunks, { (" %s %d "):format(icon, number), group }) end
   end
-  for _, status in ipairs({ "connected", "failed", "needs-auth", "pending" }) do
-    count_chunk(count[status], style.status[status].icon, status, style.status[status].group)
+  for _, tone in ipairs({ "good", "bad", "attention", "busy" }) do
+    count_chunk(count[tone], style.tones[tone].icon, style.tones[tone].group)
   end
-  count_chunk(#known.approvals, "?", "waiting", "McpWarn")
+  count_chunk(#known.approvals, "?", "McpWarn")
   for place, each in ipairs(M.views) do
     keys[place] = { tostring(place), name(each), each == view and "McpTitle" or nil }
   end

@@ -27,20 +27,23 @@ for name, link in pairs(links) do
   vim.api.nvim_set_hl(0, name, { link = link, default = true })
 end
 
----@type table<mcp_sidecar.Status, { icon: string, group: string }>
-M.status = {
-  connected = { icon = "●", group = "McpOk" },
-  pending = { icon = "◌", group = "McpWarn" },
-  failed = { icon = "✗", group = "McpError" },
-  ["needs-auth"] = { icon = "◆", group = "McpWarn" },
-  stopped = { icon = "○", group = "McpMuted" },
-  disabled = { icon = "⊘", group = "McpMuted" },
+---Servers are listed in this order: what needs the user comes first.
+---@type table<mcp_sidecar.Tone, { icon: string, group: string, order: integer }>
+M.tones = {
+  bad = { icon = "✗", group = "McpError", order = 1 },
+  attention = { icon = "◆", group = "McpWarn", order = 2 },
+  busy = { icon = "◌", group = "McpWarn", order = 3 },
+  good = { icon = "●", group = "McpOk", order = 4 },
+  muted = { icon = "○", group = "McpMuted", order = 5 },
 }
 
 ---The mark and the highlight group of a success or a failure.
 ---@param success boolean
 ---@return string mark, string group
 function M.outcome(success) return success and "✓" or "✗", success and "McpOk" or "McpError" end
+
+---@type mcp_sidecar.Level[]
+M.levels = require("mcp_sidecar.lists").levels
 
 ---@param level mcp_sidecar.Level
 ---@return string group
@@ -86,8 +89,8 @@ function M.wrap(text, width)
   local lines = {}
   for paragraph in vim.gsplit(text, "\n") do
     while vim.api.nvim_strwidth(paragraph) > width do
-      local head = vim.fn.strcharpart(paragraph, 0, width)
-      head = head:match("^(.*%S)%s") or head
+      local head = vim.fn.strcharpart(paragraph, 0, width + 1):match("^(.*%S)%s")
+      head = head or vim.fn.strcharpart(paragraph, 0, width)
       table.insert(lines, head)
       paragraph = vim.trim(paragraph:sub(#head + 1))
     end
@@ -128,11 +131,7 @@ end
 ---@param line mcp_sidecar.Line|mcp_sidecar.Chunk[]
 ---@return string
 function M.text(line)
-  local parts = {}
-  for _, chunk in ipairs(line) do
-    table.insert(parts, chunk[1])
-  end
-  return table.concat(parts)
+  return vim.iter(ipairs(line)):map(function(_, chunk) return chunk[1] end):join("")
 end
 
 return M

@@ -1,5 +1,7 @@
---- Extension of CodeCompanion (v18 and later): `extensions = { mcp_sidecar = {} }`. Each server is a group of tools.
+--- Extension of CodeCompanion (v18 and later): `extensions = { mcp_sidecar = {} }`. Each server is a group of tools, each
+--- prompt a slash command, and `/mcp_resource` adds a resource to the chat.
 
+local offers = require("mcp_sidecar.bridges.offers")
 local tools = require("mcp_sidecar.bridges.tools")
 
 local M = { exports = {} }
@@ -47,6 +49,32 @@ local function groups(list)
   return found
 end
 
+---Slash commands: the user picks what goes into the chat.
+---@param offered mcp_sidecar.Offers
+local function slash_commands(offered)
+  local commands = {}
+  for _, prompt in ipairs(offered.prompts) do
+    commands[offers.name(prompt.server, prompt.name)] = {
+      description = prompt.description or prompt.title or ("Prompt of the MCP server " .. prompt.server),
+      callback = function(chat)
+        offers.fill_prompt(prompt, function(text) chat:add_buf_message({ role = "user", content = text }) end)
+      end,
+    }
+  end
+  if #offered.resources > 0 then
+    commands.mcp_resource = {
+      description = "Add a resource of an MCP server",
+      callback = function(chat)
+        offers.pick_resource(function(text, name)
+          local id = ("<mcp>%s</mcp>"):format(name)
+          chat:add_context({ role = "user", content = ("Resource %s:\n\n%s"):format(name, text) }, "mcp_sidecar", id)
+        end)
+      end,
+    }
+  end
+  return commands
+end
+
 function M.setup()
   local ok, config = pcall(require, "codecompanion.config")
   local chat = ok and (config.interactions or {}).chat
@@ -66,6 +94,8 @@ function M.setup()
   chat.tools.groups = chat.tools.groups or {}
   tools.keep(chat.tools, tools.each(entry))
   tools.keep(chat.tools.groups, groups)
+  chat.slash_commands = chat.slash_commands or {}
+  tools.keep(chat.slash_commands, slash_commands, offers.follow)
 end
 
 return M
