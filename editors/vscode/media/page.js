@@ -28,9 +28,18 @@
       }
     }
     if (key === data.key) {
-      const ticked = collect().ticked;
+      const { ticked } = collect();
+      const before = items();
+      const view = document.activeElement?.dataset.view;
       merge(main, template.content);
       tick(ticked);
+      // The switch between views is drawn again; whoever uses it by keys stays on it.
+      if (view) {
+        main.querySelector(`[data-view="${CSS.escape(view)}"]`)?.focus();
+      }
+      if (items() !== before) {
+        goDead();
+      }
     } else {
       key = data.key;
       main.replaceChildren(template.content);
@@ -97,9 +106,13 @@
     vscode.setState({ key, scroll: scrollY, ...collect() });
   }
 
-  function tick(items) {
+  function items() {
+    return [...main.querySelectorAll("input[data-item]")].map(box => box.dataset.item).join();
+  }
+
+  function tick(ticked) {
     for (const box of main.querySelectorAll("input[data-item]")) {
-      box.checked = items.includes(box.dataset.item);
+      box.checked = ticked.includes(box.dataset.item);
     }
   }
 
@@ -184,5 +197,8 @@
   });
   document.addEventListener("input", save);
   addEventListener("scroll", save);
+  for (const kind of ["focus", "blur"]) {
+    addEventListener(kind, () => vscode.postMessage({ send: kind }));
+  }
   vscode.postMessage({ send: "ready" });
 })();

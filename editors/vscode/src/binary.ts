@@ -7,12 +7,19 @@ import { homedir } from "node:os";
 import * as path from "node:path";
 
 /** The oldest supported version of the sidecar. */
-export const OLDEST = "0.1.0";
+export const OLDEST = "0.2.0";
 
 export interface Binary {
   path: string;
   version: string;
   from: "setting" | "environment" | "bundled" | "PATH";
+}
+
+/** There is no program, so the user has to say where it is. */
+export class NoProgram extends Error {
+  readonly data = {
+    remedy: { title: "Choose the Program…", command: "mcpSidecar.program.choose", arguments: {} },
+  };
 }
 
 export interface Places {
@@ -32,8 +39,12 @@ export async function find(places: Places): Promise<Binary> {
   const setting = places.setting?.trim();
   if (setting) {
     const named = expand(setting);
+    // A relative path could mean the workspace, whose files may come from anyone.
+    if (!path.isAbsolute(named)) {
+      throw new Error(`the setting mcpSidecar.server.path must be an absolute path, found ${JSON.stringify(setting)}`);
+    }
     if (!(await executable(named))) {
-      throw new Error(`cannot run ${named}, the program in the setting mcpSidecar.server.path`);
+      throw new NoProgram(`cannot run ${named}, the program in the setting mcpSidecar.server.path`);
     }
     return check(named, "setting");
   }
@@ -47,12 +58,12 @@ export async function find(places: Places): Promise<Binary> {
   }
   for (const folder of (places.environment.PATH ?? "").split(path.delimiter)) {
     const candidate = path.join(folder, PROGRAM);
-    // A relative entry would mean the workspace, whose files may come from anyone.
+    // For the same reason no relative entry is used.
     if (path.isAbsolute(folder) && (await executable(candidate))) {
       return check(candidate, "PATH");
     }
   }
-  throw new Error(
+  throw new NoProgram(
     "cannot find the program mcp-sidecar in this package or in PATH; set mcpSidecar.server.path to its path",
   );
 }

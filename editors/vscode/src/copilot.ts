@@ -4,10 +4,13 @@
  * read-only, so the sidecar does not ask again.
  */
 
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { commands, type Disposable, EventEmitter, lm, McpStdioServerDefinition, window, workspace } from "vscode";
 import { type App, register } from "./commands/app";
 import { isSharedFile } from "./files";
 import type { ServerStatus } from "./protocol";
+import { setting } from "./settings";
 
 export type Share = "off" | "others" | "all";
 
@@ -31,7 +34,7 @@ export interface Sharing {
 /** Which servers VS Code should get through the sidecar. Pure. */
 export function sharing(share: Share, servers: readonly ServerStatus[]): Sharing {
   const known = (server: ServerStatus) => share === "others" && isSharedFile(server.file ?? "");
-  const usable = servers.filter(server => share !== "off" && server.status === "connected" && server.enabled);
+  const usable = servers.filter(server => share !== "off" && server.summary.tone === "good");
   return {
     offered: usable.filter(server => !known(server)).map(server => server.name),
     without: servers.filter(known).map(server => server.name),
@@ -48,8 +51,7 @@ export function copilot(app: App): Disposable[] {
   const { sidecar } = app;
   const changed = new EventEmitter<void>();
   const now = () => {
-    const share = workspace.getConfiguration("mcpSidecar").get<Share>("copilot.servers") ?? "others";
-    return sharing(share, sidecar.state.servers);
+    return sharing(setting<Share>("copilot.servers") ?? "others", sidecar.state.servers);
   };
   /** VS Code lists the tools again when the version changes. */
   const version = ({ offered, without }: Sharing) => `${offered.join()} without ${without.join()}`;
@@ -75,14 +77,32 @@ export function copilot(app: App): Disposable[] {
           return [];
         }
         const args = connectArguments(folder.uri.fsPath, what.without);
-        // The ticket proves to the sidecar that VS Code asks about the calls of this agent.
-        const env = sidecar.ticket ? { MCP_SIDECAR_TICKET: sidecar.ticket } : {};
-        const definition = new McpStdioServerDefinition(LABEL, sidecar.binary.path, args, env, version(what));
+        const definition = new McpStdioServerDefinition(LABEL, sidecar.binary.path, args, {}, version(what));
         definition.cwd = folder.uri;
         return [definition];
       },
+      // Called before each start.
+      resolveMcpServerDefinition: async definition => {
+        if (sidecar.ticket && definition instanceof McpStdioServerDefinition) {
+          definition.env = { MCP_SIDECAR_TICKET_FILE: await writeTicket(app, sidecar.ticket) };
+        }
+        return definition;
+      },
     }),
   ];
+}
+
+/**
+ * Writes the ticket, which proves to the sidecar that VS Code asks about the calls of this agent, to a file that only the
+ * user can read. The sidecar removes it. Every process of the user can read the variables of a process.
+ */
+async function writeTicket(app: App, ticket: string): Promise<string> {
+  const folder = app.context.globalStorageUri.fsPath;
+  const file = join(folder, `ticket-${process.pid}`);
+  await mkdir(folder, { recursive: true });
+  await rm(file, { force: true });
+  await writeFile(file, ticket, { mode: 0o600, flag: "wx" });
+  return file;
 }
 
 /** VS Code starts a server with the first message of a chat; this starts it now. */

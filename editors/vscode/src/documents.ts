@@ -1,6 +1,7 @@
 /** Read-only documents: texts, server logs, and files as a call would change them. */
 
-import { type Disposable, EventEmitter, languages, type TextDocumentShowOptions, Uri, window, workspace } from "vscode";
+import { type Disposable, EventEmitter, languages, Uri, window, workspace } from "vscode";
+import { when } from "./clock";
 import type { LogLine } from "./protocol";
 import type { Sidecar } from "./sidecar";
 
@@ -16,17 +17,12 @@ const texts = new Map<string, string>();
 let count = 0;
 
 /** Opens a text as a read-only document. The extension of `name` chooses the language, unless `language` is given. */
-export async function showText(name: string, text: string, options: Shown = {}): Promise<void> {
+export async function showText(name: string, text: string, language?: string): Promise<void> {
   const document = await workspace.openTextDocument(textUri(name, text));
-  if (options.language) {
-    await languages.setTextDocumentLanguage(document, options.language);
+  if (language) {
+    await languages.setTextDocumentLanguage(document, language);
   }
-  await window.showTextDocument(document, { preview: true, ...options.show });
-}
-
-interface Shown {
-  language?: string;
-  show?: TextDocumentShowOptions;
+  await window.showTextDocument(document, { preview: true });
 }
 
 /** The address of a read-only document with this text. */
@@ -53,7 +49,7 @@ function logUri(server: string): Uri {
 }
 
 export function logText(lines: readonly LogLine[]): string {
-  const line = ({ time, source, level, text }: LogLine) => `${time} [${level}] ${source}: ${text}`;
+  const line = ({ time, source, level, text }: LogLine) => `${when(time)} [${level}] ${source}: ${text}`;
   return lines.length > 0 ? `${lines.map(line).join("\n")}\n` : "The log is empty.\n";
 }
 

@@ -1,7 +1,7 @@
 /** Shows the user what went wrong, with a button for what can be done about it. */
 
 import { commands, window } from "vscode";
-import type { ErrorData } from "./protocol";
+import type { ErrorData, Remedy } from "./protocol";
 import type { Sidecar } from "./sidecar";
 import { sentence } from "./text";
 
@@ -30,32 +30,15 @@ export async function showError(error: unknown, sidecar?: Sidecar): Promise<unde
     return;
   }
   sidecar?.log.warn(message);
-  const offer = remedy(data);
-  const chosen = await window.showErrorMessage(sentence(message), ...(offer ? [offer.title] : []));
-  if (offer && chosen === offer.title) {
-    await commands.executeCommand(offer.command, ...offer.arguments);
-  }
+  await offer(window.showErrorMessage, sentence(message), data.remedy);
 }
 
-interface Remedy {
-  title: string;
-  command: string;
-  arguments: unknown[];
-}
-
-/** What helps against a failure of this kind. */
-export function remedy({ kind, server }: Partial<ErrorData>): Remedy | undefined {
-  const on = server ? [{ server }] : [];
-  switch (kind) {
-    case "needs-trust":
-      return { title: "Review…", command: "mcpSidecar.server.trust", arguments: on };
-    case "needs-auth":
-      return { title: "Sign In…", command: "mcpSidecar.server.signIn", arguments: on };
-    case "connection-failed":
-    case "process-failed":
-    case "protocol-error":
-      return server ? { title: "Show Log", command: "mcpSidecar.server.logs", arguments: on } : undefined;
-    default:
-      return undefined;
+/** Shows a message with a button for what can be done about it. */
+export async function offer(show: typeof window.showErrorMessage, text: string, remedy?: Remedy): Promise<void> {
+  if (remedy && (await show(text, remedy.title)) === remedy.title) {
+    const ours = remedy.command.startsWith("mcpSidecar.");
+    await (ours ? commands.executeCommand(remedy.command) : commands.executeCommand("mcpSidecar.perform", remedy));
+  } else if (!remedy) {
+    await show(text);
   }
 }

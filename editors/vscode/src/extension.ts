@@ -1,6 +1,7 @@
 /** The entry point: puts the parts together. The first line of each part says what it is for. */
 
-import { commands, type ExtensionContext, window, workspace } from "vscode";
+import { ConfigurationTarget, commands, type ExtensionContext, window, workspace } from "vscode";
+import { registerActions } from "./actions";
 import { Attention } from "./approvals/attention";
 import { approvalRow } from "./approvals/labels";
 import { ApprovalPanel } from "./approvals/panel";
@@ -15,13 +16,16 @@ import { dashboard } from "./dashboard/panel";
 import { registerDocuments } from "./documents";
 import { showError } from "./errors";
 import { hasConfig, isConfigFile } from "./files";
+import { registerFormDocuments } from "./form/document";
 import { registerHosted } from "./hosted";
 import { registerResources } from "./resources";
 import { Results } from "./results/panel";
 import { registerSampling } from "./sampling";
+import { setting } from "./settings";
 import { Sidecar } from "./sidecar";
 import { statusBar } from "./status";
 import { plural } from "./text";
+import { registerUnsaved } from "./unsaved";
 import { callRow, grantRow } from "./views/callRows";
 import { ListView } from "./views/list";
 import { ServersView } from "./views/servers";
@@ -65,23 +69,35 @@ function start(context: ExtensionContext): Api {
   running = sidecar;
   registerHosted(context, sidecar);
   registerSampling(sidecar);
+  registerUnsaved(sidecar);
   const app = makeApp(context, sidecar);
   context.subscriptions.push(
     log,
     sidecar,
     app.approvalPanel,
-    new Attention(sidecar, app.approvalPanel),
+    app.attention,
     app.results,
     app.servers,
     app.approvals,
     app.calls,
     app.grants,
   );
-  context.subscriptions.push(...statusBar(sidecar), ...registerDocuments(sidecar), ...registerResources(sidecar));
+  context.subscriptions.push(
+    ...statusBar(sidecar),
+    ...registerDocuments(sidecar),
+    registerFormDocuments(),
+    ...registerResources(sidecar),
+  );
   for (const add of [serverCommands, fileCommands, toolCommands, policyCommands, questionCommands]) {
     add(app);
   }
-  context.subscriptions.push(...dashboard(app), ...copilot(app), ...ownCommands(sidecar), ...following(sidecar, app));
+  context.subscriptions.push(
+    ...registerActions(app),
+    ...dashboard(app),
+    ...copilot(app),
+    ...ownCommands(sidecar),
+    ...following(sidecar, app),
+  );
   // Not awaited: activation does not wait for the sidecar.
   const ready = startIfConfigured(sidecar).catch(error => showError(error, sidecar));
   const activationMs = performance.now() - began;
@@ -92,7 +108,7 @@ function start(context: ExtensionContext): Api {
 /** A folder without config files costs no more than this check. */
 async function startIfConfigured(sidecar: Sidecar): Promise<void> {
   const folders = (workspace.workspaceFolders ?? []).map(folder => folder.uri.fsPath);
-  if (await hasConfig(folders, process.env)) {
+  if (hasConfig(folders, process.env)) {
     await sidecar.start();
   }
 }
@@ -102,11 +118,13 @@ function makeApp(context: ExtensionContext, sidecar: Sidecar): App {
   const filter: CallFilter = {};
   const calls = async () =>
     isRunning() ? (await sidecar.command("mcp.calls", { limit: CALLS, ...filter })).calls : [];
+  const approvalPanel = new ApprovalPanel(sidecar, context.extensionUri);
   const grants = async () => (isRunning() ? (await sidecar.command("mcp.grants", {})).grants : []);
   return {
     context,
     sidecar,
-    approvalPanel: new ApprovalPanel(sidecar, context.extensionUri),
+    approvalPanel,
+    attention: new Attention(sidecar, approvalPanel),
     results: new Results(context.extensionUri),
     servers: new ServersView(sidecar),
     approvals: new ListView("mcpSidecar.approvals", () => sidecar.state.approvals, approvalRow),
@@ -122,7 +140,20 @@ function ownCommands(sidecar: Sidecar) {
     commands.registerCommand("mcpSidecar.restart", again),
     commands.registerCommand("mcpSidecar.stop", () => sidecar.stop()),
     commands.registerCommand("mcpSidecar.showLogs", () => sidecar.log.show()),
+    commands.registerCommand("mcpSidecar.program.choose", chooseProgram),
+    commands.registerCommand("mcpSidecar.walkthrough", () =>
+      commands.executeCommand("workbench.action.openWalkthrough", "mcp-sidecar.mcp-sidecar#start", false),
+    ),
   ];
+}
+
+/** The new setting starts the sidecar again. */
+async function chooseProgram(): Promise<void> {
+  const [chosen] =
+    (await window.showOpenDialog({ title: "Choose the program mcp-sidecar", openLabel: "Choose" })) ?? [];
+  if (chosen) {
+    await workspace.getConfiguration("mcpSidecar").update("server.path", chosen.fsPath, ConfigurationTarget.Global);
+  }
 }
 
 /** Keeps the views and the sidecar up to date. */
@@ -136,14 +167,26 @@ function following(sidecar: Sidecar, { approvals, calls, grants }: App) {
       sidecar.start().catch(error => showError(error, sidecar));
     }
   };
+  // An event also reports settings of a workspace that do not apply.
+  const startSettings = () =>
+    JSON.stringify(
+      ["server.path", "sampling", "editorServer", "files.project", "files.local"].map(name => setting(name)),
+    );
+  let started = startSettings();
   const first = workspace.createFileSystemWatcher("**/{mcp,.mcp,mcp.local}.json", false, true, true);
   return [
     first,
     first.onDidCreate(uri => begin(uri.path)),
-    workspace.onDidOpenTextDocument(document => begin(document.uri.path)),
+    // VS Code opens files of its own, such as `mcp.json` of its profile.
+    workspace.onDidOpenTextDocument(({ uri }) => uri.scheme === "file" && begin(uri.path)),
     sidecar.onRunStatus(runStatus => {
       void commands.executeCommand("setContext", "mcpSidecar.runStatus", runStatus);
+      void commands.executeCommand("setContext", "mcpSidecar.noProgram", runStatus === "failed" && sidecar.noProgram);
       lists();
+    }),
+    sidecar.state.onServers(() => {
+      const hasTools = sidecar.state.servers.some(({ toolCount }) => toolCount > 0);
+      void commands.executeCommand("setContext", "mcpSidecar.hasTools", hasTools);
     }),
     sidecar.state.onApprovals(() => {
       const { length } = sidecar.state.approvals;
@@ -154,9 +197,14 @@ function following(sidecar: Sidecar, { approvals, calls, grants }: App) {
       grants.refresh(DRAW_MS);
     }),
     sidecar.state.onCall(() => calls.refresh(DRAW_MS)),
-    workspace.onDidGrantWorkspaceTrust(() => sidecar.notify("mcp/workspaceTrust", { trusted: true })),
+    workspace.onDidGrantWorkspaceTrust(async () => {
+      await sidecar.notify("mcp/workspaceTrust", { trusted: true });
+      await sidecar.sendSettings();
+    }),
     workspace.onDidChangeConfiguration(event => {
-      if (["server.path", "sampling", "editorServer"].some(name => event.affectsConfiguration(`mcpSidecar.${name}`))) {
+      const startedWith = startSettings();
+      if (startedWith !== started) {
+        started = startedWith;
         sidecar.restart().catch(error => showError(error, sidecar));
       } else if (event.affectsConfiguration("mcpSidecar")) {
         void sidecar.sendSettings();

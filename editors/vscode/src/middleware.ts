@@ -1,77 +1,43 @@
 /**
- * Filters what passes between VS Code and the sidecar: language requests only for config files, no lens that VS Code
- * shows itself, and commands of lenses and code actions that the extension runs in its own way.
+ * Filters what passes between VS Code and the sidecar: nothing that VS Code shows itself in the same file, and commands of
+ * lenses and code actions that the extension runs in its own way.
  */
 
-import { type CodeLens, commands, type TextDocument, workspace } from "vscode";
+import { type CodeLens, type CompletionItem, CompletionItemKind, commands } from "vscode";
 import type { Middleware } from "vscode-languageclient/node";
-import { showError } from "./errors";
-import { isConfigFile, isSharedFile } from "./files";
-import type { Sidecar } from "./sidecar";
-
-/** Commands of lenses and code actions, and the command of this extension that replaces each. */
-const REPLACED: Record<string, string> = {
-  "mcp.server.logs": "mcpSidecar.server.logs",
-  "mcp.server.test": "mcpSidecar.server.test",
-  "mcp.server.trust": "mcpSidecar.server.trust",
-  "mcp.server.auth": "mcpSidecar.server.signIn",
-  "mcp.servers": "mcpSidecar.server.reveal",
-  // The lens that says what saving will do.
-  "mcp.config": "workbench.action.files.save",
-  "mcp.config.reload": "mcpSidecar.config.reload",
-};
+import { hasOwnSchema, isSharedFile } from "./files";
 
 const SHOWN_BY_VSCODE = new Set(["mcp.server.start", "mcp.server.stop", "mcp.server.restart"]);
+/** Mistakes that VS Code's own JSON support reports, in every JSON file and in those that it has a schema for. */
+const REPORTED = new Set(["syntax", "duplicate-key"]);
+const REPORTED_BY_SCHEMA = new Set([...REPORTED, "wrong-type", "missing-key", "unknown-key", "unknown-type"]);
 
-export function middleware(sidecar: Sidecar): Middleware {
+export function middleware(): Middleware {
   return {
-    executeCommand: async (command, args, next) => {
-      const instead = REPLACED[command];
-      if (instead) {
-        return commands.executeCommand(instead, ...args);
-      }
-      if (command === "mcp.action.run" && !args[0]?.action) {
-        return commands.executeCommand("mcpSidecar.tool.callWithSelection");
-      }
-      try {
-        return await next(command, args);
-      } catch (error) {
-        return showError(error, sidecar);
-      }
-    },
+    executeCommand: (command, args) =>
+      commands.executeCommand("mcpSidecar.perform", { command, arguments: args[0] ?? {} }),
     provideCodeLenses: async (document, token, next) => {
-      const lenses = isConfig(document) ? await next(document, token) : undefined;
+      const lenses = await next(document, token);
       return isSharedFile(document.uri.path) ? lenses?.filter(notShownByVSCode) : lenses;
     },
-    provideCompletionItem: (document, position, context, token, next) =>
-      isConfig(document) ? next(document, position, context, token) : undefined,
-    provideHover: (document, position, token, next) =>
-      isConfig(document) ? next(document, position, token) : undefined,
-    provideDefinition: (document, position, token, next) =>
-      isConfig(document) ? next(document, position, token) : undefined,
-    provideReferences: (document, position, options, token, next) =>
-      isConfig(document) ? next(document, position, options, token) : undefined,
-    provideDocumentHighlights: (document, position, token, next) =>
-      isConfig(document) ? next(document, position, token) : undefined,
-    provideDocumentSymbols: (document, token, next) => (isConfig(document) ? next(document, token) : undefined),
-    provideDocumentLinks: (document, token, next) => (isConfig(document) ? next(document, token) : undefined),
-    provideFoldingRanges: (document, context, token, next) =>
-      isConfig(document) ? next(document, context, token) : undefined,
-    provideSelectionRanges: (document, positions, token, next) =>
-      isConfig(document) ? next(document, positions, token) : undefined,
-    provideInlayHints: (document, range, token, next) =>
-      isConfig(document) ? next(document, range, token) : undefined,
-    prepareRename: (document, position, token, next) =>
-      isConfig(document) ? next(document, position, token) : undefined,
-    provideRenameEdits: (document, position, name, token, next) =>
-      isConfig(document) ? next(document, position, name, token) : undefined,
+    provideCompletionItem: async (document, position, context, token, next) => {
+      const found = await next(document, position, context, token);
+      if (!found || !hasOwnSchema(document.uri.path)) {
+        return found;
+      }
+      const ours = ({ kind }: CompletionItem) => kind !== CompletionItemKind.Property;
+      return Array.isArray(found) ? found.filter(ours) : Object.assign(found, { items: found.items.filter(ours) });
+    },
+    // VS Code has an outline of every JSON file, and would show ours below it.
+    provideDocumentSymbols: () => undefined,
+    handleDiagnostics: (uri, diagnostics, next) => {
+      const reported = hasOwnSchema(uri.path) ? REPORTED_BY_SCHEMA : REPORTED;
+      next(
+        uri,
+        diagnostics.filter(({ code }) => !reported.has(String(typeof code === "object" ? code.value : code))),
+      );
+    },
   };
-}
-
-function isConfig(document: TextDocument): boolean {
-  const configuration = workspace.getConfiguration("mcpSidecar.files");
-  const extra = [...(configuration.get<string[]>("project") ?? []), ...(configuration.get<string[]>("local") ?? [])];
-  return isConfigFile(document.uri.path, extra);
 }
 
 function notShownByVSCode(lens: CodeLens): boolean {

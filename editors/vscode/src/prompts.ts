@@ -61,7 +61,7 @@ async function offered(sidecar: Sidecar, prompt: PromptInfo, name: string, given
     ...(Object.keys(given).length > 0 && { context: { arguments: given } }),
   };
   try {
-    return (await sidecar.command("mcp.complete", params)).values as string[];
+    return (await sidecar.command("mcp.complete", params)).values;
   } catch {
     return [];
   }

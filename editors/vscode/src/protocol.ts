@@ -1,5 +1,32 @@
 // Generated from src/protocol by `make generate`. Do not edit.
 
+/** Something that can be done with a server now. */
+export interface Action {
+  kind: ActionKind;
+  title: string;
+  /** The command to send. */
+  command: string;
+  arguments: Record<string, unknown>;
+  /** It loses something that no other action brings back: ask first. */
+  destructive: boolean;
+}
+
+/** An entry of the menu for a file. */
+export interface ActionEntry {
+  title: string;
+  /** The id for `mcp.action.run`. Without it, the user is asked which tool gets the selection. */
+  action?: string;
+  /** Whether the editor may announce it, for instance by a light bulb. Otherwise it is offered only on request. */
+  automatic: boolean;
+}
+
+/** What an action does, for icons and keys. */
+export type ActionKind = "trust" | "sign-in" | "start" | "stop" | "restart" | "refresh" | "enable" | "show-tools" | "test" | "show-log" | "hide-tools" | "sign-out" | "revoke-trust" | "disable" | "move" | "remove";
+
+export interface ActionList {
+  actions: ActionEntry[];
+}
+
 /** The level of a tool for one agent. */
 export interface AgentLevel {
   agent: string;
@@ -15,25 +42,53 @@ export interface Annotations {
   openWorld?: boolean;
 }
 
+/** What the user answered a question in. */
+export type AnswerPlace = "editor" | "shell" | "agent";
+
+/** Where the user answered a question. */
+export interface AnsweredIn {
+  place: AnswerPlace;
+  /** The name of the editor or agent. */
+  name?: string;
+  /** The process of the editor or shell. */
+  pid?: number;
+}
+
 /** A question that waits for the user. */
 export interface Approval {
   id: string;
   kind: ApprovalKind;
+  /** Set if the question is not about this workspace but about another folder of the repository, such as a worktree. `title` and `detail` say so, too. */
+  folder?: string;
   server: ServerName;
   tool?: string;
+  /** Instead of `tool`: the resource to read or to watch. */
+  resource?: ResourceQuestion;
+  /** Instead of `tool`: the name of a prompt. */
+  prompt?: string;
+  /** Instead of `tool`: an own tool of an agent, such as its shell. `server` is the name of the agent. */
+  agentTool?: string;
   /** In full, as they will be sent. */
   arguments?: Record<string, unknown>;
+  /** Instead of `arguments` that are too large for a list. `mcp.approvals` with the `id` of the question returns them. */
+  largeArguments?: LargeArguments;
   title: string;
+  /** What it is about in one line, for a list: a server with its command or URL, a tool with its arguments. It may be cut, so show the rest before the user decides. */
+  summary: string;
   detail: string;
   annotations?: Annotations;
   requester: Requester;
-  /** The possible answers: decisions, or `accept`, `decline` and `cancel`. */
+  /** The decisions of `answers`. */
   options: string[];
+  /** The possible answers, in the order to show them. */
+  answers: ApprovalAnswer[];
   /** What changed since the user last agreed. */
   diff?: string;
   /** What the call would change in a file of the workspace. */
   change?: FileChange;
-  /** The form to fill in. */
+  /** What to fill in before accepting. */
+  form?: Form;
+  /** The schema of the form. */
   schema?: Schema;
   /** The page to open. */
   url?: string;
@@ -41,31 +96,85 @@ export interface Approval {
   expiresAt: Timestamp;
 }
 
+/** One way to answer a question. */
+export interface ApprovalAnswer {
+  /** A decision, or `accept`, `decline` or `cancel`. */
+  decision: string;
+  label: string;
+  /** The label if the user selects some questions of a group. */
+  selectedLabel?: string;
+  /** It lets something happen. */
+  grants: boolean;
+  /** It applies to later questions, too. Let the user confirm it, or make it harder to choose. */
+  lasts: boolean;
+  /** What has changed afterwards, as a sentence. */
+  effect?: string;
+  /** How to take it back. */
+  undo?: Remedy;
+}
+
+/** Questions that can be answered together: trust in the servers of one file, or the calls of one agent. */
+export interface ApprovalGroup {
+  /** Stays the same while questions are added and removed. */
+  id: string;
+  /** `tool` or `trust`. */
+  kind: ApprovalKind;
+  title: string;
+  /** The ids of its questions, two or more, in the order to show them. Answer them with `ids` of `mcp.approval.resolve`: all of them, or those that the user selects. */
+  ids: string[];
+  /** The answers for all of them, in the order to show them. The first one grants nothing. */
+  answers: ApprovalAnswer[];
+}
+
 /** What kind of answer a question takes. */
-export type ApprovalKind = "tool" | "trust" | "elicitation" | "input";
+export type ApprovalKind = "trust" | "elicitation" | "input" | "tool";
 
 export interface ApprovalList {
   /** Oldest first. */
   approvals: Approval[];
+  groups: ApprovalGroup[];
+}
+
+/** How a question ended. */
+export type ApprovalOutcome = "answered" | "dismissed" | "expired" | "withdrawn" | "unasked";
+
+/** An open file. */
+export interface BufferText {
+  /** Its text, if it has unsaved changes. */
+  text?: string;
+}
+
+/** A bundle that the user has seen. */
+export interface BundleFile {
+  path: string;
+  /** Another file at this path is not unpacked. */
+  sha256: string;
 }
 
 /** An entry of the call log. */
 export interface Call {
   callId: CallId;
   time: Timestamp;
+  kind: CallKind;
   server: ServerName;
+  /** The tool, or `resource:URI` or `prompt:NAME`, as rules name it. */
   tool: string;
   requester: Requester;
   workflow?: string;
-  /** The level or answer that allowed or refused the call. */
+  /** The level or answer that allowed or refused the call; `invalid` if it could not be made as requested. */
   decision: string;
-  /** Where the decision came from: a rule, a grant, `user`, `timeout`, …. */
+  /** Who decided: a rule, a grant, or the user and the editor, shell or agent in which they answered. */
   decidedBy: string;
   success: boolean;
   error?: string;
+  /** Without the time that the call waited for the user. */
   durationMs: number;
+  /** How long the call waited for the user. */
+  waitedMs: number;
   /** Masked and cut. Absent in notifications. */
   arguments?: unknown;
+  /** The arguments that were requested, if the user changed them. Masked and cut. Absent in notifications. */
+  requestedArguments?: unknown;
   /** Masked and cut. Absent in notifications. */
   result?: RecordedResult;
 }
@@ -73,9 +182,25 @@ export interface Call {
 /** Identifies a call in the log and in notifications. */
 export type CallId = string;
 
+/** What a call asks a server for. Of completions, only denials are recorded. */
+export type CallKind = "tool" | "resource" | "subscription" | "prompt" | "completion" | "hook";
+
 export interface CallList {
   /** Newest first. */
   calls: Call[];
+}
+
+/** Whether the call log is as mcp-sidecar wrote it. */
+export interface CallLogCheck {
+  whole: boolean;
+  /** The outcome as sentences: which record breaks the chain, if one does. */
+  message: string;
+  /** How many records were compared with the chain. */
+  checked: number;
+  /** How many records were written before the chain began. */
+  unchecked: number;
+  /** The newest link of the chain. It changes if any record is changed, so a copy elsewhere proves that none was. */
+  head?: string;
 }
 
 /** A check of `mcp.doctor`. */
@@ -91,9 +216,47 @@ export interface CheckList {
   checks: Check[];
 }
 
+/** What was entered in a form. */
+export interface CheckedForm {
+  /** As they would be sent. */
+  arguments: Record<string, unknown>;
+  /** What keeps them from being sent. */
+  problems: Violation[];
+  /** What the user should know before they are sent. */
+  warnings?: Violation[];
+  /** For a new server: what it runs or connects to, one `word value` per line. */
+  preview?: string[];
+}
+
+/** A value to choose. */
+export interface Choice {
+  value: unknown;
+  title: string;
+}
+
+/** A question that no longer waits. */
+export interface ClosedApproval {
+  id: string;
+  title: string;
+  outcome: ApprovalOutcome;
+  /** The answer. */
+  decision?: string;
+  /** Where it was answered. */
+  by?: AnsweredIn;
+  /** How it ended, to show: `“Deny”, by the user in Neovim (process 4242)`. */
+  message: string;
+}
+
 export interface Completion {
-  values: unknown[];
+  values: string[];
   hasMore: boolean;
+}
+
+/** An error in a config file. */
+export interface ConfigError {
+  /** Zero-based. */
+  line: number;
+  message: string;
 }
 
 /** A config file. */
@@ -105,6 +268,8 @@ export interface ConfigFile {
   valid: boolean;
   /** The names of the servers in it. */
   servers: string[];
+  /** What is wrong with it: only errors, in the order of the file. */
+  errors: ConfigError[];
 }
 
 export interface ConfigFiles {
@@ -128,8 +293,13 @@ export interface Content {
 /** An answer to a question about a tool call. */
 export type Decision = "allow-once" | "allow-session" | "allow-project" | "allow-always" | "deny" | "disable";
 
+/** The stable name of a kind of diagnostic. */
+export type DiagnosticCode = "syntax" | "outside-workspace" | "settings" | "too-deep" | "unreadable" | "wrong-type" | "missing-key" | "unknown-key" | "duplicate-key" | "same-key" | "conflicting-keys" | "type-mismatch" | "unknown-type" | "unused-key" | "ignored-key" | "bad-name" | "name-clash" | "hidden" | "unknown-server" | "only-restricts" | "too-many-servers" | "bad-port" | "bad-duration" | "milliseconds" | "bad-url" | "bad-header" | "bad-variable" | "bad-level" | "bad-condition" | "bad-regex" | "bad-glob" | "bad-tool" | "unknown-result" | "nul" | "invisible-text" | "blocked-address" | "arguments-too-long" | "command-not-found" | "relative-path" | "shell" | "risky-variable" | "unset-variable" | "unknown-expansion" | "unknown-input" | "raw-secret" | "plain-http" | "deprecated-sse" | "tcp-host" | "ourselves" | "needs-trust" | "deprecated-spelling" | "secret-to-host" | "other-spelling" | "setting" | "no-file" | "more" | "connection-failed" | "port-closed" | "needs-sign-in" | "awaiting-trust" | "not-trusted" | "awaiting-input" | "sandbox-not-enforced" | "unknown-tool";
+
 /** A program whose config files can be imported and exported. */
-export type Dialect = "vscode" | "claude" | "claude-desktop" | "cursor" | "windsurf" | "zed" | "cline" | "codex" | "mcphub";
+export type Dialect = "vscode" | "claude" | "claude-desktop" | "cursor" | "windsurf" | "zed" | "cline" | "codex" | "gemini" | "qwen" | "opencode" | "copilot" | "continue" | "goose" | "mcphub";
+
+export const DIALECTS: readonly Dialect[] = ["vscode", "claude", "claude-desktop", "cursor", "windsurf", "zed", "cline", "codex", "gemini", "qwen", "opencode", "copilot", "continue", "goose", "mcphub"];
 
 /** Nothing but success. */
 export type Done = Record<string, unknown>;
@@ -149,6 +319,8 @@ export interface EditedServer {
 /** The tools that a new level applies to. */
 export interface EditedTools {
   tools: ToolInfo[];
+  /** Where the level was set. */
+  scope: Scope;
   /** Files that were changed in the editor and take effect when they are saved. */
   unsaved?: string[];
 }
@@ -160,6 +332,10 @@ export interface ErrorData {
   tool?: string;
   /** What is wrong with the arguments of a call. */
   detail?: Violation[];
+  /** The call was not allowed: it requires approval, and nobody could be asked. */
+  unasked?: boolean;
+  /** What the user can do about it. */
+  remedy?: Remedy;
 }
 
 /** What kind of failure an error reports. */
@@ -168,11 +344,35 @@ export type ErrorKind = "invalid-params" | "invalid-arguments" | "not-found" | "
 export interface Exported {
   /** A whole file with these servers. */
   text: string;
+  /** The language of the file. */
+  syntax: FileSyntax;
   /** The file that was written. */
   path?: string;
   /** Server → what could not be carried over. */
   notes: Record<string, string[]>;
 }
+
+/** A field of a form. */
+export interface Field {
+  /** The key of its value. */
+  name: string;
+  title: string;
+  help?: string;
+  required: boolean;
+  kind: FieldKind;
+  /** What can be entered, in words: `a whole number, at least 1`. */
+  rule: string;
+  default?: unknown;
+  /** The values to choose from. A field of kind `choices` takes several of them. */
+  choices?: Choice[];
+  /** The fields of an object. */
+  fields?: Field[];
+  /** An item of a list. The user can add as many as the rule allows. */
+  item?: Field;
+}
+
+/** How a value is entered. */
+export type FieldKind = "text" | "integer" | "number" | "boolean" | "choice" | "choices" | "object" | "list" | "multiline" | "secret" | "json";
 
 /** What a call would change in a file. */
 export interface FileChange {
@@ -184,10 +384,31 @@ export interface FileChange {
   /** The text after the call. */
   after: string;
   diff: string;
+  /** The file has unsaved changes in an editor, and `diff` is the difference to these. */
+  unsaved: boolean;
 }
 
 /** Where a definition is written. */
 export type FileScope = "user" | "project" | "local" | "session" | "managed";
+
+/** A language for config files. */
+export type FileSyntax = "json" | "toml" | "yaml";
+
+/** A form with its first values. */
+export interface FilledForm {
+  title: string;
+  /** What the last step does. */
+  verb: string;
+  fields: Field[];
+  values: Record<string, unknown>;
+  /** The command that takes the `arguments` of the checked form. */
+  command: string;
+}
+
+/** The fields of a form, required ones first. */
+export interface Form {
+  fields: Field[];
+}
 
 /** An answer of the user that still applies. */
 export interface Grant {
@@ -238,10 +459,25 @@ export interface KeptSecret {
   name: string;
 }
 
+/** Arguments that are not part of a list because of their size. */
+export interface LargeArguments {
+  /** The length of their JSON text. */
+  bytes: number;
+  /** SHA-256 of that text. */
+  digest: string;
+}
+
 /** How freely a tool may run, from the most to the least restrictive. */
 export type Level = "disable" | "deny" | "require-approval" | "allow-once" | "allow-session" | "allow-project" | "allow-always";
 
 export const LEVELS: readonly Level[] = ["disable", "deny", "require-approval", "allow-once", "allow-session", "allow-project", "allow-always"];
+
+/** Where a level can be set. */
+export interface LevelScope {
+  scope: Scope;
+  /** A choice for the user: `in the project config`. */
+  title: string;
+}
 
 /** A line of a server's log. */
 export interface LogLine {
@@ -323,6 +559,35 @@ export interface RecordedResult {
   isError?: boolean;
 }
 
+/** A server of the registry. Its publisher wrote the texts. */
+export interface RegistryEntry {
+  name: string;
+  title?: string;
+  description: string;
+  version: string;
+  /** How it can be used: `npm`, `pypi`, `oci`, `nuget`, `mcpb`, `http` or `sse`. */
+  packages: string[];
+  /** Such as that it is deprecated, or that its name looks like another one. */
+  warning?: string;
+}
+
+/** What the registry has found. */
+export interface RegistryList {
+  servers: RegistryEntry[];
+  /** What the user should know: an old answer, a long list, or entries that were left out. */
+  notes?: string[];
+}
+
+/** A server of the registry. */
+export interface RegistryServer {
+  /** Its name there: `io.github.user/weather`. */
+  name: string;
+  /** Without it, the newest version. */
+  version?: string;
+  /** One of its `packages`, if it has several. */
+  package?: string;
+}
+
 /** What a reload of the config files changed. */
 export interface Reload {
   added: ServerName[];
@@ -336,10 +601,30 @@ export interface Reload {
   errors: Record<string, string[]>;
 }
 
+/** What to do about an error or a state. */
+export interface Remedy {
+  title: string;
+  /** The command to send. */
+  command: string;
+  arguments: Record<string, unknown>;
+}
+
 /** Who asks for a call. */
 export interface Requester {
   kind: "user" | "plugin" | "agent";
   name?: string;
+}
+
+/** What became of an answer. */
+export interface Resolved {
+  /** The ids of the questions that this answered. */
+  resolved: string[];
+  /** The ids of those that had ended before, for example because they were answered elsewhere. */
+  gone: string[];
+  /** What has changed for later questions, as a sentence. */
+  effect?: string;
+  /** How to take it back. */
+  undo?: Remedy;
 }
 
 /** The content of a resource. */
@@ -368,9 +653,19 @@ export interface ResourceList {
   templates: ResourceInfo[];
 }
 
+/** A resource that a question is about. */
+export interface ResourceQuestion {
+  /** As the server gets it. Hidden characters are visible. */
+  uri: string;
+  /** The template that it is an instance of. */
+  template?: string;
+}
+
 export interface Revoked {
   /** How many grants were revoked. */
   revoked: number;
+  /** What to say if this could not be saved. */
+  warning?: string;
 }
 
 /** The part of JSON Schema that forms support. It comes from a server, so it may hold other keys, too. */
@@ -402,6 +697,59 @@ export interface Schema {
 /** Where a definition comes from. */
 export type Scope = "managed" | "session" | "local" | "project" | "user" | "claudeai";
 
+/** A text of an editor, sent with the command that needs it. */
+export interface SentDocument {
+  /** The language id of the editor. */
+  filetype: string;
+  version: number;
+  text: string;
+}
+
+/** A prompt, as its server sent it. */
+export interface SentPrompt {
+  name: string;
+  title?: string;
+  description?: string;
+  arguments?: PromptArgument[];
+}
+
+/** A resource, as its server sent it. */
+export interface SentResource {
+  /** A template has a `uriTemplate` instead. */
+  uri?: string;
+  uriTemplate?: string;
+  name: string;
+  title?: string;
+  description?: string;
+  mimeType?: string;
+}
+
+/** A tool, as its server sent it. */
+export interface SentTool {
+  name: string;
+  title?: string;
+  description?: string;
+  inputSchema?: Schema;
+  outputSchema?: Schema;
+  annotations?: Record<string, unknown>;
+}
+
+/** Shows the form of a server: of a new one, from a template, a command line or a definition, or of one that is in a file. What was entered goes through `mcp.form.check`, and its answer to the command that the form names. */
+export interface ServerForm {
+  /** The id of a template. */
+  template?: string;
+  /** A command line or a URL, as the user typed it. */
+  commandLine?: string;
+  /** A definition, as in a config file. */
+  config?: Record<string, unknown>;
+  /** A server of the registry. */
+  registry?: RegistryServer;
+  /** The absolute path of a bundle (`.mcpb`). */
+  bundle?: string;
+  /** A server that is in a file. */
+  server?: ServerName;
+}
+
 /** The name and version that a server reports. */
 export interface ServerInfo {
   name: string;
@@ -410,6 +758,8 @@ export interface ServerInfo {
 
 export interface ServerList {
   servers: ServerStatus[];
+  /** Problems of mcp-sidecar itself, for example a state folder that it refuses to use. */
+  problems?: string[];
 }
 
 /** Figures of a server. */
@@ -425,12 +775,30 @@ export interface ServerMetrics {
 /** The name of a server: letters, digits, `-` and `_`. */
 export type ServerName = string;
 
+/** An entry that defines no server, but disables the server of its name or restricts its tools. */
+export interface ServerRestriction {
+  scope: Scope;
+  file?: string;
+  /** The zero-based line of its key in that file. */
+  line?: number;
+  /** Whether it is the entry that disables the server. */
+  disables: boolean;
+  /** What it does, in a few words: `disables it`, `restricts its tools (2 rules)`. */
+  effect: string;
+}
+
 /** A server: its definition, its state and what it offers. */
 export interface ServerStatus {
   name: ServerName;
   status: Status;
   /** Why a pending server is not connected yet: `starting`, `awaiting-trust`, `awaiting-input`, `retrying in 4 s`. */
   reason?: string;
+  /** The state in a few words, for a list of servers. */
+  summary: Summary;
+  /** What can be done with it now. What the state asks for comes first. */
+  actions: Action[];
+  /** What makes it usable again. */
+  remedy?: Remedy;
   enabled: boolean;
   transport: Transport;
   scope: Scope;
@@ -438,14 +806,22 @@ export interface ServerStatus {
   file?: string;
   /** The zero-based line of its key in that file. */
   line?: number;
+  /** Where the levels of its tools can be set. The first one is the default: the file that defines it. */
+  levelScopes: LevelScope[];
   /** Definitions of the same name that this one overrides. */
   hides: HiddenDefinition[];
+  /** Entries of other files that disable it or restrict its tools, in order of precedence. */
+  restrictions: ServerRestriction[];
   /** Why it failed, or what keeps it from starting. */
   error?: string;
+  /** The same in one line, without output of the server. */
+  cause?: string;
   /** Whether the user has to trust the definition before it starts. */
   needsTrust: boolean;
   /** What changed since the user last trusted the definition. */
   trustDiff?: string;
+  /** Names the definition as it is shown, for `mcp.server.trust`. Absent if the definition needs no trust. */
+  trustDigest?: string;
   serverInfo?: ServerInfo;
   /** The version of MCP that it speaks. */
   protocolVersion?: string;
@@ -476,6 +852,12 @@ export interface SessionChange {
 /** What a server is doing. */
 export type Status = "pending" | "connected" | "failed" | "needs-auth" | "disabled" | "stopped";
 
+/** The state of a server in a few words. */
+export interface Summary {
+  text: string;
+  tone: Tone;
+}
+
 /** A definition to start from. */
 export interface Template {
   /** Also a good name for the server. */
@@ -497,15 +879,17 @@ export interface TestReport {
   message: string;
   serverInfo?: ServerInfo;
   protocolVersion?: string;
-  /** As the server sent them. */
-  tools: unknown[];
-  resources: unknown[];
-  prompts: unknown[];
+  tools: SentTool[];
+  resources: SentResource[];
+  prompts: SentPrompt[];
   latencyMs: number;
 }
 
 /** RFC 3339 in UTC. */
 export type Timestamp = string;
+
+/** How the user should take a state. */
+export type Tone = "good" | "busy" | "attention" | "bad" | "muted";
 
 /** A tool with the level that applies to it. */
 export interface ToolInfo {
@@ -537,6 +921,8 @@ export interface ToolMetrics {
   p50Ms: number;
   p95Ms: number;
   p99Ms: number;
+  /** The median time that calls waited for the user, of those that did. */
+  waitedMs: number;
 }
 
 /** The outcome of a tool call. */
@@ -547,7 +933,10 @@ export interface ToolResult {
   structuredContent?: unknown;
   /** The tool itself reported an error. */
   isError: boolean;
+  /** Without the time that the call waited for the user. */
   durationMs: number;
+  /** How long the call waited for the user. */
+  waitedMs: number;
   /** The level or answer that allowed the call. */
   decision: string;
   server: ServerName;
@@ -574,85 +963,107 @@ export interface Violation {
 /** Every command with its params and its answer. */
 export interface Commands {
   /** Lists all servers, or one. */
-  "mcp.servers": { params: { server?: ServerName }; answer: ServerList };
+  "mcp.servers": { params: { server?: ServerName | null }; answer: ServerList };
   /** Adds a server to the file of a scope. */
-  "mcp.server.add": { params: { server: ServerName; config: unknown; scope: FileScope; inputs?: unknown[] }; answer: EditedServer };
+  "mcp.server.add": { params: { server: ServerName; config?: unknown; commandLine?: string | null; scope: FileScope; inputs?: unknown[] | null; bundle?: BundleFile | null }; answer: EditedServer };
+  /** Shows the form of a server: of a new one, from a template, a command line or a definition, or of one that is in a file. What was entered goes through `mcp.form.check`, and its answer to the command that the form names. */
+  "mcp.server.form": { params: { template?: string | null; commandLine?: string | null; config?: Record<string, unknown> | null; registry?: RegistryServer | null; bundle?: string | null; server?: ServerName | null }; answer: FilledForm };
   /** Replaces a definition. */
-  "mcp.server.update": { params: { server: ServerName; config: unknown; scope: FileScope }; answer: EditedServer };
+  "mcp.server.update": { params: { server: ServerName; config: unknown; scope: Scope }; answer: EditedServer };
   /** Removes a server from the file of a scope. */
-  "mcp.server.remove": { params: { server: ServerName; scope: FileScope }; answer: EditedFiles };
-  /** Moves a server from one scope to another. */
-  "mcp.server.move": { params: { server: ServerName; from: FileScope; to: FileScope }; answer: EditedServer };
-  /** Enables or disables a server in its file. */
-  "mcp.server.enable": { params: { server: ServerName; enabled: boolean; scope?: FileScope }; answer: EditedServer };
+  "mcp.server.remove": { params: { server: ServerName; scope: Scope }; answer: EditedFiles };
+  /** Moves a server from one scope to another, or to another file of the same scope. */
+  "mcp.server.move": { params: { server: ServerName; from: Scope; to: FileScope; file?: string | null }; answer: EditedServer };
+  /** Enables or disables a server. In a scope that does not define it, an entry without a definition disables it. */
+  "mcp.server.enable": { params: { server: ServerName; enabled: boolean; scope?: Scope | null }; answer: EditedServer };
+  /** Sets how long a call may take without a sign of life, in the file that defines the server. */
+  "mcp.server.timeout": { params: { server: ServerName; timeout: number }; answer: EditedServer };
   /** Starts a server, or a definition, lists what it offers, and stops it again. */
-  "mcp.server.test": { params: { server?: ServerName; config?: unknown }; answer: TestReport };
+  "mcp.server.test": { params: { server?: ServerName | null; config?: unknown }; answer: TestReport };
   /** Starts one server or all of them. */
-  "mcp.server.start": { params: { server?: ServerName; all?: boolean }; answer: ServerList };
+  "mcp.server.start": { params: { server?: ServerName | null; all?: boolean }; answer: ServerList };
   /** Stops one server or all of them. */
-  "mcp.server.stop": { params: { server?: ServerName; all?: boolean }; answer: ServerList };
+  "mcp.server.stop": { params: { server?: ServerName | null; all?: boolean }; answer: ServerList };
   /** Restarts one server or all of them. */
-  "mcp.server.restart": { params: { server?: ServerName; all?: boolean }; answer: ServerList };
+  "mcp.server.restart": { params: { server?: ServerName | null; all?: boolean }; answer: ServerList };
+  /** Asks one running server, or all of them, for its tools, resources and prompts again. */
+  "mcp.server.refresh": { params: { server?: ServerName | null; all?: boolean }; answer: ServerList };
   /** Hides or shows the tools of a server. The connection stays. */
   "mcp.server.toggle": { params: { server: ServerName; enabled: boolean }; answer: OneServer };
-  /** Trusts a definition, or withdraws that trust. */
-  "mcp.server.trust": { params: { server: ServerName; trusted: boolean }; answer: OneServer };
+  /** Trusts a definition, withdraws that trust, or asks the user about it. */
+  "mcp.server.trust": { params: { server: ServerName; trusted?: boolean | null; digest?: string | null; ask?: boolean }; answer: OneServer };
   /** Signs in to a server, or out. */
   "mcp.server.auth": { params: { server: ServerName; signOut?: boolean }; answer: OneServer };
   /** Reads the newest lines of the log of a server. */
-  "mcp.server.logs": { params: { server: ServerName; limit?: number }; answer: LogLines };
+  "mcp.server.logs": { params: { server: ServerName; limit?: number | null }; answer: LogLines };
   /** Replaces all servers of the session scope. */
   "mcp.servers.set": { params: { servers: Record<string, unknown> }; answer: SessionChange };
   /** Lists the tools of all servers, or of one. */
-  "mcp.tools": { params: { server?: ServerName; all?: boolean }; answer: ToolList };
+  "mcp.tools": { params: { server?: ServerName | null; all?: boolean }; answer: ToolList };
   /** Calls a tool. */
-  "mcp.tool.call": { params: { tool: string; arguments?: Record<string, unknown>; decision?: Decision; requester?: Requester; workflow?: string; timeoutMs?: number }; answer: ToolResult };
+  "mcp.tool.call": { params: { tool: string; arguments?: Record<string, unknown> | null; decision?: Decision | null; requester?: Requester | null; workflow?: string | null; timeoutMs?: number | null }; answer: ToolResult };
+  /** Calls a tool after its form was filled in, for a code action. An editor with its own form handles this command itself; without one, only a tool that needs no arguments can be called. */
+  "mcp.tool.open": { params: { tool: string }; answer: ToolResult };
+  /** Shows the fields of a tool's arguments. */
+  "mcp.tool.form": { params: { tool: string }; answer: Form };
+  /** Reads and checks what was entered so far in the form of a tool, a question or a server. Nothing is sent to a server. */
+  "mcp.form.check": { params: { tool?: string | null; approval?: string | null; server?: ServerForm | null; values: Record<string, unknown> }; answer: CheckedForm };
   /** Sets the level of a tool, or of all that match a glob. */
-  "mcp.tool.policy": { params: { server: ServerName; tool: string; level?: Level; scope: FileScope }; answer: EditedTools };
+  "mcp.tool.policy": { params: { server: ServerName; tool: string; level?: Level | null; scope?: Scope | null }; answer: EditedTools };
   /** Explains the levels of tools. Nothing is called. */
-  "mcp.policies": { params: { server?: ServerName; tool?: string; arguments?: Record<string, unknown> }; answer: PolicyList };
+  "mcp.policies": { params: { server?: ServerName | null; tool?: string | null; arguments?: Record<string, unknown> | null }; answer: PolicyList };
   /** Lists resources and resource templates. */
-  "mcp.resources": { params: { server?: ServerName }; answer: ResourceList };
+  "mcp.resources": { params: { server?: ServerName | null }; answer: ResourceList };
   /** Reads a resource. */
-  "mcp.resource.read": { params: { server: ServerName; uri: string; subscribe?: boolean }; answer: ReadResource };
+  "mcp.resource.read": { params: { server: ServerName; uri: string; subscribe?: boolean | null; requester?: Requester | null }; answer: ReadResource };
   /** Lists prompts. */
-  "mcp.prompts": { params: { server?: ServerName }; answer: PromptList };
+  "mcp.prompts": { params: { server?: ServerName | null }; answer: PromptList };
   /** Gets a prompt with its arguments filled in. */
-  "mcp.prompt.get": { params: { server: ServerName; name: string; arguments?: Record<string, unknown> }; answer: Prompt };
+  "mcp.prompt.get": { params: { server: ServerName; name: string; arguments?: Record<string, unknown> | null; requester?: Requester | null }; answer: Prompt };
   /** Completes an argument, as MCP's `completion/complete` does. */
   "mcp.complete": { params: { server: ServerName; ref: unknown; argument: unknown; context?: unknown }; answer: Completion };
-  /** Lists the questions that wait for the user. */
-  "mcp.approvals": { params: Record<string, unknown>; answer: ApprovalList };
-  /** Answers a question. The first answer counts. */
-  "mcp.approval.resolve": { params: { id: string; decision: string; note?: string; content?: unknown }; answer: Done };
+  /** Lists the questions that wait for the user, or one of them in full. */
+  "mcp.approvals": { params: { id?: string | null }; answer: ApprovalList };
+  /** Shows a question again, for a code action. An editor with its own prompt handles this command itself. */
+  "mcp.approval.show": { params: { id: string }; answer: Done };
+  /** Answers a question, or several in the same way. The first answer counts. */
+  "mcp.approval.resolve": { params: { id?: string | null; ids?: string[] | null; decision: string; note?: string | null; content?: unknown; arguments?: Record<string, unknown> | null }; answer: Resolved };
   /** Lists the answers of the user that still apply. */
   "mcp.grants": { params: Record<string, unknown>; answer: GrantList };
   /** Revokes one grant or all of them. */
-  "mcp.grant.revoke": { params: { id?: string; all?: boolean }; answer: Revoked };
+  "mcp.grant.revoke": { params: { id?: string | null; all?: boolean }; answer: Revoked };
   /** Lists the config files. */
   "mcp.config": { params: Record<string, unknown>; answer: ConfigFiles };
   /** Reads all config files again. */
   "mcp.config.reload": { params: Record<string, unknown>; answer: Reload };
   /** Imports servers from the files of another program. */
-  "mcp.config.import": { params: { from: Dialect; path?: string; scope: FileScope; dryRun?: boolean }; answer: Imported };
+  "mcp.config.import": { params: { from: Dialect; path?: string | null; scope: FileScope; dryRun?: boolean }; answer: Imported };
   /** Writes servers in the format of another program. */
-  "mcp.config.export": { params: { to: Dialect; servers?: ServerName[]; path?: string }; answer: Exported };
+  "mcp.config.export": { params: { to: Dialect; servers?: ServerName[] | null; path?: string | null }; answer: Exported };
   /** Lists definitions to start from. */
   "mcp.templates": { params: Record<string, unknown>; answer: TemplateList };
+  /** Searches the registry. */
+  "mcp.registry.search": { params: { query: string }; answer: RegistryList };
   /** Lists calls, newest first. */
-  "mcp.calls": { params: { server?: ServerName; tool?: string; workflow?: string; since?: Timestamp; failed?: boolean; limit?: number }; answer: CallList };
+  "mcp.calls": { params: { server?: ServerName | null; tool?: string | null; workflow?: string | null; since?: Timestamp | null; failed?: boolean; denied?: boolean; agent?: string | null; text?: string | null; limit?: number | null }; answer: CallList };
+  /** Checks whether another program has changed the call log. */
+  "mcp.calls.verify": { params: Record<string, unknown>; answer: CallLogCheck };
   /** Reports figures of servers and tools. */
-  "mcp.metrics": { params: { server?: ServerName }; answer: MetricsList };
+  "mcp.metrics": { params: { server?: ServerName | null }; answer: MetricsList };
   /** Checks this machine and the configuration. */
   "mcp.doctor": { params: Record<string, unknown>; answer: CheckList };
+  /** Lists the entries of `actions` for files of a type. They change only when a config file or a server does. */
+  "mcp.actions": { params: { filetype: string }; answer: ActionList };
   /** Runs an entry of `actions`. Without `action`, the user is asked which tool gets the selection. */
-  "mcp.action.run": { params: { action?: string; uri: string; range: unknown }; answer: ToolResult };
+  "mcp.action.run": { params: { action?: string | null; uri: string; range: unknown; document?: SentDocument | null }; answer: ToolResult };
   /** Applies edits that a code action or a lens offered. */
-  "mcp.edit.apply": { params: { uri: string; version?: number; edits: unknown; label?: string }; answer: Done };
+  "mcp.edit.apply": { params: { uri: string; version?: number | null; edits: unknown; label?: string | null }; answer: Done };
   /** Moves a secret from an open config file to the keyring. */
   "mcp.secret.keep": { params: { uri: string; range: unknown }; answer: KeptSecret };
   /** Inserts a template into an open config file. Without `template`, the user is asked which. */
-  "mcp.template.insert": { params: { uri: string; template?: string }; answer: InsertedServer };
+  "mcp.template.insert": { params: { uri: string; template?: string | null }; answer: InsertedServer };
+  /** Asks the user for the level of a tool, or of all tools of a server, in an open config file, and sets it. */
+  "mcp.level.choose": { params: { uri: string; range: unknown }; answer: EditedFiles };
 }
 
 /** Every notification with its params. */
@@ -663,8 +1074,8 @@ export interface Notifications {
   "mcp/serverRemoved": { params: { name: ServerName } };
   /** The tools of a server, or their levels, have changed. */
   "mcp/toolsChanged": { params: { server: ServerName; tools: number } };
-  /** All questions that wait for the user now. */
-  "mcp/approvalsChanged": { params: { approvals: Approval[] } };
+  /** All questions that wait for the user now, and how others ended. */
+  "mcp/approvalsChanged": { params: { approvals: Approval[]; groups: ApprovalGroup[]; closed: ClosedApproval[] } };
   /** Config files were read again. */
   "mcp/configReloaded": { params: Reload };
   /** A call has ended. Without `arguments` and `result`. */
@@ -685,4 +1096,6 @@ export interface Requests {
   "mcp/sdk/close": { params: { server: string }; answer: Done };
   /** To the editor: a server wants to use its model. The answer is the `CreateMessageResult` of MCP. */
   "mcp/sample": { params: { server: ServerName; params: unknown }; answer: unknown };
+  /** To the editor: what it has open of a file that a call would change. */
+  "mcp/buffer": { params: { file: string }; answer: BufferText };
 }

@@ -1,6 +1,7 @@
 /** Resources of servers as read-only documents, `mcp://server/uri`, updated when the server reports a change. */
 
 import { type Disposable, EventEmitter, languages, Uri, window, workspace } from "vscode";
+import type { App } from "./commands/app";
 import type { ResourceContents, ResourceInfo } from "./protocol";
 import type { Sidecar } from "./sidecar";
 
@@ -44,10 +45,10 @@ export function textOf(contents: readonly ResourceContents[]): string {
 }
 
 /** Opens a resource: text as a document, binary data on a page. */
-export async function openResource(sidecar: Sidecar, server: string, uri: string, show: ShowContents): Promise<void> {
+export async function openResource({ sidecar, results }: App, server: string, uri: string): Promise<void> {
   const { contents } = await sidecar.command("mcp.resource.read", { server, uri });
   if (contents.some(content => content.text === undefined && content.blob)) {
-    show(server, uri, contents);
+    results.resource(server, uri, contents);
     return;
   }
   const document = await workspace.openTextDocument(resourceUri(server, uri));
@@ -58,13 +59,12 @@ export async function openResource(sidecar: Sidecar, server: string, uri: string
   await window.showTextDocument(document, { preview: true });
 }
 
-export type ShowContents = (server: string, uri: string, contents: ResourceContents[]) => void;
-
 /** Asks for the variables of a URI template, one after another. */
 export async function expand(resource: ResourceInfo): Promise<string | undefined> {
   let uri = resource.uri ?? resource.uriTemplate ?? "";
   for (const variable of variables(uri)) {
-    const value = await window.showInputBox({ title: resource.title ?? resource.name, prompt: variable.name });
+    const options = { title: resource.title ?? resource.name, prompt: variable.name, ignoreFocusOut: true };
+    const value = await window.showInputBox(options);
     if (value === undefined) {
       return undefined;
     }

@@ -9,10 +9,10 @@ import {
   LanguageModelChatMessage,
   type LanguageModelChatRequestOptions,
   lm,
-  workspace,
 } from "vscode";
 import { ResponseError } from "vscode-languageclient/node";
 import type { Content } from "./protocol";
+import { setting } from "./settings";
 import type { Sidecar } from "./sidecar";
 
 /** The part of MCP's `CreateMessageRequestParams` that models of VS Code support. */
@@ -36,7 +36,7 @@ export function registerSampling(sidecar: Sidecar): void {
 }
 
 function allowed(): boolean {
-  return workspace.getConfiguration("mcpSidecar").get<boolean>("sampling") === true;
+  return setting("sampling") === true;
 }
 
 async function sample(params: SamplingParams, token: CancellationToken) {

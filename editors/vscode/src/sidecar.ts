@@ -3,10 +3,12 @@
 import * as path from "node:path";
 import { type CancellationToken, type Disposable, EventEmitter, type LogOutputChannel, workspace } from "vscode";
 import { LanguageClient, RevealOutputChannelOn, State, WorkDoneProgress } from "vscode-languageclient/node";
-import { type Binary, find } from "./binary";
+import { type Binary, find, NoProgram } from "./binary";
+import { answerChoices } from "./choices";
+import { configPatterns } from "./files";
 import { middleware } from "./middleware";
 import type { Commands, Notifications, Requests } from "./protocol";
-import { forwarded } from "./settings";
+import { configNames, forwarded, setting } from "./settings";
 import { WorkspaceState } from "./state";
 
 export type RunStatus = "off" | "starting" | "running" | "failed";
@@ -40,6 +42,8 @@ export class Sidecar implements Disposable {
   runStatus: RunStatus = "off";
   /** Why the last start failed. */
   problem: string | undefined;
+  /** The last start failed because the program was not found. */
+  noProgram = false;
   binary: Binary | undefined;
 
   private client: LanguageClient | undefined;
@@ -118,7 +122,7 @@ export class Sidecar implements Disposable {
 
   /** Sends the current settings to the sidecar. */
   async sendSettings(): Promise<void> {
-    const params = { settings: { mcpSidecar: settings() } };
+    const params = { settings: { mcpSidecar: forwarded() } };
     await this.client?.sendNotification("workspace/didChangeConfiguration", params);
   }
 
@@ -137,7 +141,7 @@ export class Sidecar implements Disposable {
     try {
       const began = performance.now();
       this.binary = await find({
-        setting: workspace.getConfiguration("mcpSidecar").get<string | null>("server.path"),
+        setting: setting<string>("server.path"),
         extension: this.folder,
         environment: process.env,
       });
@@ -147,15 +151,15 @@ export class Sidecar implements Disposable {
       await client.start();
       this.client = client;
       this.problem = undefined;
-      this.setRunStatus("running");
       this.log.info(`ready after ${Math.round(performance.now() - began)} ms`);
-      await this.fetch();
+      this.setReady();
     } catch (error) {
       this.problem = error instanceof Error ? error.message : String(error);
+      this.noProgram = error instanceof NoProgram;
       this.log.error(this.problem);
       await this.end();
       this.setRunStatus("failed");
-      throw new Error(this.problem);
+      throw error;
     }
   }
 
@@ -165,12 +169,11 @@ export class Sidecar implements Disposable {
       "MCP Sidecar",
       { command, args: ["lsp"], options: { env: environment(command) } },
       {
-        // All files, because the sidecar offers code actions in any file. `middleware` limits other requests to config files.
-        documentSelector: [{ scheme: "file" }],
+        documentSelector: configPatterns(configNames()).map(pattern => ({ scheme: "file", pattern })),
         outputChannel: this.log,
         revealOutputChannelOn: RevealOutputChannelOn.Never,
-        initializationOptions: settings(),
-        middleware: middleware(this),
+        initializationOptions: forwarded(),
+        middleware: middleware(),
         textSynchronization: { delayOpenNotifications: true },
       },
     );
@@ -195,6 +198,7 @@ export class Sidecar implements Disposable {
     for (const [method, handle] of Object.entries(this.state.handlers)) {
       client.onNotification(method, handle);
     }
+    answerChoices(client);
     for (const part of this.parts) {
       part.attach?.(client);
     }
@@ -208,8 +212,7 @@ export class Sidecar implements Disposable {
       return;
     }
     if (state === State.Running) {
-      this.setRunStatus("running");
-      void this.fetch();
+      this.setReady();
     } else if (state === State.Starting) {
       this.setRunStatus("starting");
     } else {
@@ -218,13 +221,9 @@ export class Sidecar implements Disposable {
     }
   }
 
-  private async fetch(): Promise<void> {
-    const ask = async <N extends keyof Commands>(command: N): Promise<Commands[N]["answer"] | undefined> =>
-      this.client?.sendRequest("workspace/executeCommand", { command, arguments: [{}] });
-    const servers = await ask("mcp.servers");
-    this.state.setServers(servers?.servers ?? []);
-    const approvals = await ask("mcp.approvals");
-    this.state.setApprovals(approvals?.approvals ?? []);
+  /** The sidecar sends its state by itself. */
+  private setReady(): void {
+    this.setRunStatus("running");
     for (const part of this.parts) {
       part.ready?.();
     }
@@ -255,12 +254,3 @@ function environment(command: string): NodeJS.ProcessEnv {
 }
 
 export type Progress = (value: { kind: string; title?: string; message?: string; percentage?: number }) => void;
-
-/** Only settings that are set: a default here would override `config.toml`. */
-function settings(): Record<string, unknown> {
-  const configuration = workspace.getConfiguration("mcpSidecar");
-  return forwarded(name => {
-    const found = configuration.inspect(name);
-    return found?.workspaceFolderValue ?? found?.workspaceValue ?? found?.globalValue;
-  });
-}

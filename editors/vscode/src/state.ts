@@ -1,18 +1,36 @@
 /** The state of the workspace as the sidecar last sent it. Nothing is computed here. */
 
 import { EventEmitter } from "vscode";
-import type { Approval, Call, Notifications, Reload, ServerStatus } from "./protocol";
+import type {
+  Approval,
+  ApprovalGroup,
+  ApprovalList,
+  Call,
+  ClosedApproval,
+  Notifications,
+  ServerStatus,
+} from "./protocol";
+
+/** A question, or several that can be answered together. */
+export type Question = Approval | ApprovalGroup;
+
+/** How many ended questions are kept. */
+const CLOSED = 100;
 
 type Params<N extends keyof Notifications> = Notifications[N]["params"];
 
 export class WorkspaceState {
   private readonly known = new Map<string, ServerStatus>();
   private waiting: readonly Approval[] = [];
+  private groups: readonly ApprovalGroup[] = [];
+  /** Questions whose arguments are too large for the list, as they were fetched. */
+  private fetched: ReadonlyMap<string, Approval> = new Map();
+  /** Questions that have ended, newest first. */
+  closed: readonly ClosedApproval[] = [];
 
   private readonly serversEmitter = new EventEmitter<string | undefined>();
   private readonly approvalsEmitter = new EventEmitter<readonly Approval[]>();
   private readonly callEmitter = new EventEmitter<Call>();
-  private readonly reloadEmitter = new EventEmitter<Reload>();
   private readonly resourceEmitter = new EventEmitter<Params<"mcp/resourceUpdated">>();
   private readonly logEmitter = new EventEmitter<Params<"mcp/log">>();
 
@@ -21,7 +39,6 @@ export class WorkspaceState {
   /** The list of questions has changed. Carries the previous list. */
   readonly onApprovals = this.approvalsEmitter.event;
   readonly onCall = this.callEmitter.event;
-  readonly onReload = this.reloadEmitter.event;
   readonly onResource = this.resourceEmitter.event;
   readonly onLog = this.logEmitter.event;
 
@@ -43,6 +60,20 @@ export class WorkspaceState {
     return this.waiting.find(approval => approval.id === id);
   }
 
+  /** Oldest first. A group is one question. */
+  get questions(): Question[] {
+    return [...new Set(this.waiting.map(approval => this.groupOf(approval.id) ?? approval))];
+  }
+
+  /** A question or a group, if it still waits. */
+  question(id: string): Question | undefined {
+    return this.approval(id) ?? this.groups.find(group => group.id === id);
+  }
+
+  groupOf(id: string): ApprovalGroup | undefined {
+    return this.groups.find(group => group.ids.includes(id));
+  }
+
   /** How each notification changes the state. */
   readonly handlers: { [N in Exclude<keyof Notifications, "mcp/workspaceTrust">]: (params: Params<N>) => void } = {
     "mcp/serverChanged": ({ server }) => {
@@ -54,35 +85,50 @@ export class WorkspaceState {
       this.serversEmitter.fire(undefined);
     },
     "mcp/toolsChanged": ({ server }) => this.serversEmitter.fire(server),
-    "mcp/approvalsChanged": ({ approvals }) => this.setApprovals(approvals),
-    "mcp/callFinished": call => this.callEmitter.fire(call),
-    "mcp/configReloaded": reload => {
-      this.reloadEmitter.fire(reload);
-      // Levels may have changed even if no server has.
-      this.serversEmitter.fire(undefined);
+    "mcp/approvalsChanged": ({ closed, ...waiting }) => {
+      this.closed = [...closed, ...this.closed].slice(0, CLOSED);
+      this.setApprovals(waiting);
     },
+    "mcp/callFinished": call => this.callEmitter.fire(call),
+    // Levels may have changed even if no server has.
+    "mcp/configReloaded": () => this.serversEmitter.fire(undefined),
     "mcp/resourceUpdated": changed => this.resourceEmitter.fire(changed),
     "mcp/log": line => this.logEmitter.fire(line),
   };
 
-  setServers(servers: readonly ServerStatus[]): void {
-    this.known.clear();
-    for (const server of servers) {
-      this.known.set(server.name, server);
-    }
-    this.serversEmitter.fire(undefined);
+  private setApprovals({ approvals, groups }: ApprovalList): void {
+    const before = this.waiting;
+    const ids = new Set(approvals.map(one => one.id));
+    this.fetched = new Map([...this.fetched].filter(([id]) => ids.has(id)));
+    this.waiting = approvals.map(one => this.withArguments(one));
+    this.groups = groups;
+    this.approvalsEmitter.fire(before);
   }
 
-  setApprovals(approvals: readonly Approval[]): void {
-    const before = this.waiting;
-    this.waiting = approvals;
-    this.approvalsEmitter.fire(before);
+  /** Adds what the list leaves out of a question. */
+  addFetched(whole: Approval): void {
+    this.fetched = new Map([...this.fetched, [whole.id, whole]]);
+    this.setApprovals({ approvals: [...this.waiting], groups: [...this.groups] });
+  }
+
+  private withArguments(listed: Approval): Approval {
+    const whole = this.fetched.get(listed.id);
+    const { largeArguments, ...rest } = listed;
+    return whole && largeArguments
+      ? {
+          ...rest,
+          detail: whole.detail,
+          ...(whole.arguments && { arguments: whole.arguments }),
+          ...(whole.change && { change: whole.change }),
+        }
+      : listed;
   }
 
   /** Without a sidecar there is no state. */
   clear(): void {
-    this.setServers([]);
-    this.setApprovals([]);
+    this.known.clear();
+    this.serversEmitter.fire(undefined);
+    this.setApprovals({ approvals: [], groups: [] });
   }
 
   /** Reports a change that the sidecar sends no notification for, such as a level. */

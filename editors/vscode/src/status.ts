@@ -2,12 +2,14 @@
 
 import { type Disposable, MarkdownString, StatusBarAlignment, type StatusBarItem, ThemeColor, window } from "vscode";
 import { plain } from "./markdown";
-import type { Approval, ServerStatus } from "./protocol";
-import type { RunStatus, Sidecar } from "./sidecar";
+import type { Sidecar } from "./sidecar";
 import { plural, sentence } from "./text";
+import { countServers, serverIcon } from "./views/serverRows";
 
-export interface Shown {
+interface Shown {
   text: string;
+  /** What a screen reader says. */
+  spoken: string;
   tooltip: string;
   background?: "warning" | "error";
   command: string;
@@ -16,60 +18,42 @@ export interface Shown {
 const LINKS =
   "[Dashboard](command:mcpSidecar.dashboard) · [Logs](command:mcpSidecar.showLogs) · [Restart](command:mcpSidecar.restart)";
 
-/** The content of the item. Pure. */
-export function shown(
-  runStatus: RunStatus,
-  problem: string | undefined,
-  servers: readonly ServerStatus[],
-  approvals: readonly Approval[],
-): Shown {
+/** The content of the item. */
+function shown({ runStatus, problem, state: { servers, approvals } }: Sidecar): Shown {
   if (runStatus === "failed") {
     const tooltip = `**MCP Sidecar** could not start\n\n${plain(sentence(problem ?? ""))}\n\n${LINKS}`;
-    return { text: "$(error) MCP", tooltip, background: "error", command: "mcpSidecar.showLogs" };
+    const spoken = `MCP Sidecar could not start: ${problem ?? ""}`;
+    return { text: "$(error) MCP", spoken, tooltip, background: "error", command: "mcpSidecar.showLogs" };
   }
   if (runStatus === "starting") {
-    return { text: "$(loading~spin) MCP", tooltip: "MCP Sidecar is starting", command: "mcpSidecar.showLogs" };
+    const spoken = "MCP Sidecar is starting";
+    return { text: "$(loading~spin) MCP", spoken, tooltip: spoken, command: "mcpSidecar.showLogs" };
   }
   if (runStatus === "off") {
-    return { text: "$(circle-slash) MCP", tooltip: "MCP Sidecar is not running", command: "mcpSidecar.restart" };
+    const spoken = "MCP Sidecar is not running";
+    return { text: "$(circle-slash) MCP", spoken, tooltip: spoken, command: "mcpSidecar.restart" };
   }
-  const connected = servers.filter(server => server.status === "connected").length;
-  const counted = servers.filter(server => server.status !== "disabled").length;
-  const failed = servers.filter(server => server.status === "failed");
-  const lines = servers.map(
-    server => `${bullet(server)} ${plain(server.name)}: ${plain(server.reason ?? server.status)}`,
-  );
+  const { connected, wanted, failed } = countServers(servers);
+  const lines = servers.map(server => `$(${serverIcon(server)}) ${plain(server.name)}: ${plain(server.summary.text)}`);
   const body = lines.length > 0 ? lines.join("\n\n") : "No servers yet";
   if (approvals.length > 0) {
     const waits = approvals.map(approval => `$(question) ${plain(approval.title)}`).join("\n\n");
     return {
       text: `$(bell-dot) MCP ${approvals.length} waiting`,
+      spoken: `MCP Sidecar: ${plural(approvals.length, "question")} waiting for your answer`,
       tooltip: `**${plural(approvals.length, "question")} waiting for your answer**\n\n${waits}\n\n---\n\n${body}\n\n${LINKS}`,
       background: "warning",
       command: "mcpSidecar.approvals.review",
     };
   }
-  const text = counted === 0 ? "$(plug) MCP" : `$(plug) MCP ${connected}/${counted}`;
+  const text = wanted === 0 ? "$(plug) MCP" : `$(plug) MCP ${connected}/${wanted}`;
+  const state = `${connected} of ${plural(wanted, "server")} connected`;
   return {
-    text: failed.length > 0 ? `${text} $(error)` : text,
-    tooltip: `**MCP Sidecar**: ${connected} of ${plural(counted, "server")} connected\n\n${body}\n\n${LINKS}`,
+    spoken: `MCP Sidecar: ${state}${failed > 0 ? `, ${failed} failed` : ""}`,
+    text: failed > 0 ? `${text} $(error)` : text,
+    tooltip: `**MCP Sidecar**: ${state}\n\n${body}\n\n${LINKS}`,
     command: "mcpSidecar.servers.focus",
   };
-}
-
-function bullet(server: ServerStatus): string {
-  switch (server.status) {
-    case "connected":
-      return "$(pass-filled)";
-    case "failed":
-      return "$(error)";
-    case "needs-auth":
-      return "$(key)";
-    case "pending":
-      return server.needsTrust ? "$(shield)" : "$(loading~spin)";
-    default:
-      return "$(circle-outline)";
-  }
 }
 
 export function statusBar(sidecar: Sidecar): Disposable[] {
@@ -79,9 +63,10 @@ export function statusBar(sidecar: Sidecar): Disposable[] {
   return [item, sidecar.onRunStatus(draw), sidecar.state.onServers(draw), sidecar.state.onApprovals(draw)];
 }
 
-function paint(item: StatusBarItem, { runStatus, problem, state }: Sidecar): void {
-  const { text, tooltip, background, command } = shown(runStatus, problem, state.servers, state.approvals);
+function paint(item: StatusBarItem, sidecar: Sidecar): void {
+  const { text, spoken, tooltip, background, command } = shown(sidecar);
   item.text = text;
+  item.accessibilityInformation = { label: spoken, role: "button" };
   const markdown = new MarkdownString(tooltip, true);
   // Titles come from servers and agents, so only these links may run a command.
   markdown.isTrusted = { enabledCommands: ["mcpSidecar.dashboard", "mcpSidecar.showLogs", "mcpSidecar.restart"] };

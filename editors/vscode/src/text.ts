@@ -5,6 +5,11 @@ export function quoted(name: string): string {
   return `\`${name}\``;
 }
 
+/** The name of a tool in commands. */
+export function fullName({ server, tool }: { server: string; tool: string }): string {
+  return `mcp__${server}__${tool}`;
+}
+
 /** Messages of the sidecar start in lower case, because they may be part of a longer message. */
 export function sentence(message: string): string {
   return message.charAt(0).toUpperCase() + message.slice(1);
@@ -17,7 +22,7 @@ export function plural(count: number, word: string): string {
 /** Control characters, characters without width and those that reverse the direction of text. */
 const HIDDEN =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]|[\u{e0000}-\u{e007f}]/gu;
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u2800\ufff9-\ufffb]|(?!\ufe0f)\p{Default_Ignorable_Code_Point}/gu;
 
 /** Shows characters that would hide or reorder what the user is asked to allow. */
 export function withoutHidden(text: string): string {

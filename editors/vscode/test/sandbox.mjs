@@ -1,6 +1,6 @@
 // A sandbox for tests: a copy of the example workspace, the binary, and separate folders for everything that the sidecar
 // reads and writes. Files of the user are neither read nor changed.
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
 import path from "node:path";
@@ -10,8 +10,8 @@ import { openVSCode } from "../../../scripts/vscode-drive.mjs";
 export const extension = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
 const examples = path.resolve(extension, "../../examples/workspace");
 
-/** @param {{ servers?: object }} [wanted] servers of the user's config, which need no trust */
-export function makeSandbox({ servers } = {}) {
+/** @param {{ servers?: object, policy?: object }} [config] the user's config; its servers need no trust */
+export function makeSandbox(config) {
   const binary = required("MCP_SIDECAR_BINARY");
   // Short, because the path of a socket has at most 107 bytes.
   const place = fs.mkdtempSync(path.join(os.tmpdir(), "mcp-vscode-"));
@@ -21,8 +21,8 @@ export function makeSandbox({ servers } = {}) {
   }
   fs.symlinkSync(path.resolve(binary), at("bin/mcp-sidecar"));
   fs.cpSync(examples, at("workspace"), { recursive: true });
-  if (servers) {
-    fs.writeFileSync(at("config/mcp.json"), JSON.stringify({ servers }, undefined, 2));
+  if (config) {
+    fs.writeFileSync(at("config/mcp.json"), JSON.stringify(config, undefined, 2));
   }
   const env = {
     PATH: `${at("bin")}${path.delimiter}${process.env.PATH}`,
@@ -41,13 +41,22 @@ export function makeSandbox({ servers } = {}) {
     workspace: at("workspace"),
     env,
     file: name => path.join(at("workspace"), name),
-    /** An MCP client outside the editor, such as Claude Code or Codex. */
-    async agent(name) {
-      const agent = new Agent(at("bin/mcp-sidecar"), at("workspace"), { ...process.env, ...env });
+    /** The program, for settings that name it. */
+    binary: at("bin/mcp-sidecar"),
+    /** An MCP client outside the editor, such as Claude Code or Codex, in a folder of the workspace. */
+    async agent(name, folder = "") {
+      const agent = new Agent(at("bin/mcp-sidecar"), path.join(at("workspace"), folder), { ...process.env, ...env });
       agents.push(agent);
       await agent.initialize(name);
       return agent;
     },
+    /** Runs `mcp-sidecar` in a shell of the user, and returns what it prints. */
+    shell: (...args) =>
+      execFileSync(at("bin/mcp-sidecar"), args, {
+        cwd: at("workspace"),
+        env: { ...process.env, ...env },
+        encoding: "utf8",
+      }),
     /** Processes of this sandbox, found by a variable in their environment. */
     processes: () => processesWith(`MCP_SIDECAR_STATE_DIR=${at("state")}`),
     async close() {

@@ -3,9 +3,10 @@
  * it does not show what it would allow. VS Code hides it after a while; the questions stay in their view.
  */
 
-import { commands, type Disposable, window, workspace } from "vscode";
-import type { Approval } from "../protocol";
+import { commands, Disposable, window } from "vscode";
+import { setting } from "../settings";
 import type { Sidecar } from "../sidecar";
+import type { Question, WorkspaceState } from "../state";
 import { plural } from "../text";
 import type { ApprovalPanel } from "./panel";
 
@@ -18,6 +19,8 @@ const REVIEW = "Review…";
 export class Attention implements Disposable {
   private timer: NodeJS.Timeout | undefined;
   private announcedAt = 0;
+  /** Servers whose next question another message leads to. */
+  private readonly expected = new Set<string>();
   private readonly listeners: Disposable[];
 
   constructor(
@@ -31,7 +34,7 @@ export class Attention implements Disposable {
         if (approvals.length === 0) {
           this.hide();
         } else if (approvals.some(approval => before.every(old => old.id !== approval.id))) {
-          this.timer ??= setTimeout(() => this.announce(sidecar.state.approvals), GATHER_MS);
+          this.timer ??= setTimeout(() => this.announce(sidecar.state), GATHER_MS);
         }
       }),
     ];
@@ -39,9 +42,16 @@ export class Attention implements Disposable {
 
   dispose(): void {
     clearTimeout(this.timer);
-    for (const listener of this.listeners) {
-      listener.dispose();
-    }
+    Disposable.from(...this.listeners).dispose();
+  }
+
+  /** Another message leads to the next question about this server: this one would be the second. */
+  expect(server: string): void {
+    this.expected.add(server);
+  }
+
+  forget(server: string): void {
+    this.expected.delete(server);
   }
 
   /** VS Code cannot take a notification back, but one that is out of date need not stay in the way. */
@@ -52,10 +62,14 @@ export class Attention implements Disposable {
     this.announcedAt = 0;
   }
 
-  private async announce(waiting: readonly Approval[]): Promise<void> {
+  private isExpected(question: Question): boolean {
+    return "server" in question && question.kind === "trust" && this.expected.delete(question.server);
+  }
+
+  private async announce({ approvals, questions }: WorkspaceState): Promise<void> {
     this.timer = undefined;
-    const mode = workspace.getConfiguration("mcpSidecar").get<string>("approvals.attention");
-    const [oldest, ...others] = waiting;
+    const mode = setting("approvals.attention");
+    const [oldest, ...others] = questions.filter(question => !this.isExpected(question));
     if (!oldest || mode === "none" || this.panel.visible) {
       return;
     }
@@ -67,7 +81,7 @@ export class Attention implements Disposable {
     this.hide();
     this.announcedAt = Date.now();
     const text =
-      others.length === 0 ? oldest.title : `${plural(waiting.length, "question")} are waiting for your answer`;
+      others.length === 0 ? oldest.title : `${plural(approvals.length, "question")} are waiting for your answer`;
     if ((await window.showWarningMessage(text, REVIEW)) === REVIEW) {
       this.panel.open(others.length === 0 ? oldest.id : undefined);
     }

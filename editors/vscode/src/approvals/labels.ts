@@ -1,77 +1,17 @@
-/** Questions in words: who asks, which answers there are, and the row in the Approvals view. Pure. */
+/** Questions in words: their plain answers, what a tool declares, and the row in the Approvals view. Pure. */
 
 import { fenced, plain } from "../markdown";
-import type { Annotations, Approval } from "../protocol";
-import { quoted } from "../text";
+import type { Annotations, Approval, ApprovalAnswer } from "../protocol";
 import type { Row } from "../views/row";
 
-const ANSWERS: Record<string, string> = {
-  "allow-once": "Allow once",
-  "allow-session": "Allow for this session",
-  "allow-project": "Allow in this project",
-  "allow-always": "Always allow",
-  deny: "Deny",
-  disable: "Disable this tool",
-  accept: "Accept",
-  decline: "Decline",
-  cancel: "Cancel",
-};
-
-const TRUST: Record<string, string> = {
-  "allow-always": "Trust",
-  "allow-project": "Trust",
-  "allow-session": "Trust for this session",
-  "allow-once": "Trust once",
-  deny: "Do not trust",
-};
-
-/** The label of an answer. */
-export function answerLabel(approval: Approval, decision: string): string {
-  if (approval.kind === "trust" && TRUST[decision]) {
-    return TRUST[decision];
-  }
-  if (decision === "accept" && hasForm(approval)) {
-    return "Fill in…";
-  }
-  return ANSWERS[decision] ?? decision;
-}
-
-/** Whether accepting takes values, and not only a yes. */
-export function hasForm({ schema }: Approval): boolean {
-  return Object.keys(schema?.properties ?? {}).length > 0;
-}
-
-/** The answer that a plain yes means. It does not outlast this question, except for trust, which has no such answer. */
-export function yes(approval: Approval): string | undefined {
-  const order = approval.kind === "trust" ? ["allow-always", "allow-project"] : ["allow-once", "accept"];
-  return order.find(option => approval.options.includes(option));
-}
-
-/** The answer that a plain no means. */
-export function no(approval: Approval): string | undefined {
-  return ["deny", "decline", "cancel"].find(option => approval.options.includes(option));
-}
-
-/** What an answer changes for later calls, as a sentence. Empty if it changes nothing. */
-export function lastingEffect({ kind, server, tool }: Approval, decision: string): string {
-  if (kind === "trust") {
-    const trust: Record<string, string> = {
-      "allow-always": "is trusted until its definition changes",
-      "allow-project": "is trusted in this project until its definition changes",
-      "allow-session": "is trusted for this session",
-      deny: "is not trusted and does not start",
-    };
-    return trust[decision] ? `The server ${quoted(server)} ${trust[decision]}.` : "";
-  }
-  const effects: Record<string, string> = {
-    "allow-session": "is allowed for this session",
-    "allow-project": "is allowed in this project",
-    "allow-always": "is always allowed",
-    disable: "is disabled in this project",
+/** The plain yes and the plain no. They do not outlast this question, unless no such answer exists. */
+export function plainAnswers({ answers }: Approval): { yes?: ApprovalAnswer; no?: ApprovalAnswer } {
+  const plainOne = (grants: boolean) => {
+    const fitting = answers.filter(answer => answer.grants === grants);
+    return fitting.find(answer => !answer.lasts) ?? fitting[0];
   };
-  return kind === "tool" && effects[decision]
-    ? `${quoted(tool ?? "")} of ${quoted(server)} ${effects[decision]}. You can take this back in the Grants view.`
-    : "";
+  const [yes, no] = [plainOne(true), plainOne(false)];
+  return { ...(yes && { yes }), ...(no && { no }) };
 }
 
 /** What a tool declares about itself, as chips: text, and whether it is good or bad news. */
@@ -110,11 +50,12 @@ export function approvalRow(approval: Approval): Row {
   return {
     id: `approval:${approval.id}`,
     label: tool ?? approval.title,
+    spoken: `${approval.title}${given && `, with ${given}`}`,
     description: about.filter(Boolean).join(" · "),
     tooltip: tooltip.join("\n\n"),
     icon: ICONS[approval.kind],
     color: "list.warningForeground",
-    contextValue: ["approval", approval.kind, ...approval.options].join("."),
+    contextValue: ["approval", approval.kind, ...approval.answers.map(answer => answer.decision)].join("."),
     command: "mcpSidecar.approval.open",
   };
 }

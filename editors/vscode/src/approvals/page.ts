@@ -1,11 +1,15 @@
 /** A question as a page: everything that matters for the answer, and a button for each answer. Pure. */
 
-import type { Approval, ServerStatus } from "../protocol";
+import { clock } from "../clock";
+import { fieldList } from "../form/page";
+import type { Approval, ApprovalAnswer, ApprovalGroup, ClosedApproval } from "../protocol";
 import { withoutHidden } from "../text";
 import { diff, type Html, html } from "../web/html";
-import { answerLabel, hasForm, no, traits, yes } from "./labels";
+import { plainAnswers, traits } from "./labels";
 
 const DAY_MS = 24 * 3_600_000;
+/** How many characters of one argument are on the page. */
+const MOST_CHARACTERS = 256 * 1024;
 
 export interface Position {
   /** From 1. */
@@ -13,6 +17,8 @@ export interface Position {
   count: number;
   /** Why this question is on the page although the user did not ask for it. */
   notice?: string | undefined;
+  /** The group that the question belongs to. */
+  group?: ApprovalGroup | undefined;
 }
 
 export function approvalPage(approval: Approval, position: Position): Html {
@@ -20,58 +26,77 @@ export function approvalPage(approval: Approval, position: Position): Html {
 <h1 tabindex="-1">${approval.title}</h1>
 <p class="soft">${subtitle(approval)}</p>
 ${answers(approval)}
-${approval.kind === "tool" && chips(approval)}
-${approval.detail && (approval.kind === "trust" ? definition(approval.detail) : html`<p class="text">${approval.detail}</p>`)}
-${approval.url && html`<h2>Opens</h2><pre class="bad">${withoutHidden(approval.url)}</pre>`}
-${approval.arguments && given(approval.arguments)}
-${file(approval)}
-${approval.diff && html`<h2>What changed</h2>${diff(withoutHidden(approval.diff))}`}
-${approval.schema && form(approval)}
-`;
+${details(approval)}`;
 }
 
-/** For a server whose definition the user did not trust before: nothing is asked, but trust can still be given. */
-export function trustPage({ name, file: from, config, trustDiff }: ServerStatus): Html {
-  return html`<h1 tabindex="-1">Trust the server <code>${name}</code>?</h1>
-<p class="soft">${from && html`Defined in ${from}. `}You did not trust this definition before.</p>
-<div class="bar"><div class="actions">
-<button class="main" data-send="answer" data-key="yes" aria-keyshortcuts="Control+Enter" data-server="${name}"
-data-definition="${JSON.stringify(config)}">Trust <kbd aria-hidden="true">Ctrl+Enter</kbd></button>
-<button data-send="close" data-key="no" aria-keyshortcuts="Control+Delete">Close <kbd aria-hidden="true">Ctrl+Delete</kbd></button></div></div>
-<h2>Definition</h2><pre>${withoutHidden(JSON.stringify(config, undefined, 2))}</pre>
-${trustDiff && html`<h2>What changed</h2>${diff(withoutHidden(trustDiff))}`}
-`;
+/** All questions of a group in full. Nothing is selected at first, and nothing is granted by a key. */
+export function groupPage(group: ApprovalGroup, members: readonly Approval[], position: Position): Html {
+  const ids = members.map(one => one.id).join(" ");
+  const all = ({ decision, label }: ApprovalAnswer) =>
+    html`<button data-send="answer" data-id="${group.id}" data-ids="${ids}" data-decision="${decision}">${label}</button>`;
+  const yes = group.answers.find(answer => answer.grants);
+  const some = (answer: ApprovalAnswer) =>
+    html`<button class="${answer === yes && "main"}" data-send="answer" data-id="${group.id}" data-decision="${answer.decision}"
+data-count="ticked">${answer.selectedLabel} (<span class="count">0</span>)</button>`;
+  const member = (one: Approval) => html`<section><h2 class="pick"><label><input type="checkbox" data-item="${one.id}">
+${one.tool && html`<code>${withoutHidden(one.tool)}</code> on `}<code>${one.server}</code></label>
+<button class="link" data-send="open" data-id="${one.id}">Answer only this…</button></h2>
+${details(one)}</section>`;
+  return html`${head(position)}
+<h1 tabindex="-1">${group.title}</h1>
+<div class="bar"><div class="actions">${group.answers.map(some)}</div>
+<div class="actions">${group.answers.map(all)}</div></div>
+${members.map(member)}`;
+}
+
+/** What a question is about. */
+function details(approval: Approval): Html {
+  const { kind, detail, url, arguments: values, form } = approval;
+  return html`${kind === "tool" && chips(approval)}
+${detail && (kind === "trust" ? definition(detail) : html`<p class="text">${detail}</p>`)}
+${url && html`<h2>Opens</h2><pre class="bad">${withoutHidden(url)}</pre>`}
+${file(approval)}
+${values && given(approval.id, values)}
+${approval.diff && html`<h2>What changed</h2>${diff(withoutHidden(approval.diff))}`}
+${form?.fields.length && html`<h2>Asks for</h2>${fieldList(form.fields)}`}`;
+}
+
+/** How a question has ended. */
+export function goneText(title: string, closed?: Pick<ClosedApproval, "outcome" | "message">): string {
+  if (!closed) {
+    return `“${title}” was answered elsewhere, or it is no longer asked.`;
+  }
+  return `“${title}” ${closed.outcome === "answered" ? "was answered" : "is no longer asked"}: ${closed.message}.`;
 }
 
 /** After a question has gone without an answer from this page, and no other one waits. */
-export function gonePage(title: string): Html {
+export function gonePage(text: string): Html {
   return html`<h1 tabindex="-1">Nothing is waiting for your answer</h1>
-<p>“${title}” was answered elsewhere, or it is no longer asked.</p>
+<p>${text}</p>
 <div class="actions"><button data-send="close">Close</button></div>`;
 }
 
-function head({ place, count, notice }: Position): Html {
+function head({ place, count, notice, group }: Position): Html {
   const several = html`Question ${place} of ${count}
-<button class="link" data-send="previous">Previous</button> <button class="link" data-send="next">Next</button>`;
+<button class="link" data-send="previous">Previous</button> <button class="link" data-send="next">Next</button>
+${group && html`<button class="link" data-send="open" data-id="${group.id}">Answer ${group.ids.length} together…</button>`}`;
   return html`<p class="place">${count > 1 && several}</p>
 <p class="notice" role="status">${notice}</p>`;
 }
 
 function subtitle(approval: Approval): Html {
-  const { server, tool, requester } = approval;
+  const { server, tool, resource, prompt, requester } = approval;
+  const about =
+    (tool && html` · tool <code>${withoutHidden(tool)}</code>`) ||
+    (resource && html` · resource <code>${withoutHidden(resource.uri)}</code>`) ||
+    (prompt && html` · prompt <code>${withoutHidden(prompt)}</code>`);
   const asked =
     requester.kind !== "user" && html` · asked by the ${requester.kind} <code>${requester.name || "unnamed"}</code>`;
   // A question that may wait for days needs no deadline.
   const brief = Date.parse(approval.expiresAt) - Date.parse(approval.createdAt) < DAY_MS;
-  return html`Server <code>${server}</code>${tool && html` · tool <code>${tool}</code>`}${approval.kind === "tool" && asked}${
+  return html`Server <code>${server}</code>${about}${approval.kind !== "trust" && asked}${
     brief && ` · until ${clock(approval.expiresAt)}`
   }`;
-}
-
-export function clock(time: string): string {
-  const date = new Date(time);
-  const two = (number: number) => String(number).padStart(2, "0");
-  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
 /** The sidecar writes a definition as lines of a word, in a column of nine, and a value. */
@@ -93,53 +118,63 @@ function chips(approval: Approval): Html {
   )}</div>`;
 }
 
-function given(values: Record<string, unknown>): Html {
+function given(id: string, values: Record<string, unknown>): Html {
   const names = Object.keys(values);
   if (names.length === 0) {
     return html`<h2>Arguments</h2><p class="soft">none</p>`;
   }
   const value = (name: string) => {
     const one = values[name];
-    return withoutHidden(typeof one === "string" ? one : JSON.stringify(one, undefined, 2));
+    const text = typeof one === "string" ? one : JSON.stringify(one, undefined, 2);
+    const more = text.length - MOST_CHARACTERS;
+    return html`<pre tabindex="0">${withoutHidden(text.slice(0, MOST_CHARACTERS))}</pre>${
+      more > 0 &&
+      html`<p class="warn">${more} more characters.
+<button class="link" data-send="arguments" data-id="${id}">Open all arguments…</button></p>`
+    }`;
   };
-  return html`<h2>Arguments</h2><dl>${names.map(
-    name => html`<dt>${withoutHidden(name)}</dt><dd><pre>${value(name)}</pre></dd>`,
+  return html`<h2>Arguments</h2><dl class="arguments">${names.map(
+    name => html`<dt>${withoutHidden(name)}</dt><dd>${value(name)}</dd>`,
   )}</dl>`;
 }
 
-function file({ change }: Approval): Html | false {
+function file({ id, change }: Approval): Html | false {
   return (
     change !== undefined &&
-    html`<h2>Would ${change.isNew ? "create" : "change"} <code>${change.path}</code></h2>${diff(withoutHidden(change.diff))}
-<div class="actions"><button data-send="compare">Compare with the file…</button></div>`
+    html`<h2>Would ${change.isNew ? "create" : "change"} <code>${change.path}</code></h2>
+${change.unsaved && html`<p class="warn">This file has unsaved changes in an editor. The difference is to the unsaved text.</p>`}
+${diff(withoutHidden(change.diff))}
+<div class="actions"><button data-send="compare" data-id="${id}">Compare with the file…</button></div>`
   );
 }
 
-function form(approval: Approval): Html | false {
-  const names = Object.entries(approval.schema?.properties ?? {});
-  return (
-    hasForm(approval) &&
-    html`<h2>Asks for</h2><dl>${names.map(
-      ([name, field]) => html`<dt>${field.title ?? name}</dt><dd>${field.description ?? field.type}</dd>`,
-    )}</dl>`
-  );
+/** What a button sends that answers a question, perhaps after a form. */
+function sends(send: "answer" | "edit", { id }: Approval, { decision }: ApprovalAnswer): Html {
+  return html`data-send="${send}" data-id="${id}" data-decision="${decision}"`;
 }
 
 /** Two plain answers for this question, and below them, smaller, those that also count for later calls. */
 function answers(approval: Approval): Html {
-  const [plainYes, plainNo] = [yes(approval), no(approval)];
-  const attributes = (option: string) => html`data-send="answer" data-id="${approval.id}" data-decision="${option}"`;
-  const label = (option: string) => answerLabel(approval, option);
-  const others = approval.options.filter(option => option !== plainYes && option !== plainNo);
-  const lasting = others.map(option => html`<button class="link" ${attributes(option)}>${label(option)}</button>`);
+  const { yes, no } = plainAnswers(approval);
+  const label = (answer: ApprovalAnswer) =>
+    `${answer.label}${answer.grants && approval.form?.fields.length ? "…" : ""}`;
+  const others = approval.answers.filter(answer => answer !== yes && answer !== no);
+  const lasting = others.map(
+    answer => html`<button class="link" ${sends("answer", approval, answer)}>${label(answer)}</button>`,
+  );
+  const edit =
+    yes &&
+    approval.tool &&
+    Object.keys(approval.arguments ?? {}).length > 0 &&
+    html`<button class="link" ${sends("edit", approval, yes)}>Edit arguments, then allow…</button>`;
   const note =
-    plainNo === "deny" &&
+    no &&
     approval.kind === "tool" &&
     html`<input type="text" name="note" data-enter="no" size="34" placeholder="Why not? The agent reads this. Enter denies."
 aria-label="Why not? The agent reads this. Enter denies.">`;
   return html`<div class="bar"><div class="actions">
-${plainYes && html`<button class="main" data-key="yes" aria-keyshortcuts="Control+Enter" ${attributes(plainYes)}>${label(plainYes)} <kbd aria-hidden="true">Ctrl+Enter</kbd></button>`}
-${plainNo && html`<button data-key="no" aria-keyshortcuts="Control+Delete" ${attributes(plainNo)}>${label(plainNo)} <kbd aria-hidden="true">Ctrl+Delete</kbd></button>`}
+${yes && html`<button class="main" data-key="yes" aria-keyshortcuts="Control+Enter" ${sends("answer", approval, yes)}>${label(yes)} <kbd aria-hidden="true">Ctrl+Enter</kbd></button>`}
+${no && html`<button data-key="no" aria-keyshortcuts="Control+Delete" ${sends("answer", approval, no)}>${label(no)} <kbd aria-hidden="true">Ctrl+Delete</kbd></button>`}
 ${note}</div>
-${lasting.length > 0 && html`<div class="actions lasting"><span class="soft">${approval.kind === "tool" ? "Also for later calls:" : "Or:"}</span>${lasting}</div>`}</div>`;
+<div class="actions lasting">${edit}${lasting.length > 0 && html`<span class="soft">${approval.kind === "tool" ? "Also for later calls:" : "Or:"}</span>`}${lasting}</div></div>`;
 }

@@ -1,8 +1,10 @@
 /** What all commands share: the parts of the extension, how a command is registered, and how it finds its server or tool. */
 
-import { commands, type ExtensionContext, ProgressLocation, window } from "vscode";
+import { commands, type ExtensionContext, ProgressLocation, type QuickPickItem, window } from "vscode";
+import type { Attention } from "../approvals/attention";
 import type { ApprovalPanel } from "../approvals/panel";
 import { showError } from "../errors";
+import { pageSettled } from "../focus";
 import type { Approval, Call, Commands, Grant, ServerStatus, ToolInfo } from "../protocol";
 import type { Results } from "../results/panel";
 import type { Sidecar } from "../sidecar";
@@ -17,6 +19,7 @@ export interface App {
   context: ExtensionContext;
   sidecar: Sidecar;
   approvalPanel: ApprovalPanel;
+  attention: Attention;
   results: Results;
   servers: ServersView;
   approvals: ListView<Approval>;
@@ -53,16 +56,22 @@ export async function serverOf(
     return named;
   }
   await app.sidecar.start();
-  const servers = app.sidecar.state.servers.filter(fits);
-  if (servers.length === 0) {
-    window.showInformationMessage("There is no server to choose from.");
+  const items = app.sidecar.state.servers.filter(fits).map(server => {
+    const row = serverRow(server);
+    return { label: `$(${row.icon}) ${server.name}`, description: row.description ?? "", value: server.name };
+  });
+  return pick(items, question, "There is no server to choose from.");
+}
+
+/** The value of the item that the user picks. Says so if there is none. */
+export async function pick<T>(items: (QuickPickItem & { value: T })[], question: string, none: string) {
+  if (items.length === 0) {
+    window.showInformationMessage(none);
     return undefined;
   }
-  const items = servers.map(server => {
-    const row = serverRow(server);
-    return { label: `$(${row.icon}) ${server.name}`, description: row.description ?? "", name: server.name };
-  });
-  return (await window.showQuickPick(items, { placeHolder: question, matchOnDescription: true }))?.name;
+  const options = { placeHolder: question, matchOnDescription: true, matchOnDetail: true, ignoreFocusOut: true };
+  await pageSettled();
+  return (await window.showQuickPick(items, options))?.value;
 }
 
 /** The tool that was named, or else one that the user picks. */
@@ -79,18 +88,13 @@ export async function toolOf(app: App, given: ToolArgument, question: string): P
     }
     return found;
   }
-  if (tools.length === 0) {
-    window.showInformationMessage("There are no tools: no server is connected yet.");
-    return undefined;
-  }
   const items = tools.map(tool => ({
     label: `$(tools) ${tool.tool}`,
     description: `${tool.server} · ${tool.level}`,
     detail: tool.description.split("\n", 1)[0] ?? "",
-    tool,
+    value: tool,
   }));
-  const options = { placeHolder: question, matchOnDescription: true, matchOnDetail: true };
-  return (await window.showQuickPick(items, options))?.tool;
+  return pick(items, question, "There are no tools: no server is connected yet.");
 }
 
 /** A node of the tree, the name on the wire, or nothing. */

@@ -1,23 +1,27 @@
-/** Commands for config files: add, move and remove servers, import and export them, and check the setup. */
+/** Commands for config files: add and edit servers, import and export them, and check the setup. */
 
-import { commands, Uri, window } from "vscode";
+import { commands, Uri, window, workspace } from "vscode";
 import { showText, textUri } from "../documents";
-import type { Check, Dialect, EditedFiles, FileScope, Reload, Template } from "../protocol";
+import { failureOf } from "../errors";
+import { showForm } from "../form/inputs";
+import {
+  type Check,
+  type Commands,
+  DIALECTS,
+  type Dialect,
+  type EditedFiles,
+  type EditedServer,
+  type FileScope,
+  type Reload,
+  type Remedy,
+  type ServerForm,
+  type ServerStatus,
+} from "../protocol";
 import { plural, quoted, sentence } from "../text";
 import { type App, confirm, register, type ServerArgument, serverOf } from "./app";
-import { FILE_SCOPES } from "./servers";
 
-const DIALECTS: readonly Dialect[] = [
-  "vscode",
-  "claude",
-  "claude-desktop",
-  "cursor",
-  "windsurf",
-  "zed",
-  "cline",
-  "codex",
-  "mcphub",
-];
+/** The scopes that have a file. */
+const FILE_SCOPES: readonly FileScope[] = ["project", "local", "user"];
 const ABOUT: Partial<Record<FileScope, string>> = {
   project: "for everyone who works on this project",
   local: "for you, in this project",
@@ -28,35 +32,17 @@ const ABOUT: Partial<Record<FileScope, string>> = {
 export function fileCommands(app: App): void {
   const { sidecar } = app;
   register(app, "mcpSidecar.server.add", () => add(app));
-
-  register(app, "mcpSidecar.server.remove", async (given: ServerArgument) => {
-    const name = await serverOf(app, given, "Remove which server from its file?", one => one.file !== undefined);
-    const server = name ? sidecar.state.server(name) : undefined;
-    if (
-      server &&
-      (await confirm(
-        `Remove the server ${quoted(server.name)}?`,
-        `From ${server.file ?? `scope ${server.scope}`}`,
-        "Remove",
-      ))
-    ) {
-      unsaved(await sidecar.command("mcp.server.remove", { server: server.name, scope: server.scope as FileScope }));
+  register(app, "mcpSidecar.server.edit", async (given: ServerArgument) => {
+    const editable = (one: ServerStatus) => one.actions.some(action => action.kind === "remove");
+    const server = await serverOf(app, given, "Edit which server?", editable);
+    if (server) {
+      await serverForm(app, { server });
     }
   });
 
-  register(app, "mcpSidecar.server.move", async (given: ServerArgument) => {
-    const name = await serverOf(app, given, "Move which server to another file?", one => one.file !== undefined);
-    const server = name ? sidecar.state.server(name) : undefined;
-    const to = server && (await scope(`Move ${quoted(server.name)} to which file?`, one => one !== server.scope));
-    if (to) {
-      unsaved(await sidecar.command("mcp.server.move", { server: server.name, from: server.scope as FileScope, to }));
-    }
-  });
-
-  register(app, "mcpSidecar.config.reload", async () => {
-    const reload = await sidecar.command("mcp.config.reload", {});
-    window.setStatusBarMessage(`$(check) ${reloadText(reload)}`, 5_000);
-  });
+  register(app, "mcpSidecar.config.reload", () =>
+    commands.executeCommand("mcpSidecar.perform", { command: "mcp.config.reload", arguments: {} }),
+  );
 
   register(app, "mcpSidecar.config.open", async () => {
     const { files } = await sidecar.command("mcp.config", {});
@@ -80,8 +66,8 @@ export function fileCommands(app: App): void {
   register(app, "mcpSidecar.config.export", async () => {
     const to = await dialect("Export for which program?");
     if (to) {
-      const { text } = await sidecar.command("mcp.config.export", { to });
-      await showText(to === "codex" ? "config.toml" : `${to}.json`, text);
+      const { text, syntax } = await sidecar.command("mcp.config.export", { to });
+      await showText(`${to}.${syntax}`, text);
     }
   });
 
@@ -92,6 +78,7 @@ export function fileCommands(app: App): void {
   });
 }
 
+/** Adds a server: a template or a command line first, then its form. */
 async function add(app: App): Promise<void> {
   const { templates } = await app.sidecar.command("mcp.templates", {});
   const own = {
@@ -100,53 +87,125 @@ async function add(app: App): Promise<void> {
     detail: "",
     template: undefined,
   };
+  const registry = { ...own, label: "$(search) Search the MCP registry…" };
   const items = templates.map(template => ({
     label: template.title,
-    description: template.id,
+    description: "",
     detail: template.description,
-    template: template as Template | undefined,
+    template: template.id as string | undefined,
   }));
-  const chosen = await window.showQuickPick([own, ...items], { placeHolder: "Add which server?", matchOnDetail: true });
-  if (!chosen) {
+  const chosen = await window.showQuickPick([own, registry, ...items], {
+    placeHolder: "Add which server?",
+    matchOnDetail: true,
+    ignoreFocusOut: true,
+  });
+  if (chosen?.template) {
+    await serverForm(app, { template: chosen.template });
+  } else if (chosen === registry) {
+    await addFromRegistry(app);
+  } else if (chosen) {
+    const commandLine = await askCommandLine(app);
+    if (commandLine !== undefined) {
+      await serverForm(app, { commandLine });
+    }
+  }
+}
+
+/** Searches the registry, and shows the form of the server that the user picks. */
+async function addFromRegistry(app: App): Promise<void> {
+  const query = await window.showInputBox({
+    title: "Search the MCP registry",
+    placeHolder: "weather",
+    ignoreFocusOut: true,
+  });
+  if (!query?.trim()) {
     return;
   }
-  const config = chosen.template?.config ?? (await describe());
-  const server = config ? await askName(chosen.template?.id ?? "") : undefined;
-  const into = server && (await scope(`Add ${quoted(server)} to which file?`));
-  if (into) {
-    const inputs = chosen.template?.inputs ?? [];
-    unsaved(await app.sidecar.command("mcp.server.add", { server, config, inputs, scope: into }));
+  const { servers, notes } = await app.sidecar.command("mcp.registry.search", { query });
+  const items = servers.map(server => ({
+    label: server.name,
+    description: [server.version, server.warning].filter(Boolean).join(" · "),
+    detail: server.description,
+  }));
+  const placeHolder = [servers.length > 0 ? "Add which server?" : "No servers found", ...(notes ?? [])].join(" · ");
+  const chosen = await window.showQuickPick(items, { placeHolder, matchOnDetail: true, ignoreFocusOut: true });
+  if (chosen) {
+    await serverForm(app, { registry: { name: chosen.label } });
+  }
+}
+
+/** Shows the form of a new server or of one that is in a file, and writes what was entered. */
+async function serverForm(app: App, source: ServerForm): Promise<void> {
+  const { title, verb, fields, values, command } = await app.sidecar.command("mcp.server.form", source);
+  const params = await showForm({
+    title,
+    fields,
+    given: values,
+    check: entered => app.sidecar.command("mcp.form.check", { server: source, values: entered }),
+    verb,
+    draft: `server:${JSON.stringify(source)}`,
+  });
+  if (params) {
+    const server = await write(app, command, params as Commands["mcp.server.add"]["params"]);
     await commands.executeCommand("mcpSidecar.server.reveal", { server });
   }
 }
 
-function askName(value: string): Thenable<string | undefined> {
+/** Writes a server to its file, and says so. The message has a button for what the server needs now, such as trust. */
+async function write(app: App, command: string, params: Commands["mcp.server.add"]["params"]): Promise<string> {
+  let next: Remedy | undefined;
+  app.attention.expect(params.server);
+  try {
+    const answer = (await app.sidecar.command(command as keyof Commands, params as never)) as EditedServer;
+    const { name, file, remedy } = answer.server;
+    next = remedy;
+    void written(file, `${quoted(name)} is in`, answer, next);
+    return name;
+  } finally {
+    if (!next) {
+      app.attention.forget(params.server);
+    }
+  }
+}
+
+/** A line stays in its box until the sidecar can read it. */
+function askCommandLine(app: App): Thenable<string | undefined> {
+  const problem = (text: string) =>
+    app.sidecar.command("mcp.server.form", { commandLine: text }).then(
+      () => undefined,
+      error => sentence(failureOf(error).message),
+    );
   return window.showInputBox({
     title: "Add a server",
-    prompt: "Its name",
-    value,
-    validateInput: text =>
-      /^[\w-]{1,64}$/.test(text) && !text.includes("__") ? undefined : "Use letters, digits, `-` and single `_`.",
-  });
-}
-
-async function describe(): Promise<object | undefined> {
-  const text = await window.showInputBox({
-    title: "Add a server",
     prompt: "A program with its arguments, or an address",
+    ignoreFocusOut: true,
     placeHolder: "npx -y @modelcontextprotocol/server-filesystem .",
+    validateInput: problem,
   });
-  return text ? definition(text) : undefined;
 }
 
-/** What was typed, as an entry of `mcp.json`. Quotes group words, as in a shell. */
-export function definition(text: string): object | undefined {
-  const words = [...text.matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(found => found[1] ?? found[2] ?? found[3] ?? "");
-  const [command, ...args] = words;
-  if (!command) {
-    return undefined;
+/**
+ * Says which file was written, with a button for what the server needs now, and one that opens the file. Without a file, the
+ * change is in memory only.
+ */
+export async function written(
+  file: string | undefined,
+  what: string,
+  edited: EditedFiles = {},
+  next?: Remedy,
+): Promise<void> {
+  if (!file) {
+    return;
   }
-  return /^https?:\/\//.test(command) ? { url: command } : { command, ...(args.length > 0 && { args }) };
+  const open = "Open File";
+  const pending = edited.unsaved?.length ? " Save the file to apply this change." : "";
+  const text = `${what} ${workspace.asRelativePath(file)}.${pending}`;
+  const chosen = await window.showInformationMessage(text, ...(next ? [next.title] : []), open);
+  if (chosen === open) {
+    await window.showTextDocument(Uri.file(file));
+  } else if (next && chosen === next.title) {
+    await commands.executeCommand("mcpSidecar.perform", next);
+  }
 }
 
 /** A file, by its scope. */
@@ -156,7 +215,7 @@ export async function scope(
   more: FileScope[] = [],
 ) {
   const items = [...more, ...FILE_SCOPES].filter(fits).map(one => ({ label: one, description: ABOUT[one] ?? "" }));
-  return (await window.showQuickPick(items, { placeHolder: question }))?.label;
+  return (await window.showQuickPick(items, { placeHolder: question, ignoreFocusOut: true }))?.label;
 }
 
 async function dialect(question: string) {
@@ -178,7 +237,8 @@ async function importServers(app: App): Promise<void> {
   const notes = Object.entries(plan.notes).flatMap(([name, lines]) => lines.map(line => `${name}: ${line}`));
   const question = `Import ${plural(plan.imported.length, "server")} from ${from}?`;
   if (await confirm(question, [plan.imported.map(quoted).join(", "), ...notes].join("\n\n"), "Import")) {
-    await app.sidecar.command("mcp.config.import", { from, scope: into });
+    const { imported, path } = await app.sidecar.command("mcp.config.import", { from, scope: into });
+    void written(path, `Imported ${plural(imported.length, "server")} into`);
   }
 }
 

@@ -1,14 +1,22 @@
 /** Commands for levels: set the level of one tool or of all tools of a server, and explain why a tool has its level. */
 
 import { window } from "vscode";
-import { type FileScope, LEVELS, type Level, type Policy, type ServerStatus, type ToolInfo } from "../protocol";
+import {
+  type FileScope,
+  LEVELS,
+  type Level,
+  type Policy,
+  type Scope,
+  type ServerStatus,
+  type ToolInfo,
+} from "../protocol";
 import { quoted, sentence } from "../text";
 import { LEVEL_WORDS } from "../views/serverRows";
 import { type App, register, type ServerArgument, serverOf, type ToolArgument, toolOf } from "./app";
 import { scope, unsaved } from "./files";
 
 export function policyCommands(app: App): void {
-  register(app, "mcpSidecar.tool.setLevel", async (given: ToolArgument & { level?: Level; scope?: FileScope }) => {
+  register(app, "mcpSidecar.tool.setLevel", async (given: ToolArgument & { level?: Level; scope?: Scope }) => {
     const tool = await toolOf(app, given, "Set the level of which tool?");
     if (tool) {
       const known = typeof given === "object" ? given : {};
@@ -56,7 +64,7 @@ async function explain(app: App, tool: ToolInfo, policy: Policy | undefined): Pr
 interface LevelChange {
   now?: Level;
   level?: Level | undefined;
-  scope?: FileScope | undefined;
+  scope?: Scope | undefined;
 }
 
 async function set(app: App, server: string, tool: string, change: LevelChange): Promise<void> {
@@ -73,9 +81,9 @@ export async function setLevel(
   server: string,
   tool: string,
   level: Level | null,
-  into: FileScope,
+  into: Scope,
 ): Promise<void> {
-  unsaved(await app.sidecar.command("mcp.tool.policy", { server, tool, scope: into, ...(level && { level }) }));
+  unsaved(await app.sidecar.command("mcp.tool.policy", { server, tool, scope: into, level }));
   app.sidecar.state.touch(server);
 }
 

@@ -2,7 +2,8 @@
 
 import { commands, window } from "vscode";
 import type { Approval, Call, Grant } from "../protocol";
-import { plural, quoted } from "../text";
+import { runAgain } from "../results/panel";
+import { fullName, plural, quoted } from "../text";
 import { type App, type CallFilter, confirm, register } from "./app";
 
 /**
@@ -20,6 +21,9 @@ const DECISIONS: Record<string, string> = {
   decline: "decline",
 };
 
+/** How many calls are searched for names of agents. */
+const MOST_RECENT = 1_000;
+
 export function questionCommands(app: App): void {
   const { approvalPanel } = app;
   // A menu passes the row itself, another extension a question. A key passes nothing: then the page shows what would be
@@ -32,9 +36,10 @@ export function questionCommands(app: App): void {
     answerCommand(name, approval => approvalPanel.resolve(approval, decision));
   }
   answerCommand("denyWithNote", async approval => {
-    const note = await window.showInputBox({ title: approval.title, prompt: "Why not? The agent reads it." });
+    const options = { title: approval.title, prompt: "Why not? The agent reads it.", ignoreFocusOut: true };
+    const note = await window.showInputBox(options);
     if (note !== undefined) {
-      await approvalPanel.resolve(approval, "deny", note);
+      await approvalPanel.resolve(approval, "deny", { note });
     }
   });
   answerCommand("open", approval => approvalPanel.open(approval.id));
@@ -48,15 +53,10 @@ export function questionCommands(app: App): void {
 }
 
 function callCommands(app: App): void {
-  register(app, "mcpSidecar.call.open", async (call?: Call) => {
-    if (call) {
-      await app.results.call(call);
-    }
-  });
+  register(app, "mcpSidecar.call.open", (call?: Call) => call && app.results.call(call));
   register(app, "mcpSidecar.call.again", async (call?: Call) => {
     if (call) {
-      const tool = `mcp__${call.server}__${call.tool}`;
-      await commands.executeCommand("mcpSidecar.tool.call", { tool, arguments: call.arguments });
+      await runAgain(fullName(call), call.arguments);
     }
   });
   register(app, "mcpSidecar.calls.refresh", () => app.calls.refresh());
@@ -66,23 +66,36 @@ function callCommands(app: App): void {
 async function filterCalls({ sidecar, calls, filter }: App): Promise<void> {
   const today = new Date();
   today.setHours(0, 0, 0, 0);
-  const items: { label: string; filter: CallFilter }[] = [
+  const recent = (await sidecar.command("mcp.calls", { limit: MOST_RECENT })).calls;
+  const agents = new Set(recent.flatMap(({ requester: { kind, name } }) => (kind === "user" || !name ? [] : [name])));
+  const items: { label: string; filter?: CallFilter }[] = [
     { label: "$(list-flat) all calls", filter: {} },
+    { label: "$(search) calls with a text…" },
     { label: "$(error) failed calls", filter: { failed: true } },
+    { label: "$(circle-slash) denied calls", filter: { denied: true } },
     { label: "$(calendar) today's calls", filter: { since: today.toISOString() } },
+    ...[...agents].sort().map(agent => ({ label: `$(hubot) calls by ${quoted(agent)}`, filter: { agent } })),
     ...sidecar.state.servers.map(({ name }) => ({
       label: `$(server) calls of ${quoted(name)}`,
       filter: { server: name },
     })),
   ];
   const chosen = await window.showQuickPick(items, { placeHolder: "Show which calls?" });
-  if (chosen) {
-    const { server, failed, since } = chosen.filter;
-    Object.assign(filter, { server, failed, since });
-    const all = Object.keys(chosen.filter).length === 0;
-    calls.view.description = all ? "" : chosen.label.replace(/^\$\(.*?\) /, "");
+  const wanted = chosen && (chosen.filter ?? (await askText(filter.text ?? "")));
+  if (wanted) {
+    const { server, failed, since, denied, agent, text } = wanted;
+    Object.assign(filter, { server, failed, since, denied, agent, text });
+    const label = text ? `with “${text}”` : chosen.label.replace(/^\$\(.*?\) /, "");
+    calls.view.description = Object.keys(wanted).length === 0 ? "" : label;
     calls.refresh();
   }
+}
+
+/** A text to look for in names, arguments, results and errors. */
+async function askText(value: string): Promise<CallFilter | undefined> {
+  const prompt = "A part of a name, of the arguments, the result or the error";
+  const text = await window.showInputBox({ title: "Filter calls", prompt, value });
+  return text === undefined ? undefined : text ? { text } : {};
 }
 
 function grantCommands(app: App): void {

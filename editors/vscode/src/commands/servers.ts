@@ -1,75 +1,66 @@
-/** Commands for servers: start and stop, trust, sign in, logs, and the entry in the config file. */
+/**
+ * Commands for servers. The sidecar decides what can be done with a server: each command performs the action of its kind.
+ */
 
 import { commands, Position, Range, Uri, window, workspace } from "vscode";
 import { showLog, showText } from "../documents";
-import type { Commands, FileScope, ResourceInfo, ServerStatus, TestReport } from "../protocol";
+import { offer } from "../errors";
+import type {
+  Action,
+  ActionKind,
+  Commands,
+  EditedFiles,
+  Remedy,
+  SentResource,
+  ServerList,
+  TestReport,
+} from "../protocol";
 import { plural, quoted, sentence } from "../text";
-import { type App, busy, register, type ServerArgument, serverOf } from "./app";
+import { type App, busy, confirm, register, type ServerArgument, serverOf } from "./app";
+import { reloadText, unsaved, written } from "./files";
+
+/** The command for each kind of action, and what it does. */
+const KINDS: Record<ActionKind, [command: string, verb: string]> = {
+  trust: ["trust", "trust"],
+  "sign-in": ["signIn", "sign in to"],
+  start: ["start", "start"],
+  stop: ["stop", "stop"],
+  restart: ["restart", "restart"],
+  refresh: ["refresh", "refresh"],
+  enable: ["enable", "enable"],
+  "show-tools": ["show", "show the tools of"],
+  test: ["test", "test"],
+  "show-log": ["logs", "show the log of"],
+  "hide-tools": ["hide", "hide the tools of"],
+  "sign-out": ["signOut", "sign out of"],
+  "revoke-trust": ["distrust", "revoke trust in"],
+  disable: ["disable", "disable"],
+  move: ["move", "move"],
+  remove: ["remove", "remove"],
+};
 
 export function serverCommands(app: App): void {
   const { sidecar } = app;
-  runCommands(app);
-
-  const set = <N extends keyof Commands>(
-    name: string,
-    question: string,
-    command: N,
-    params: Omit<Commands[N]["params"], "server">,
-  ) =>
+  register(app, "mcpSidecar.perform", (action: Performed) => perform(app, action));
+  for (const [kind, [name, verb]] of Object.entries(KINDS)) {
     register(app, `mcpSidecar.server.${name}`, async (given: ServerArgument) => {
-      const server = await serverOf(app, given, question);
+      const actions = (one: { actions: Action[] } | undefined) =>
+        one?.actions.filter(action => action.kind === kind) ?? [];
+      const server = await serverOf(app, given, `${sentence(verb)} which server?`, one => actions(one).length > 0);
       if (server) {
-        await sidecar.command(command, { server, ...params } as Commands[N]["params"]);
+        const offered = actions(sidecar.state.server(server));
+        const chosen = offered.length > 1 ? await pickAction(offered) : offered[0];
+        if (chosen) {
+          await perform(app, chosen);
+        } else if (offered.length === 0) {
+          refuse(verb, server);
+        }
       }
     });
-  set("show", "Show the tools of which server?", "mcp.server.toggle", { enabled: true });
-  set("hide", "Hide the tools of which server?", "mcp.server.toggle", { enabled: false });
-  set("enable", "Enable which server in its file?", "mcp.server.enable", { enabled: true });
-  set("disable", "Disable which server in its file?", "mcp.server.enable", { enabled: false });
-  set("distrust", "Withdraw trust in which server?", "mcp.server.trust", { trusted: false });
-  set("signOut", "Sign out of which server?", "mcp.server.auth", { signOut: true });
-
-  register(app, "mcpSidecar.server.signIn", async (given: ServerArgument) => {
-    const server = await serverOf(app, given, "Sign in to which server?", one => one.status === "needs-auth");
-    if (server) {
-      await busy(`Signing in to ${quoted(server)}: continue in the browser`, (_, token) =>
-        sidecar.command("mcp.server.auth", { server }, token),
-      );
-    }
-  });
-
-  register(app, "mcpSidecar.server.trust", async (given: ServerArgument & { trusted?: boolean }) => {
-    const server = await serverOf(app, given, "Trust which server?", one => one.needsTrust);
-    if (!server) {
-      return;
-    }
-    if (typeof given === "object" && given?.trusted === false) {
-      await sidecar.command("mcp.server.trust", { server, trusted: false });
-      return;
-    }
-    const status = sidecar.state.server(server);
-    if (!status?.needsTrust) {
-      window.showInformationMessage(`The server ${quoted(server)} needs no trust.`);
-    } else if (workspace.isTrusted) {
-      app.approvalPanel.openTrust(status);
-    } else {
-      await explainRestricted(server);
-    }
-  });
-
-  register(app, "mcpSidecar.server.logs", async (given: ServerArgument) => {
-    const server = await serverOf(app, given, "Show the log of which server?");
-    if (server) {
-      await showLog(server);
-    }
-  });
-
-  register(app, "mcpSidecar.server.test", async (given: ServerArgument) => {
-    const server = await serverOf(app, given, "Test which server?");
-    if (server) {
-      await test(app, server);
-    }
-  });
+  }
+  for (const verb of ["start", "stop", "restart"] as const) {
+    register(app, `mcpSidecar.servers.${verb}All`, () => sidecar.command(`mcp.server.${verb}`, { all: true }));
+  }
 
   register(app, "mcpSidecar.server.reveal", async (given: ServerArgument) => {
     const server = typeof given === "string" ? given : given?.server;
@@ -83,7 +74,7 @@ export function serverCommands(app: App): void {
     const server = await serverOf(app, given, "Inspect which server?");
     if (server) {
       const { servers } = await sidecar.command("mcp.servers", { server });
-      await showText(`${server}.json`, JSON.stringify(servers[0], undefined, 2), { language: "json" });
+      await showText(`${server}.json`, JSON.stringify(servers[0], undefined, 2), "json");
     }
   });
 
@@ -95,6 +86,82 @@ export function serverCommands(app: App): void {
       await window.showTextDocument(Uri.file(server.file), { selection: new Range(at, at) });
     }
   });
+}
+
+function refuse(verb: string, server: string): void {
+  window.showInformationMessage(`Cannot ${verb} ${quoted(server)} now.`);
+}
+
+async function pickAction(actions: readonly Action[]): Promise<Action | undefined> {
+  const items = actions.map(action => ({ label: action.title, action }));
+  return (await window.showQuickPick(items))?.action;
+}
+
+/** An action of a server, a remedy, or the command of a lens. */
+type Performed = Partial<Pick<Action, "title" | "destructive">> & Pick<Remedy, "command" | "arguments">;
+
+/** Commands whose answer has a window in VS Code. */
+const WINDOWS: { [N in keyof Commands]?: (app: App, params: Commands[N]["params"]) => unknown } = {
+  "mcp.server.logs": (_, { server }) => showLog(server),
+  "mcp.server.test": (app, { server }) => server && test(app, server),
+  "mcp.server.trust": (app, params) =>
+    params.trusted === false ? app.sidecar.command("mcp.server.trust", params) : review(app, params.server),
+  "mcp.server.auth": (app, params) =>
+    params.signOut
+      ? app.sidecar.command("mcp.server.auth", params)
+      : busy(`Signing in to ${quoted(params.server)}: continue in the browser`, (_, token) =>
+          app.sidecar.command("mcp.server.auth", params, token),
+        ),
+  "mcp.servers": (_, params) => commands.executeCommand("mcpSidecar.server.reveal", params),
+  "mcp.tools": (_, params) => commands.executeCommand("mcpSidecar.server.reveal", params),
+  "mcp.tool.open": (_, { tool }) => commands.executeCommand("mcpSidecar.tool.call", { tool }),
+  "mcp.approval.show": (app, { id }) => app.approvalPanel.open(id),
+  "mcp.grants": () => commands.executeCommand("mcpSidecar.grants.focus"),
+  // The lens that says what saving will do.
+  "mcp.config": () => commands.executeCommand("workbench.action.files.save"),
+  "mcp.template.insert": () => commands.executeCommand("mcpSidecar.server.add"),
+  "mcp.server.move": async (app, params) => {
+    const answer = await app.sidecar.command("mcp.server.move", params);
+    void written(answer.server.file, `${quoted(answer.server.name)} is now in`, answer);
+    return answer;
+  },
+  "mcp.config.reload": async app => {
+    const reload = await app.sidecar.command("mcp.config.reload", {});
+    window.setStatusBarMessage(`$(check) ${reloadText(reload)}`, 5_000);
+  },
+};
+
+/** Sends a command that the sidecar offered, as it is. */
+async function perform(app: App, { command, arguments: params, title, destructive }: Performed): Promise<unknown> {
+  const question = `${quoted(String(params.server))}: ${title}?`;
+  if (destructive && title && !(await confirm(question, "You cannot undo this.", title))) {
+    return undefined;
+  }
+  const show = WINDOWS[command as keyof Commands] as ((app: App, params: object) => unknown) | undefined;
+  if (show) {
+    return show(app, params);
+  }
+  const answer = await app.sidecar.command(command as keyof Commands, params as never);
+  unsaved(answer as EditedFiles);
+  for (const { name, summary, actions } of (answer as Partial<ServerList>).servers ?? []) {
+    if (summary.tone === "bad") {
+      const log = actions.find(action => action.kind === "show-log");
+      void offer(window.showErrorMessage, `${quoted(name)}: ${summary.text}`, log);
+    }
+  }
+  return answer;
+}
+
+/** Shows what would be trusted. */
+async function review(app: App, server: string): Promise<void> {
+  const status = app.sidecar.state.server(server);
+  if (!status?.actions.some(action => action.kind === "trust")) {
+    refuse("trust", server);
+  } else if (workspace.isTrusted) {
+    await app.approvalPanel.openTrust(server);
+  } else {
+    await explainRestricted(server);
+  }
 }
 
 /** In Restricted Mode the sidecar starts nothing that the workspace defines, even if the server itself is trusted. */
@@ -113,28 +180,6 @@ async function explainRestricted(server: string): Promise<void> {
   }
 }
 
-/** Start, stop and restart, each for one server and for all. */
-function runCommands(app: App): void {
-  const can: ["start" | "stop" | "restart", (server: ServerStatus) => boolean][] = [
-    ["start", server => server.status === "stopped" || server.status === "failed"],
-    ["stop", server => server.status !== "stopped" && server.status !== "disabled"],
-    ["restart", server => server.status !== "disabled"],
-  ];
-  for (const [verb, fits] of can) {
-    register(app, `mcpSidecar.server.${verb}`, async (given: ServerArgument) => {
-      const server = await serverOf(app, given, `${sentence(verb)} which server?`, fits);
-      const answer = server ? await app.sidecar.command(`mcp.server.${verb}`, { server }) : undefined;
-      const failed = answer?.servers.find(one => one.status === "failed");
-      if (failed && verb !== "stop") {
-        throw Object.assign(new Error(`${quoted(failed.name)}: ${failed.error ?? "failed"}`), {
-          data: { kind: "process-failed", server: failed.name },
-        });
-      }
-    });
-    register(app, `mcpSidecar.servers.${verb}All`, () => app.sidecar.command(`mcp.server.${verb}`, { all: true }));
-  }
-}
-
 async function test(app: App, server: string): Promise<void> {
   const report = await busy(`Testing ${quoted(server)}`, (_, token) =>
     app.sidecar.command("mcp.server.test", { server }, token),
@@ -144,22 +189,17 @@ async function test(app: App, server: string): Promise<void> {
   const took = report.success ? ` (${Math.round(report.latencyMs)} ms)` : "";
   const chosen = await show(`${quoted(server)}: ${report.message}${took}`, report.success ? more : "Show Log");
   if (chosen === more) {
-    await showText(`${server}: test.md`, reportText(server, report), { language: "markdown" });
+    await showText(`${server}: test.md`, reportText(server, report), "markdown");
   } else if (chosen) {
     await showLog(server);
   }
 }
 
 export function reportText(server: string, report: TestReport): string {
-  const list = (title: string, items: unknown[]) => {
-    const lines = (items as Partial<ResourceInfo>[]).map(
-      item => `- \`${item.name ?? item.uri}\` ${(item.description ?? "").replace(/\s+/g, " ")}`,
-    );
+  const list = (title: string, items: Partial<SentResource>[]) => {
+    const lines = items.map(item => `- \`${item.name ?? item.uri}\` ${(item.description ?? "").replace(/\s+/g, " ")}`);
     return items.length > 0 ? `\n## ${title}\n\n${lines.join("\n")}\n` : "";
   };
   const counted = plural(report.tools.length, "tool");
   return `# ${server}\n\n${sentence(report.message)} (${counted})\n${list("Tools", report.tools)}${list("Resources", report.resources)}${list("Prompts", report.prompts)}`;
 }
-
-/** The scopes that have a file. */
-export const FILE_SCOPES: readonly FileScope[] = ["project", "local", "user"];

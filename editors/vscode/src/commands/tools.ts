@@ -2,15 +2,14 @@
 
 import { type CancellationToken, env, type Progress, window } from "vscode";
 import { traits } from "../approvals/labels";
-import { failureOf } from "../errors";
+import { type Values, withText } from "../form/entered";
 import { showForm } from "../form/inputs";
-import { fields, type Values, withText } from "../form/schema";
 import { getPrompt } from "../prompts";
-import type { PromptInfo, ResourceInfo, ToolInfo, ToolResult } from "../protocol";
+import type { Field, PromptInfo, ResourceInfo, ToolInfo, ToolResult } from "../protocol";
 import { expand, openResource } from "../resources";
 import { insert } from "../results/panel";
 import { quoted } from "../text";
-import { type App, busy, register, type ToolArgument, toolOf } from "./app";
+import { type App, busy, pick, register, type ToolArgument, toolOf } from "./app";
 
 /** The last call, for `Run Tool Again…`. */
 let last: { tool: string; arguments: Values } | undefined;
@@ -19,7 +18,7 @@ export function toolCommands(app: App): void {
   register(app, "mcpSidecar.tool.show", async (given: ToolArgument) => {
     const tool = await toolOf(app, given, "Show which tool?");
     if (tool) {
-      app.results.tool(tool);
+      app.results.tool(tool, await fieldsOf(app, tool));
     }
   });
 
@@ -33,14 +32,15 @@ export function toolCommands(app: App): void {
   register(app, "mcpSidecar.tool.call", async (given: ToolArgument) => {
     const tool = await toolOf(app, given, "Run which tool?");
     const values = typeof given === "object" ? given.arguments : undefined;
-    return tool && callByForm(app, tool, values);
+    return tool && callByForm(app, tool, await fieldsOf(app, tool), values);
   });
 
   register(app, "mcpSidecar.tool.callWithSelection", async () => {
     const editor = window.activeTextEditor;
     const text = editor?.document.getText(editor.selection.isEmpty ? undefined : editor.selection) ?? "";
     const tool = await toolOf(app, undefined, "Run which tool with the selection?");
-    return tool && callByForm(app, tool, withText(fields(tool.inputSchema), text));
+    const fields = tool ? await fieldsOf(app, tool) : [];
+    return tool && callByForm(app, tool, fields, withText(fields, text));
   });
 
   register(app, "mcpSidecar.tool.again", async () => {
@@ -49,7 +49,7 @@ export function toolCommands(app: App): void {
       return undefined;
     }
     const tool = await toolOf(app, last.tool, "");
-    return tool && callByForm(app, tool, last.arguments);
+    return tool && callByForm(app, tool, await fieldsOf(app, tool), last.arguments);
   });
 
   register(app, "mcpSidecar.tool.copyName", async (given: ToolArgument) => {
@@ -63,8 +63,7 @@ export function toolCommands(app: App): void {
     const resource = await resourceOf(app, given);
     const uri = resource && (await expand(resource));
     if (uri) {
-      const show = app.results.resource.bind(app.results);
-      await openResource(app.sidecar, resource.server, uri, show);
+      await openResource(app, resource.server, uri);
     }
   });
 
@@ -79,40 +78,40 @@ export function toolCommands(app: App): void {
 
 type PromptArgument = { prompt?: PromptInfo };
 
+/** The arguments of a tool. */
+async function fieldsOf(app: App, tool: ToolInfo): Promise<Field[]> {
+  return (await app.sidecar.command("mcp.tool.form", { tool: tool.name })).fields;
+}
+
 /** A line to read before anything that can change something runs. */
-function caution(app: App, tool: ToolInfo) {
-  const explain = () => app.results.tool(tool);
+function caution(app: App, tool: ToolInfo, fields: readonly Field[]) {
+  const explain = () => app.results.tool(tool, fields);
   const [effect] = traits(tool.annotations)[0] ?? [""];
   const detail = tool.description.split("\n", 1)[0] ?? "";
   return tool.annotations.readOnly ? {} : { caution: { label: `This tool ${effect} data`, detail, explain } };
 }
 
 /**
- * Asks for the arguments, then runs the tool. If the sidecar rejects the arguments, the form comes back. The form always
- * ends with a step that names the tool, also for a tool without arguments: nothing runs by choosing it from a list.
+ * Asks for the arguments, then runs the tool. The form always ends with a step that names the tool, also for a tool without
+ * arguments: nothing runs by choosing it from a list.
  */
-async function callByForm(app: App, tool: ToolInfo, given: Values = {}): Promise<ToolResult | undefined> {
-  const title = `${quoted(tool.tool)} of ${quoted(tool.server)}`;
-  let values: Values | undefined = given;
-  for (let problem: string | undefined; ; ) {
-    const verb = `Run ${quoted(tool.tool)}`;
-    const request = { title, schema: tool.inputSchema, given: values, verb, ...caution(app, tool) };
-    values = await showForm(problem ? { ...request, problem } : request);
-    if (!values) {
-      return undefined;
-    }
-    try {
-      const result = await call(app, tool, values);
-      await app.results.result(result, tool.name, values);
-      return result;
-    } catch (error) {
-      const { data, message } = failureOf(error);
-      if (data.kind !== "invalid-arguments" || fields(tool.inputSchema).length === 0) {
-        throw error;
-      }
-      problem = data.detail?.map(({ path, message: why }) => `${path || "/"}: ${why}`).join("; ") || message;
-    }
+async function callByForm(app: App, tool: ToolInfo, fields: readonly Field[], given: Values = {}) {
+  const values = await showForm({
+    title: `${quoted(tool.tool)} of ${quoted(tool.server)}`,
+    fields,
+    given,
+    check: entered => app.sidecar.command("mcp.form.check", { tool: tool.name, values: entered }),
+    verb: `Run ${quoted(tool.tool)}`,
+    schema: tool.inputSchema,
+    draft: Object.keys(given).length > 0 ? "" : `tool:${tool.name}`,
+    ...caution(app, tool, fields),
+  });
+  if (!values) {
+    return undefined;
   }
+  const result = await call(app, tool, values);
+  await app.results.result(result, tool.name, values);
+  return result;
 }
 
 function call(app: App, tool: ToolInfo, values: Values): Thenable<ToolResult> {
@@ -146,27 +145,18 @@ async function resourceOf(app: App, given: ResourceArgument | undefined): Promis
     label: `$(file) ${resource.title ?? resource.name}`,
     description: resource.server,
     detail: resource.uri ?? resource.uriTemplate ?? "",
-    resource,
+    value: resource,
   }));
-  if (items.length === 0) {
-    window.showInformationMessage("No connected server offers resources.");
-    return undefined;
-  }
-  const options = { placeHolder: "Open which resource?", matchOnDescription: true, matchOnDetail: true };
-  return (await window.showQuickPick(items, options))?.resource;
+  return pick(items, "Open which resource?", "No connected server offers resources.");
 }
 
 async function pickPrompt(app: App, question: string): Promise<PromptInfo | undefined> {
   const { prompts } = await app.sidecar.command("mcp.prompts", {});
-  if (prompts.length === 0) {
-    window.showInformationMessage("No connected server offers prompts.");
-    return undefined;
-  }
   const items = prompts.map(prompt => ({
     label: `$(comment) ${prompt.title ?? prompt.name}`,
     description: prompt.server,
     detail: prompt.description ?? "",
-    prompt,
+    value: prompt,
   }));
-  return (await window.showQuickPick(items, { placeHolder: question, matchOnDescription: true }))?.prompt;
+  return pick(items, question, "No connected server offers prompts.");
 }

@@ -2,7 +2,7 @@
 
 import { LEVELS, type Level, type ServerMetrics, type ServerStatus, type ToolInfo } from "../protocol";
 import { duration } from "../results/page";
-import { annotationText } from "../views/serverRows";
+import { annotationText, countServers } from "../views/serverRows";
 import { type Html, html } from "../web/html";
 
 export interface DashboardData {
@@ -17,9 +17,7 @@ export function dashboardPage(data: DashboardData): Html {
 }
 
 function cards({ servers, tools, metrics, approvals }: DashboardData): Html {
-  const connected = servers.filter(server => server.status === "connected").length;
-  const wanted = servers.filter(server => server.status !== "disabled").length;
-  const failed = servers.filter(server => server.status === "failed").length;
+  const { connected, wanted, failed } = countServers(servers);
   const rows = metrics.flatMap(one => one.tools);
   const calls = rows.reduce((sum, row) => sum + row.calls, 0);
   const errors = rows.reduce((sum, row) => sum + row.errors, 0);
@@ -46,10 +44,10 @@ function levelTable({ servers, tools }: DashboardData): Html {
   const named = servers.map(server => server.name).filter(name => tools.some(tool => tool.server === name));
   return html`<h2>Policy</h2>
 <div class="actions"><label>Set ticked tools to <select name="level">${levels("require-approval")}</select></label>
-<select name="scope"><option value="session">for this session</option><option value="file">in the server's file</option></select>
+<select name="scope" aria-label="where the level is saved"><option value="session">for this session</option><option value="file">in the server's file</option></select>
 <button class="main" data-send="bulk" data-count="ticked">Apply to <span class="count">0</span> ticked</button>
 <button data-send="levels" data-count="changed">Save changed levels (<span class="count">0</span>)</button><span class="spread"></span><button data-send="refresh">Refresh</button></div>
-<table><thead><tr><th></th><th>Tool</th><th>Declares</th><th>Level</th><th>Decided by</th></tr></thead>
+<table><thead><tr><th><span class="spoken">Selected</span></th><th>Tool</th><th>Declares</th><th>Level</th><th>Decided by</th></tr></thead>
 <tbody>${named.map(name => group(name, tools))}</tbody></table>`;
 }
 

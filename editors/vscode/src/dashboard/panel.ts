@@ -4,7 +4,7 @@ import type { Disposable } from "vscode";
 import { type App, register } from "../commands/app";
 import { setLevel } from "../commands/policy";
 import { showError } from "../errors";
-import { type FileScope, LEVELS, type Level, type ToolInfo } from "../protocol";
+import { LEVELS, type Level, type ToolInfo } from "../protocol";
 import { type Message, Panel } from "../web/panel";
 import { dashboardPage } from "./page";
 
@@ -53,7 +53,7 @@ export function dashboard(app: App): Disposable[] {
       return;
     }
     for (const { server, tool } of tools.filter(one => names.includes(one.name))) {
-      const own = sidecar.state.server(server)?.scope as FileScope | undefined;
+      const own = sidecar.state.server(server)?.scope;
       await setLevel(app, server, tool, level as Level, (scope === "file" && own) || "session");
     }
   };

@@ -30,11 +30,12 @@ export const tools: Record<string, Tool> = {
     run: () => selection(),
   },
   diagnostics: {
-    description: "Lists what linters and language servers showError about, in one file or in all",
+    description: "Lists the problems that linters and language servers report, in one file or in all",
     input: {
       properties: { path: { ...path, description: "A file, absolute or relative to the workspace; all when absent" } },
     },
-    run: given => cut("diagnostics", diagnostics(typeof given.path === "string" ? locate(given.path) : undefined)),
+    run: async given =>
+      cut("diagnostics", diagnostics(typeof given.path === "string" ? await locate(given.path) : undefined)),
   },
   symbols: {
     description: "Lists functions, types and the like: of one file, or of the whole workspace by name",
@@ -165,7 +166,7 @@ async function find(given: Record<string, unknown>): Promise<vscode.TextDocument
     if (!current) throw new Error("no file is open in the editor; give a `path`");
     return current;
   }
-  const uri = locate(given.path);
+  const uri = await locate(given.path);
   const open = vscode.workspace.textDocuments.find(document => document.uri.toString() === uri.toString());
   if (open) return open;
   if (!vscode.workspace.getWorkspaceFolder(uri))
@@ -175,11 +176,25 @@ async function find(given: Record<string, unknown>): Promise<vscode.TextDocument
   });
 }
 
-function locate(name: string): vscode.Uri {
+/** A relative name is looked for in all folders of the workspace. With several, it may begin with the name of one. */
+async function locate(name: string): Promise<vscode.Uri> {
   if (/^[a-z][a-z0-9+.-]+:/i.test(name) && !/^[a-z]:[\\/]/i.test(name)) return vscode.Uri.parse(name);
-  const folder = vscode.workspace.workspaceFolders?.[0];
-  const absolute = name.startsWith("/") || /^[a-z]:[\\/]/i.test(name);
-  return absolute || !folder ? vscode.Uri.file(name) : vscode.Uri.joinPath(folder.uri, name);
+  if (name.startsWith("/") || /^[a-z]:[\\/]/i.test(name)) return vscode.Uri.file(name);
+  const folders = vscode.workspace.workspaceFolders ?? [];
+  const [first = "", ...rest] = name.split(/[\\/]/);
+  const within = folders.filter(folder => folder.name === first && rest.length > 0);
+  const places = [
+    ...folders.map(folder => vscode.Uri.joinPath(folder.uri, name)),
+    ...within.map(folder => vscode.Uri.joinPath(folder.uri, ...rest)),
+  ];
+  for (const place of places) {
+    const isThere = await vscode.workspace.fs.stat(place).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) return place;
+  }
+  return places[0] ?? vscode.Uri.file(name);
 }
 
 function shown(uri: vscode.Uri): string {

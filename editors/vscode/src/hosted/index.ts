@@ -3,7 +3,8 @@
  * the setting `mcpSidecar.editorServer` adds it without one.
  */
 
-import { type ExtensionContext, workspace } from "vscode";
+import type { ExtensionContext } from "vscode";
+import { setting } from "../settings";
 import type { Client, Sidecar } from "../sidecar";
 import { tools } from "./editor";
 import { answer, type Message, type Served } from "./server";
@@ -22,7 +23,7 @@ export function registerHosted(context: ExtensionContext, sidecar: Sidecar): voi
     abilities: () => ({ sdkServers: [NAME] }),
     attach: client => listen(client, served),
     ready: () => {
-      if (workspace.getConfiguration("mcpSidecar").get<boolean>("editorServer")) {
+      if (setting("editorServer")) {
         const params = { servers: { [NAME]: { type: "sdk", name: NAME } } };
         sidecar.command("mcp.servers.set", params).catch(error => sidecar.log.error(`no server \`${NAME}\`: ${error}`));
       }

@@ -1,13 +1,14 @@
 /** What a tool or a prompt is, as a page. It has a button that runs or inserts it: showing it does neither. Pure. */
 
 import { traits } from "../approvals/labels";
-import type { PromptArgument, PromptInfo, Schema, ToolInfo } from "../protocol";
+import { fieldList } from "../form/page";
+import type { Field, PromptArgument, PromptInfo, ToolInfo } from "../protocol";
 import { sentence, withoutHidden } from "../text";
 import { LEVEL_WORDS } from "../views/serverRows";
 import { type Html, html } from "../web/html";
 
-export function toolPage(tool: ToolInfo): Html {
-  const { name, server, inputSchema, annotations, level, source } = tool;
+export function toolPage(tool: ToolInfo, fields: readonly Field[]): Html {
+  const { name, server, annotations, level, source } = tool;
   const canRun = level !== "disable" && level !== "deny";
   const button = (send: string, label: string, kind = "") =>
     html`<button class="${kind}" data-send="${send}" data-tool="${name}">${label}</button>`;
@@ -19,21 +20,7 @@ ${button("explain", "Why this level?")}</div>
 <p class="text">${withoutHidden(tool.description)}</p>
 <h2>Level</h2><p><code>${level}</code>: ${LEVEL_WORDS[level]} <span class="soft">(decided by: ${source})</span></p>
 ${tool.changed && html`<p class="warn">${sentence("this tool has changed since you allowed it")}.</p>`}
-<h2>Arguments</h2>${parameters(inputSchema)}`;
-}
-
-function parameters({ properties = {}, required = [] }: Schema): Html {
-  const names = Object.keys(properties);
-  if (names.length === 0) {
-    return html`<p class="soft">none</p>`;
-  }
-  const row = (name: string) => {
-    const field: Schema = properties[name] ?? {};
-    const type = [field.type ?? "any"].flat().join(" or ");
-    return html`<dt>${name}</dt><dd>${type}${required.includes(name) && ", required"}
-<span class="soft">${field.description}</span></dd>`;
-  };
-  return html`<dl>${names.map(row)}</dl>`;
+<h2>Arguments</h2>${fieldList(fields)}`;
 }
 
 export function promptPage(prompt: PromptInfo): Html {

@@ -2,18 +2,19 @@
 
 import { commands, type Disposable, env, type TextEditor, type Uri, ViewColumn, window, workspace } from "vscode";
 import { showText } from "../documents";
-import type { Call, Content, PromptInfo, ResourceContents, ToolInfo, ToolResult } from "../protocol";
+import type { Call, Field, PromptInfo, ResourceContents, ToolInfo, ToolResult } from "../protocol";
+import { fullName } from "../text";
 import { Html, html } from "../web/html";
-import { type Message, Panel } from "../web/panel";
+import { type Message, type Page, Panel } from "../web/panel";
 import { promptPage, toolPage } from "./definitions";
-import { body, callPage, jsonOf, media, plainText, resultPage } from "./page";
+import { body, callPage, documentOf, media, plainText, resultPage, type Shown, type View } from "./page";
 
 /** A result on the page, with the call that it came from. */
-interface ShownResult {
+interface ShownResult extends Shown {
   tool: string;
   arguments: unknown;
-  content: Content[];
-  structuredContent?: unknown;
+  view: View;
+  page(view: View, inside: Html): Page;
 }
 
 export class Results implements Disposable {
@@ -27,8 +28,8 @@ export class Results implements Disposable {
   }
 
   /** Shows what a tool does. The focus stays in the view, so that the user can look at one tool after another. */
-  tool(tool: ToolInfo): void {
-    this.panel.show({ key: `tool:${tool.name}`, title: tool.tool, body: toolPage(tool) }, { focus: false });
+  tool(tool: ToolInfo, fields: readonly Field[]): void {
+    this.panel.show({ key: `tool:${tool.name}`, title: tool.tool, body: toolPage(tool, fields) }, { focus: false });
   }
 
   prompt(prompt: PromptInfo): void {
@@ -38,24 +39,45 @@ export class Results implements Disposable {
   }
 
   async result(result: ToolResult, name: string, given: unknown): Promise<void> {
-    this.shown = { ...result, tool: name, arguments: given };
-    const inside = await body(result.server, result.content, result.structuredContent, markdown);
-    const key = `result:${result.callId}`;
-    this.panel.show({ key, title: `${result.tool}: result`, body: resultPage(result, given, inside) });
+    const { server, content, structuredContent } = result;
+    await this.draw({
+      server,
+      content,
+      structuredContent,
+      tool: name,
+      arguments: given,
+      view: "text",
+      page: (view, inside) => ({
+        key: `result:${result.callId}`,
+        title: `${result.tool}: result`,
+        body: resultPage(result, given, view, inside),
+      }),
+    });
   }
 
   async call(call: Call): Promise<void> {
-    const content = call.result?.content ?? [];
-    const structured = call.result?.structuredContent;
-    this.shown = {
-      tool: `mcp__${call.server}__${call.tool}`,
+    const shown: ShownResult = {
+      server: call.server,
+      content: call.result?.content ?? [],
+      structuredContent: call.result?.structuredContent,
+      tool: fullName(call),
       arguments: call.arguments,
-      content,
-      structuredContent: structured,
+      view: "text",
+      page: (view, inside) => ({
+        key: `call:${call.callId}`,
+        title: `${call.tool}: call`,
+        body: callPage(call, view, inside),
+      }),
     };
-    const inside = await body(call.server, content, structured, markdown);
-    const page = { key: `call:${call.callId}`, title: `${call.tool}: call`, body: callPage(call, inside) };
-    this.panel.show(page, { focus: false });
+    await this.draw(shown, { focus: false });
+  }
+
+  private async draw(shown: ShownResult, options?: { focus: boolean }): Promise<void> {
+    this.shown = shown;
+    const inside = await body(shown, shown.view, markdown);
+    if (this.shown === shown) {
+      this.panel.show(shown.page(shown.view, inside), options);
+    }
   }
 
   resource(server: string, uri: string, contents: readonly ResourceContents[]): void {
@@ -70,7 +92,7 @@ export class Results implements Disposable {
   }
 
   private async act({ send, ...message }: Message): Promise<void> {
-    const { tool, server, uri } = message;
+    const { tool, server, uri, view } = message;
     const shown = this.shown;
     if (send === "resource") {
       await commands.executeCommand("mcpSidecar.resource.open", { server, uri });
@@ -84,19 +106,30 @@ export class Results implements Disposable {
     } else if (send === "prompt" && this.prompted) {
       await commands.executeCommand("mcpSidecar.prompt.insert", { prompt: this.prompted });
     } else if (shown && send === "again") {
-      await commands.executeCommand("mcpSidecar.tool.call", { tool: shown.tool, arguments: shown.arguments });
+      await runAgain(shown.tool, shown.arguments);
+    } else if (shown && send === "view") {
+      await this.draw({ ...shown, view: view as View }, { focus: false });
     } else if (shown && send === "copy") {
       await env.clipboard.writeText(plainText(shown));
       window.setStatusBarMessage("$(copy) Copied", 2_000);
     } else if (shown && send === "document") {
-      const json = jsonOf(shown) !== undefined;
-      await showText(`${shown.tool}.${json ? "json" : "md"}`, plainText(shown), {
-        language: json ? "json" : "markdown",
-      });
+      const { text, ending, language } = documentOf(shown, shown.view);
+      await showText(`${shown.tool}.${ending}`, text, language);
     } else if (shown && send === "insert") {
       await insert(plainText(shown));
     }
   }
+}
+
+/** Opens the form of a tool with the arguments of an earlier call. The log keeps only the beginning of very long ones. */
+export async function runAgain(tool: string, given: unknown): Promise<void> {
+  const isCut = typeof given === "object" && given !== null && "cut" in given && "sha256" in given;
+  if (isCut) {
+    window.showInformationMessage(
+      "The log does not have all of these arguments: they are too long. Fill them in again.",
+    );
+  }
+  await commands.executeCommand("mcpSidecar.tool.call", { tool, arguments: isCut ? {} : given });
 }
 
 /** Inserts a text at the cursor of a writable editor, or into a new document if there is none. */

@@ -1,6 +1,6 @@
 /** The rows of the Calls and Grants views. Pure. */
 
-import { clock } from "../approvals/page";
+import { clock, when } from "../clock";
 import { plain } from "../markdown";
 import type { Call, Grant } from "../protocol";
 import { duration } from "../results/page";
@@ -10,14 +10,14 @@ import { LEVEL_WORDS } from "./serverRows";
 export function callRow(call: Call): Row {
   const who = call.requester.kind === "user" ? "you" : call.requester.name || call.requester.kind;
   const refused = !call.success && /^(deny|disable|denied|disabled)$/.test(call.decision);
-  const [icon, color] = call.success
-    ? ["pass", "testing.iconPassed"]
+  const [icon, color, outcome] = call.success
+    ? ["pass", "testing.iconPassed", "ok"]
     : refused
-      ? ["circle-slash", "list.warningForeground"]
-      : ["error", "testing.iconFailed"];
+      ? ["circle-slash", "list.warningForeground", "denied"]
+      : ["error", "testing.iconFailed", "failed"];
   const lines = [
     `**${plain(call.server)} › ${plain(call.tool)}**`,
-    `${plain(call.time)} · ${duration(call.durationMs)}`,
+    `${plain(when(call.time))} · ${duration(call.durationMs)}`,
     `asked by ${plain(who)} · ${plain(call.decision)}, decided by ${plain(call.decidedBy)}`,
   ];
   if (call.error) {
@@ -26,10 +26,11 @@ export function callRow(call: Call): Row {
   return {
     id: `call:${call.callId}`,
     label: call.tool,
-    description: `${call.server} · ${who} · ${duration(call.durationMs)} · ${clock(call.time)}`,
+    description: `${call.server} · ${who} · ${clock(call.time)} · ${duration(call.durationMs)}`,
     tooltip: lines.join("\n\n"),
     icon,
     color,
+    spoken: `${call.tool} of ${call.server}, ${outcome}, asked by ${who} at ${clock(call.time)}, took ${duration(call.durationMs)}`,
     contextValue: "call",
     command: "mcpSidecar.call.open",
   };
@@ -41,7 +42,7 @@ export function grantRow(grant: Grant): Row {
     id: `grant:${grant.id}`,
     label: grant.tool,
     description: `${grant.server} · ${words}`,
-    tooltip: `**${plain(grant.server)} › ${plain(grant.tool)}**\n\n${words}, since ${plain(grant.since)}`,
+    tooltip: `**${plain(grant.server)} › ${plain(grant.tool)}**\n\n${words}, since ${plain(when(grant.since))}`,
     ...(grant.level === "disable" ? { icon: "circle-slash" } : { icon: "unlock", color: "testing.iconPassed" }),
     contextValue: "grant",
   };

@@ -11,37 +11,27 @@ export interface Row {
   icon?: string;
   /** A theme colour for the icon. */
   color?: string;
+  /** What a screen reader says, if it is more than label and description: the icon has no words. */
+  spoken?: string;
   /** For the `when` clauses of menus: a word, then flags, joined by dots. */
   contextValue?: string;
-  collapsible?: "expanded" | "collapsed";
+  collapsible?: "Expanded" | "Collapsed";
   /** The command that a click or Enter runs, with the node of the row. It shows the node and starts nothing. */
   command?: string;
 }
 
 export function treeItem(row: Row, node: unknown): TreeItem {
-  const state = {
-    expanded: TreeItemCollapsibleState.Expanded,
-    collapsed: TreeItemCollapsibleState.Collapsed,
-    none: TreeItemCollapsibleState.None,
-  }[row.collapsible ?? "none"];
-  const item = new TreeItem(row.label, state);
-  item.id = row.id;
-  if (row.description) {
-    item.description = row.description;
-  }
-  if (row.tooltip) {
-    item.tooltip = new MarkdownString(row.tooltip, true);
-  }
-  if (row.icon) {
-    item.iconPath = new ThemeIcon(row.icon, row.color ? new ThemeColor(row.color) : undefined);
-  }
-  if (row.contextValue) {
-    item.contextValue = row.contextValue;
-  }
-  if (row.command) {
-    item.command = { command: row.command, title: row.label, arguments: [node] };
-  }
-  return item;
+  const { label, description, icon, color, tooltip, command } = row;
+  const spoken = row.spoken ?? [label, description].filter(Boolean).join(", ");
+  return Object.assign(new TreeItem(label, TreeItemCollapsibleState[row.collapsible ?? "None"]), {
+    id: row.id,
+    description,
+    accessibilityInformation: { label: spoken },
+    tooltip: tooltip && new MarkdownString(tooltip, true),
+    iconPath: icon && new ThemeIcon(icon, color ? new ThemeColor(color) : undefined),
+    contextValue: row.contextValue,
+    command: command && { command, title: label, arguments: [node] },
+  });
 }
 
 /** Compares items by name. */

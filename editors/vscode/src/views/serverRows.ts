@@ -1,100 +1,60 @@
 /** The rows of the Servers view. Pure. */
 
 import { fenced, plain } from "../markdown";
-import type { Annotations, Level, PromptInfo, ResourceInfo, ServerStatus, ToolInfo } from "../protocol";
+import type {
+  ActionKind,
+  Annotations,
+  Field,
+  Level,
+  PromptInfo,
+  ResourceInfo,
+  ServerStatus,
+  Tone,
+  ToolInfo,
+} from "../protocol";
 import { plural } from "../text";
 import type { Row } from "./row";
 
 const GREEN = "testing.iconPassed";
 const RED = "testing.iconFailed";
 const YELLOW = "list.warningForeground";
-const MAGENTA = "charts.purple";
 const GREY = "disabledForeground";
 
+const TONES: Record<Tone, [icon: string, color: string]> = {
+  good: ["pass-filled", GREEN],
+  busy: ["loading~spin", YELLOW],
+  attention: ["bell-dot", YELLOW],
+  bad: ["error", RED],
+  muted: ["circle-slash", GREY],
+};
+
+/** The icons of what the user is asked to do first. */
+const ASKED: Partial<Record<ActionKind, string>> = { trust: "shield", "sign-in": "key" };
+
 export function serverRow(server: ServerStatus): Row {
-  const [icon, color] = serverIcon(server);
+  const { name, summary, actions } = server;
   return {
-    id: `server:${server.name}`,
-    label: server.name,
-    description: statusText(server),
+    id: `server:${name}`,
+    label: name,
+    description: summary.text,
+    spoken: `server ${name}, ${summary.text}`,
     tooltip: serverTooltip(server),
-    icon,
-    color,
-    contextValue: serverContext(server),
-    collapsible: "collapsed",
+    icon: serverIcon(server),
+    color: TONES[summary.tone][1],
+    contextValue: ["server", ...actions.map(action => action.kind), ...(server.file ? ["file"] : [])].join("."),
+    collapsible: "Collapsed",
   };
 }
 
-function serverIcon(server: ServerStatus): [icon: string, color: string] {
-  if (server.needsTrust && server.status === "pending") {
-    return ["shield", YELLOW];
-  }
-  switch (server.status) {
-    case "connected":
-      return server.enabled ? ["pass-filled", GREEN] : ["eye-closed", GREY];
-    case "failed":
-      return ["error", RED];
-    case "needs-auth":
-      return ["key", MAGENTA];
-    case "pending":
-      return ["loading~spin", YELLOW];
-    case "disabled":
-      return ["circle-slash", GREY];
-    case "stopped":
-      return ["debug-stop", GREY];
-  }
+export function serverIcon({ summary: { tone }, actions }: ServerStatus): string {
+  const asked = tone === "attention" && actions[0] && ASKED[actions[0].kind];
+  return asked || TONES[tone][0];
 }
 
-/** The text beside the name: what the server has, or why it has nothing. */
-export function statusText(server: ServerStatus): string {
-  if (server.status === "disabled") {
-    return "disabled in its file";
-  }
-  if (server.needsTrust) {
-    return server.trustDiff ? "changed since you trusted it" : "needs your trust";
-  }
-  switch (server.status) {
-    case "connected":
-      return server.enabled ? counts(server) : "tools hidden";
-    case "failed":
-      return server.error?.split("\n", 1)[0] ?? "failed";
-    case "needs-auth":
-      return "needs sign-in";
-    case "pending":
-      return server.reason ?? "starting";
-    case "stopped":
-      return "stopped";
-  }
-}
-
-function counts(server: ServerStatus): string {
-  const parts = [
-    server.toolCount > 0 && plural(server.toolCount, "tool"),
-    server.resourceCount > 0 && plural(server.resourceCount, "resource"),
-    server.promptCount > 0 && plural(server.promptCount, "prompt"),
-  ];
-  return parts.filter(Boolean).join(" · ") || "connected";
-}
-
-/** `server`, then a flag for each action that is possible. */
-export function serverContext(server: ServerStatus): string {
-  const flags = ["server"];
-  if (server.needsTrust) {
-    flags.push("untrusted");
-  } else if (server.status === "stopped" || server.status === "failed") {
-    flags.push("startable");
-  } else if (server.status !== "disabled") {
-    flags.push("running");
-  }
-  flags.push(server.status === "disabled" ? "off" : "on");
-  flags.push(server.enabled ? "shown" : "hidden");
-  if (server.status === "needs-auth") {
-    flags.push("signin");
-  } else if (server.transport === "http" || server.transport === "sse" || server.scope === "claudeai") {
-    flags.push("signout");
-  }
-  flags.push(server.file ? "file" : "memory");
-  return flags.join(".");
+/** How many servers are connected, how many should be, and how many failed. */
+export function countServers(servers: readonly ServerStatus[]) {
+  const count = (tone: Tone) => servers.filter(server => server.summary.tone === tone).length;
+  return { connected: count("good"), wanted: servers.length - count("muted"), failed: count("bad") };
 }
 
 function serverTooltip(server: ServerStatus): string {
@@ -104,9 +64,7 @@ function serverTooltip(server: ServerStatus): string {
   if (typeof description === "string") {
     lines.push(plain(description));
   }
-  lines.push(
-    `${server.status}${server.reason ? ` (${plain(server.reason)})` : ""} · ${server.transport} · ${server.scope}`,
-  );
+  lines.push(`${plain(server.summary.text)} · ${server.transport} · ${server.scope}`);
   if (server.latencyMs !== undefined) {
     lines.push(`responds in ${server.latencyMs.toFixed(1)} ms · restarted ${plural(server.restarts, "time")}`);
   }
@@ -116,8 +74,12 @@ function serverTooltip(server: ServerStatus): string {
   for (const hidden of server.hides) {
     lines.push(`overrides the server of scope ${hidden.scope}${hidden.file ? ` in ${plain(hidden.file)}` : ""}`);
   }
+  for (const { effect, file, line, scope } of server.restrictions) {
+    const where = file ? ` ${plain(file)}${line === undefined ? "" : `:${line + 1}`}` : "";
+    lines.push(`${effect}:${where} (${scope})`);
+  }
   if (server.trustDiff) {
-    lines.push("changed since you trusted it:", fenced(server.trustDiff, "diff"));
+    lines.push("What changed:", fenced(server.trustDiff, "diff"));
   }
   if (server.error) {
     lines.push(fenced(server.error));
@@ -131,6 +93,7 @@ export function noteRow(server: string, place: number, kind: "error" | "warning"
   return {
     id: `note:${server}:${place}`,
     label: text.split("\n", 1)[0] ?? "",
+    spoken: `${kind}: ${text}`,
     tooltip: fenced(text),
     icon: kind,
     color,
@@ -144,9 +107,10 @@ export function groupRow(server: string, kind: "tools" | "resources" | "prompts"
     id: `group:${server}:${kind}`,
     label: labels[kind],
     description: String(count),
+    spoken: plural(count, kind.slice(0, -1)),
     icon: icons[kind],
     contextValue: `group.${kind}`,
-    collapsible: kind === "tools" ? "expanded" : "collapsed",
+    collapsible: kind === "tools" ? "Expanded" : "Collapsed",
   };
 }
 
@@ -177,7 +141,7 @@ export function toolRow(tool: ToolInfo): Row {
     id: `tool:${tool.name}`,
     label: tool.tool,
     description: words ? `${tool.level} · ${words}` : tool.level,
-    tooltip: toolTooltip(tool),
+    spoken: [`tool ${tool.tool}`, LEVEL_WORDS[tool.level], words].filter(Boolean).join(", "),
     icon,
     color,
     contextValue: `tool.${tool.level === "disable" || tool.level === "deny" ? "closed" : "callable"}`,
@@ -193,16 +157,16 @@ export function annotationText(annotations: Annotations): string {
   return annotations.destructive ? "destructive" : "";
 }
 
-function toolTooltip(tool: ToolInfo): string {
-  const fields = Object.entries(tool.inputSchema.properties ?? {}).map(([name, field]) => {
-    const needed = tool.inputSchema.required?.includes(name) ? ", required" : "";
-    const about = field.description ? `: ${plain(field.description)}` : "";
-    return `- ${plain(name)} (${plain(String(field.type ?? "any"))}${needed})${about}`;
+/** Markdown. `fields` are the arguments, once they are known. */
+export function toolTooltip(tool: ToolInfo, fields: readonly Field[] = []): string {
+  const lines = fields.map(({ title, rule, required, help }) => {
+    const about = help ? `: ${plain(help)}` : "";
+    return `- ${plain(title)} (${plain(rule)}${required ? ", required" : ""})${about}`;
   });
   return [
     `**${plain(tool.title ?? tool.tool)}**`,
     plain(tool.description),
-    fields.join("\n"),
+    lines.join("\n"),
     `${LEVEL_WORDS[tool.level]} (\`${tool.level}\`), decided by: ${plain(tool.source)}`,
   ]
     .filter(Boolean)
@@ -211,7 +175,7 @@ function toolTooltip(tool: ToolInfo): string {
 
 export function resourceRow(resource: ResourceInfo): Row {
   const address = resource.uri ?? resource.uriTemplate ?? "";
-  const row: Row = {
+  return {
     id: `resource:${resource.server}:${address}`,
     label: resource.title ?? resource.name,
     description: address,
@@ -222,7 +186,6 @@ export function resourceRow(resource: ResourceInfo): Row {
     contextValue: "resource",
     command: "mcpSidecar.resource.open",
   };
-  return row;
 }
 
 export function promptRow(prompt: PromptInfo): Row {

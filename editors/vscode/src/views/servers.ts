@@ -1,8 +1,9 @@
 /** The Servers view: each server with its tools, resources and prompts, fetched when they are expanded. */
 
 import {
-  type Disposable,
+  Disposable,
   EventEmitter,
+  MarkdownString,
   type TreeDataProvider,
   type TreeItem,
   type TreeView,
@@ -12,7 +13,7 @@ import {
 import type { PromptInfo, ResourceInfo, ServerStatus, ToolInfo } from "../protocol";
 import type { Sidecar } from "../sidecar";
 import { byName, treeItem } from "./row";
-import { groupRow, noteRow, promptRow, resourceRow, serverRow, toolRow } from "./serverRows";
+import { groupRow, noteRow, promptRow, resourceRow, serverRow, toolRow, toolTooltip } from "./serverRows";
 
 type Group = "tools" | "resources" | "prompts";
 
@@ -60,6 +61,15 @@ export class ServersView implements TreeDataProvider<ServerNode>, Disposable {
     }
   }
 
+  /** Called when a tooltip is about to be shown. */
+  async resolveTreeItem(item: TreeItem, node: ServerNode): Promise<TreeItem> {
+    if (node.kind === "tool") {
+      const { fields } = await this.sidecar.command("mcp.tool.form", { tool: node.tool.name });
+      item.tooltip = new MarkdownString(toolTooltip(node.tool, fields), true);
+    }
+    return item;
+  }
+
   async getChildren(node?: ServerNode): Promise<ServerNode[]> {
     if (!node) {
       return this.sidecar.state.servers.map(status => this.nodeOf(status));
@@ -96,9 +106,7 @@ export class ServersView implements TreeDataProvider<ServerNode>, Disposable {
   }
 
   dispose(): void {
-    for (const disposable of this.disposables) {
-      disposable.dispose();
-    }
+    Disposable.from(...this.disposables).dispose();
   }
 
   private explain(): void {
@@ -137,7 +145,7 @@ function below(status: ServerStatus): ServerNode[] {
   ];
   // Listed also when all tools are hidden: this is where they can be shown again.
   const has = ([group, count]: [Group, number]) =>
-    count > 0 || (group === "tools" && status.status === "connected" && status.capabilities.includes("tools"));
+    count > 0 || (group === "tools" && status.capabilities.includes("tools"));
   return [
     ...notes.map((note, place) => ({ kind: "note" as const, server, place, ...note })),
     ...groups.filter(has).map(([group, count]) => ({ kind: "group" as const, server, group, count })),

@@ -7,6 +7,7 @@
 
 import { randomBytes } from "node:crypto";
 import { type Disposable, EventEmitter, Uri, ViewColumn, type WebviewPanel, window } from "vscode";
+import { setFocus } from "../focus";
 import { type Html, html } from "./html";
 
 export interface Message {
@@ -104,6 +105,8 @@ export class Panel implements Disposable {
     panel.webview.onDidReceiveMessage(message => {
       if (message?.send === "ready") {
         this.send();
+      } else if (message?.send === "focus" || message?.send === "blur") {
+        setFocus(this, message.send === "focus");
       } else if (typeof message?.send === "string") {
         this.messages.fire(message);
       }
@@ -111,6 +114,7 @@ export class Panel implements Disposable {
     panel.onDidDispose(() => {
       this.panel = undefined;
       this.page = undefined;
+      setFocus(this, false);
       this.closings.fire();
     });
     panel.webview.html = this.frame(panel).text;

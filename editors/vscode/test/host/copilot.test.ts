@@ -3,7 +3,7 @@
 import * as assert from "node:assert/strict";
 import * as vscode from "vscode";
 import { connectArguments, sharing } from "../../src/copilot";
-import type { ServerStatus } from "../../src/protocol";
+import type { ServerStatus, Tone } from "../../src/protocol";
 import { eventually, extension } from "./support";
 
 /** VS Code prefixes tools with the name of the endpoint. */
@@ -11,12 +11,12 @@ const named = (tool: string) => vscode.lm.tools.find(one => one.name.startsWith(
 
 describe("the endpoint for Copilot", () => {
   it("leaves out servers that VS Code starts itself, unless the setting is `all`", () => {
-    const server = (name: string, file: string, status = "connected") =>
-      ({ name, file, status, enabled: true }) as ServerStatus;
+    const server = (name: string, file: string, tone: Tone = "good") =>
+      ({ name, file, summary: { text: "", tone } }) as ServerStatus;
     const servers = [
-      server("ours", "/work/mcp.json"),
+      server("ours", "/home/you/shop/mcp.json"),
       server("both", "/work/.vscode/mcp.json"),
-      server("failed", "/work/mcp.json", "failed"),
+      server("failed", "/home/you/shop/mcp.json", "bad"),
     ];
     assert.deepEqual(sharing("others", servers), { offered: ["ours"], without: ["both"] });
     assert.deepEqual(sharing("all", servers), { offered: ["ours", "both"], without: [] });

@@ -42,7 +42,8 @@ export async function eventually<T>(what: string, look: () => T | undefined | Pr
 /** A server of the workspace, trusted and connected. */
 export async function connected(name: string): Promise<ServerStatus> {
   const { sidecar } = await extension();
-  await sidecar.command("mcp.server.trust", { server: name, trusted: true });
+  const { servers } = await sidecar.command("mcp.servers", { server: name });
+  await sidecar.command("mcp.server.trust", { server: name, trusted: true, digest: servers[0]?.trustDigest ?? null });
   return eventually(`${name} is connected`, () => {
     const server = sidecar.state.server(name);
     return server?.status === "connected" ? server : undefined;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import { after, before } from "node:test";
 import { filesystem, makeSandbox, openWindow } from "../sandbox.mjs";
-import { press, steps } from "./support.mjs";
+import { openRow, press, steps } from "./support.mjs";
 
 let sandbox;
 let vs;
@@ -13,7 +13,7 @@ before(async () => {
   const notes = { command: "mcp-sidecar", args: ["demo-server"] };
   sandbox = makeSandbox({ servers: { files: filesystem(), notes } });
   fs.writeFileSync(sandbox.file("mcp.json"), '{ "servers": {} }\n');
-  vs = await openWindow(sandbox, { files: ["notes.md"] });
+  vs = await openWindow(sandbox, { files: ["notes.md"], settings: { "files.autoSave": "off" } });
   await vs.status("MCP 2/2");
   agent = await sandbox.agent("codex");
 });
@@ -56,8 +56,8 @@ step("a key in the Approvals view answers nothing: the focused row may be anothe
   second = move("notes.md", "moved.md");
   await vs.status("MCP 2 waiting");
   await vs.view("MCP Sidecar");
-  await question("write_file").click(); // selects the first row
-  await heading(await vs.webviewWith("first.txt"), "write_file");
+  const selected = await openRow(vs, question("write_file"), "first.txt"); // selects the first row
+  await heading(selected, "write_file");
   await vs.command("MCP Sidecar: Focus on Approvals View");
   await vs.page.keyboard.press("ArrowDown"); // focuses the second one
   await vs.page.keyboard.press("Control+Enter");
@@ -168,25 +168,77 @@ step("several questions are one notification, which offers to review them and no
     calls.push(write(name));
     await vs.status(`MCP ${calls.length} waiting`);
   }
-  await vs.notification("3 questions are waiting");
+  await vs.notification("wants to make 3 calls");
   const toasts = vs.page.locator(".notification-toast");
   assert.equal(await toasts.count(), 1, (await toasts.allInnerTexts()).join("\n"));
   await toasts.first().hover();
   assert.deepEqual(await toasts.first().locator(".monaco-button").allInnerTexts(), ["Review…"]);
-  await vs.answer("3 questions are waiting", "Review…");
+  await vs.answer("wants to make 3 calls", "Review…");
+  const page = await vs.webviewWith("Answer only this…");
+  await page.locator("body.live").waitFor();
+  const text = await page.locator("main").innerText();
   for (const name of ["a.txt", "b.txt", "c.txt"]) {
-    await press(await vs.webviewWith(name), "Deny");
+    assert.ok(text.includes(name), text);
   }
+  await press(page, "Deny all 3");
   for (const call of calls) {
     assert.match(await call, /denied/);
   }
   await allAnswered();
 });
 
+step("calls of one agent are answered together: nothing is selected at first, and no key grants them", async () => {
+  const calls = ["together-1.txt", "together-2.txt", "together-3.txt"].map(name => write(name));
+  await vs.status("MCP 3 waiting").then(item => item.click());
+  const page = await vs.webviewWith("Answer only this…");
+  await page.locator("body.live").waitFor();
+  assert.equal(await page.locator("input:checked").count(), 0);
+  assert.equal(await page.getByRole("button", { name: /^Allow the selected calls once/ }).isDisabled(), true);
+  await vs.page.keyboard.press("Control+Enter");
+  await vs.page.keyboard.press("Enter");
+  await vs.status("MCP 3 waiting");
+  for (const name of ["together-1.txt", "together-3.txt"]) {
+    await page.locator("section", { hasText: name }).getByRole("checkbox").check();
+  }
+  // One more arrives: what is ticked stays, and the new one is not.
+  calls.push(write("together-4.txt"));
+  await page.locator("section", { hasText: "together-4.txt" }).waitFor();
+  await press(page, "Allow the selected calls once (2)");
+  await Promise.all([calls[0], calls[2]]);
+  assert.deepEqual(
+    [1, 2, 3, 4].map(number => exists(`together-${number}.txt`)),
+    [true, false, true, false],
+  );
+  await vs.status("MCP 2 waiting");
+  await press(page, "Deny all 2");
+  assert.match(await calls[1], /denied/);
+  assert.match(await calls[3], /denied/);
+  await allAnswered();
+});
+
+step("a question in view that is answered elsewhere says where", async () => {
+  const calls = ["shell-1.txt", "shell-2.txt", "shell-3.txt"].map(name => write(name));
+  await vs.status("MCP 3 waiting").then(item => item.click());
+  const page = await vs.webviewWith("Answer only this…");
+  const deny = () => sandbox.shell("deny", JSON.parse(sandbox.shell("approvals", "--json")).approvals[0].id);
+  deny();
+  await page.locator(".notice", { hasText: /write_file.* was answered: “Deny”, by the user in .*shell/ }).waitFor();
+  assert.equal(await page.locator("section").count(), 2);
+  deny();
+  await page.getByText("This is another question").waitFor(); // the last one of the group, alone
+  deny();
+  await page.getByText("Nothing is waiting for your answer").waitFor();
+  assert.match(await page.locator("main").innerText(), /“Deny”, by the user in .*shell/);
+  await Promise.all(calls);
+  await allAnswered();
+});
+
 step("a double click on Allow once answers one question", async () => {
   const calls = [write("one.txt"), write("two.txt")];
-  await vs.status("MCP 2 waiting").then(item => item.click());
-  const page = await vs.webviewWith("Question 1 of 2");
+  await vs.status("MCP 2 waiting");
+  await question("one.txt").click();
+  // Calls that are made at once arrive in any order.
+  const page = await vs.webviewWith(/Question [12] of 2/);
   await page.locator("body.live").waitFor();
   await page.getByRole("button", { name: "Allow once", exact: true }).dblclick();
   const next = await vs.webviewWith("This is another question");
@@ -216,6 +268,40 @@ step("a question that is gone is replaced visibly, and the last one leaves a not
   await allAnswered();
 });
 
+step("a question about a file with unsaved changes says so, and shows the difference to them", async () => {
+  await vs.openFile("notes.md");
+  await vs.page.locator(".editor-group-container.active .monaco-editor.focused").waitFor();
+  await vs.page.keyboard.press("Control+Home");
+  await vs.page.keyboard.type("my own words");
+  await vs.page.locator(".editor-group-container.active .view-line", { hasText: /my.own.words/ }).waitFor();
+  await vs.page.locator(".tab.dirty", { hasText: "notes.md" }).waitFor();
+  // The window is ahead of the extension. When a command of the extension has answered, it knows the text as well.
+  await vs.command("MCP Sidecar: Open Config File…");
+  await vs.page.locator(".quick-input-list .monaco-list-row", { hasText: "mcp.json" }).first().waitFor();
+  await vs.page.keyboard.press("Escape");
+  const waiting = write("notes.md", "# Notes\n");
+  await vs.status("MCP 1 waiting").then(item => item.click());
+  const page = await vs.webviewWith("This file has unsaved changes in an editor");
+  assert.match(await page.locator(".diff .removed").first().innerText(), /my own words/);
+  await press(page, "Deny");
+  assert.match(await waiting, /denied/);
+  await vs.openFile("notes.md");
+  await vs.command("File: Revert File");
+  await vs.page.locator(".tab.dirty", { hasText: "notes.md" }).waitFor({ state: "detached" });
+  await allAnswered();
+});
+
+step("a file that is open shows what an approved call has changed in it", async () => {
+  await vs.openFile("notes.md");
+  const edits = [{ oldText: "# Notes", newText: "# Notes of the release" }];
+  const edited = settled(agent.call("files__edit_file", { path: sandbox.file("notes.md"), edits }));
+  await vs.status("MCP 1 waiting").then(item => item.click());
+  await press(await vs.webviewWith("Would change"), "Allow once");
+  assert.doesNotMatch(await edited, /denied/);
+  await vs.openFile("notes.md");
+  await vs.page.locator(".editor-group-container.active .view-line", { hasText: /Notes.of.the.release/ }).waitFor();
+});
+
 step("a lasting answer is confirmed with the way to take it back", async () => {
   const granted = write("granted.txt");
   await vs.status("MCP 1 waiting").then(item => item.click());
@@ -223,7 +309,7 @@ step("a lasting answer is confirmed with the way to take it back", async () => {
   await page.locator("body.live").waitFor();
   await press(page, "Allow for this session");
   assert.doesNotMatch(await granted, /denied/);
-  await vs.answer("`write_file` of `files` is allowed for this session", "Show Grants");
+  await vs.answer("`write_file` of `files` is allowed for this session", "Revoke the grant…");
   await vs.page.locator(".sidebar .monaco-list-row", { hasText: "allowed for this session" }).first().waitFor();
 });
 
@@ -231,8 +317,7 @@ step("a click on a tool shows it, also one without arguments, and running it is 
   await vs.command("View: Close All Editors");
   await vs.view("MCP Sidecar");
   await vs.treeItem("notes").click();
-  await vs.treeItem("forget_notes").click();
-  const page = await vs.webviewWith("Deletes all notes");
+  const page = await openRow(vs, vs.treeItem("forget_notes"), "Deletes all notes");
   await heading(page, "forget_notes");
   assert.match(await page.locator("main").innerText(), /may delete or overwrite/);
   assert.deepEqual(await page.getByRole("button").allInnerTexts(), ["Run…", "Set level…", "Why this level?"]);

@@ -24,7 +24,7 @@ const step = steps(() => vs);
 step("a server of the project does not start until the user has seen and trusted its definition", async () => {
   await vs.status("MCP 1 waiting");
   await vs.view("MCP Sidecar");
-  await vs.treeItem("needs your trust").waitFor();
+  await vs.treeItem("waiting for trust").waitFor();
   await vs.status("MCP 1 waiting").then(item => item.click());
   const page = await vs.webviewWith("demo-server");
   await press(page, "Trust");
@@ -42,6 +42,15 @@ step("lenses in the file show the same", async () => {
   await vs.openFile("mcp.json");
   await vs.lens("9 tools").waitFor();
   await vs.lens("Restart").waitFor();
+});
+
+step("a level is chosen from a list that says what each level does", async () => {
+  await vs.codeAction('"demo"', "Set the level of all tools of `demo`");
+  const row = vs.page.locator(".quick-input-list .monaco-list-row", { hasText: "deny" });
+  assert.match(await row.innerText(), /rejects every call/);
+  await row.click();
+  await vs.page.locator(".view-line", { hasText: /"\*":\s*"deny"/ }).waitFor();
+  await vs.command("File: Revert File");
 });
 
 step("a tool runs from a form made from its schema, and its result is shown", async () => {
@@ -99,8 +108,12 @@ step("a server asks for values by a form, and the call continues with the answer
   await vs.pick("ask_name");
   await vs.pick("Run `ask_name`");
   await vs.status("MCP 1 waiting").then(item => item.click());
-  await press(await vs.webviewWith("Asks for"), "Fill in…");
+  const question = await vs.webviewWith("Asks for");
+  const asked = (await question.locator("p.text").innerText()).split("\n");
+  assert.match(asked.at(-1), /It asks because you called `ask_name`/);
+  await press(question, "Accept…");
   await vs.type("Ada");
+  await vs.page.locator(".quick-input-list .monaco-list-row", { hasText: asked[0] }).waitFor();
   await vs.pick("Send");
   const page = await vs.webviewWith("Ada");
   assert.match(await page.locator("main").innerText(), /ask_name/);

@@ -2,12 +2,15 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { gone, makeSandbox, openWindow } from "../sandbox.mjs";
+import { attack } from "./support.mjs";
 
 let sandbox;
 let vs;
+let ran;
 
 before(async () => {
   sandbox = makeSandbox();
+  ran = attack(sandbox);
   vs = await openWindow(sandbox, { files: ["mcp.json"], trust: false });
 });
 after(async () => {
@@ -23,6 +26,7 @@ test("in restricted mode config files are read, and none of their servers start"
   await vs.view("MCP Sidecar");
   await vs.treeItem("demo").waitFor();
   assert.deepEqual(demoServers(), []);
+  assert.equal(ran(), false, "the settings of the workspace chose a program");
 });
 
 test("in restricted mode, Trust explains why the server does not start and offers to manage workspace trust", async () => {
@@ -36,8 +40,9 @@ test("in restricted mode, Trust explains why the server does not start and offer
 test("after the workspace is trusted, each definition is asked about, and still nothing runs unasked", async () => {
   await vs.trustWorkspace();
   await vs.status("MCP 1 waiting");
-  await vs.treeItem("needs your trust").waitFor();
+  await vs.treeItem("waiting for trust").waitFor();
   assert.deepEqual(demoServers(), []);
+  assert.equal(ran(), false);
 });
 
 test("closing the window leaves no process running", async () => {
