@@ -4,7 +4,10 @@
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mcp-sidecar
 BIN   := $(or $(CARGO_TARGET_DIR),target)/debug/mcp-sidecar
 
-.PHONY: generate help run nvim vscode conformance test test-nvim test-vscode test-vscode-oldest check check-vscode fmt bench servers
+# Agents may not decide for the user; without this, tests that an agent runs would be refused.
+export MCP_SIDECAR_TEST_ROOT := $(shell echo $$PPID)
+
+.PHONY: agents book dist faults fuzz generate help journeys run nvim vscode conformance packages release test test-nvim test-vscode test-vscode-oldest check check-vscode fmt bench servers
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -22,8 +25,22 @@ vscode: ## package the VS Code extension with the binary, optimized for size (ta
 	cargo build --profile dist
 	@scripts/package-vscode $(or $(CARGO_TARGET_DIR),target)/dist/mcp-sidecar
 
+book: ## make the documentation site in target/book, and check its links
+	@scripts/book
+
+dist: ## build the release archive for this machine (takes a while); on Linux, it runs with glibc 2.17 and newer
+	@scripts/dist
+
+packages: ## make all packages from the release archive, install each in an empty folder, and run it
+	@scripts/test-packages
+
+release: ## set the version everywhere and write the changelog's heading: make release VERSION=1.2.3
+	@scripts/release $(or $(VERSION),$(error say which: make release VERSION=1.2.3))
+
 test: check check-vscode servers ## run all checks and tests; must pass before a change is merged
 	cargo test --no-fail-fast
+	@scripts/test-agents $(BIN) --quick
+	@scripts/journeys $(BIN) --quick
 	@$(MAKE) --no-print-directory test-nvim
 	@$(MAKE) --no-print-directory test-vscode
 
@@ -57,13 +74,29 @@ fmt: ## format the code
 bench: ## measure the overhead per call and the speed of language requests (release build)
 	cargo bench --bench overhead --bench language
 
+faults: ## provoke every fault of tests/faults ten times; RUNS, SEED and CASES="STD- disk" change that (takes about half an hour)
+	cargo test --test faults -- --full --runs $(or $(RUNS),10) $(if $(SEED),--seed $(SEED)) $(CASES)
+
+fuzz: ## run each fuzz target for SECONDS (60) or those of TARGETS; needs nightly Rust and cargo-fuzz
+	@scripts/fuzz $(or $(SECONDS),60) $(TARGETS)
+
 conformance: servers ## run the official conformance suite and third-party clients
 	cargo test --test foreign
 
-servers: ## install the public MCP servers and clients that the tests use
+agents: ## run real agents against `mcp-sidecar connect`, with a fake model; AGENTS="codex deny" picks agents and cases
+	cargo build
+	@scripts/test-agents $(BIN) $(AGENTS)
+
+journeys: ## take the way of six new users from an empty machine to the first call; NAMES="neovim claude" picks some
+	cargo build
+	@scripts/journeys $(BIN) $(NAMES)
+
+servers: ## install the public MCP servers, clients and sandboxes that the tests use
 ifeq ($(MCP_SIDECAR_SKIP_SERVERS),)
 	@scripts/get-servers
 	@scripts/get-clients
+	@scripts/get-bubblewrap >/dev/null
+	@scripts/get-podman >/dev/null
 else
 	@echo "skipping the tests that need public MCP servers (MCP_SIDECAR_SKIP_SERVERS is set)"
 endif

@@ -80,26 +80,29 @@ export class Workbench {
     Object.assign(this, { page, server, profile, close, console: [] });
   }
 
-  /** Runs a palette command by its full label, such as "MCP: List Servers". */
-  async command(label) {
+  /**
+   * Opens the box of quick picks with a key, types into it, and clicks a row. A page that closes or a view that takes
+   * the focus swallows the key or closes the box; a command may be registered late. Then all of it is done again.
+   */
+  async quickPick(key, text, row) {
     const box = this.page.locator('.quick-input-widget');
-    const input = box.locator('input.input');
-    const row = box.locator('.monaco-list-row', { has: this.page.getByText(label, { exact: true }) }).first();
-    // Commands of an extension are registered a little after the workbench is up.
     for (const until = Date.now() + WAIT; ;) {
-      await this.page.keyboard.press('F1');
-      await input.waitFor({ state: 'visible' });
-      await input.fill(`>${label}`);
+      await this.page.keyboard.press(key);
       try {
-        await row.waitFor({ timeout: 3000 });
-        break;
+        await box.locator('input.input').fill(text, { timeout: 3000 });
+        await box.locator('.monaco-list-row', row).first().click({ timeout: 3000 });
+        return;
       } catch {
         const shown = await box.locator('.monaco-list-row').allInnerTexts();
         await this.page.keyboard.press('Escape');
-        if (Date.now() > until) throw new Error(`no command "${label}" in the palette; it shows: ${shown.join(' | ')}`);
+        if (Date.now() > until) throw new Error(`nothing to pick for "${text}"; the list shows: ${shown.join(' | ')}`);
       }
     }
-    await row.click();
+  }
+
+  /** Runs a palette command by its full label, such as "MCP: List Servers". */
+  async command(label) {
+    await this.quickPick('F1', `>${label}`, { has: this.page.getByText(label, { exact: true }) });
   }
 
   /** Chooses a row of an open quick pick. */
@@ -116,12 +119,28 @@ export class Workbench {
   }
 
   async openFile(name) {
-    await this.page.keyboard.press('Control+P');
-    const input = this.page.locator('.quick-input-widget input.input');
-    await input.waitFor({ state: 'visible' });
-    await input.fill(name);
-    await this.page.locator('.quick-input-list .monaco-list-row', { hasText: path.basename(name) }).first().click();
-    await this.page.locator('.editor-group-container.active .tab.active', { hasText: path.basename(name) }).waitFor();
+    const hasText = path.basename(name);
+    await this.quickPick('Control+P', name, { hasText });
+    await this.page.locator('.editor-group-container.active .tab.active', { hasText }).waitFor();
+  }
+
+  /** Clicks a line of the active editor and chooses a code action there. The menu lacks what was not known in time. */
+  async codeAction(line, title) {
+    const editor = this.page.locator('.editor-group-container.active');
+    const menu = this.page.locator('.action-widget .monaco-list-row');
+    for (const until = Date.now() + WAIT; ;) {
+      await editor.locator('.view-line', { hasText: line }).first().click();
+      await editor.locator('.monaco-editor.focused').first().waitFor();
+      await this.page.keyboard.press('Control+.');
+      try {
+        await menu.filter({ hasText: title }).first().click({ timeout: 3000 });
+        return;
+      } catch {
+        const shown = await menu.allInnerTexts();
+        await this.page.keyboard.press('Escape');
+        if (Date.now() > until) throw new Error(`no action "${title}"; the menu shows: ${shown.join(' | ')}`);
+      }
+    }
   }
 
   lens(text) {
@@ -194,8 +213,8 @@ export class Workbench {
   }
 
   /** The page of the webview that shows this text; there may be several side by side. */
-  async webviewWith(text) {
-    for (const until = Date.now() + WAIT; Date.now() < until;) {
+  async webviewWith(text, limit = WAIT) {
+    for (const until = Date.now() + limit; Date.now() < until;) {
       for (const frame of this.page.frames()) {
         // A frame may be removed meanwhile.
         const found = frame.parentFrame() && await frame.getByText(text).first().isVisible().catch(() => false);
@@ -203,7 +222,7 @@ export class Workbench {
       }
       await this.page.waitForTimeout(100);
     }
-    throw new Error(`no webview shows "${text}" after ${WAIT} ms`);
+    throw new Error(`no webview shows "${text}" after ${limit} ms`);
   }
 
   /** The visible text of the active editor. */

@@ -48,7 +48,7 @@ export function findChromium() {
 }
 
 /** Starts the server on a free loopback port. Returns { url, authority, token, log, stop }. */
-export async function startServer({ home, profile, extension = [], vsix = [], trust = true, testMode = false, dark = false, env = {}, settings = {} }) {
+export async function startServer({ home, profile, extension = [], vsix = [], trust = true, testMode = false, dark = false, env = {}, settings = {}, machineSettings }) {
   const root = serverHome(home);
   const node = path.join(root, 'node/bin/node');
   const main = path.join(root, 'vscode/out/server-main.js');
@@ -57,6 +57,10 @@ export async function startServer({ home, profile, extension = [], vsix = [], tr
   fs.mkdirSync(path.join(profile, 'user/User'), { recursive: true });
   fs.mkdirSync(path.join(profile, 'extensions'), { recursive: true });
   fs.writeFileSync(path.join(profile, 'user/User/settings.json'), JSON.stringify({ ...SETTINGS, ...(dark && { 'workbench.colorTheme': 'Dark Modern' }), ...settings }, null, 2));
+  if (machineSettings) { // those of scope `machine`, which a remote window does not take from the user's settings
+    fs.mkdirSync(path.join(profile, 'user/Machine'), { recursive: true });
+    fs.writeFileSync(path.join(profile, 'user/Machine/settings.json'), JSON.stringify(machineSettings));
+  }
   const local = [process.env.NO_PROXY || process.env.no_proxy, '127.0.0.1', 'localhost'].filter(Boolean).join(',');
   // An empty gallery: no request goes to the extension market. With VSCODE_CLI the extension host keeps the environment
   // it gets, instead of that of a login shell of the user.
