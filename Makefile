@@ -37,12 +37,13 @@ packages: ## make all packages from the release archive, install each in an empt
 release: ## set the version everywhere and write the changelog's heading: make release VERSION=1.2.3
 	@scripts/release $(or $(VERSION),$(error say which: make release VERSION=1.2.3))
 
+# `cargo test` has built $(BIN). `cargo build` would build most crates again, without the features that only tests use.
 test: check check-vscode servers ## run all checks and tests; must pass before a change is merged
 	cargo test --no-fail-fast
 	@scripts/test-agents $(BIN) --quick
 	@scripts/journeys $(BIN) --quick
-	@$(MAKE) --no-print-directory test-nvim
-	@$(MAKE) --no-print-directory test-vscode
+	@scripts/test-nvim $(BIN)
+	@scripts/test-vscode $(BIN)
 
 test-nvim: ## test the Neovim plugin in a real Neovim
 	cargo build

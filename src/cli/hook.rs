@@ -10,11 +10,12 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use self::formats::{Event, Format};
 use super::context::Context;
 use super::{Status, print};
+use crate::config::interop::hooks::setup_name;
 use crate::engine::Engine;
 use crate::engine::gate::agent_tool::{HookAnswer, HookQuestion};
 use crate::model::HookAgent;
@@ -39,10 +40,13 @@ pub(super) struct Arguments {
     event: Option<String>,
 }
 
-/// Parses the name of an agent that has hooks.
+/// Parses the name of an agent that has hooks, or its name in `setup`.
 fn hook_agents() -> impl TypedValueParser<Value = HookAgent> {
-    let names = HookAgent::ALL.map(HookAgent::as_str);
-    PossibleValuesParser::new(names).try_map(|name| HookAgent::parse(&name).ok_or("unknown agent"))
+    let names = HookAgent::ALL.map(|agent| PossibleValue::new(agent.as_str()).alias(setup_name(agent)));
+    PossibleValuesParser::new(names).try_map(|name| {
+        let named = |agent: &HookAgent| agent.as_str() == name || setup_name(*agent) == name;
+        HookAgent::ALL.into_iter().find(named).ok_or("unknown agent")
+    })
 }
 
 pub(super) fn run(arguments: Arguments, context: &Context) -> anyhow::Result<Status> {

@@ -47,10 +47,6 @@ impl HookAgent {
         }
     }
 
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|agent| agent.as_str() == text)
-    }
-
     /// What stands for the server in rules, questions and records.
     pub fn server(self) -> Option<ServerName> {
         ServerName::new(self.as_str()).ok()

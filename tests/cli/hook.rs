@@ -106,6 +106,14 @@ const NOBODY: &str = "ask: mcp-sidecar: nobody could be asked";
 const DENIED: &str = "deny: mcp-sidecar: a rule denies it";
 
 #[test]
+fn an_agent_is_also_known_by_its_name_in_setup() {
+    let sandbox = sandbox(&rules());
+    let input = question(&sandbox, "PreToolUse", "Bash", &json!({ "command": "git status" }));
+    let hook = begin(&sandbox, &["hook", "claude"], &input);
+    assert_eq!(said(&end(&sandbox, hook).out), "allow");
+}
+
+#[test]
 fn without_an_engine_rules_decide_and_the_rest_is_left_to_the_agent() {
     let sandbox = sandbox(&rules());
     assert_eq!(bash(&sandbox, "git status"), "allow");
