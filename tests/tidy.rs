@@ -311,6 +311,36 @@ fn every_link_in_a_document_leads_somewhere() {
 }
 
 #[test]
+fn every_test_that_a_document_or_a_fault_names_exists() {
+    let function = Regex::new(r"fn (\w+)\(").unwrap();
+    let code = FILES.iter().filter(|file| file.path.ends_with(".rs"));
+    let known: BTreeSet<&str> = code
+        .clone()
+        .flat_map(|file| function.captures_iter(&file.text).map(|found| found.extract::<1>().1[0]))
+        .collect();
+    let in_module = |target: &str, module: &str, name: &str| {
+        let module = module.replace("::", "/");
+        let places = [format!("tests/{target}/{module}.rs"), format!("src/{module}.rs")];
+        code.clone().any(|file| places.contains(&file.path) && file.text.contains(&format!("fn {name}(")))
+    };
+    let mut unknown = Vec::new();
+    let of_fault = Regex::new(r"test: '(\w+) ([\w:]+)::(\w+)'").unwrap();
+    for file in FILES.iter().filter(|file| file.path.starts_with("tests/faults/cases/")) {
+        let named = of_fault.captures_iter(&file.text).map(|found| found.extract::<3>().1);
+        unknown.extend(
+            named.filter(|[target, module, name]| !in_module(target, module, name)).map(|named| named.join(" ")),
+        );
+    }
+    // The name of a test is a sentence.
+    let in_document = Regex::new(r"`([a-z][a-z0-9]*(?:_[a-z0-9]+){4,})`").unwrap();
+    for page in ["docs/reliability.md", "docs/security.md"] {
+        let named = in_document.captures_iter(&file(page).text).map(|found| found.extract::<1>().1[0]);
+        unknown.extend(named.filter(|name| !known.contains(name)).map(|name| format!("{page}: {name}")));
+    }
+    nothing(unknown, "name the test as it is called now");
+}
+
+#[test]
 fn every_make_word_in_a_document_exists() {
     let word = Regex::new(r"`make ([a-z-]+)`").unwrap();
     let makefile = &file("Makefile").text;
