@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use tokio::task::JoinHandle;
 
 use super::gate::{Outcome, Times};
 use super::{Engine, Notice};
@@ -91,6 +92,9 @@ pub struct Recording {
     arguments: Arc<Map<String, Value>>,
     /// The arguments that were requested, if the user changed them.
     requested: Option<Arc<Map<String, Value>>>,
+    /// Writes the row before the call is sent. It is a task, because a caller that leaves meanwhile must not leave behind a
+    /// row without an outcome.
+    starting: Option<JoinHandle<Result<StartedRecord>>>,
     started: Option<StartedRecord>,
 }
 
@@ -119,6 +123,7 @@ impl Recording {
             },
             arguments: call.arguments.clone(),
             requested: None,
+            starting: None,
             started: None,
         }
     }
@@ -146,10 +151,25 @@ impl Recording {
 
     /// In strict mode, writes the row before the call is sent. If that fails, the call is not sent.
     pub async fn before_sending(&mut self) -> Result<()> {
-        if self.row.kind == CallKind::Completion || self.started.is_some() {
+        let store = &self.engine.0.store;
+        if self.row.kind == CallKind::Completion || self.started.is_some() || !store.is_strict() {
             return Ok(());
         }
-        self.started = Some(self.engine.0.store.begin_call(self.finished_call(None)).await?);
+        if self.starting.is_none() {
+            let (store, call) = (store.clone(), self.finished_call(None));
+            self.starting = Some(tokio::spawn(async move { store.begin_call(call).await }));
+        }
+        self.started().await
+    }
+
+    /// Waits until the row is written, if it is being written.
+    async fn started(&mut self) -> Result<()> {
+        if let Some(starting) = &mut self.starting {
+            let started = starting.await;
+            self.starting = None;
+            let failed = |_| Err(Error::Io("cannot write the audit log: see the log of mcp-sidecar".to_owned()));
+            self.started = Some(started.unwrap_or_else(failed)?);
+        }
         Ok(())
     }
 
@@ -187,6 +207,9 @@ impl Recording {
                 }
             }
         }
+        if let Err(error) = self.started().await {
+            tracing::error!(%error, "the row of a call was not written before its outcome");
+        }
         self.engine.0.notices.send(Notice::CallFinished(Arc::new(self.row.clone()))).ok();
         let result = outcome.ok().flatten().map(|result| result.raw.clone());
         let call = self.finished_call(result);
@@ -196,9 +219,40 @@ impl Recording {
 
 #[cfg(test)]
 mod tests {
+    use futures::FutureExt;
+
     use super::*;
+    use crate::paths::Paths;
     use crate::settings::Settings;
-    use crate::store::Options;
+    use crate::store::{CallQuery, Options};
+
+    #[tokio::test]
+    async fn a_call_that_is_cancelled_while_its_row_is_written_has_one_record() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (config_dir, state_dir, runtime_dir) = (at("config"), at("state"), at("run"));
+        let paths = Paths { config_dir, state_dir, runtime_dir, managed_config: at("managed.json") };
+        let mut settings = Settings::default();
+        settings.audit.strict = true;
+        let engine = Engine::start(paths, settings);
+        // Without this, the first row waits for the file.
+        engine.0.store.calls(CallQuery::default()).await.unwrap();
+        let call = ToolCall {
+            id: CallId::random(),
+            kind: CallKind::Tool,
+            tool: ToolId::new(ServerName::new("demo").unwrap(), "echo"),
+            arguments: Arc::default(),
+            requester: Requester::default(),
+            workflow: None,
+            timeout: None,
+        };
+        let mut recording = Recording::new(&engine, &call);
+        assert!(recording.before_sending().now_or_never().is_none(), "the row is being written");
+        recording.finish(&Err(Error::Cancelled), Times::default()).await;
+        let records = engine.0.store.calls(CallQuery::default()).await.unwrap();
+        let outcomes: Vec<_> = records.iter().map(|record| record.error.as_deref()).collect();
+        assert_eq!(outcomes, [Some("cancelled")]);
+    }
 
     #[tokio::test]
     async fn an_unwritable_log_blocks_tools_only_in_strict_mode() {
