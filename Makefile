@@ -7,7 +7,7 @@ BIN   := $(or $(CARGO_TARGET_DIR),target)/debug/mcp-sidecar
 # Agents may not decide for the user; without this, tests that an agent runs would be refused.
 export MCP_SIDECAR_TEST_ROOT := $(shell echo $$PPID)
 
-.PHONY: agents book dist faults fuzz generate help journeys run nvim vscode conformance packages release test test-nvim test-vscode test-vscode-oldest check check-vscode fmt bench servers
+.PHONY: agents book dist faults fuzz generate help journeys run nvim soak vscode conformance packages release test test-nvim test-vscode test-vscode-oldest check check-vscode fmt bench servers
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -78,11 +78,14 @@ bench: ## measure the overhead per call and the speed of language requests (rele
 faults: ## provoke every fault of tests/faults ten times; RUNS, SEED and CASES="STD- disk" change that (takes about half an hour)
 	cargo test --test faults -- --full --runs $(or $(RUNS),10) $(if $(SEED),--seed $(SEED)) $(CASES)
 
+soak: ## ten servers, three editors and five agents at random for MINUTES (60) with a SEED, checked against a model
+	cargo test --test soak -- --minutes $(or $(MINUTES),60) --seed $(or $(SEED),$(shell date +%s))
+
 fuzz: ## run each fuzz target for SECONDS (60) or those of TARGETS; needs nightly Rust and cargo-fuzz
 	@scripts/fuzz $(or $(SECONDS),60) $(TARGETS)
 
-conformance: servers ## run the official conformance suite and third-party clients
-	cargo test --test foreign
+conformance: servers ## run the official conformance suite and third-party clients, and compare our results with the SDKs' clients
+	cargo test --test foreign -- --include-ignored
 
 agents: ## run real agents against `mcp-sidecar connect`, with a fake model; AGENTS="codex deny" picks agents and cases
 	cargo build

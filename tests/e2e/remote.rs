@@ -1,6 +1,7 @@
 //! Remote servers: what works, and what every fault on the way looks like to the one who asked.
 
 mod faults;
+mod issuer;
 mod legacy;
 mod mock;
 #[cfg(unix)]

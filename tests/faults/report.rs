@@ -1,32 +1,20 @@
 //! The table of the last full run, in `target/faults` and in `docs/reliability.md`.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use crate::run::{CaseResult, Options};
-
-const BEGIN: &str = "<!-- fault suite -->\n";
-const END: &str = "<!-- end of fault suite -->";
+use crate::support::reliability_page;
 
 pub fn write(options: &Options, results: &[CaseResult]) {
     if !options.full {
         return;
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let now = time::OffsetDateTime::now_utc();
-    let (date, table) = (now.date(), table(options, results, &now.date().to_string()));
-    let folder = root.join("target/faults");
-    std::fs::create_dir_all(&folder).unwrap();
-    let file = folder.join(format!("{date}-{}.md", options.seed));
-    std::fs::write(&file, &table).unwrap();
-    println!("report: {}", file.display());
+    let date = time::OffsetDateTime::now_utc().date().to_string();
+    let table = table(options, results, &date);
+    reliability_page::store("faults", &format!("{date}-{}", options.seed), &table);
     // A part of the suite does not replace the table of all of it.
     if options.words.is_empty() {
-        let page = root.join("docs/reliability.md");
-        let text = std::fs::read_to_string(&page).unwrap();
-        let (before, rest) = text.split_once(BEGIN).expect("the page has a place for the table");
-        let (_, after) = rest.split_once(END).expect("the table has an end");
-        std::fs::write(page, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
+        reliability_page::replace("fault suite", &table);
     }
 }
 

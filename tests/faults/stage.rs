@@ -15,7 +15,7 @@ use crate::listener::Port;
 use crate::pattern::{fill, fill_text};
 use crate::support::bad_client::{BadClient, Framing};
 use crate::support::{Home, TestEditor, uri};
-use crate::watcher::{SecretTap, alive};
+use crate::watcher::{SecretTap, engines_of};
 
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-sidecar");
 
@@ -128,14 +128,7 @@ impl Stage {
 
     /// The process of the shared engine.
     pub fn engine(&self) -> Option<u32> {
-        let root = self.home.project().canonicalize().ok()?;
-        let wanted = format!("mcp-sidecar\0engine\0--workspace\0{}\0", root.display());
-        let all = std::fs::read_dir("/proc").unwrap();
-        let mut pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-        let is_engine = |pid: &u32| {
-            std::fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == wanted) && alive(*pid)
-        };
-        pids.find(is_engine)
+        engines_of(&self.home.project()).first().copied()
     }
 
     pub fn variables(&self) -> Vec<(String, String)> {
@@ -286,6 +279,6 @@ impl Stage {
         if let Some(text) = self.leaks.iter().find_map(|leak| leak.get()) {
             return Err(format!("the secret is in a message to an editor or agent: {text}"));
         }
-        crate::watcher::no_secret_in_files(&self.home.path(""), &self.secret)
+        crate::watcher::in_no_file(&self.home.path(""), &self.secret)
     }
 }

@@ -89,13 +89,24 @@ pub fn check_peak(idle: Figures, peak: Figures) -> Result<(), String> {
     Ok(())
 }
 
+/// The processes of the shared engine of a project. There may be several while one takes over.
+pub fn engines_of(project: &Path) -> Vec<u32> {
+    let Ok(root) = project.canonicalize() else { return Vec::new() };
+    let wanted = format!("mcp-sidecar\0engine\0--workspace\0{}\0", root.display());
+    let line = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    pids().filter(|pid| line(*pid) == wanted && alive(*pid)).collect()
+}
+
+fn pids() -> impl Iterator<Item = u32> {
+    let all = std::fs::read_dir("/proc").unwrap();
+    all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
 /// The processes that mention this folder in their environment or arguments, except this one.
 pub fn processes_of(folder: &Path) -> Vec<(u32, String)> {
     let wanted = folder.to_str().unwrap().as_bytes();
     let mentions = |text: &[u8]| text.windows(wanted.len()).any(|part| part == wanted);
-    let all = std::fs::read_dir("/proc").unwrap();
-    let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    let others = pids.filter(|pid| *pid != std::process::id());
+    let others = pids().filter(|pid| *pid != std::process::id());
     let read = |pid: u32, file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let found =
         others.filter(|pid| alive(*pid) && (mentions(&read(*pid, "environ")) || mentions(&read(*pid, "cmdline"))));
@@ -122,8 +133,8 @@ pub async fn nothing_left(folder: &Path) -> Result<(), String> {
     }
 }
 
-/// No file below `folder` holds the secret, except the configs that define it.
-pub fn no_secret_in_files(folder: &Path, secret: &str) -> Result<(), String> {
+/// No file below `folder` contains this text, except the configs that define servers.
+pub fn in_no_file(folder: &Path, text: &str) -> Result<(), String> {
     let mut files: Vec<PathBuf> = vec![folder.to_owned()];
     while let Some(path) = files.pop() {
         if path.is_dir() && !path.is_symlink() {
@@ -131,8 +142,8 @@ pub fn no_secret_in_files(folder: &Path, secret: &str) -> Result<(), String> {
             continue;
         }
         let is_config = path.file_name().is_some_and(|name| name == "mcp.json" || name == "mcp.local.json");
-        if !is_config && path.is_file() && contains(&std::fs::read(&path).unwrap_or_default(), secret.as_bytes()) {
-            return Err(format!("the secret is in {}", path.display()));
+        if !is_config && path.is_file() && contains(&std::fs::read(&path).unwrap_or_default(), text.as_bytes()) {
+            return Err(format!("`{text}` is in {}", path.display()));
         }
     }
     Ok(())

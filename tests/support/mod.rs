@@ -6,6 +6,7 @@ pub mod commands;
 pub mod editor;
 pub mod harness;
 pub mod home;
+pub mod reliability_page;
 pub mod stdio;
 pub mod wire;
 

@@ -5,7 +5,8 @@ use std::process::Stdio;
 use serde_json::json;
 use tokio::process::Command;
 
-use super::signin::{Manners, server};
+use super::issuer::Manners;
+use super::signin::server;
 use crate::support::Home;
 
 /// A browser on another machine: it loads the page that the terminal shows, and cannot load the one that it is sent to.

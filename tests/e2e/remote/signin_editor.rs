@@ -6,8 +6,9 @@ use mcp_sidecar::protocol::types::{ApprovalKind, Status};
 use mcp_sidecar::settings::Settings;
 use serde_json::{Value, json};
 
+use super::issuer::{Manners, get, query};
 use super::mock::Mock;
-use super::signin::{Manners, get, query, server};
+use super::signin::server;
 use crate::support::commands::{name, resolve};
 use crate::support::harness::{Harness, open_editor};
 use crate::support::{Home, TestEditor};
