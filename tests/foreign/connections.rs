@@ -21,13 +21,15 @@ async fn our_connections_pass_the_client_scenarios_of_the_newer_era() {
 
 async fn plays(suite: &Suite) {
     let command = format!("{} conformance", env!("CARGO_BIN_EXE_mcp-sidecar"));
-    let played = suite.scenarios(Side::Client).await.into_iter().map(|scenario| {
-        let command = &command;
-        async move {
-            let outcome = suite.play(Side::Client, &scenario, &["--command", command]).await;
-            (scenario, outcome)
-        }
-    });
-    let outcomes: Outcomes = futures::stream::iter(played).buffer_unordered(AT_ONCE).collect().await;
+    let outcomes = play_each(suite, &command).await;
     suite.judge(Side::Client, &outcomes);
+}
+
+/// Plays every client scenario with the client that this command starts.
+pub async fn play_each(suite: &Suite, command: &str) -> Outcomes {
+    let played = suite.scenarios(Side::Client).await.into_iter().map(|scenario| async move {
+        let outcome = suite.play(Side::Client, &scenario, &["--command", command]).await;
+        (scenario, outcome)
+    });
+    futures::stream::iter(played).buffer_unordered(AT_ONCE).collect().await
 }

@@ -9,6 +9,7 @@
 )]
 
 mod agents;
+mod compared;
 mod connections;
 mod endpoint;
 #[path = "../support/servers.rs"]
