@@ -97,7 +97,7 @@ enum Link {
 
 /// Forwards messages until the program closes its side. `rejoin` finds or starts an engine. Returns the exit code.
 pub fn bridge<M: Memory>(
-    joined: Joined,
+    mut joined: Joined,
     stdio: Stdio,
     read_ahead: ReadAhead,
     mut rejoin: impl FnMut() -> Result<Joined, JoinError>,
@@ -105,7 +105,7 @@ pub fn bridge<M: Memory>(
     let Stdio { input, output } = stdio;
     let state = State { memory: M::default(), link: Link::Joining, ended: false };
     let bridge = Arc::new(Bridge { state: Mutex::new(state), changed: Condvar::new(), output: Mutex::new(output) });
-    let mut joined = bridge.open(joined)?;
+    bridge.open(&joined.stream)?;
     let reader = bridge.clone();
     let input = io::Cursor::new(read_ahead.0).chain(input);
     std::thread::Builder::new().name("input".to_owned()).stack_size(STACK).spawn(move || reader.read_program(input))?;
@@ -134,7 +134,11 @@ pub fn bridge<M: Memory>(
             {
                 return Ok(1);
             }
-            match rejoin().and_then(|joined| Ok(bridge.open(joined)?)) {
+            let rejoined = rejoin().and_then(|joined| {
+                bridge.open(&joined.stream)?;
+                Ok(joined)
+            });
+            match rejoined {
                 Ok(joined) => break joined,
                 Err(error) => reason = Some(error.to_string()),
             }
@@ -148,18 +152,23 @@ impl<M: Memory> Bridge<M> {
     }
 
     /// Tells a new engine what the old one knew, and lets messages pass.
-    fn open(&self, joined: Joined) -> io::Result<Joined> {
-        let stream = Arc::new(joined.stream.try_clone()?);
+    fn open(&self, stream: &UnixStream) -> io::Result<()> {
+        let stream = Arc::new(stream.try_clone()?);
         let (replay, news) = {
             let state = self.lock();
             (state.memory.replay(), state.memory.news())
         };
         // A failed write is a lost connection, which is noticed when it is read.
         (&*stream).write_all(&replay).ok();
-        self.lock().link = Link::Open(stream);
+        let mut state = self.lock();
+        if state.ended {
+            // The program closed its side while there was no engine, which this one would wait for forever.
+            stream.shutdown(Shutdown::Write).ok();
+        }
+        state.link = Link::Open(stream);
+        drop(state);
         self.changed.notify_all();
-        self.write(&news)?;
-        Ok(joined)
+        self.write(&news)
     }
 
     /// The connection is lost: answers what was running and cannot be sent again.
@@ -297,13 +306,29 @@ mod tests {
 
     const CALL: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{}}\n";
 
+    /// A bridge with this link, and what its program reads.
+    fn bridge(link: Link) -> (Bridge<AgentMemory>, std::io::PipeReader) {
+        let (shown, output) = std::io::pipe().unwrap();
+        let state = State { memory: AgentMemory::default(), link, ended: false };
+        let output = Mutex::new(File::from(OwnedFd::from(output)));
+        (Bridge { state: Mutex::new(state), changed: Condvar::new(), output }, shown)
+    }
+
+    #[test]
+    fn a_program_that_leaves_while_the_next_engine_starts_has_left_there_too() {
+        let (bridge, _shown) = bridge(Link::Joining);
+        bridge.read_program(io::empty());
+        let (stream, mut engine) = UnixStream::pair().unwrap();
+        bridge.open(&stream).unwrap();
+        engine.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+        let mut received = Vec::new();
+        engine.read_to_end(&mut received).expect("the engine is told that the input has ended");
+    }
+
     #[test]
     fn a_call_that_an_engine_cannot_have_received_goes_to_the_next_one() {
         let (stream, engine) = UnixStream::pair().unwrap();
-        let (mut shown, output) = std::io::pipe().unwrap();
-        let state = State { memory: AgentMemory::default(), link: Link::Open(Arc::new(stream)), ended: false };
-        let output = Mutex::new(File::from(OwnedFd::from(output)));
-        let bridge = Bridge { state: Mutex::new(state), changed: Condvar::new(), output };
+        let (bridge, mut shown) = bridge(Link::Open(Arc::new(stream)));
         drop(engine);
         assert!(!bridge.send(CALL));
         assert!(matches!(bridge.lock().link, Link::Joining));
