@@ -120,7 +120,7 @@ impl Actor for Editor {
         self.world.model.count("editors that left");
         lock(&self.world.editors).remove(&self.number);
         if let Some(session) = self.session.take()
-            && let Err(reason) = session.quit().await
+            && let Err(reason) = session.quit(&self.world).await
         {
             self.world.model.violation(reason);
         }

@@ -18,6 +18,9 @@ use crate::world::{PATIENCE, World};
 /// What LSP responds to every request of an editor that has said goodbye.
 const AFTER_SHUTDOWN: i64 = -32600;
 
+/// How long after its kill an engine may still be missed.
+const JUST_KILLED: Duration = Duration::from_secs(5);
+
 pub struct EditorSession {
     pub client: LspClient,
     front: Child,
@@ -35,11 +38,12 @@ impl EditorSession {
         Some(Self { client, front })
     }
 
-    pub async fn quit(mut self) -> Result<(), String> {
-        // If the engine was killed, there is nobody to say goodbye to.
-        let is_polite = self.client.shut_down().await.is_ok();
+    pub async fn quit(mut self, world: &World) -> Result<(), String> {
+        // If the engine was killed, there is nobody to say goodbye to, or nobody who knows that the editor did.
+        let said_goodbye = self.client.shut_down().await.is_ok();
         match tokio::time::timeout(PATIENCE, self.front.wait()).await {
-            Ok(Ok(status)) if status.success() || !is_polite => Ok(()),
+            Ok(Ok(status)) if status.success() || !said_goodbye => Ok(()),
+            Ok(Ok(_)) if world.model.since_kill() < JUST_KILLED => Ok(()),
             Ok(status) => Err(format!("the front of an editor that left ended with {status:?}")),
             Err(_) => Err("the front of an editor that left does not end".to_owned()),
         }
