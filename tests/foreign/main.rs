@@ -1,4 +1,5 @@
-//! What others wrote, against the built binary: the official conformance suite, and MCP clients that drive `connect`.
+//! What others wrote, against the built binary: the official conformance suite, MCP clients that drive `connect`,
+//! servers with extensions, an authorization server, a gateway, SSH and a collector of traces.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,6 +14,8 @@ mod connections;
 mod endpoint;
 #[path = "../support/servers.rs"]
 mod servers;
+mod sign_in;
+mod stdio_agent;
 mod suite;
 #[path = "../support/mod.rs"]
 mod support;
