@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::gate::{Outcome, Times};
+use super::telemetry::Span;
 use super::{Engine, Notice};
 use crate::model::{
     CallId, CallKind, CallRecord, CallResult, Error, Requester, Result, ServerName, Timestamp, ToolCall, ToolId, millis,
@@ -63,7 +64,8 @@ impl Engine {
         error: Error,
     ) {
         let id = CallId::random();
-        let call = ToolCall { id, kind, tool, arguments, requester, workflow: None, timeout: None };
+        let call =
+            ToolCall { id, kind, tool, arguments, requester, workflow: None, timeout: None, meta: Arc::default() };
         let mut recording = Recording::new(self, &call);
         recording.refused(decision, by);
         recording.finish(&Err(error), Times::default()).await;
@@ -92,6 +94,7 @@ pub struct Recording {
     /// The arguments that were requested, if the user changed them.
     requested: Option<Arc<Map<String, Value>>>,
     started: Option<StartedRecord>,
+    span: Span,
 }
 
 impl Recording {
@@ -120,6 +123,15 @@ impl Recording {
             arguments: call.arguments.clone(),
             requested: None,
             started: None,
+            span: Span::of(&call.id, &call.meta),
+        }
+    }
+
+    /// The metadata that the server gets: those of the caller, with our span in the trace if calls are exported.
+    pub fn meta_for_server(&self, meta: &Arc<Map<String, Value>>) -> Arc<Map<String, Value>> {
+        match self.engine.0.shared.telemetry.is_on() {
+            true => Arc::new(self.span.child_meta(meta)),
+            false => meta.clone(),
         }
     }
 
@@ -187,6 +199,12 @@ impl Recording {
                 }
             }
         }
+        let error = match outcome {
+            Ok(Some(result)) if result.is_error => Some("tool_error"),
+            Ok(_) => None,
+            Err(error) => Some(error.kind()),
+        };
+        self.engine.0.shared.telemetry.record(&self.row, &self.span, error);
         self.engine.0.notices.send(Notice::CallFinished(Arc::new(self.row.clone()))).ok();
         let result = outcome.ok().flatten().map(|result| result.raw.clone());
         let call = self.finished_call(result);

@@ -10,8 +10,10 @@
 )]
 
 mod agents;
+mod beyond;
 mod connections;
 mod endpoint;
+mod extensions;
 #[path = "../support/servers.rs"]
 mod servers;
 mod sign_in;

@@ -30,15 +30,19 @@ impl StdioAgent {
         Self::with(home, folder, json!({})).await
     }
 
-    /// Starts it with these capabilities.
-    pub async fn with(home: &Home, folder: &Path, capabilities: Value) -> Self {
+    /// Starts it without a session, as agents since 2026-07-28 do: each of its requests says who it is.
+    pub fn stateless(home: &Home, folder: &Path) -> Self {
         let mut command = Command::new(PROGRAM);
         command.arg("connect").envs(home.variables()).current_dir(folder).kill_on_drop(true);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
         let output = BufReader::new(output).lines();
-        let mut agent =
-            Self { input, output, _process: process, next_id: 0, notifications: Vec::new(), server: Value::Null };
+        Self { input, output, _process: process, next_id: 0, notifications: Vec::new(), server: Value::Null }
+    }
+
+    /// Starts it with these capabilities.
+    pub async fn with(home: &Home, folder: &Path, capabilities: Value) -> Self {
+        let mut agent = Self::stateless(home, folder);
         let client = json!({ "name": "stdio-agent", "version": "1" });
         let params = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client });
         agent.server = agent.ask("initialize", params).await["result"].clone();
