@@ -99,7 +99,9 @@ servers: ## install the public MCP servers, clients and sandboxes that the tests
 ifeq ($(MCP_SIDECAR_SKIP_SERVERS),)
 	@scripts/get-servers
 	@scripts/get-clients
+	@scripts/get-backends
 	@scripts/get-bubblewrap >/dev/null
+	@scripts/get-sshd >/dev/null
 	@scripts/get-podman >/dev/null
 else
 	@echo "skipping the tests that need public MCP servers (MCP_SIDECAR_SKIP_SERVERS is set)"

@@ -19,6 +19,7 @@ mod response;
 mod search;
 mod session;
 mod subscriptions;
+mod tasks;
 mod transport;
 
 use std::collections::BTreeMap;
@@ -46,6 +47,7 @@ pub use http::HttpEndpoint;
 use pending_responses::PendingResponses;
 use session::AgentView;
 use subscriptions::Subscriptions;
+use tasks::Tasks;
 use transport::{LineTransport, RejectedCall};
 
 /// How many rejected calls may wait to be recorded before we stop reading from the agent.
@@ -61,6 +63,7 @@ pub struct Endpoint {
     subscriptions: Subscriptions,
     suspended: Arc<SuspendedCalls>,
     callers: Arc<Callers>,
+    tasks: Arc<Tasks>,
     /// The memory that the pending requests of all agents take.
     pending_bytes: PendingBytes,
 }
@@ -113,6 +116,7 @@ impl Endpoint {
             subscriptions: Subscriptions::default(),
             suspended: Arc::default(),
             callers: Arc::default(),
+            tasks: Arc::default(),
             pending_bytes,
         }
     }

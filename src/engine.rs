@@ -34,6 +34,7 @@ mod slot;
 pub(crate) mod snapshot;
 mod sources;
 mod subjects;
+mod telemetry;
 mod trust;
 pub(crate) mod turns;
 pub(crate) mod upgrade;

@@ -4,6 +4,7 @@
 //! ask the user to unlock it, so one thread talks to it and everything else waits with a timeout. The list of names is
 //! a file beside the database; it contains no values.
 
+mod entry_lock;
 mod vault;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use crate::model::{Error, Result};
 use crate::paths::Paths;
 use crate::policy::trust::real;
 use crate::text::{Secret, io_reason};
+pub use entry_lock::EntryLock;
 use vault::{FileVault, Names};
 
 /// The service name of our keyring entries.
@@ -32,6 +34,8 @@ pub struct Keyring {
     jobs: mpsc::Sender<Job>,
     /// Whether the user allows a file if there is no keyring.
     file_allowed: Arc<AtomicBool>,
+    /// For locks between processes.
+    folder: Arc<Path>,
 }
 
 type Job = Box<dyn FnOnce(&Owner) + Send>;
@@ -92,7 +96,7 @@ impl Keyring {
         if let Err(error) = started {
             tracing::error!(%error, "cannot start the keyring thread; no secrets can be saved");
         }
-        Self { jobs, file_allowed }
+        Self { jobs, file_allowed, folder: folder.into() }
     }
 
     /// Applies the setting `secrets`: whether a file that only the user can read may replace a missing keyring.
@@ -115,6 +119,11 @@ impl Keyring {
     pub async fn remove(&self, name: &str) -> Result<()> {
         let name = name.to_owned();
         self.run(move |owner| owner.remove(&name)).await
+    }
+
+    /// Keeps other processes from changing a value that is replaced in several steps. Waits until they have finished.
+    pub async fn lock(&self, name: &str) -> Result<Option<EntryLock>> {
+        entry_lock::lock(&self.folder, name).await
     }
 
     /// The names of all saved values.

@@ -8,6 +8,7 @@ pub(crate) mod cache;
 pub(crate) mod client;
 pub mod connection;
 pub(crate) mod connector;
+pub mod extensions;
 pub mod guardian;
 mod heavy;
 pub mod host;

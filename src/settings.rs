@@ -31,6 +31,7 @@ pub struct Settings {
     pub secrets: Secrets,
     pub sandbox: Sandbox,
     pub registry: Registry,
+    pub telemetry: Telemetry,
     pub editor: Editor,
     /// By the name of the agent.
     pub agents: BTreeMap<String, Agent>,
@@ -150,6 +151,12 @@ pub struct Sandbox {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Registry {
     pub url: String,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Telemetry {
+    /// The base URL of an OTLP collector; empty: nothing is exported.
+    pub otlp_endpoint: String,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -283,6 +290,7 @@ impl Default for Settings {
             secrets: Secrets { file: false },
             sandbox: Sandbox { method: "auto".to_owned(), bubblewrap: String::new() },
             registry: Registry { url: "https://registry.modelcontextprotocol.io".to_owned() },
+            telemetry: Telemetry { otlp_endpoint: String::new() },
             editor: Editor { hide_lenses: Vec::new(), own_files: Vec::new() },
             agents: BTreeMap::new(),
             secret_commands: BTreeMap::new(),

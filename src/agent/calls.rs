@@ -25,7 +25,7 @@ use super::asker::{AskByRequest, AskByResult, ElicitationModes, Question};
 use super::byte_budget::{Reserved, memory_of_fields};
 use super::callers::CallerGuard;
 use super::catalog::Catalog;
-use super::handler::{Handler, is_stateless};
+use super::handler::{Handler, is_stateless, passed_meta};
 use super::session::AgentView;
 use super::transport::over_budget;
 use super::{notices, response, search};
@@ -47,13 +47,13 @@ const WAITING_STEP: f64 = 1e-6;
 /// How many calls of all agents may wait for an answer of the user.
 const MAX_SUSPENDED: usize = 1_024;
 /// The key of the question in the result of a call.
-const QUESTION: &str = "question";
+pub(super) const QUESTION: &str = "question";
 
 /// A call that has been started.
 pub struct RunningCall {
-    work: BoxFuture<'static, Result<Outcome>>,
-    progress: mpsc::Receiver<Progress>,
-    questions: mpsc::Receiver<Question>,
+    pub(super) work: BoxFuture<'static, Result<Outcome>>,
+    pub(super) progress: mpsc::Receiver<Progress>,
+    pub(super) questions: mpsc::Receiver<Question>,
     server: ServerName,
     /// The greatest progress that was reported. What is reported while the call waits stays below the tool's own values.
     reported: f64,
@@ -62,8 +62,8 @@ pub struct RunningCall {
     logs: Option<Receiver<Notice>>,
     caller: CallerGuard,
     /// The memory of its arguments, and the reservation while no request holds one.
-    bytes: usize,
-    _reserved: Option<Reserved>,
+    pub(super) bytes: usize,
+    pub(super) _reserved: Option<Reserved>,
 }
 
 impl RunningCall {
@@ -81,7 +81,7 @@ impl RunningCall {
 
     /// The progress with a value greater than all before it, if the call waits or has waited. A tool's values stay as
     /// they are unless they would go back.
-    fn in_order(&mut self, mut progress: Progress) -> Progress {
+    pub(super) fn in_order(&mut self, mut progress: Progress) -> Progress {
         if progress.is_waiting {
             self.has_waited = true;
             progress.progress = (self.reported + WAITING_STEP).max(self.reported.next_up());
@@ -214,7 +214,10 @@ impl Handler {
                         return Err(unknown);
                     }
                 };
-                self.follow(self.start(tool, arguments, &agent, &context), context).await
+                match self.wanted_task(&tool, &context)? {
+                    Some(ttl) => self.start_task(tool, arguments, &agent, context, ttl),
+                    None => self.follow(self.start(tool, arguments, &agent, &context), context).await,
+                }
             }
         }
     }
@@ -257,7 +260,7 @@ impl Handler {
         }
     }
 
-    fn start(
+    pub(super) fn start(
         &self,
         tool: ToolId,
         arguments: Map<String, Value>,
@@ -292,6 +295,7 @@ impl Handler {
             connection: Some(self.session.connection()),
             workflow: Some(self.workflow(context)),
             timeout: None,
+            meta: passed_meta(context),
             progress: context.meta.get_progress_token().map(|_| progress_sender),
             // Calls of an agent are independent of each other.
             turn: Turn::default(),
@@ -378,19 +382,18 @@ impl Handler {
     ) -> Result<CallToolResult, McpError> {
         match outcome {
             Ok(outcome) => {
-                let raw = match &outcome.edited {
-                    Some(edited) => response::with_note(outcome.result.raw, &format!("{} {edited}", response::EDITED)),
-                    None => outcome.result.raw,
-                };
-                let raw = response::with_visible_titles(raw);
-                self.deliver(context, raw, response::Shape::Typed, CallToolResult::default())
+                self.deliver(context, response::result(outcome), response::Shape::Typed, CallToolResult::default())
             }
             Err(error) => Ok(response::refusal(&error)),
         }
     }
 }
 
-async fn send_progress(context: &RequestContext<RoleServer>, token: Option<ProgressToken>, progress: Progress) {
+pub(super) async fn send_progress(
+    context: &RequestContext<RoleServer>,
+    token: Option<ProgressToken>,
+    progress: Progress,
+) {
     let Some(token) = token else { return };
     let mut params = ProgressNotificationParam::new(token, progress.progress);
     params.total = progress.total;

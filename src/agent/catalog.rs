@@ -103,6 +103,14 @@ impl Catalog {
             let target = (address.server.clone(), address.own.to_owned());
             catalog.uris.entry(address.shown.clone()).or_insert(target);
         }
+        for address in resources.iter().filter(|address| address.shown != address.own) {
+            let names = &catalog.tool_names;
+            let of_server = |tool: &&mut Value| {
+                let name = tool.get("name").and_then(Value::as_str);
+                name.and_then(|name| names.get(name)).is_some_and(|id| id.server == *address.server)
+            };
+            tools.iter_mut().filter(of_server).for_each(|tool| rename_page(tool, address));
+        }
         let listed = |key: &str, addresses: Vec<Address<'_>>| -> Vec<Value> {
             let shown = |address: Address<'_>| {
                 let mut fields = visible_fields(address.raw);
@@ -228,6 +236,15 @@ fn visible_fields(raw: &Value) -> Map<String, Value> {
 fn renamed(mut fields: Map<String, Value>, key: &str, name: String) -> Value {
     fields.insert(key.to_owned(), Value::String(name));
     Value::Object(fields)
+}
+
+/// Lets a tool with a page (MCP Apps) refer to the page by the URI that the agent sees.
+fn rename_page(tool: &mut Value, address: &Address<'_>) {
+    for pointer in ["/_meta/ui/resourceUri", "/_meta/ui~1resourceUri"] {
+        if let Some(uri) = tool.pointer_mut(pointer).filter(|uri| *uri == address.own) {
+            *uri = json!(address.shown);
+        }
+    }
 }
 
 struct Address<'a> {

@@ -4,12 +4,13 @@
 use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
-    DiscoverResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientCapabilities, CompleteRequestParams,
+    CompleteResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode, ErrorData, ExtensionCapabilities,
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult, Implementation,
     InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
     ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
     ReadResourceResult, Reference, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, UnsubscribeRequestParams,
+    SubscriptionFilter, TASKS_EXTENSION_ID, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -55,6 +56,15 @@ enum Delivery {
 /// Whether the request uses a protocol version without sessions: 2026-07-28 or newer.
 pub fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| !version.has_initialize())
+}
+
+/// The metadata of a request that the server gets, too: everything that is not about the connection to us.
+pub fn passed_meta(context: &RequestContext<RoleServer>) -> Arc<Map<String, Value>> {
+    let is_own = |key: &str| {
+        key == "progressToken" || key.starts_with("io.modelcontextprotocol/") || key.starts_with("mcp-sidecar/")
+    };
+    let passed = context.meta.iter().filter(|(key, _)| !is_own(key));
+    Arc::new(passed.map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
 impl Handler {
@@ -160,7 +170,8 @@ impl Handler {
             .map(|modes| -> Arc<dyn Asker> { Arc::new(AskByRequest { peer: context.peer.clone(), modes, session }) });
         let workflow = Some(self.workflow(context));
         let connection = Some(self.session.connection());
-        Caller { requester: agent.requester.clone(), opened_in: None, connection, asker, workflow }
+        let meta = passed_meta(context);
+        Caller { requester: agent.requester.clone(), opened_in: None, connection, asker, workflow, meta }
     }
 
     /// The workflow of a request: the one that it names, else its trace, else one for the session. Over HTTP, there are no
@@ -204,6 +215,25 @@ impl Handler {
         self.endpoint().engine.refuse_unknown(agent.requester.clone(), kind, name, reason).await;
     }
 
+    /// The extensions that both the agent and a server declare, and those that we support ourselves.
+    fn extensions(&self, agent: &AgentView, declared: Option<&ClientCapabilities>) -> Option<ExtensionCapabilities> {
+        let known = declared?.extensions.as_ref()?;
+        let mut extensions = ExtensionCapabilities::new();
+        if known.contains_key(TASKS_EXTENSION_ID) {
+            extensions.insert(TASKS_EXTENSION_ID.to_owned(), Map::new());
+        }
+        let snapshot = self.endpoint().engine.now();
+        for view in snapshot.servers.values().filter(|view| agent.view.shows_server(&view.definition.name)) {
+            let capabilities = view.state.peer.as_ref().and_then(|peer| peer.raw.get("capabilities"));
+            let own = capabilities.and_then(|capabilities| capabilities.get("extensions")).and_then(Value::as_object);
+            for (name, settings) in own.into_iter().flatten().filter(|(name, _)| known.contains_key(*name)) {
+                let settings = settings.as_object().cloned().unwrap_or_default();
+                extensions.entry(name.clone()).or_insert(settings);
+            }
+        }
+        (!extensions.is_empty()).then_some(extensions)
+    }
+
     /// The instructions for the model.
     fn instructions(&self, agent: &AgentView) -> Option<String> {
         let folder = self.endpoint().engine.folders().first().cloned();
@@ -224,6 +254,7 @@ impl ServerHandler for Handler {
             .enable_resources_subscribe()
             .enable_tools()
             .enable_tool_list_changed()
+            .enable_tasks()
             .build();
         ServerConfig::new(capabilities)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
@@ -237,13 +268,26 @@ impl ServerHandler for Handler {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         let mut result = self.negotiate_initialize(&request)?;
-        result.instructions = self.instructions(&self.session.agent_view(Some(request.client_info.name)));
+        let agent = self.session.agent_view(Some(request.client_info.name));
+        result.instructions = self.instructions(&agent);
+        result.capabilities.extensions = self.extensions(&agent, Some(&request.capabilities));
+        // rmcp does not know the tasks of 2025-11-25, which our own transport passes on.
+        let has_tasks =
+            matches!(self.delivery, Delivery::Text(_)) && result.protocol_version == ProtocolVersion::V_2025_11_25;
+        if let Some(mut written) = serde_json::to_value(&result).ok().filter(|_| has_tasks) {
+            let tasks = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
+            written["capabilities"]["tasks"] = tasks;
+            let raw = to_raw_value(&written).map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+            return self.deliver(&context, Arc::from(raw), Shape::Plain, result);
+        }
         Ok(result)
     }
 
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         let mut info = self.get_info();
-        info.instructions = self.instructions(&self.agent_view(&context));
+        let agent = self.agent_view(&context);
+        info.instructions = self.instructions(&agent);
+        info.capabilities.extensions = self.extensions(&agent, context.client_capabilities().as_ref());
         Ok(DiscoverResult::from_server_info(self.supported_protocol_versions().into_owned(), info))
     }
 
@@ -392,6 +436,32 @@ impl ServerHandler for Handler {
         self.request(&context, Shape::Typed, completed, CompleteResult::default()).await
     }
 
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.typed_task_request("tasks/get", json!({ "taskId": request.task_id }), &context).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let params = json!({ "taskId": request.task_id, "inputResponses": request.input_responses });
+        self.typed_task_request::<Value>("tasks/update", params, &context).await.map(drop)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let params = json!({ "taskId": request.task_id });
+        self.typed_task_request::<Value>("tasks/cancel", params, &context).await.map(drop)
+    }
+
     async fn set_level(&self, request: SetLevelRequestParams, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
         self.session.set_log_level(request.level);
         Ok(())
@@ -403,6 +473,9 @@ impl ServerHandler for Handler {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        if let Some(answer) = self.task_request(&request, &context).await {
+            return answer.map(CustomResult);
+        }
         let method = one_line(&request.method, 100);
         let requester = self.agent_view(&context).requester;
         tracing::warn!(agent = %requester.name, %method, "rejected method");

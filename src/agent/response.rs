@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
+use crate::engine::gate::Outcome;
 use crate::model::Error;
 use crate::server::heavy;
 use crate::text::{holds_hidden, mask, show_hidden, visible};
@@ -118,6 +119,15 @@ pub fn with_note(raw: Arc<RawValue>, note: &str) -> Arc<RawValue> {
         content.insert(0, json!({ "type": "text", "text": visible(&mask(note), LONGEST) }));
     }
     to_raw_value(&result).map_or(raw, Arc::from)
+}
+
+/// The result of a call for a model, with a note if the user changed its arguments.
+pub fn result(outcome: Outcome) -> Arc<RawValue> {
+    let raw = match &outcome.edited {
+        Some(edited) => with_note(outcome.result.raw, &format!("{EDITED} {edited}")),
+        None => outcome.result.raw,
+    };
+    with_visible_titles(raw)
 }
 
 /// An error for a model: what happened, but neither a path nor how to change it. A model would follow such a recipe.

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::byte_budget::{OverBudget, memory_of};
 use super::outbox::{Disconnected, Outbox, Writer};
 use super::pending_responses::{PendingResponses, Rejection};
+use super::tasks;
 use crate::server::heavy;
 use crate::server::transport::frame::{Frame, Frames};
 use crate::server::transport::repair::{self, Outline};
@@ -231,7 +232,10 @@ fn parse(line: &[u8]) -> Parsed {
         return Parsed::Nothing;
     }
     match serde_json::from_slice::<ClientJsonRpcMessage>(line) {
-        Ok(message) => Parsed::Message(Box::new(message)),
+        Ok(mut message) => {
+            tasks::keep(line, &mut message);
+            Parsed::Message(Box::new(message))
+        }
         Err(_) => match serde_json::from_slice::<Value>(line) {
             Ok(value) => {
                 let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());

@@ -16,7 +16,7 @@ pub use template::{Piece, Reference, pieces};
 
 use super::Environment;
 use super::shape::secrets;
-use super::spec::{Definition, Launch, OAuth, Remote, Sandbox, Stdio};
+use super::spec::{Definition, Grant, Launch, OAuth, Remote, Sandbox, Stdio};
 use crate::text::Secret;
 
 /// The maximum nesting depth of defaults.
@@ -97,6 +97,16 @@ pub struct Endpoint {
     pub url: Secret,
     pub headers: BTreeMap<String, Secret>,
     pub oauth: Option<OAuth>,
+    /// The client that signs in by itself, without a user.
+    pub client: Option<Client>,
+}
+
+/// A client with its own secret.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Client {
+    pub id: String,
+    pub secret: Secret,
+    pub scopes: Vec<String>,
 }
 
 /// Why a launch cannot be expanded. The messages never contain a value.
@@ -250,7 +260,20 @@ fn endpoint(remote: &Remote, values: &Values) -> Result<Endpoint, ExpandError> {
     let headers = headers.iter().map(header).collect::<Result<_, _>>()?;
     let url = text(url, values)?;
     secrets::register_passwords(&url);
-    Ok(Endpoint { url: Secret::plain(url), headers, oauth: oauth.clone() })
+    let client = oauth.as_ref().map(|oauth| client(oauth, values)).transpose()?.flatten();
+    Ok(Endpoint { url: Secret::plain(url), headers, oauth: oauth.clone(), client })
+}
+
+fn client(oauth: &OAuth, values: &Values) -> Result<Option<Client>, ExpandError> {
+    let OAuth { client_id, client_secret, scopes, callback_port: _, grant } = oauth;
+    match (grant, client_id, client_secret) {
+        (Grant::ClientCredentials, Some(id), Some(secret)) => {
+            let secret = Secret::new(text(secret, values)?);
+            Ok(Some(Client { id: id.clone(), secret, scopes: scopes.clone() }))
+        }
+        // The file was checked: both are there.
+        (Grant::ClientCredentials | Grant::AuthorizationCode, ..) => Ok(None),
+    }
 }
 
 /// Encodes an id as one path segment.
@@ -388,9 +411,11 @@ fn texts(launch: &Launch) -> Vec<&str> {
 }
 
 fn remote_texts(remote: &Remote) -> impl Iterator<Item = &str> {
-    // The client secret is only expanded at a sign-in.
-    let Remote { url, headers, oauth: _ } = remote;
-    std::iter::once(url.as_str()).chain(headers.values().map(String::as_str))
+    let Remote { url, headers, oauth } = remote;
+    // When the user signs in, the client secret is expanded only then.
+    let machine = oauth.iter().filter(|oauth| oauth.grant == Grant::ClientCredentials);
+    let secret = machine.filter_map(|oauth| oauth.client_secret.as_deref());
+    std::iter::once(url.as_str()).chain(headers.values().map(String::as_str)).chain(secret)
 }
 
 #[cfg(test)]

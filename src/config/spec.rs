@@ -263,6 +263,33 @@ pub struct OAuth {
     pub client_secret: Option<String>,
     pub scopes: Vec<String>,
     pub callback_port: Option<u16>,
+    pub grant: Grant,
+}
+
+/// How a token is obtained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Grant {
+    /// The user signs in.
+    #[default]
+    AuthorizationCode,
+    /// The client signs in with its own secret, without a user.
+    ClientCredentials,
+}
+
+impl Grant {
+    /// The values of `grantType`, as OAuth spells them.
+    pub const NAMES: &[&str] = &["authorization_code", "client_credentials"];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AuthorizationCode => "authorization_code",
+            Self::ClientCredentials => "client_credentials",
+        }
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::AuthorizationCode, Self::ClientCredentials].into_iter().find(|grant| grant.name() == name)
+    }
 }
 
 /// `dev`: restart the server when its source files change.

@@ -51,6 +51,8 @@ pub struct CallRequest {
     pub connection: Option<AgentConnection>,
     pub workflow: Option<String>,
     pub timeout: Option<Duration>,
+    /// The metadata of the caller that is passed on to the server.
+    pub meta: Arc<Map<String, Value>>,
     pub progress: Option<mpsc::Sender<Progress>>,
     /// Held until the call is permitted or denied, or has to wait.
     pub turn: Turn,
@@ -98,6 +100,7 @@ impl Engine {
                 requester: request.requester,
                 workflow: request.workflow,
                 timeout: request.timeout,
+                meta: request.meta,
             },
             requested: None,
             must_ask: request.must_ask,
@@ -139,6 +142,7 @@ impl CallTask {
         registered.set_origin(CallOrigin { tool: self.call.tool.tool.clone(), requester: self.call.requester.clone() });
         let waited = registered.waited.clone();
         let mut recording = Recording::new(&self.engine, &self.call);
+        self.call.meta = recording.meta_for_server(&self.call.meta);
         let gone = self.gone.clone();
         let outcome = tokio::select! {
             // First: a caller that has gone may have stopped the server, too.
@@ -335,6 +339,7 @@ impl CallTask {
             progress: self.progress.clone(),
             sent,
             connection,
+            as_task: view.tools.get(&self.call.tool.tool).is_some_and(|offered| offered.tool.needs_task()),
         };
         let result = view.usable()?.call(permitted, options).await?;
         Ok((result, decision))

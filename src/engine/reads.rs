@@ -22,6 +22,8 @@ pub struct Caller {
     pub connection: Option<AgentConnection>,
     pub asker: Option<Arc<dyn Asker>>,
     pub workflow: Option<String>,
+    /// The metadata that is passed on to the server.
+    pub meta: Arc<Map<String, Value>>,
 }
 
 impl Engine {
@@ -91,7 +93,7 @@ impl Engine {
         name: &str,
         arguments: Map<String, Value>,
     ) -> Result<Arc<RawValue>> {
-        let Caller { requester, opened_in, connection, asker, workflow } = caller;
+        let Caller { requester, opened_in, connection, asker, workflow, meta } = caller;
         let request = CallRequest {
             id: CallId::random(),
             kind,
@@ -103,6 +105,7 @@ impl Engine {
             connection,
             workflow,
             timeout: None,
+            meta,
             progress: None,
             turn: Turn::default(),
         };

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 
 use super::gate::{Outcome, Times};
+use super::telemetry::Span;
 use super::{Engine, Notice};
 use crate::model::{
     CallId, CallKind, CallRecord, CallResult, Error, Requester, Result, ServerName, Timestamp, ToolCall, ToolId, millis,
@@ -64,7 +65,8 @@ impl Engine {
         error: Error,
     ) {
         let id = CallId::random();
-        let call = ToolCall { id, kind, tool, arguments, requester, workflow: None, timeout: None };
+        let call =
+            ToolCall { id, kind, tool, arguments, requester, workflow: None, timeout: None, meta: Arc::default() };
         let mut recording = Recording::new(self, &call);
         recording.refused(decision, by);
         recording.finish(&Err(error), Times::default()).await;
@@ -96,6 +98,7 @@ pub struct Recording {
     /// row without an outcome.
     starting: Option<JoinHandle<Result<StartedRecord>>>,
     started: Option<StartedRecord>,
+    span: Span,
 }
 
 impl Recording {
@@ -125,6 +128,15 @@ impl Recording {
             requested: None,
             starting: None,
             started: None,
+            span: Span::of(&call.id, &call.meta),
+        }
+    }
+
+    /// The metadata that the server gets: those of the caller, with our span in the trace if calls are exported.
+    pub fn meta_for_server(&self, meta: &Arc<Map<String, Value>>) -> Arc<Map<String, Value>> {
+        match self.engine.0.shared.telemetry.is_on() {
+            true => Arc::new(self.span.child_meta(meta)),
+            false => meta.clone(),
         }
     }
 
@@ -210,6 +222,12 @@ impl Recording {
         if let Err(error) = self.started().await {
             tracing::error!(%error, "the row of a call was not written before its outcome");
         }
+        let error = match outcome {
+            Ok(Some(result)) if result.is_error => Some("tool_error"),
+            Ok(_) => None,
+            Err(error) => Some(error.kind()),
+        };
+        self.engine.0.shared.telemetry.record(&self.row, &self.span, error);
         self.engine.0.notices.send(Notice::CallFinished(Arc::new(self.row.clone()))).ok();
         let result = outcome.ok().flatten().map(|result| result.raw.clone());
         let call = self.finished_call(result);

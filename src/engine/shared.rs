@@ -16,6 +16,7 @@ use super::editors::Editors;
 use super::environments::FrontEnvironments;
 use super::hub::Hub;
 use super::memory::PersistentCache;
+use super::telemetry::Telemetry;
 use super::trust::{SessionTrust, TrustChecker};
 use super::vault::Vault;
 use super::{Engine, Inner, NOTICE_CAPACITY, QUEUE_CAPACITY, arguments, consent, folders, host};
@@ -50,6 +51,7 @@ pub struct Shared {
     /// The servers that do not depend on the workspace.
     servers: SharedServers,
     last_workspace: Arc<AtomicU64>,
+    pub(super) telemetry: Telemetry,
 }
 
 /// Where the settings come from.
@@ -84,7 +86,9 @@ impl Shared {
             tracing::warn!("{ignored}");
         }
         arguments::warm_up();
+        let telemetry = Telemetry::new(current.subscribe());
         Self {
+            telemetry,
             paths,
             approvals: Approvals::new(editors.clone(), calls.clone(), current.subscribe()),
             settings: current,

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use super::secret_commands::SecretCommands;
 use crate::model::Result;
 use crate::secrets::Keyring;
-use crate::server::oauth::TokenStore;
+use crate::server::oauth::{TokenLock, TokenStore};
 use crate::text::Secret;
 
 /// Cheap to clone; all clones share the session's secrets. The lock is private and never held over an await.
@@ -47,9 +47,18 @@ impl Vault {
     }
 
     pub async fn set(&self, name: &str, value: &Secret) {
+        // Until it is stored, and if it cannot be. Afterwards the keyring counts: another process may change it there.
         self.session().insert(name.to_owned(), value.clone());
-        if let Err(error) = self.keyring.set(name, value).await {
-            tracing::warn!(name, %error, "cannot store a secret in the keyring; it is lost when the engine exits");
+        match self.keyring.set(name, value).await {
+            Ok(()) => {
+                let mut session = self.session();
+                if session.get(name) == Some(value) {
+                    session.remove(name);
+                }
+            }
+            Err(error) => {
+                tracing::warn!(name, %error, "cannot store a secret in the keyring; it is lost when the engine exits");
+            }
         }
     }
 
@@ -88,5 +97,10 @@ impl TokenStore for Vault {
             Ok(())
         }
         .boxed()
+    }
+
+    fn lock(&self, key: String) -> BoxFuture<'static, Result<TokenLock>> {
+        let vault = self.clone();
+        async move { Ok(TokenLock(Box::new(vault.keyring.lock(&key).await?))) }.boxed()
     }
 }

@@ -137,6 +137,7 @@ async fn call(
         connection: None,
         workflow: None,
         timeout: None,
+        meta: Default::default(),
         progress,
         turn,
     };

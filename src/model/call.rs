@@ -97,6 +97,8 @@ pub struct ToolCall {
     pub requester: Requester,
     pub workflow: Option<String>,
     pub timeout: Option<Duration>,
+    /// The metadata of the caller that is passed on to the server, such as `traceparent`.
+    pub meta: Arc<Map<String, Value>>,
 }
 
 /// A decision of the user, and where it was made.

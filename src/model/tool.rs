@@ -56,6 +56,17 @@ impl Tool {
         self.name.strip_prefix(prefix).unwrap_or(&self.name)
     }
 
+    /// Whether the server says that it may run as a task (revision 2025-11-25).
+    pub fn may_be_task(&self) -> bool {
+        let support = self.raw.pointer("/execution/taskSupport").and_then(Value::as_str);
+        matches!(support, Some("required" | "optional"))
+    }
+
+    /// Whether the server runs it only as a task (revision 2025-11-25).
+    pub fn needs_task(&self) -> bool {
+        self.raw.pointer("/execution/taskSupport").and_then(Value::as_str) == Some("required")
+    }
+
     /// Whether the server declares that it changes nothing.
     pub fn is_read_only(&self) -> bool {
         self.annotations.read_only == Some(true)

@@ -486,6 +486,7 @@ mod passing {
             requester: Requester::default(),
             workflow: None,
             timeout: None,
+            meta: Default::default(),
         }
     }
 

@@ -318,6 +318,7 @@ async fn call(
             connection: None,
             workflow: params.workflow,
             timeout: params.timeout_ms.map(Duration::from_millis),
+            meta: Default::default(),
             progress,
             turn,
         })

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 
+use super::extensions;
 use super::host::Host;
 use super::transport::ledger::{ActiveCalls, Ledger, StreamRequest};
 use crate::model::{CallId, ServerName};
@@ -86,6 +87,7 @@ impl ClientHandler for Client {
         if self.questions.0.host.can_sample() {
             capabilities.sampling = Some(SamplingCapability::default());
         }
+        capabilities.extensions = Some(extensions::declared());
         ClientConfig::new(capabilities, Implementation::new("mcp-sidecar", env!("CARGO_PKG_VERSION")))
             .with_protocol_version(self.version.clone())
     }

@@ -9,6 +9,7 @@ mod handshake;
 mod lists;
 mod request;
 mod subscription;
+mod tasks;
 #[cfg(test)]
 mod tests;
 
@@ -30,12 +31,13 @@ use super::client::{Client, Questions};
 use super::host::Host;
 pub use super::transport::ledger::Sent;
 use super::transport::ledger::{Ledger, Slot};
-use crate::model::{CallId, CallResult, Error, PeerInfo, Result, ServerName};
+use crate::model::{CallResult, Error, PeerInfo, Result, ServerName, ToolCall};
 use crate::policy::permit::Permitted;
 use crate::settings::Limits;
 use answer::{Answer, Input};
 use exchange::RequestLimits;
 use subscription::Subscription;
+use tasks::{Form, Task};
 
 pub use super::transport::{Era, Listed, OpenError, Progress, Remote, ServerNotice, Wire};
 pub use lists::{Listing, Lists, conform, tools_from};
@@ -97,6 +99,8 @@ pub struct CallOptions {
     pub sent: Sent,
     /// The only connection that the call may be sent on.
     pub connection: Option<u64>,
+    /// The server runs the tool only as a task (`execution.taskSupport`).
+    pub as_task: bool,
 }
 
 impl Connection {
@@ -128,7 +132,7 @@ impl Connection {
         let call = call.call();
         if let Some(request) = Request::of(call) {
             let _running = self.0.questions.call(&call.id);
-            let raw = self.send(request, options.timeout, Some((&call.id, options.sent))).await?;
+            let raw = self.send(request, options.timeout, Some((call, options.sent))).await?;
             return Ok(CallResult { raw, is_error: false });
         }
         let what = format!("`{}`", call.tool.tool);
@@ -136,21 +140,42 @@ impl Connection {
         let _running = self.0.questions.call(&call.id);
         let name = call.tool.tool.to_string();
         let mut input = Input::default();
+        let is_task = options.as_task && self.0.era == Era::Initialize;
         for _ in 0..INPUT_ROUNDS {
             let mut params = CallToolRequestParams::new(name.clone());
             params.arguments = Some(call.arguments.as_ref().clone());
             params.input_responses = input.responses.take();
             params.request_state = input.state.take();
-            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+            let request = match is_task {
+                false => ClientRequest::CallToolRequest(CallToolRequest::new(params)),
+                true => request::call_as_task(&params, options.max_timeout),
+            };
             let slot = Slot::for_call(options.progress.clone(), &call.id, options.sent.clone());
-            let raw = match self.exchange(request, &what, &limits, slot).await {
+            let raw = match self.exchange_with(request, &what, &limits, slot, &call.meta).await {
                 Ok(raw) => raw,
                 Err(failure) => return Err(self.show_required_pages(failure, &call.id).await),
             };
-            match Answer::of(raw) {
+            let task = match is_task {
+                true => Task::created(&raw).map(|task| (task, Form::Core)),
+                false => None,
+            };
+            let answer = match task {
+                None => Answer::of(raw),
+                Some((task, form)) => Answer::of(self.follow_task(task, form, &what, &call.id, &options).await?),
+            };
+            let answer = match answer {
+                Answer::Task(raw) => {
+                    let unclear = || self.protocol(format!("cannot parse the task of {what}"));
+                    let task = Task::of(&raw).ok_or_else(unclear)?;
+                    Answer::of(self.follow_task(task, Form::Extension, &what, &call.id, &options).await?)
+                }
+                answer => answer,
+            };
+            match answer {
                 Answer::Complete { raw, is_error, content } => {
                     return Ok(CallResult { raw: answer::with_content(raw, content), is_error });
                 }
+                Answer::Task(_) => return Err(self.protocol(format!("the task of {what} ended with another task"))),
                 Answer::NeedsInput(needed) => input = needed.ask(&self.0.questions, Some(&call.id)).await,
                 Answer::Other(kind) => {
                     return Err(self.protocol(format!(
@@ -168,7 +193,12 @@ impl Connection {
     }
 
     /// Sends a request other than a tool call; returns the result as it was sent.
-    async fn send(&self, request: Request, timeout: Duration, call: Option<(&CallId, Sent)>) -> Result<Arc<RawValue>> {
+    async fn send(
+        &self,
+        request: Request,
+        timeout: Duration,
+        call: Option<(&ToolCall, Sent)>,
+    ) -> Result<Arc<RawValue>> {
         let limits = RequestLimits { idle: timeout, total: timeout, setting: "timeout" };
         if let (Request::Subscribe { uri } | Request::Unsubscribe { uri }, Some(subscription)) =
             (&request, &self.0.subscription)
@@ -178,13 +208,14 @@ impl Connection {
         }
         let what = &*format!("`{}`", request.method());
         let slot = || match &call {
-            Some((call, sent)) => Slot::for_call(None, call, sent.clone()),
+            Some((call, sent)) => Slot::for_call(None, &call.id, sent.clone()),
             None => Slot::new(None),
         };
-        let id = call.as_ref().map(|(id, _)| *id);
+        let id = call.as_ref().map(|(call, _)| &call.id);
+        let meta = call.as_ref().map(|(call, _)| call.meta.clone()).unwrap_or_default();
         let mut input = Input::default();
         for _ in 0..INPUT_ROUNDS {
-            let answer = self.exchange(request.to_message(&mut input), what, &limits, slot()).await;
+            let answer = self.exchange_with(request.to_message(&mut input), what, &limits, slot(), &meta).await;
             let raw = answer.map_err(|failure| match &request {
                 Request::ReadResource { .. } => self.resource_error(failure),
                 _ => self.to_error(failure),
@@ -192,6 +223,7 @@ impl Connection {
             match Answer::of(raw) {
                 Answer::Complete { raw, .. } => return Ok(raw),
                 Answer::NeedsInput(needed) => input = needed.ask(&self.0.questions, id).await,
+                Answer::Task(_) => return Err(self.protocol(format!("unsupported response to {what}: a task"))),
                 Answer::Other(kind) => {
                     return Err(self.protocol(format!(
                         "unsupported response to {what}: expected a complete result, found `{kind}`"

@@ -4,7 +4,9 @@
 
 mod account;
 mod callback;
+mod client_credentials;
 mod discovery;
+mod renewal;
 mod tokens;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +18,7 @@ use rmcp::transport::auth::{
 };
 use url::Url;
 
+use crate::config::expand::Client;
 use crate::config::spec;
 use crate::model::{Error, Result, ServerName};
 use crate::server::host::Host;
@@ -25,8 +28,9 @@ use callback::Callback;
 
 pub use account::Account;
 pub use callback::PATH as CALLBACK_PATH;
+pub use client_credentials::Challenge as TokenChallenge;
 use tokens::Entry;
-pub use tokens::{MemoryTokens, NoTokens, TokenStore, key as stored_name};
+pub use tokens::{MemoryTokens, NoTokens, TokenLock, TokenStore, key as stored_name};
 
 /// How long the user may take in the browser.
 const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(300);
@@ -49,7 +53,7 @@ pub struct Hints {
 impl Hints {
     /// The values of a definition. Its secret is already resolved.
     pub fn new(oauth: spec::OAuth, client_secret: Option<Secret>) -> Self {
-        let spec::OAuth { client_id, scopes, callback_port, .. } = oauth;
+        let spec::OAuth { client_id, client_secret: _, scopes, callback_port, grant: _ } = oauth;
         // A URL is the id of a client that the server does not know yet; the server must be able to fetch it.
         let (client_metadata_url, client_id) = match client_id {
             Some(id) if id.starts_with("https://") => (Some(id), None),
@@ -91,9 +95,9 @@ impl ServerAuth {
         Self { store, challenge: Arc::default() }
     }
 
-    /// The user's account at a URL of the server.
-    pub fn account(&self, url: &Url) -> Account {
-        Account::new(url, self.store.clone())
+    /// The account at a URL of the server: the user's, or that of a client with its own secret.
+    pub fn account(&self, url: &Url, client: Option<Client>) -> Account {
+        Account::new(url, self.store.clone(), client)
     }
 
     /// Records a 401 and its challenge.
@@ -131,6 +135,8 @@ impl ServerAuth {
     /// Deletes the token and the challenge of a URL.
     pub async fn sign_out(&self, url: &Url) -> Result<()> {
         self.with_challenge(url, |challenge| *challenge = Challenge::default());
+        // A renewal in progress would store its token afterwards.
+        let _lock = self.store.lock(tokens::key(url)).await?;
         self.store.clear(tokens::key(url)).await
     }
 
@@ -201,7 +207,10 @@ impl Flow<'_> {
 
         let credentials = flow_result.take().await.ok_or("the server did not send a token")?;
         let entry = Entry { credentials, client_secret: secret, redirect_uri: callback.redirect_uri() };
-        entry.save(url, &self.auth.store).await.map_err(|error| error.to_string())?;
+        {
+            let _lock = self.auth.store.lock(tokens::key(url)).await.map_err(|error| error.to_string())?;
+            entry.save(url, &self.auth.store).await.map_err(|error| error.to_string())?;
+        }
         self.auth.with_challenge(url, |challenge| {
             challenge.header = None;
             challenge.scope = None;

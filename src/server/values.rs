@@ -9,7 +9,7 @@ use super::host::Host;
 use super::oauth::{Hints, ServerAuth};
 use crate::config::Environment;
 use crate::config::expand::{self, Endpoint, Expanded, Reference, Values};
-use crate::config::spec::{Definition, Input, Launch, OAuth};
+use crate::config::spec::{Definition, Grant, Input, Launch, OAuth};
 use crate::model::{Error, Result};
 use crate::text::{Secret, parse_url};
 
@@ -84,7 +84,14 @@ impl Resolver<'_> {
         let mut endpoints = self.endpoints().await?;
         let challenged = endpoints.iter().position(|(url, _)| auth.is_challenged(url));
         let (url, oauth) = endpoints.swap_remove(challenged.unwrap_or_default());
-        let hints = self.hints(oauth.unwrap_or_default()).await?;
+        let oauth = oauth.unwrap_or_default();
+        if oauth.grant == Grant::ClientCredentials {
+            let name = &self.definition.name;
+            return Err(Error::InvalidParams(format!(
+                "`{name}` signs in by itself as the client in its `oauth`, so you cannot sign in to it"
+            )));
+        }
+        let hints = self.hints(oauth).await?;
         auth.sign_in(&self.definition.name, &url, hints, self.host).await
     }
 

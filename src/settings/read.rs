@@ -330,6 +330,7 @@ fn unknown(path: &[String], span: Option<Range<usize>>) -> Problem {
             "[log]",
             "[sandbox]",
             "[registry]",
+            "[telemetry]",
             "[editor]",
         ]);
     }
@@ -468,6 +469,8 @@ mod tests {
             bubblewrap = "/opt/bwrap"
             [registry]
             url = "https://registry.example.test"
+            [telemetry]
+            otlp-endpoint = "http://127.0.0.1:4318"
         "#;
         let (from_file, problems) = toml(file);
         assert_eq!(problems, []);
@@ -525,6 +528,8 @@ mod tests {
         sandbox.bubblewrap: more
         registry.url: less
         registry.url: more
+        telemetry.otlp-endpoint: less
+        telemetry.otlp-endpoint: more
         ");
         let mut settings = from_file;
         assert_eq!(

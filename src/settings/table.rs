@@ -283,6 +283,13 @@ pub(super) const ALL: &[Setting] = &[
         Kind::Text(|s| &mut s.registry.url),
     ),
     row(
+        "telemetry",
+        "otlp-endpoint",
+        "The base URL of an OpenTelemetry collector (OTLP over HTTP) that gets a span and a log record of each call. If empty, nothing is exported.",
+        Nothing,
+        Kind::Text(|s| &mut s.telemetry.otlp_endpoint),
+    ),
+    row(
         "editor",
         "hide-lenses",
         "Code lenses to hide because the editor shows its own, such as \"status\", \"start\" or \"stop\".",

@@ -239,6 +239,11 @@ mod tests {
         # The MCP registry that `search` and `add --from-registry` use. MCP_SIDECAR_REGISTRY overrides this.
         url = "https://registry.modelcontextprotocol.io"
 
+        [telemetry]
+        # The base URL of an OpenTelemetry collector (OTLP over HTTP) that gets a span and a log record of
+        # each call. If empty, nothing is exported.
+        otlp-endpoint = ""
+
         [editor]
         # Code lenses to hide because the editor shows its own, such as "status", "start" or "stop".
         hide-lenses = []

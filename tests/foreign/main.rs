@@ -1,4 +1,5 @@
-//! What others wrote, against the built binary: the official conformance suite, and MCP clients that drive `connect`.
+//! What others wrote, against the built binary: the official conformance suite, MCP clients that drive `connect`,
+//! servers with extensions, an authorization server, a gateway, SSH and a collector of traces.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,11 +10,15 @@
 )]
 
 mod agents;
+mod beyond;
 mod compared;
 mod connections;
 mod endpoint;
+mod extensions;
 #[path = "../support/servers.rs"]
 mod servers;
+mod sign_in;
+mod stdio_agent;
 mod suite;
 #[path = "../support/mod.rs"]
 mod support;

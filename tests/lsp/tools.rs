@@ -143,6 +143,7 @@ async fn a_call_of_an_agent_is_denied_when_the_last_editor_goes() {
         connection: None,
         workflow: None,
         timeout: None,
+        meta: Default::default(),
         progress: None,
         turn: Default::default(),
     };

@@ -619,6 +619,7 @@ fn begin_calls_of(engine: &Engine, tool: &str, arguments: &[Value]) -> Vec<Runni
                 connection: Some(AgentConnection { number: 7, ..Default::default() }),
                 workflow: None,
                 timeout: None,
+                meta: Default::default(),
                 progress: None,
                 turn: Default::default(),
             },

@@ -23,6 +23,13 @@ pub fn client(key: &str) -> Option<PathBuf> {
     find(&INSTALLED, "get-clients", key)
 }
 
+/// The same for what `scripts/get-backends` prints: `MCP_BACKEND_HUB`, ….
+#[allow(dead_code, reason = "not every test target needs them")]
+pub fn backend(key: &str) -> Option<PathBuf> {
+    static INSTALLED: Installed = OnceLock::new();
+    find(&INSTALLED, "get-backends", key)
+}
+
 /// The same for what `scripts/get-lsprotocol` prints.
 #[allow(dead_code, reason = "only the tests of editors need it")]
 pub fn lsprotocol(key: &str) -> Option<PathBuf> {

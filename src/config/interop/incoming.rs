@@ -17,7 +17,7 @@ use super::notes::Notes;
 use super::references::{convert, variable};
 use crate::config::expand::Reference;
 use crate::config::shape::MIN_AS_MILLISECONDS;
-use crate::config::spec::{Dev, Launch, OAuth, Remote, ServerSpec, Stdio, ToolRule};
+use crate::config::spec::{Dev, Grant, Launch, OAuth, Remote, ServerSpec, Stdio, ToolRule};
 use crate::model::Level;
 use crate::text::one_line;
 
@@ -223,6 +223,8 @@ const OAUTH: &[&str] = &[
     "enabled",
     "callbackPort",
     "callback_port",
+    "grantType",
+    "grant_type",
 ];
 
 fn oauth(fields: &mut Fields<'_>) -> Option<OAuth> {
@@ -256,7 +258,9 @@ fn oauth(fields: &mut Fields<'_>) -> Option<OAuth> {
         _ => Vec::new(),
     };
     let port = text(["callbackPort", "callback_port"]).and_then(|port| port.parse().ok()).filter(|port| *port > 0);
-    let oauth = OAuth { client_id: text(["clientId", "client_id"]), client_secret: None, scopes, callback_port: port };
+    let grant = text(["grantType", "grant_type"]).and_then(|name| Grant::named(&name)).unwrap_or_default();
+    let client_id = text(["clientId", "client_id"]);
+    let oauth = OAuth { client_id, client_secret: None, scopes, callback_port: port, grant };
     (oauth != OAuth::default()).then_some(oauth)
 }
 

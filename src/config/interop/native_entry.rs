@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::config::shape::MIN_AS_MILLISECONDS;
-use crate::config::spec::{Dev, Launch, OAuth, Remote, ServerSpec, Stdio};
+use crate::config::spec::{Dev, Grant, Launch, OAuth, Remote, ServerSpec, Stdio};
 
 pub fn entry(spec: &ServerSpec) -> Value {
     #[rustfmt::skip]
@@ -103,7 +103,7 @@ fn remote(Remote { url, headers, oauth }: &Remote) -> Map<String, Value> {
     if !headers.is_empty() {
         entry.insert("headers".to_owned(), json!(headers));
     }
-    if let Some(OAuth { client_id, client_secret, scopes, callback_port }) = oauth {
+    if let Some(OAuth { client_id, client_secret, scopes, callback_port, grant }) = oauth {
         let mut oauth = Map::new();
         if let Some(id) = client_id {
             oauth.insert("clientId".to_owned(), json!(id));
@@ -116,6 +116,9 @@ fn remote(Remote { url, headers, oauth }: &Remote) -> Map<String, Value> {
         }
         if let Some(port) = callback_port {
             oauth.insert("callbackPort".to_owned(), json!(port));
+        }
+        if *grant != Grant::default() {
+            oauth.insert("grantType".to_owned(), json!(grant.name()));
         }
         entry.insert("oauth".to_owned(), Value::Object(oauth));
     }

@@ -10,7 +10,7 @@ use super::format::{Disabled, ExportKeys, RemoteSupport, Scopes, Unit};
 use super::native_entry::seconds;
 use super::notes::Notes;
 use super::references::{to_theirs, variable};
-use crate::config::spec::{Dev, Launch, OAuth, Remote, ServerSpec, Stdio, ToolRule};
+use crate::config::spec::{Dev, Grant, Launch, OAuth, Remote, ServerSpec, Stdio, ToolRule};
 use crate::model::Level;
 
 /// Converts the server. An error is the reason why it cannot be exported.
@@ -190,7 +190,7 @@ impl Writer<'_> {
     }
 
     fn oauth(&mut self, oauth: &OAuth) {
-        let OAuth { client_id, client_secret, scopes, callback_port } = oauth;
+        let OAuth { client_id, client_secret, scopes, callback_port, grant } = oauth;
         let keys = &self.keys.oauth;
         let secret = client_secret.as_deref().map(|secret| self.convert(secret));
         let (scopes_key, scopes) = match keys.scopes {
@@ -209,6 +209,8 @@ impl Writer<'_> {
             (keys.client_secret, "clientSecret", secret.map(Value::from)),
             (keys.callback_port, "callbackPort", callback_port.map(Value::from)),
             (scopes_key, "scopes", scopes),
+            // None of the other programs has a key for it.
+            (None, "grantType", (*grant != Grant::default()).then_some(Value::Null)),
         ];
         for (key, ours, value) in values {
             match (key, value) {

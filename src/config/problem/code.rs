@@ -68,7 +68,7 @@ codes! {
     ConflictingKeys = "conflicting-keys", Error, QuickFix;
     /// The keys do not match the `type`.
     TypeMismatch = "type-mismatch", Error, QuickFix;
-    /// The `type` does not exist.
+    /// The `type`, or the `grantType` of a sign-in, does not exist.
     UnknownType = "unknown-type", Error, QuickFix;
     /// The key belongs to another type of server.
     UnusedKey = "unused-key", Warning, QuickFix;
@@ -143,6 +143,9 @@ codes! {
     /// A secret in plain text. The quick fix moves it into an environment variable that no other value in the file
     /// uses.
     RawSecret = "raw-secret", Warning, QuickFix;
+    /// A client that signs in without a user (`grantType`) needs a secret from the keyring, an environment variable or an
+    /// input, not one that is part of the file.
+    SecretNotReferenced = "secret-not-referenced", Error;
     /// `http://` to another machine.
     PlainHttp = "plain-http", Warning, QuickFix;
     /// The transport `sse` is deprecated.

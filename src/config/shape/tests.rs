@@ -60,6 +60,28 @@ fn spec(entry: &str) -> ServerSpec {
 }
 
 #[test]
+fn a_client_that_signs_in_by_itself_needs_a_secret_that_is_not_in_the_file() {
+    let read = |oauth: &str| {
+        let text = format!(r#"{{ "servers": {{ "a": {{ "url": "https://a.example/mcp", "oauth": {oauth} }} }} }}"#);
+        let parsed = shape_of(&text, "/home/me/app/mcp.json", Scope::Project);
+        let codes: Vec<_> = parsed.problems.iter().map(|problem| problem.code.as_str()).collect();
+        (parsed.servers.len(), codes.join(" "))
+    };
+    let client = r#""grantType": "client_credentials", "clientId": "c""#;
+    for secret in ["${keyring:c}", "${env:C}", "${C}"] {
+        let (servers, _) = read(&format!(r#"{{ {client}, "clientSecret": "{secret}" }}"#));
+        assert_eq!(servers, 1, "{secret}");
+    }
+    for secret in ["literal-value-of-it", "${env:C:-literal-value-of-it}", "x${env:C}", "${workspaceFolder}", ""] {
+        let (servers, codes) = read(&format!(r#"{{ {client}, "clientSecret": "{secret}" }}"#));
+        assert_eq!(servers, 0, "{secret}");
+        assert!(codes.contains("secret-not-referenced"), "{secret}: {codes}");
+    }
+    assert_eq!(read(&format!("{{ {client} }}")), (0, "missing-key".to_owned()));
+    assert_eq!(read(r#"{ "grantType": "implicit" }"#), (0, "unknown-type".to_owned()));
+}
+
+#[test]
 fn the_example_in_the_reference_has_no_problems() {
     let text = r#"{
       "servers": {

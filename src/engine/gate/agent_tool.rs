@@ -121,6 +121,7 @@ impl HookTask {
             requester,
             workflow: session,
             timeout: None,
+            meta: Default::default(),
         };
         let view = engine.view_of_hook(agent, &call.requester);
         Some(Self { engine, action, event, call, view, connection })

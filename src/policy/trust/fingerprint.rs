@@ -18,7 +18,7 @@ use crate::config::risky;
 use crate::config::shape::secret_spans;
 use crate::config::shape::secrets::find_in_url;
 use crate::config::spec::{
-    Action, Condition, Config, Definition, Dev, FilePolicy, Launch, LevelRule, Matcher, OAuth, Remote, Sandbox,
+    Action, Condition, Config, Definition, Dev, FilePolicy, Grant, Launch, LevelRule, Matcher, OAuth, Remote, Sandbox,
     ServerSpec, Stdio, ToolRule,
 };
 use crate::model::ToolId;
@@ -328,12 +328,15 @@ fn remote(lines: &mut Lines, prefix: &str, remote: &Remote) {
     for (name, value) in headers {
         lines.add_value(format!("{prefix}headers.{name}"), value);
     }
-    if let Some(OAuth { client_id, client_secret, scopes, callback_port }) = oauth {
+    if let Some(OAuth { client_id, client_secret, scopes, callback_port, grant }) = oauth {
         let id = client_id.as_deref().unwrap_or("(registered)");
         let port = callback_port.map_or(String::new(), |port| format!(" port {port}"));
         lines.add(format!("{prefix}oauth"), format!("client {id} scopes {}{port}", scopes.join(" ")));
         if let Some(secret) = client_secret {
             lines.add_value(format!("{prefix}oauth.clientSecret"), secret);
+        }
+        if *grant != Grant::default() {
+            lines.add(format!("{prefix}oauth.grantType"), grant.name());
         }
     }
 }

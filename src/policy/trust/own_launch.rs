@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::fingerprint::{Lines, arguments, url};
 use super::{Fingerprint, Question, Summary, TrustKey, real};
-use crate::config::spec::{Definition, Launch, Remote, Sandbox, Stdio};
+use crate::config::spec::{Definition, Grant, Launch, Remote, Sandbox, Stdio};
 use crate::config::{Config, Content, Environment, Source, load, risky};
 use crate::model::Scope;
 use crate::settings::Settings;
@@ -132,9 +132,13 @@ fn stdio(lines: &mut Lines, prefix: &str, stdio: &Stdio) {
 }
 
 fn remote(lines: &mut Lines, prefix: &str, remote: &Remote) {
-    let Remote { url: written, headers, oauth: _ } = remote;
+    let Remote { url: written, headers, oauth } = remote;
     url(lines, prefix, written);
     for name in headers.keys() {
         lines.add(format!("{prefix}headers.{name}"), "(set)");
+    }
+    // Only then is the secret sent without a sign-in by the user.
+    if oauth.as_ref().is_some_and(|oauth| oauth.grant == Grant::ClientCredentials) {
+        lines.add(format!("{prefix}oauth.grantType"), Grant::ClientCredentials.name());
     }
 }

@@ -31,6 +31,7 @@ async fn run(server: &Server, tool: &str) -> Result<CallResult> {
         progress: None,
         sent: Default::default(),
         connection: None,
+        as_task: false,
     };
     server.call(call(tool), options).await
 }
@@ -110,6 +111,7 @@ async fn a_server_that_works_on_a_call_is_not_pinged() {
         progress: None,
         sent: Default::default(),
         connection: None,
+        as_task: false,
     };
     let error = fixture.server.call(call("hang"), options).await.unwrap_err();
     assert_eq!(error.kind(), "timeout");

@@ -20,6 +20,8 @@ pub enum Answer {
         content: Content,
     },
     NeedsInput(InputRequired),
+    /// A task, which has the result later.
+    Task(Arc<RawValue>),
     /// An unknown kind of result.
     Other(String),
 }
@@ -79,6 +81,7 @@ impl Answer {
         };
         match header.result_type.map(RawValue::get) {
             Some("\"input_required\"") => Self::NeedsInput(serde_json::from_str(raw.get()).unwrap_or_default()),
+            Some("\"task\"") if content == Content::Other => Self::Task(raw),
             Some(other) if other != "\"complete\"" && content == Content::Other => {
                 Self::Other(crate::text::one_line(other.trim_matches('"'), 60))
             }

@@ -7,8 +7,8 @@ use rmcp::model::{
     CancelledNotificationParam, ClientRequest, ErrorCode, ErrorData, GetExtensions, RequestId, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, ServiceError};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -46,16 +46,32 @@ impl Connection {
     /// Like `ask`, but returns the server's error unchanged. Dropping the future cancels the request at the server.
     pub(super) async fn exchange(
         &self,
-        mut request: ClientRequest,
+        request: ClientRequest,
         what: &str,
         limits: &RequestLimits,
         slot: Slot,
     ) -> Result<Arc<RawValue>, RequestFailure> {
+        self.exchange_with(request, what, limits, slot, &Map::new()).await
+    }
+
+    /// The same with the metadata of the caller.
+    pub(super) async fn exchange_with(
+        &self,
+        mut request: ClientRequest,
+        what: &str,
+        limits: &RequestLimits,
+        slot: Slot,
+        caller: &Map<String, Value>,
+    ) -> Result<Arc<RawValue>, RequestFailure> {
         let Inner { peer, ledger, .. } = self.0.as_ref();
         request.extensions_mut().insert(slot.clone());
         let mut options = PeerRequestOptions::no_options();
-        if let Some(meta) = &self.0.meta {
-            options = options.with_meta(meta.clone());
+        if self.0.meta.is_some() || !caller.is_empty() {
+            let mut meta = self.0.meta.clone().unwrap_or_default();
+            for (key, value) in caller {
+                meta.insert(key.clone(), value.clone());
+            }
+            options = options.with_meta(meta);
         }
         let call = slot.call();
         let started = Instant::now();

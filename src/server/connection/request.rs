@@ -4,10 +4,12 @@
     reason = "levels and subscriptions of the older era are on their way out of MCP, but servers of today use them"
 )]
 
+use std::time::Duration;
+
 use rmcp::model::{
-    ClientRequest, CustomRequest, GetPromptRequest, GetPromptRequestParams, LoggingLevel, ReadResourceRequest,
-    ReadResourceRequestParams, RequestMetaObject, SetLevelRequest, SetLevelRequestParams, SubscribeRequest,
-    SubscribeRequestParams, UnsubscribeRequest, UnsubscribeRequestParams,
+    CallToolRequestParams, ClientRequest, CustomRequest, GetPromptRequest, GetPromptRequestParams, LoggingLevel,
+    ReadResourceRequest, ReadResourceRequestParams, RequestMetaObject, SetLevelRequest, SetLevelRequestParams,
+    SubscribeRequest, SubscribeRequestParams, UnsubscribeRequest, UnsubscribeRequestParams,
 };
 use serde_json::{Map, Value};
 
@@ -92,6 +94,14 @@ impl Request {
             }
         }
     }
+}
+
+/// A call that the server runs as a task (revision 2025-11-25), and keeps as long as we may wait for it.
+pub(super) fn call_as_task(params: &CallToolRequestParams, keep: Duration) -> ClientRequest {
+    let keep = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
+    let arguments = params.arguments.clone().unwrap_or_default();
+    let params = serde_json::json!({ "name": params.name, "arguments": arguments, "task": { "ttl": keep } });
+    ClientRequest::CustomRequest(CustomRequest::new("tools/call", Some(params)))
 }
 
 /// The metadata that requests a log level with each request.

@@ -158,6 +158,7 @@ fn permitted(tool: &str, arguments: Value) -> Permitted {
         requester: Requester::default(),
         workflow: None,
         timeout: None,
+        meta: Default::default(),
     })
 }
 
@@ -173,6 +174,7 @@ fn call_options() -> CallOptions {
         progress: None,
         sent: Default::default(),
         connection: None,
+        as_task: false,
     }
 }
 

@@ -1,27 +1,37 @@
-//! The user's account at one server: a valid token, renewed automatically.
+//! The account at one server: a valid token, renewed automatically. It is the user's, or that of a client with its own
+//! secret.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rmcp::transport::auth::{AuthError, AuthorizationManager, OAuthClientConfig};
 use serde_json::Value;
 use tokio::sync::Mutex;
 use url::Url;
 
-use super::discovery::discover;
-use super::tokens::{self, Entry, TokenStore};
-use crate::server::transport::net::{RemoteError, ready_tls};
-use crate::text::{Secret, mask, one_line};
+use super::client_credentials::{self, Challenge};
+use super::renewal;
+use super::tokens::{Entry, TokenStore};
+use crate::config::expand::Client;
+use crate::server::transport::net::RemoteError;
+use crate::text::Secret;
 
 /// A token is renewed this many seconds before it expires, so that it stays valid during the request.
 const MARGIN: u64 = 30;
 
 pub struct Account {
     url: Url,
-    store: Arc<dyn TokenStore>,
+    source: Source,
     /// The entry in use. Locked during a renewal, so that concurrent calls renew only once; this is the one lock that
     /// is meant to be held over an await.
     entry: Mutex<State>,
+}
+
+/// Where tokens come from.
+enum Source {
+    /// A sign-in of the user, which all processes share.
+    Stored(Arc<dyn TokenStore>),
+    /// The secret of a client. Each account requests its own tokens, and nothing is stored.
+    Client(Client),
 }
 
 enum State {
@@ -30,83 +40,67 @@ enum State {
 }
 
 impl Account {
-    pub fn new(url: &Url, store: Arc<dyn TokenStore>) -> Self {
-        Self { url: url.clone(), store, entry: Mutex::new(State::Unread) }
+    pub fn new(url: &Url, store: Arc<dyn TokenStore>, client: Option<Client>) -> Self {
+        let source = client.map_or(Source::Stored(store), Source::Client);
+        Self { url: url.clone(), source, entry: Mutex::new(State::Unread) }
     }
 
-    /// The token to send; `None` if the user is not signed in.
+    /// The client that signs in by itself. The user cannot sign in then.
+    pub fn client(&self) -> Option<&Client> {
+        match &self.source {
+            Source::Client(client) => Some(client),
+            Source::Stored(_) => None,
+        }
+    }
+
+    /// The token to send; `None` if there is none yet.
     pub async fn token(&self) -> Result<Option<Secret>, RemoteError> {
         let mut state = self.entry.lock().await;
-        if matches!(*state, State::Unread) {
-            *state = State::Read(Entry::load(&self.url, &self.store).await.map(Box::new));
+        if let (State::Unread, Source::Stored(store)) = (&*state, &self.source) {
+            *state = State::Read(Entry::load(&self.url, store).await.map(Box::new));
         }
         let State::Read(Some(entry)) = &mut *state else { return Ok(None) };
         if !ends_soon(entry) {
             return Ok(access_token(entry));
         }
-        match self.refresh(entry).await? {
-            Some(fresh) => {
-                **entry = fresh;
-                Ok(access_token(entry))
-            }
-            // The token may still be valid; if not, the server rejects it.
-            None => Ok(access_token(entry)),
+        let fresh = match &self.source {
+            Source::Stored(store) => renewal::renew(&self.url, store, |stored| !ends_soon(stored)).await?,
+            Source::Client(client) => Some(client_credentials::request(&self.url, client, Challenge::default()).await?),
+        };
+        if let Some(fresh) = fresh {
+            **entry = fresh;
         }
+        // Without a fresh one: the token may still be valid; if not, the server rejects it.
+        Ok(access_token(entry))
     }
 
-    /// Replaces a token that the server rejected; `None` if the user has to sign in.
-    pub async fn renew(&self, rejected: &Secret) -> Result<Option<Secret>, RemoteError> {
+    /// Replaces the token that the server rejected, or its absence; `None` if the user has to sign in.
+    pub async fn renew(
+        &self,
+        rejected: Option<&Secret>,
+        challenge: Challenge<'_>,
+    ) -> Result<Option<Secret>, RemoteError> {
         let mut state = self.entry.lock().await;
-        // Another call or another sidecar may have renewed it in the meantime.
-        let Some(entry) = Entry::load(&self.url, &self.store).await else { return Ok(None) };
-        let fresh = match access_token(&entry) {
-            Some(token) if token != *rejected => Some(entry),
-            _ => self.refresh(&entry).await?,
+        let fresh = match (&self.source, rejected) {
+            (Source::Stored(_), None) => None,
+            (Source::Stored(store), Some(rejected)) => {
+                let rejected = rejected.clone();
+                renewal::renew(&self.url, store, move |stored| access_token(stored).is_some_and(|it| it != rejected))
+                    .await?
+            }
+            (Source::Client(client), rejected) => match &*state {
+                // Another call has requested one in the meantime.
+                State::Read(Some(entry)) if access_token(entry).as_ref() != rejected => return Ok(access_token(entry)),
+                State::Read(_) | State::Unread => {
+                    Some(client_credentials::request(&self.url, client, challenge).await?)
+                }
+            },
         };
         let token = fresh.as_ref().and_then(access_token);
         if let Some(fresh) = fresh {
             *state = State::Read(Some(Box::new(fresh)));
         }
         Ok(token)
-    }
-
-    /// Requests a new token. The library checks the issuer first and drops the token of another one.
-    async fn refresh(&self, entry: &Entry) -> Result<Option<Entry>, RemoteError> {
-        ready_tls();
-        let failed = |error: AuthError| {
-            RemoteError::Unreachable(format!(
-                "cannot renew the access token: {}",
-                one_line(&mask(&error.to_string()), 200)
-            ))
-        };
-        let mut manager = AuthorizationManager::new(self.url.clone()).await.map_err(failed)?;
-        let (credentials, flow_result) = tokens::in_memory();
-        flow_result.put(entry.credentials.clone()).await;
-        manager.set_credential_store(credentials);
-        discover(&mut manager, &self.url, None).await.map_err(failed)?;
-        if !manager.initialize_from_store().await.map_err(failed)? {
-            return Ok(None);
-        }
-        if let Some(secret) = &entry.client_secret {
-            let client =
-                OAuthClientConfig::new(&entry.credentials.client_id, &entry.redirect_uri).with_client_secret(secret);
-            manager.configure_client(client).map_err(failed)?;
-        }
-        match manager.refresh_token().await {
-            Ok(_) => {}
-            Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshRejected(_)) => return Ok(None),
-            Err(error) => return Err(failed(error)),
-        }
-        let Some(credentials) = flow_result.take().await else { return Ok(None) };
-        // The user may have signed out in the meantime. Saving the new token would sign them in again.
-        if Entry::load(&self.url, &self.store).await.is_none() {
-            return Ok(None);
-        }
-        let fresh = Entry { credentials, ..entry.clone() };
-        if let Err(error) = fresh.save(&self.url, &self.store).await {
-            tracing::warn!(%error, "cannot save the renewed token");
-        }
-        Ok(Some(fresh))
     }
 }
 

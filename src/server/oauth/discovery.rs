@@ -38,7 +38,8 @@ async fn own_issuer(error: &AuthError, url: &Url) -> Option<AuthorizationMetadat
         return None;
     }
     let metadata_url = url.join("/.well-known/oauth-authorization-server").ok()?;
-    let endpoint = Endpoint { url: Secret::plain(metadata_url.as_str()), headers: Default::default(), oauth: None };
+    let endpoint =
+        Endpoint { url: Secret::plain(metadata_url.as_str()), headers: Default::default(), oauth: None, client: None };
     let origin = Origin::new(&endpoint, MAX_BYTES, ServerAuth::default()).ok()?;
     let request =
         Request { method: reqwest::Method::GET, headers: Default::default(), body: None, head_timeout: Some(TIMEOUT) };

@@ -17,11 +17,31 @@ pub trait TokenStore: Send + Sync + 'static {
     fn load(&self, key: String) -> BoxFuture<'static, Option<Secret>>;
     fn save(&self, key: String, value: Secret) -> BoxFuture<'static, Result<()>>;
     fn clear(&self, key: String) -> BoxFuture<'static, Result<()>>;
+
+    /// Keeps others from renewing or replacing the entry until the lock is dropped. A store that nobody else uses needs
+    /// none.
+    fn lock(&self, _key: String) -> BoxFuture<'static, Result<TokenLock>> {
+        ready(Ok(TokenLock(Box::new(())))).boxed()
+    }
 }
+
+/// Held while an entry is replaced.
+pub struct TokenLock(pub Box<dyn Send>);
 
 /// The key of a server's entry: its URL without query and credentials.
 pub fn key(url: &Url) -> String {
     format!("oauth {}{}", url.origin().ascii_serialization(), url.path().trim_end_matches('/'))
+}
+
+/// The resource that a token is for: the URL without query, fragment and credentials.
+pub(super) fn resource(url: &Url) -> String {
+    let mut resource = url.clone();
+    resource.set_query(None);
+    resource.set_fragment(None);
+    // They fail only for a URL without a host, which has no credentials.
+    resource.set_username("").ok();
+    resource.set_password(None).ok();
+    resource.into()
 }
 
 /// The entry of one server.

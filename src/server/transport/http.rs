@@ -242,7 +242,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         });
-        let endpoint = Endpoint { url: Secret::plain(url), headers: Default::default(), oauth: None };
+        let endpoint = Endpoint { url: Secret::plain(url), headers: Default::default(), oauth: None, client: None };
         let ledger = Ledger::new(ServerName::new("slow").unwrap(), 1 << 20);
         let head = Duration::from_millis(200);
         let mut transport = with_timeout(head, &endpoint, ServerAuth::default(), ledger).unwrap();

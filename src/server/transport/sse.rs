@@ -192,7 +192,7 @@ mod tests {
             mute.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n: hello\n\n").await.unwrap();
             std::future::pending::<()>().await;
         });
-        let endpoint = Endpoint { url: Secret::plain(url), headers: Default::default(), oauth: None };
+        let endpoint = Endpoint { url: Secret::plain(url), headers: Default::default(), oauth: None, client: None };
         let ledger = Ledger::new(ServerName::new("mute").unwrap(), 1 << 20);
         let endpoint_timeout = Duration::from_millis(200);
         let mut transport = with_timeout(endpoint_timeout, &endpoint, ServerAuth::default(), ledger.clone()).unwrap();

@@ -134,7 +134,7 @@ pub fn text_result(text: &str) -> Value {
 }
 
 pub fn endpoint(url: &str) -> Endpoint {
-    Endpoint { url: Secret::plain(url), headers: BTreeMap::new(), oauth: None }
+    Endpoint { url: Secret::plain(url), headers: BTreeMap::new(), oauth: None, client: None }
 }
 
 pub fn header(url: &str, name: &str, value: &str) -> Expanded {

@@ -1,5 +1,7 @@
 //! The keys of objects inside of a server.
 
+use crate::config::spec::Grant;
+
 use super::{ALL, Table, ValueType, alias, foreign, own};
 
 pub static OAUTH: Table = Table {
@@ -22,6 +24,13 @@ pub static OAUTH: Table = Table {
         own("scopes", ValueType::TextOrTexts, ALL, "The scopes to request: a list, or a string separated by spaces."),
         own("callbackPort", ValueType::Port, ALL, "The loopback port for the response. Default: any free port."),
         alias("callback_port", ValueType::Port, "callbackPort", "The same as `callbackPort`."),
+        own(
+            "grantType",
+            ValueType::Choice(Grant::NAMES),
+            ALL,
+            "`client_credentials` signs in with `clientId` and `clientSecret`, without a user: for machines. Default: `authorization_code`, you sign in with a browser.",
+        ),
+        alias("grant_type", ValueType::Choice(Grant::NAMES), "grantType", "The same as `grantType`."),
         foreign("enterpriseManaged", "VS Code: managed sign-in."),
         foreign("authServerMetadataUrl", "Claude Code: the URL of the metadata."),
     ],

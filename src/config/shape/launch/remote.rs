@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::{LaunchEntry, expandable, port, required};
+use crate::config::expand::{Piece, Reference, pieces};
 use crate::config::problem::Code;
 use crate::config::shape::checks;
 use crate::config::shape::keys::OAUTH;
-use crate::config::shape::reader::Reader;
+use crate::config::shape::reader::{Fields, Reader};
 use crate::config::shape::secrets::{self, SecretName};
-use crate::config::spec::{OAuth, Remote};
+use crate::config::spec::{Grant, OAuth, Remote};
 use crate::config::tree::Node;
 
 pub fn remote(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>, kind: &str) -> Option<Remote> {
@@ -21,6 +22,8 @@ pub fn remote(reader: &mut Reader<'_>, entry: &LaunchEntry<'_, '_>, kind: &str) 
     }
     if let Some(member) = entry.fields.get("oauth") {
         remote.oauth = reader.in_key(member, |reader| oauth(reader, entry.name, &member.value));
+        // Without it, the user would be asked to sign in instead.
+        remote.oauth.as_ref()?;
     }
     let member = member?;
     remote.url = reader.in_key(member, |reader| {
@@ -98,5 +101,42 @@ fn oauth(reader: &mut Reader<'_>, server: &str, node: &Node) -> Option<OAuth> {
     if let Some(member) = fields.get("callbackPort") {
         oauth.callback_port = reader.in_key(member, |reader| port(reader, &member.value));
     }
-    Some(oauth)
+    if let Some(member) = fields.get("grantType") {
+        let name = reader.in_key(member, |reader| reader.choice(&member.value, Code::UnknownType, Grant::NAMES))?;
+        oauth.grant = Grant::named(name)?;
+    }
+    match oauth.grant {
+        Grant::AuthorizationCode => Some(oauth),
+        Grant::ClientCredentials => client_credentials(reader, &fields, node).then_some(oauth),
+    }
+}
+
+/// Checks that the client can sign in by itself: both values are there, and the secret is not part of the file.
+fn client_credentials(reader: &mut Reader<'_>, fields: &Fields<'_>, node: &Node) -> bool {
+    let mut complete = true;
+    for key in ["clientId", "clientSecret"] {
+        if fields.get(key).is_none() {
+            let message = format!("`grantType` `client_credentials` needs `{key}`");
+            reader.problem(Code::MissingKey, &node.span, message);
+            complete = false;
+        }
+    }
+    let Some(secret) = fields.get("clientSecret") else { return false };
+    let written = secret.value.text().unwrap_or_default();
+    let refers = |reference: &Reference| match reference {
+        Reference::Variable { default, .. } => default.is_none(),
+        Reference::Keyring(_) | Reference::Input(_) => true,
+        Reference::WorkspaceFolder
+        | Reference::WorkspaceFolderBasename
+        | Reference::UserHome
+        | Reference::PathSeparator
+        | Reference::Cwd
+        | Reference::Unknown(_) => false,
+    };
+    let is_reference = matches!(pieces(written).as_slice(), [Piece::Reference { reference, .. }] if refers(reference));
+    if !is_reference {
+        let message = "`clientSecret` must be a single reference: `${keyring:NAME}`, `${env:NAME}` or `${input:ID}`";
+        reader.problem(Code::SecretNotReferenced, &secret.value.span, message);
+    }
+    complete && is_reference
 }

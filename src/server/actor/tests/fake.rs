@@ -234,5 +234,6 @@ pub fn call(tool: &str) -> Permitted {
         requester: Requester::default(),
         workflow: None,
         timeout: None,
+        meta: Default::default(),
     })
 }

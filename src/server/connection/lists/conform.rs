@@ -10,6 +10,22 @@ use crate::model::Timestamp;
 
 type Fields = Map<String, Value>;
 
+/// A tool that runs only as a task becomes one that may: we run the task for an agent that does not.
+fn task_support(fields: &mut Fields) {
+    let support = fields.get_mut("execution").and_then(|execution| execution.get_mut("taskSupport"));
+    match support.as_ref().and_then(|support| support.as_str()) {
+        Some("required") => {
+            if let Some(support) = support {
+                *support = json!("optional");
+            }
+        }
+        Some("optional" | "forbidden") => {}
+        _ => {
+            fields.shift_remove("execution");
+        }
+    }
+}
+
 /// An error says why agents cannot get the tool at all.
 pub fn tool(fields: &mut Fields) -> Result<Vec<String>, String> {
     let mut notes = Vec::new();
@@ -21,8 +37,7 @@ pub fn tool(fields: &mut Fields) -> Result<Vec<String>, String> {
         let removed = schemas::repair(schema, false).map_err(|reason| format!("invalid `inputSchema`: {reason}"))?;
         notes.extend(removed_parts("inputSchema", &removed));
     }
-    // We do not offer tasks to agents.
-    fields.shift_remove("execution");
+    task_support(fields);
     let mut entry = Object { fields, path: String::new(), notes: &mut notes };
     entry.common();
     entry.keep("outputSchema", "an object", Value::is_object);

@@ -15,8 +15,8 @@ use super::resolver::CheckedResolver;
 use super::{RemoteError, host_and_port, is_loopback, ready_tls};
 use crate::config::address::{AddressKind, LEADS_TO_METADATA, kind_of_host};
 use crate::config::expand::Endpoint;
-use crate::server::oauth::{Account, ServerAuth};
-use crate::text::{Secret, parse_url};
+use crate::server::oauth::{Account, ServerAuth, TokenChallenge};
+use crate::text::{Secret, one_line, parse_url};
 
 pub const JSON: &str = "application/json";
 pub const EVENT_STREAM: &str = "text/event-stream";
@@ -59,7 +59,7 @@ impl Origin {
         let headers =
             endpoint.headers.iter().map(|(name, value)| header(name, value)).collect::<Result<HeaderMap, _>>()?;
         let own = headers.contains_key(AUTHORIZATION) || url.password().is_some();
-        let account = (!own).then(|| auth.account(&url));
+        let account = (!own).then(|| auth.account(&url, endpoint.client.clone()));
         Ok(Self { client: client(&url)?, url, limit, headers, auth, account })
     }
 
@@ -71,10 +71,12 @@ impl Origin {
         };
         let mut answer = self.send(url, request, token.as_ref()).await?;
         if answer.status() == StatusCode::UNAUTHORIZED
-            && let (Some(account), Some(rejected)) = (&self.account, &token)
-            && let Some(fresh) = account.renew(rejected).await?
+            && let Some(account) = &self.account
         {
-            answer = self.send(url, request, Some(&fresh)).await?;
+            let header = answer.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+            if let Some(fresh) = account.renew(token.as_ref(), TokenChallenge { header }).await? {
+                answer = self.send(url, request, Some(&fresh)).await?;
+            }
         }
         self.check_status(answer)
     }
@@ -149,15 +151,27 @@ impl Origin {
     /// Handles the status codes that mean the same for every transport.
     fn check_status(&self, answer: Response) -> Result<Response, RemoteError> {
         let text = |name: HeaderName| answer.headers().get(name).and_then(|value| value.to_str().ok());
+        // A user cannot sign in instead of a client with its own secret.
+        let client = self.account.as_ref().and_then(Account::client).map(|client| one_line(&client.id, 80));
         match answer.status() {
-            StatusCode::UNAUTHORIZED => {
-                self.auth.challenged(&self.url, text(WWW_AUTHENTICATE));
-                Err(RemoteError::NeedsAuth)
-            }
+            StatusCode::UNAUTHORIZED => match client {
+                Some(id) => Err(RemoteError::InvalidConfig(format!(
+                    "the server rejects the access token of the client `{id}` (HTTP 401); check `oauth`"
+                ))),
+                None => {
+                    self.auth.challenged(&self.url, text(WWW_AUTHENTICATE));
+                    Err(RemoteError::NeedsAuth)
+                }
+            },
             StatusCode::FORBIDDEN => {
-                match text(WWW_AUTHENTICATE).and_then(|challenge| self.auth.insufficient_scope(&self.url, challenge)) {
-                    Some(scope) => Err(RemoteError::InsufficientScope(scope)),
-                    None => Err(RemoteError::Forbidden),
+                let scope =
+                    text(WWW_AUTHENTICATE).and_then(|challenge| self.auth.insufficient_scope(&self.url, challenge));
+                match (scope, client) {
+                    (Some(scope), Some(_)) => Err(RemoteError::InvalidConfig(format!(
+                        "the server requires more permissions ({scope}); add them to `oauth.scopes`"
+                    ))),
+                    (Some(scope), None) => Err(RemoteError::InsufficientScope(scope)),
+                    (None, _) => Err(RemoteError::Forbidden),
                 }
             }
             StatusCode::TOO_MANY_REQUESTS => {

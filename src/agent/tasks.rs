@@ -1,0 +1,372 @@
+//! Tasks that agents start themselves: a call that goes on after its request has been answered, in both forms of MCP.
+//!
+//! The task is ours, so it works for every server: its call passes the same gate, and cancelling the task cancels the call.
+//! In the form of 2025-11-25, the agent requests a task (`task` in `tools/call`). In the form of the extension
+//! `io.modelcontextprotocol/tasks`, we answer with a task if the tool may take long. rmcp only knows the extension, so the
+//! transport passes the other requests on as custom ones ([`keep`]).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolResponse, CallToolResult, ClientJsonRpcMessage, ClientRequest, CreateTaskResult, CustomRequest, ErrorCode,
+    ErrorData, GetExtensions, GetMeta, JsonRpcMessage,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData as McpError, RoleServer};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+use tokio::sync::{oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::calls::{QUESTION, RunningCall, send_progress};
+use super::handler::{Handler, is_stateless};
+use super::response::{self, Shape};
+use super::session::AgentView;
+use super::transport::over_budget;
+use crate::engine::gate::Outcome;
+use crate::model::{CallId, Result, Timestamp, ToolId};
+
+/// The key of `_meta` that keeps `task` of a call.
+const REQUESTED: &str = "mcp-sidecar/task";
+/// How often an agent should ask for the status.
+const POLL_MS: u64 = 500;
+/// How long a task is kept if the agent does not say, and at most.
+const DEFAULT_TTL: Duration = Duration::from_secs(600);
+const MAX_TTL: Duration = Duration::from_secs(24 * 3600);
+/// How many tasks of all agents are kept.
+const MAX_TASKS: usize = 256;
+const METHODS: [&str; 5] = ["tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"];
+
+/// Keeps what rmcp would drop or refuse: `task` of a call, and requests about tasks from agents that do not declare the
+/// extension.
+pub fn keep(line: &[u8], message: &mut ClientJsonRpcMessage) {
+    #[derive(Deserialize)]
+    struct Call {
+        params: Params,
+    }
+    #[derive(Deserialize)]
+    struct Params {
+        task: Value,
+    }
+    let JsonRpcMessage::Request(request) = message else { return };
+    let request = &mut request.request;
+    let custom = match request {
+        ClientRequest::CallToolRequest(_) => {
+            if memchr::memmem::find(line, b"\"task\"").is_some()
+                && let Ok(call) = serde_json::from_slice::<Call>(line)
+            {
+                request.get_meta_mut().insert(REQUESTED.to_owned(), call.params.task);
+            }
+            return;
+        }
+        ClientRequest::GetTaskRequest(get) => ("tasks/get", json!({ "taskId": get.params.task_id })),
+        ClientRequest::CancelTaskRequest(cancel) => ("tasks/cancel", json!({ "taskId": cancel.params.task_id })),
+        ClientRequest::UpdateTaskRequest(update) => {
+            let responses = serde_json::to_value(&update.params.input_responses).unwrap_or_default();
+            ("tasks/update", json!({ "taskId": update.params.task_id, "inputResponses": responses }))
+        }
+        _ => return,
+    };
+    let mut custom = ClientRequest::CustomRequest(CustomRequest::new(custom.0, Some(custom.1)));
+    *custom.extensions_mut() = request.extensions().clone();
+    *request = custom;
+}
+
+/// All tasks of an endpoint. Their ids cannot be guessed. The `std` lock is private to this file and held for a lookup.
+#[derive(Default)]
+pub struct Tasks(Mutex<BTreeMap<String, Arc<Task>>>);
+
+struct Task {
+    id: String,
+    /// The session that started it, which alone can list it.
+    session: u64,
+    created: Timestamp,
+    ttl: Duration,
+    state: watch::Sender<State>,
+    /// The answer that the call waits for. Locked like the list.
+    answer: Mutex<Option<oneshot::Sender<Value>>>,
+    cancel: CancellationToken,
+}
+
+#[derive(Clone)]
+enum State {
+    /// What the call does, or what it waits for.
+    Working(Option<String>),
+    /// The call waits for an answer of the user, which the agent has to get: the params of `elicitation/create`.
+    Asking(Value),
+    Done {
+        raw: Arc<RawValue>,
+        is_error: bool,
+    },
+    Cancelled,
+}
+
+impl State {
+    fn is_over(&self) -> bool {
+        matches!(self, Self::Done { .. } | Self::Cancelled)
+    }
+}
+
+impl Tasks {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Task>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn insert(&self, task: Arc<Task>) -> Result<(), McpError> {
+        let mut tasks = self.lock();
+        tasks.retain(|_, task| !task.is_expired());
+        if tasks.len() >= MAX_TASKS {
+            let text = format!("too many tasks: {MAX_TASKS} are already kept");
+            return Err(ErrorData::new(ErrorCode(-32_000), text, None));
+        }
+        tasks.insert(task.id.clone(), task);
+        Ok(())
+    }
+
+    fn find(&self, params: &Value) -> Result<Arc<Task>, McpError> {
+        let id = params.get("taskId").and_then(Value::as_str).unwrap_or_default();
+        let found = self.lock().get(id).cloned().filter(|task| !task.is_expired());
+        found.ok_or_else(|| ErrorData::invalid_params("no such task: it has ended, or its time is over", None))
+    }
+}
+
+impl Task {
+    /// Whether its result has been kept long enough. A task that runs is always kept.
+    fn is_expired(&self) -> bool {
+        self.created.plus(self.ttl) < Timestamp::now() && self.state.borrow().is_over()
+    }
+
+    fn take_answer(&self) -> MutexGuard<'_, Option<oneshot::Sender<Value>>> {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The task as an agent sees it.
+    fn fields(&self, is_extension: bool) -> Map<String, Value> {
+        let state = self.state.borrow().clone();
+        let status = match &state {
+            State::Working(_) => "working",
+            State::Asking(_) => "input_required",
+            // In the extension, a tool that reports an error has completed.
+            State::Done { is_error: true, .. } if !is_extension => "failed",
+            State::Done { .. } => "completed",
+            State::Cancelled => "cancelled",
+        };
+        let ttl = u64::try_from(self.ttl.as_millis()).unwrap_or(u64::MAX);
+        let mut fields = Map::from_iter([
+            ("taskId".to_owned(), json!(self.id)),
+            ("status".to_owned(), json!(status)),
+            ("createdAt".to_owned(), json!(self.created)),
+            ("lastUpdatedAt".to_owned(), json!(Timestamp::now())),
+            (if is_extension { "ttlMs" } else { "ttl" }.to_owned(), json!(ttl)),
+            (if is_extension { "pollIntervalMs" } else { "pollInterval" }.to_owned(), json!(POLL_MS)),
+        ]);
+        match state {
+            State::Working(Some(message)) => {
+                fields.insert("statusMessage".to_owned(), json!(message));
+            }
+            State::Done { raw, .. } if is_extension => {
+                fields.insert("result".to_owned(), serde_json::from_str(raw.get()).unwrap_or_default());
+            }
+            State::Asking(params) if is_extension => {
+                let question = json!({ "method": "elicitation/create", "params": params });
+                fields.insert("inputRequests".to_owned(), json!({ QUESTION: question }));
+            }
+            State::Working(None) | State::Done { .. } | State::Asking(_) | State::Cancelled => {}
+        }
+        fields
+    }
+}
+
+impl Handler {
+    /// How long the agent wants to keep a task that it requests with a call, or that we may start for it; `None` if the
+    /// call is not a task.
+    pub(super) fn wanted_task(
+        &self,
+        tool: &ToolId,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Option<Duration>, McpError> {
+        let snapshot = self.endpoint().engine.now();
+        let offered = snapshot.servers.get(&tool.server).and_then(|view| view.tools.get(&tool.tool).cloned());
+        let supports = offered.is_some_and(|offered| offered.tool.may_be_task());
+        if is_stateless(context) {
+            let declared = context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
+            return Ok((declared && supports).then_some(DEFAULT_TTL));
+        }
+        let Some(requested) = context.meta.get(REQUESTED) else { return Ok(None) };
+        if !supports {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "this tool cannot run as a task", None));
+        }
+        let ttl = requested.get("ttl").and_then(Value::as_u64).map(Duration::from_millis);
+        Ok(Some(ttl.unwrap_or(DEFAULT_TTL).min(MAX_TTL)))
+    }
+
+    /// Starts a call as a task, and answers with the task.
+    pub(super) fn start_task(
+        &self,
+        tool: ToolId,
+        arguments: Map<String, Value>,
+        agent: &AgentView,
+        context: RequestContext<RoleServer>,
+        ttl: Duration,
+    ) -> Result<CallToolResponse, McpError> {
+        let mut running = self.start(tool, arguments, agent, &context);
+        running._reserved = Some(self.reserve_suspended(running.bytes).map_err(|over| over_budget(&over))?);
+        let task = Arc::new(Task {
+            id: CallId::random().0.to_string(),
+            session: self.session.number,
+            created: Timestamp::now(),
+            ttl,
+            state: watch::Sender::new(State::Working(None)),
+            answer: Mutex::default(),
+            cancel: CancellationToken::new(),
+        });
+        self.endpoint().tasks.insert(task.clone())?;
+        let is_extension = is_stateless(&context);
+        let created = Value::Object(task.fields(is_extension));
+        let answer = match is_extension {
+            true => {
+                let task = serde_json::from_value(created);
+                let task = task.map_err(|_| ErrorData::internal_error("cannot describe the task", None))?;
+                Ok(CallToolResponse::Task(CreateTaskResult::new(task)))
+            }
+            false => {
+                let raw = to_raw_value(&json!({ "task": created })).unwrap_or_else(|_| RawValue::NULL.to_owned());
+                self.deliver(&context, Arc::from(raw), Shape::Plain, CallToolResult::default()).map(Into::into)
+            }
+        };
+        tokio::spawn(run(task, running, context, self.session.gone.clone()));
+        answer
+    }
+
+    /// Answers a request about tasks; `None` for another method.
+    pub(super) async fn task_request(
+        &self,
+        request: &CustomRequest,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<Result<Value, McpError>> {
+        let method = *METHODS.iter().find(|method| **method == request.method)?;
+        let params = request.params.clone().unwrap_or_default();
+        Some(self.answer_task_request(method, params, is_stateless(context)).await)
+    }
+
+    /// The same for a transport of rmcp, which knows the extension.
+    pub(super) async fn typed_task_request<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: Value,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<T, McpError> {
+        let answer = self.answer_task_request(method, params, is_stateless(context)).await?;
+        serde_json::from_value(answer).map_err(|_| ErrorData::internal_error("cannot describe the task", None))
+    }
+
+    async fn answer_task_request(&self, method: &str, params: Value, is_extension: bool) -> Result<Value, McpError> {
+        let tasks = &self.endpoint().tasks;
+        let complete = |mut fields: Map<String, Value>| {
+            if is_extension {
+                fields.insert("resultType".to_owned(), json!("complete"));
+            }
+            Ok(Value::Object(fields))
+        };
+        match method {
+            "tasks/get" => complete(tasks.find(&params)?.fields(is_extension)),
+            "tasks/cancel" => {
+                let task = tasks.find(&params)?;
+                if task.state.borrow().is_over() && !is_extension {
+                    return Err(ErrorData::invalid_params("this task has already ended", None));
+                }
+                task.cancel.cancel();
+                task.state.subscribe().wait_for(State::is_over).await.ok();
+                complete(if is_extension { Map::new() } else { task.fields(false) })
+            }
+            "tasks/result" if !is_extension => self.task_result(tasks.find(&params)?).await,
+            "tasks/list" if !is_extension => {
+                let own = |task: &&Arc<Task>| task.session == self.session.number && !task.is_expired();
+                let list: Vec<_> = tasks.lock().values().filter(own).map(|task| task.fields(false)).collect();
+                Ok(json!({ "tasks": list }))
+            }
+            "tasks/update" if is_extension => {
+                let task = tasks.find(&params)?;
+                let response = params.pointer(&format!("/inputResponses/{QUESTION}")).cloned();
+                let answer = task.take_answer().take();
+                if let Some(answer) = answer {
+                    task.state.send_replace(State::Working(None));
+                    // No answer means no.
+                    answer.send(response.unwrap_or_else(|| json!({ "action": "cancel" }))).ok();
+                }
+                complete(Map::new())
+            }
+            _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("method not found: {method}"), None)),
+        }
+    }
+
+    /// Waits for the result of a task.
+    async fn task_result(&self, task: Arc<Task>) -> Result<Value, McpError> {
+        let mut state = task.state.subscribe();
+        let ended = tokio::select! {
+            ended = state.wait_for(State::is_over) => ended.map(|state| state.clone()),
+            () = self.session.gone.cancelled() => return Err(ErrorData::internal_error("cancelled", None)),
+        };
+        match ended {
+            Ok(State::Done { raw, .. }) => {
+                let mut result: Value = serde_json::from_str(raw.get()).unwrap_or_default();
+                let related = json!({ "taskId": task.id });
+                match result.get_mut("_meta").and_then(Value::as_object_mut) {
+                    Some(meta) => drop(meta.insert(RELATED.to_owned(), related)),
+                    None => result["_meta"] = json!({ RELATED: related }),
+                }
+                Ok(result)
+            }
+            _ => Err(ErrorData::new(ErrorCode(-32_000), "the task was cancelled", None)),
+        }
+    }
+}
+
+/// The key of `_meta` that names the task of a result.
+const RELATED: &str = "io.modelcontextprotocol/related-task";
+
+/// Follows the call of a task until it ends, is cancelled, or its agent disconnects.
+async fn run(task: Arc<Task>, mut running: RunningCall, context: RequestContext<RoleServer>, gone: CancellationToken) {
+    let token = context.meta.get_progress_token();
+    loop {
+        tokio::select! {
+            biased;
+            Some(progress) = running.progress.recv() => {
+                let progress = running.in_order(progress);
+                task.state.send_replace(State::Working(progress.message.clone()));
+                send_progress(&context, token.clone(), progress).await;
+            }
+            outcome = &mut running.work => {
+                let (raw, is_error) = result_of(outcome);
+                task.state.send_replace(State::Done { raw, is_error });
+                return;
+            }
+            Some(question) = running.questions.recv() => {
+                *task.take_answer() = Some(question.answer);
+                task.state.send_replace(State::Asking(question.params));
+            }
+            // Dropping the work cancels the call.
+            () = task.cancel.cancelled() => break,
+            () = gone.cancelled() => break,
+        }
+    }
+    drop(running);
+    task.state.send_replace(State::Cancelled);
+}
+
+fn result_of(outcome: Result<Outcome>) -> (Arc<RawValue>, bool) {
+    match outcome {
+        Ok(outcome) => {
+            let is_error = outcome.result.is_error;
+            (response::result(outcome), is_error)
+        }
+        Err(error) => {
+            let refusal = to_raw_value(&response::refusal(&error)).unwrap_or_else(|_| RawValue::NULL.to_owned());
+            (Arc::from(refusal), true)
+        }
+    }
+}
