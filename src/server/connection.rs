@@ -4,6 +4,7 @@
 //! stopping servers is the actor's job.
 
 mod answer;
+mod direct;
 mod exchange;
 mod handshake;
 mod lists;
@@ -34,6 +35,7 @@ use crate::model::{CallId, CallResult, Error, PeerInfo, Result, ServerName};
 use crate::policy::permit::Permitted;
 use crate::settings::Limits;
 use answer::{Answer, Input};
+use direct::DirectCalls;
 use exchange::RequestLimits;
 use subscription::Subscription;
 
@@ -74,6 +76,8 @@ struct Inner {
     info: Arc<PeerInfo>,
     peer: Peer<RoleClient>,
     ledger: Ledger,
+    /// For calls on a stream of lines.
+    direct: Option<DirectCalls>,
     questions: Questions,
     /// The memory used by its lists.
     budget: lists::ListBudget,
@@ -142,8 +146,7 @@ impl Connection {
             params.input_responses = input.responses.take();
             params.request_state = input.state.take();
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-            let slot = Slot::for_call(options.progress.clone(), &call.id, options.sent.clone());
-            let raw = match self.exchange(request, &what, &limits, slot).await {
+            let raw = match self.exchange_call(request, &what, &limits, &call.id, &options).await {
                 Ok(raw) => raw,
                 Err(failure) => return Err(self.show_required_pages(failure, &call.id).await),
             };

@@ -36,6 +36,7 @@ pub use exit::Exit;
 pub use lookup::find;
 #[cfg(target_os = "linux")]
 pub(super) use proc_table::{living_children_of, process, processes, start_time};
+use proc_table::ProcTable;
 pub(super) use reaper::{forget, spawn_for_thread};
 pub use secret_command::run as run_secret_command;
 pub use version::version;
@@ -335,6 +336,13 @@ async fn terminate(child: &mut Child, descendants: &mut Descendants) -> std::io:
 
 /// Ends the processes that outlived the leader: members of its group, and marked processes that left the group.
 async fn sweep(descendants: &mut Descendants) {
+    // Exits come in bursts, and reading the table of processes for each of them would take long.
+    let table = ProcTable::shared().await;
+    if descendants.have_ended(&table) {
+        reaper::reap_in(&table.entries);
+        return;
+    }
+    drop(table);
     for (signal, limit) in [(Signal::Term, AFTER_TERM), (Signal::Kill, AFTER_KILL)] {
         if descendants.signal(signal) == 0 {
             reaper::reap();
