@@ -57,6 +57,11 @@ const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 10_000;
 /// Percentiles cover only the newest calls, so that a long history neither slows them down nor hides recent changes.
 const METRICS_LIMIT: i64 = 100_000;
+/// The calls to measure. One that was denied or invalid never ran and has no duration. All columns are in the index.
+const METRICS: &str = "SELECT server, tool, success, duration_us, waited_us FROM calls INDEXED BY calls_newest
+    WHERE project = ?1 AND (?2 IS NULL OR server = ?2) AND finished = 1 AND kind = 'tool'
+        AND decision NOT IN ('deny', 'disable', 'invalid')
+    ORDER BY id DESC LIMIT ?3";
 /// For names, reasons and errors; more than any of them needs.
 const MAX_TEXT: usize = 8 << 10;
 /// How much is read beyond the stored part, to recognize a secret across the cut.
@@ -116,13 +121,7 @@ impl Owner {
         let project = path_text(&self.shared.options().project);
         let mut tools: BTreeMap<String, BTreeMap<String, Measured>> = BTreeMap::new();
         self.connected(|connection| {
-            // A call that was denied or invalid never ran and has no duration. All columns are in the index.
-            let mut statement = connection.prepare_cached(
-                "SELECT server, tool, success, duration_us, waited_us FROM calls INDEXED BY calls_newest
-                    WHERE project = ?1 AND (?2 IS NULL OR server = ?2) AND finished = 1 AND kind = 'tool'
-                        AND decision NOT IN ('deny', 'disable', 'invalid')
-                    ORDER BY id DESC LIMIT ?3",
-            )?;
+            let mut statement = connection.prepare_cached(METRICS)?;
             let mut rows = statement.query(params![project, server, METRICS_LIMIT])?;
             while let Some(row) = rows.next()? {
                 let (server, tool) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
@@ -140,21 +139,20 @@ impl Owner {
         let tools = tools
             .into_iter()
             .flat_map(|(server, tools)| tools.into_iter().map(move |(tool, all)| ((server.clone(), tool), all)));
-        let measured =
-            tools.filter_map(|((server, tool), Measured { errors, mut durations, mut waits })| {
-                durations.sort_unstable();
-                waits.sort_unstable();
-                Some(ToolMetrics {
-                    server: ServerName::new(&server).ok()?,
-                    tool,
-                    calls: durations.len() as u64,
-                    errors,
-                    p50_ms: percentile(&durations, 50),
-                    p95_ms: percentile(&durations, 95),
-                    p99_ms: percentile(&durations, 99),
-                    waited_ms: percentile(&waits, 50),
-                })
-            });
+        let measured = tools.filter_map(|((server, tool), Measured { errors, mut durations, mut waits })| {
+            durations.sort_unstable();
+            waits.sort_unstable();
+            Some(ToolMetrics {
+                server: ServerName::new(&server).ok()?,
+                tool,
+                calls: durations.len() as u64,
+                errors,
+                p50_ms: percentile(&durations, 50),
+                p95_ms: percentile(&durations, 95),
+                p99_ms: percentile(&durations, 99),
+                waited_ms: percentile(&waits, 50),
+            })
+        });
         Ok(measured.collect())
     }
 }
@@ -214,9 +212,8 @@ struct Stored<'a> {
 impl<'a> Stored<'a> {
     fn of(call: &'a FinishedCall, limit: usize) -> Self {
         let record = &call.record;
-        let stored_arguments = |arguments: &Map<String, Value>| {
-            stored_json(&serde_json::to_string(arguments).unwrap_or_default(), limit)
-        };
+        let stored_arguments =
+            |arguments: &Map<String, Value>| stored_json(&serde_json::to_string(arguments).unwrap_or_default(), limit);
         Self {
             record,
             tool: masked(&record.tool),
@@ -355,7 +352,8 @@ fn cut_json(cut: &str, length: usize, masked: &Cow<'_, str>) -> String {
 /// Of a result with a secret, only the length and digest are stored.
 fn stored_result(text: &str, limit: usize) -> String {
     if holds_secret(text) {
-        return json!({ "withheld": "contains a secret", "length": text.len(), "sha256": digest(&mask(text)) }).to_string();
+        return json!({ "withheld": "contains a secret", "length": text.len(), "sha256": digest(&mask(text)) })
+            .to_string();
     }
     match text.len() {
         length if length <= limit => text.to_owned(),
@@ -390,4 +388,30 @@ fn micros(millis: f64) -> i64 {
 fn percentile(sorted: &[i64], percent: usize) -> f64 {
     let rank = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
     sorted.get(rank).map_or(0.0, |micros| *micros as f64 / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::database;
+
+    #[test]
+    fn a_long_log_is_listed_and_measured_without_sorting() {
+        let connection = database::in_memory().unwrap();
+        let named = |server: &str, tool: Option<&str>| CallQuery {
+            server: Some(server.to_owned()),
+            tool: tool.map(str::to_owned),
+            ..CallQuery::default()
+        };
+        let failed = CallQuery { failed: Some(true), ..CallQuery::default() };
+        let queries = [CallQuery::default(), named("a", None), named("a", Some("b")), failed];
+        let lists = queries.iter().map(|query| select(query, "project"));
+        let metrics = (METRICS.to_owned(), vec![Sql::from("project".to_owned()), Sql::Null, Sql::from(METRICS_LIMIT)]);
+        for (sql, values) in lists.chain([metrics]) {
+            let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let plan = statement.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
+            let plan: Vec<String> = plan.collect::<rusqlite::Result<_>>().unwrap();
+            assert!(plan.iter().all(|step| step.contains("INDEX") && !step.contains("TEMP")), "{sql}: {plan:?}");
+        }
+    }
 }

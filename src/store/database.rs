@@ -179,6 +179,14 @@ fn migrate(connection: &mut Connection, done: usize) -> Result<(), rusqlite::Err
     transaction.commit()
 }
 
+/// An empty database for tests.
+#[cfg(test)]
+pub fn in_memory() -> rusqlite::Result<Connection> {
+    let mut connection = Connection::open_in_memory()?;
+    migrate(&mut connection, 0)?;
+    Ok(connection)
+}
+
 /// Whether the file itself is damaged.
 pub fn is_broken(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
