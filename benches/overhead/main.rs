@@ -1,6 +1,6 @@
 //! Measures what the sidecar adds to a call, and what it takes: time, memory, threads. The same server is called through a
-//! bare pipe, the client of rmcp, `mcp-sidecar connect` and `lsp`, each with a separate and with the shared engine, and
-//! other gateways. The routes take turns within one run, because absolute numbers depend on the machine and its load.
+//! bare pipe, the client of rmcp, and `mcp-sidecar connect` and `lsp`, each with a separate and with the shared engine. The
+//! routes take turns within one run, because absolute numbers depend on the machine and its load.
 //!
 //! `make bench` runs it. `cargo bench --bench overhead -- 0.2` does a fifth of the work, `pinned` uses one processor,
 //! `write` puts the table into the documentation, and `agent editor` measures only routes whose name contains one of these.
@@ -13,7 +13,6 @@
 
 #[path = "../frames/mod.rs"]
 mod frames;
-mod peers;
 mod processes;
 mod rmcp_client;
 mod route;
@@ -24,11 +23,12 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use peers::PEERS;
 use route::{Kind, Request, Route, Servers};
 use server::SERVE;
 use table::{Row, Unit};
 
+/// How long a program gets after its start until its memory and threads are measured.
+const SETTLED: Duration = Duration::from_secs(2);
 const MANY: Servers = Servers { count: 50, tools: 2 };
 
 fn main() -> io::Result<()> {
@@ -45,8 +45,7 @@ fn main() -> io::Result<()> {
     };
     let names: Vec<&String> = arguments.iter().filter(is_name).collect();
     let is_wanted = |kind: &Kind| names.is_empty() || names.iter().any(|name| kind.name().contains(name.as_str()));
-    let installed = PEERS.iter().filter(|peer| peer.is_installed()).map(Kind::Peer);
-    let kinds: Vec<Kind> = Kind::OWN.into_iter().chain(installed).filter(is_wanted).collect();
+    let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(is_wanted).collect();
     if has("pinned") {
         pin();
     }
@@ -57,9 +56,6 @@ fn main() -> io::Result<()> {
     let name = if has("pinned") { "pinned" } else { "unpinned" };
     let table = table::render(name, &routes, &rows);
     println!("{table}");
-    for peer in PEERS.iter().filter(|peer| !peer.is_installed()) {
-        println!("{} is not installed; scripts/get-peers installs it", peer.name);
-    }
     if has("write") {
         table::write(name, &heading(), &table)?;
     }
@@ -130,6 +126,8 @@ fn starts(kinds: &[Kind], share: f64, place: &Path) -> io::Result<Vec<Row>> {
                 route.request(&Request::List)?;
                 // rmcp runs in this process, which holds more than that.
                 if let Some(processes) = route.processes().filter(|_| *kind != Kind::Rmcp) {
+                    // Threads that only the start needed end after a while.
+                    std::thread::sleep(SETTLED);
                     samples[1].extend(processes.memory());
                     samples[2].extend(processes.threads());
                 }

@@ -1,5 +1,4 @@
-//! The routes to the server: a bare pipe, the client of rmcp, the sidecar as an editor and as an agent use it, and other
-//! gateways.
+//! The routes to the server: a bare pipe, the client of rmcp, and the sidecar as an editor and as an agent use it.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -11,7 +10,6 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::frames;
-use super::peers::Peer;
 use super::processes::Processes;
 use super::rmcp_client::RmcpClient;
 use super::server::SERVE;
@@ -35,7 +33,6 @@ pub enum Kind {
     Agent,
     EditorAlone,
     Editor,
-    Peer(&'static Peer),
 }
 
 /// The servers behind a route.
@@ -47,7 +44,7 @@ pub struct Servers {
 }
 
 impl Kind {
-    pub const OWN: [Self; 6] =
+    pub const ALL: [Self; 6] =
         [Self::Direct, Self::Rmcp, Self::AgentAlone, Self::Agent, Self::EditorAlone, Self::Editor];
 
     pub fn name(self) -> &'static str {
@@ -58,7 +55,6 @@ impl Kind {
             Self::Agent => "agent",
             Self::EditorAlone => "editor alone",
             Self::Editor => "editor",
-            Self::Peer(peer) => peer.name,
         }
     }
 
@@ -159,7 +155,6 @@ impl Pipe {
             Kind::Agent => sidecar(place, &["connect"], servers)?,
             Kind::EditorAlone => sidecar(place, &["lsp", "--standalone"], servers)?,
             Kind::Editor => sidecar(place, &["lsp"], servers)?,
-            Kind::Peer(peer) => peer.command(place, servers)?,
         };
         let mark = place.display().to_string();
         command.env("BENCH_PLACE", &mark);
@@ -225,7 +220,6 @@ impl Pipe {
             (kind, Request::Call { tool, text }) => {
                 let name = match kind {
                     Kind::Agent | Kind::AgentAlone => format!("s0__{tool}"),
-                    Kind::Peer(peer) => peer.tool_name(tool),
                     _ => (*tool).to_owned(),
                 };
                 ("tools/call", json!({ "name": name, "arguments": { "text": text } }))
@@ -306,26 +300,15 @@ pub fn server_command(tools: usize) -> io::Result<Command> {
     Ok(command)
 }
 
-/// The definitions of the servers, as most programs write them.
-pub fn definitions(servers: Servers, more: &Value) -> io::Result<Value> {
-    let program = std::env::current_exe()?;
-    let definition = |_: usize| {
-        let mut definition = json!({ "command": program, "args": [SERVE, servers.tools.to_string()] });
-        if let (Some(fields), Some(more)) = (definition.as_object_mut(), more.as_object()) {
-            fields.extend(more.clone());
-        }
-        definition
-    };
-    Ok((0..servers.count).map(|number| (format!("s{number}"), definition(number))).collect())
-}
-
 /// The sidecar with its own config and state. The user's config defines the servers, so they need no trust.
 fn sidecar(place: &Path, arguments: &[&str], servers: Servers) -> io::Result<Command> {
     for folder in ["config", "state", "run", "workspace"] {
         std::fs::create_dir_all(place.join(folder))?;
     }
-    let definitions = definitions(servers, &json!({ "tools": { "*": "allow-always" } }))?;
-    std::fs::write(place.join("config/mcp.json"), json!({ "servers": definitions }).to_string())?;
+    let args = [SERVE.to_owned(), servers.tools.to_string()];
+    let definition = json!({ "command": std::env::current_exe()?, "args": args, "tools": { "*": "allow-always" } });
+    let all: Value = (0..servers.count).map(|number| (format!("s{number}"), definition.clone())).collect();
+    std::fs::write(place.join("config/mcp.json"), json!({ "servers": all }).to_string())?;
     let mut command = Command::new(program());
     command
         .args(arguments)

@@ -64,7 +64,8 @@ pub fn render(name: &str, routes: &[&str], rows: &[Row]) -> String {
                 text.push_str(" – |");
                 continue;
             };
-            let before = last.as_deref().and_then(|last| cell(last, row.what, route)).and_then(|cell| row.unit.read(cell));
+            let before =
+                last.as_deref().and_then(|last| cell(last, row.what, route)).and_then(|cell| row.unit.read(cell));
             let mark = if before.is_some_and(|before| row.unit.is_worse(*figure, before)) { " (slower)" } else { "" };
             write!(text, " {}{mark} |", row.unit.show(*figure)).ok();
         }

@@ -89,9 +89,8 @@ impl PresentFields {
 /// are. The result is parsed only if it may contain a title: a link, or a word that is written with escapes.
 pub fn with_visible_titles(raw: Arc<RawValue>) -> Arc<RawValue> {
     /// Finds all words in one pass.
-    static WORDS: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-        AhoCorasick::new(["resource_link", "\"description\"", "\\u005", "\\u006", "\\u007"]).ok()
-    });
+    static WORDS: LazyLock<Option<AhoCorasick>> =
+        LazyLock::new(|| AhoCorasick::new(["resource_link", "\"description\"", "\\u005", "\\u006", "\\u007"]).ok());
     if WORDS.as_ref().is_some_and(|words| !words.is_match(raw.get())) {
         return raw;
     }

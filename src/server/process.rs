@@ -34,9 +34,9 @@ pub use ancestors::{ancestors, is_alive, is_own_program, program, started_by};
 pub(super) use descendants::{Descendants, Signal};
 pub use exit::Exit;
 pub use lookup::find;
+use proc_table::ProcTable;
 #[cfg(target_os = "linux")]
 pub(super) use proc_table::{living_children_of, process, processes, start_time};
-use proc_table::ProcTable;
 pub(super) use reaper::{forget, spawn_for_thread};
 pub use secret_command::run as run_secret_command;
 pub use version::version;

@@ -212,8 +212,7 @@ impl Shared {
     }
 
     fn report(&self, before: Unread, after: Unread) {
-        let written =
-            Unread { bytes: before.bytes - after.bytes, messages: before.messages - after.messages };
+        let written = Unread { bytes: before.bytes - after.bytes, messages: before.messages - after.messages };
         if written.bytes > 0 {
             (self.report)(written);
             self.written.notify_waiters();
@@ -279,7 +278,8 @@ impl State {
     fn advance(&mut self, length: usize) {
         self.unread.bytes -= length;
         self.offset += length;
-        while let Some(first) = self.queue.front().map(|piece| piece.bytes().len()).filter(|first| *first <= self.offset)
+        while let Some(first) =
+            self.queue.front().map(|piece| piece.bytes().len()).filter(|first| *first <= self.offset)
         {
             self.offset -= first;
             self.queue.pop_front();
@@ -336,4 +336,83 @@ fn close(shared: &Shared) {
     state.closed = true;
     state.queue.clear();
     state.write = None;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::io::{AsyncReadExt, duplex};
+
+    use super::*;
+
+    fn text(text: &str) -> Piece {
+        Piece::Text(text.as_bytes().to_vec())
+    }
+
+    fn result(length: usize) -> Arc<RawValue> {
+        Arc::from(RawValue::from_string(format!("\"{}\"", "x".repeat(length))).unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_the_stream_takes_is_written_at_once() {
+        let (stream, mut other) = duplex(64);
+        let writer = LineWriter::new(Box::new(stream), None, |_| {});
+        writer.sender().put([text("one"), Piece::Result(result(3)), text("\n")], WriteMode::Now).unwrap();
+        assert_eq!(writer.sender().unread(), Unread::default(), "without a change of task");
+        let mut read = [0; 9];
+        other.read_exact(&mut read).await.unwrap();
+        assert_eq!(&read, b"one\"xxx\"\n");
+    }
+
+    #[tokio::test]
+    async fn messages_stay_in_order_and_complete_whoever_writes_them() {
+        let (stream, mut other) = duplex(7);
+        let written = Arc::new(AtomicUsize::new(0));
+        let count = written.clone();
+        let report = move |unread: Unread| {
+            count.fetch_add(unread.messages, Ordering::Relaxed);
+        };
+        let mut writer = LineWriter::new(Box::new(stream), None, report);
+        let mut expected = String::new();
+        for number in 0..200_usize {
+            let mode = if number.is_multiple_of(3) { WriteMode::Together } else { WriteMode::Now };
+            // Some are copied, others are written from where they are.
+            let raw = result(if number.is_multiple_of(50) { COPIED + number } else { number });
+            expected.push_str(&format!("{number}:{}\n", raw.get()));
+            writer.sender().put([text(&format!("{number}:")), Piece::Result(raw), text("\n")], mode).unwrap();
+        }
+        assert_eq!(writer.sender().unread().messages, 200 - written.load(Ordering::Relaxed));
+        let read = tokio::spawn(async move {
+            let mut read = String::new();
+            other.read_to_string(&mut read).await.unwrap();
+            read
+        });
+        writer.sender().until(|unread| unread.messages == 0).await;
+        assert_eq!(written.load(Ordering::Relaxed), 200);
+        writer.close(Duration::from_secs(20)).await;
+        assert!(read.await.unwrap() == expected);
+        assert_eq!(writer.sender().put([text("late\n")], WriteMode::Now), Err(Closed));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_that_takes_nothing_is_closed() {
+        let (stream, other) = duplex(4);
+        let writer = LineWriter::new(Box::new(stream), Some(Duration::from_secs(10)), |_| {});
+        writer.sender().put([text("too much\n")], WriteMode::Now).unwrap();
+        writer.sender().ended().await;
+        assert!(writer.sender().has_ended());
+        assert_eq!(writer.sender().put([text("more\n")], WriteMode::Now), Err(Closed));
+        drop(other);
+    }
+
+    #[tokio::test]
+    async fn dropping_the_writer_closes_the_stream_although_senders_live() {
+        let (stream, mut other) = duplex(64);
+        let writer = LineWriter::new(Box::new(stream), None, |_| {});
+        let sender = writer.sender().clone();
+        drop(writer);
+        assert_eq!(other.read(&mut [0; 8]).await.unwrap(), 0);
+        assert_eq!(sender.put([text("late\n")], WriteMode::Together), Err(Closed));
+    }
 }

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::frame::{Frame, Frames};
 use super::ledger::{Ledger, Slot, size};
-use super::line_writer::{LineWriter, LineSender, Piece, WriteMode, Writer};
+use super::line_writer::{LineSender, LineWriter, Piece, WriteMode, Writer};
 use super::repair::{self, Nesting, Parsed};
 use super::{AnyTransport, OpenError};
 use crate::server::heavy;
