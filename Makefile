@@ -72,8 +72,10 @@ generate: ## write the files that are generated from the types of the wire contr
 fmt: ## format the code
 	cargo fmt
 
-bench: ## measure the overhead per call and the speed of language requests (release build)
-	cargo bench --bench overhead --bench language
+bench: ## measure calls, start, memory and language requests (release build); WRITE=write puts the tables into docs/performance.md
+	cargo bench --bench overhead -- pinned $(WRITE)
+	cargo bench --bench overhead -- $(WRITE)
+	cargo bench --bench language
 
 faults: ## provoke every fault of tests/faults ten times; RUNS, SEED and CASES="STD- disk" change that (takes about half an hour)
 	cargo test --test faults -- --full --runs $(or $(RUNS),10) $(if $(SEED),--seed $(SEED)) $(CASES)

@@ -6,9 +6,11 @@
 
 mod asker;
 mod byte_budget;
+mod call_message;
 mod callers;
 mod calls;
 mod catalog;
+mod direct_calls;
 mod handler;
 mod http;
 mod names;
@@ -42,6 +44,7 @@ use crate::model::Requester;
 use callers::Callers;
 use calls::SuspendedCalls;
 use catalog::Catalog;
+use direct_calls::DirectCalls;
 use handler::Handler;
 pub use http::HttpEndpoint;
 use pending_responses::PendingResponses;
@@ -136,9 +139,18 @@ impl Endpoint {
         let (records, mut rejected) = mpsc::channel::<RejectedCall>(MAX_UNRECORDED);
         let gone = CancellationToken::new();
         let (input, output) = (Box::new(input), Box::new(output));
-        let lines = LineTransport::new(input, output, pending.clone(), limits.message_bytes, records, gone.clone());
+        let direct = Arc::<DirectCalls>::default();
+        let lines = LineTransport::new(
+            input,
+            output,
+            pending.clone(),
+            limits.message_bytes,
+            records,
+            gone.clone(),
+            direct.clone(),
+        );
         let _gone = gone.clone().drop_guard();
-        let handler = Handler::new(self.clone(), pending, options, gone);
+        let handler = Arc::new(Handler::new(self.clone(), pending, options, gone));
         let (session, endpoint) = (handler.session.clone(), self.clone());
         let recording = tokio::spawn(async move {
             while let Some(RejectedCall { agent, tool, reason, error }) = rejected.recv().await {
@@ -146,11 +158,14 @@ impl Endpoint {
                 endpoint.record_rejected(requester, &tool, Map::new(), reason, &error).await;
             }
         });
-        match handler.serve(lines).await {
-            Ok(service) => match service.waiting().await {
-                Ok(reason) => tracing::info!(?reason, "agent disconnected"),
-                Err(error) => tracing::warn!(%error, "the session of an agent failed"),
-            },
+        match handler.clone().serve(lines).await {
+            Ok(service) => {
+                direct.begin(handler, service.peer().clone());
+                match service.waiting().await {
+                    Ok(reason) => tracing::info!(?reason, "agent disconnected"),
+                    Err(error) => tracing::warn!(%error, "the session of an agent failed"),
+                }
+            }
             Err(error) => tracing::info!(%error, "an agent disconnected before initialize"),
         }
         // Ends with the transport, which has been dropped.

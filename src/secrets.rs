@@ -8,8 +8,8 @@ mod entry_lock;
 mod vault;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -31,7 +31,8 @@ const QUEUE: usize = 256;
 /// A handle to the keyring. Cheap to clone.
 #[derive(Clone)]
 pub struct Keyring {
-    jobs: mpsc::Sender<Job>,
+    /// Starts the thread on first use: most workspaces have no secrets.
+    jobs: Arc<LazyLock<mpsc::Sender<Job>, Box<dyn FnOnce() -> mpsc::Sender<Job> + Send>>>,
     /// Whether the user allows a file if there is no keyring.
     file_allowed: Arc<AtomicBool>,
     /// For locks between processes.
@@ -80,7 +81,6 @@ impl Keyring {
     }
 
     fn with(folder: &Path, backend: Backend) -> Self {
-        let (jobs, mut receiver) = mpsc::channel::<Job>(QUEUE);
         let file_allowed = Arc::new(AtomicBool::new(false));
         let owner = Owner {
             names: Names::new(folder),
@@ -88,15 +88,19 @@ impl Keyring {
             file_allowed: file_allowed.clone(),
             backend,
         };
-        let started = std::thread::Builder::new().name("keyring".to_owned()).spawn(move || {
-            while let Some(job) = receiver.blocking_recv() {
-                job(&owner);
+        let start = move || {
+            let (jobs, mut receiver) = mpsc::channel::<Job>(QUEUE);
+            let started = std::thread::Builder::new().name("keyring".to_owned()).spawn(move || {
+                while let Some(job) = receiver.blocking_recv() {
+                    job(&owner);
+                }
+            });
+            if let Err(error) = started {
+                tracing::error!(%error, "cannot start the keyring thread; no secrets can be saved");
             }
-        });
-        if let Err(error) = started {
-            tracing::error!(%error, "cannot start the keyring thread; no secrets can be saved");
-        }
-        Self { jobs, file_allowed, folder: folder.into() }
+            jobs
+        };
+        Self { jobs: Arc::new(LazyLock::new(Box::new(start))), file_allowed, folder: folder.into() }
     }
 
     /// Applies the setting `secrets`: whether a file that only the user can read may replace a missing keyring.

@@ -4,6 +4,7 @@ mod escapes;
 mod forms;
 mod hidden;
 pub(crate) mod lines;
+mod outer;
 mod reasons;
 mod secret;
 mod surrogates;
@@ -11,6 +12,7 @@ mod visible;
 mod wrap;
 
 pub use hidden::{holds_hidden, show_hidden};
+pub use outer::outer_fields;
 pub use reasons::{glob_reason, io_reason, json_reason, parse_url, regex_reason, toml_reason};
 pub use secret::{MASK, Secret, holds_secret, looks_secret, mask, mask_value};
 pub use surrogates::fix_surrogates;

@@ -1,7 +1,7 @@
 //! Which agent made which call. A log message of a server does not say which call it is about: it is for an agent only if
 //! the agent made every call that was open at the server when the message arrived. All others are only in the log.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,14 +11,19 @@ use crate::model::CallId;
 
 /// Messages take another path than responses, so those of a call may be handled after its end.
 const GRACE: Duration = Duration::from_secs(2);
+/// Under load, the oldest of them are forgotten sooner.
+const MAX_ENDED: usize = 4_096;
 
 /// The `std` lock is private to this file and held for a lookup.
 #[derive(Default)]
-pub struct Callers(Mutex<HashMap<CallId, Caller>>);
+pub struct Callers(Mutex<Calls>);
 
-struct Caller {
-    session: u64,
-    ended: Option<Instant>,
+#[derive(Default)]
+struct Calls {
+    /// The session of each call that runs, or has ended a short time ago.
+    sessions: HashMap<CallId, u64>,
+    /// Calls that have ended, oldest first.
+    ended: VecDeque<(Instant, CallId)>,
 }
 
 /// A running call of an agent.
@@ -30,19 +35,24 @@ pub struct CallerGuard {
 
 impl Callers {
     pub fn begin(self: &Arc<Self>, call: &CallId, session: u64) -> CallerGuard {
-        let mut callers = self.lock();
-        callers.retain(|_, caller| caller.ended.is_none_or(|ended| ended.elapsed() < GRACE));
-        callers.insert(call.clone(), Caller { session, ended: None });
+        let mut calls = self.lock();
+        let now = Instant::now();
+        let is_over = |ended: &Instant| now.duration_since(*ended) >= GRACE;
+        while calls.ended.len() > MAX_ENDED || calls.ended.front().is_some_and(|(ended, _)| is_over(ended)) {
+            let Some((_, call)) = calls.ended.pop_front() else { break };
+            calls.sessions.remove(&call);
+        }
+        calls.sessions.insert(call.clone(), session);
         CallerGuard { callers: self.clone(), call: call.clone(), session }
     }
 
     /// Whether there are calls, and this session made all of them. Editors and the shell are no session.
     pub fn made_all(&self, session: u64, calls: &[CallId]) -> bool {
-        let callers = self.lock();
-        !calls.is_empty() && calls.iter().all(|call| callers.get(call).is_some_and(|caller| caller.session == session))
+        let known = self.lock();
+        !calls.is_empty() && calls.iter().all(|call| known.sessions.get(call) == Some(&session))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<CallId, Caller>> {
+    fn lock(&self) -> MutexGuard<'_, Calls> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -56,9 +66,7 @@ impl CallerGuard {
 
 impl Drop for CallerGuard {
     fn drop(&mut self) {
-        if let Some(caller) = self.callers.lock().get_mut(&self.call) {
-            caller.ended = Some(Instant::now());
-        }
+        self.callers.lock().ended.push_back((Instant::now(), self.call.clone()));
     }
 }
 

@@ -1,4 +1,4 @@
-//! The messages that wait for an agent to read them, and the task that writes them.
+//! The messages that wait for an agent to read them.
 //!
 //! An agent may be slow: as long as it takes a byte now and then, it stays connected, and only its own requests wait. One
 //! that takes nothing for a while is disconnected.
@@ -6,180 +6,128 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rmcp::model::{ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use serde_json::value::RawValue;
-use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::sync::{mpsc, watch};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 
+use super::pending_responses::{Closed, PendingResponses};
 use crate::server::transport::ledger::size;
+use crate::server::transport::line_writer::{LineSender, LineWriter, Piece, Unread, WriteMode, Writer};
 
 /// How many messages may wait before the agent's requests wait, too.
 const MAX_UNREAD: usize = 4_096;
 /// How long an agent may take no byte of what waits for it.
 const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the remaining messages may take when the connection closes.
-const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
-/// Small messages are combined into writes of about this size. Large ones are written in pieces of this size.
-const WRITE_SIZE: usize = 64 << 10;
-
-pub type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+pub const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The agent has disconnected, or we have disconnected it.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the agent has disconnected")]
 pub struct Disconnected;
 
-/// A message to deliver: its text, or the beginning of it and the result that follows.
-type Outgoing = (Vec<u8>, Option<Arc<RawValue>>);
-
-/// The channel is unbounded because a transport must not wait when it sends; `unread` limits the queue instead.
+/// Sends messages to an agent. The queue is unbounded because a transport must not wait when it sends; what is unread limits
+/// it instead.
+#[derive(Clone)]
 pub struct Outbox {
-    sender: Option<mpsc::UnboundedSender<Outgoing>>,
-    unread: Arc<watch::Sender<Unread>>,
-    /// Cancelled when the agent is disconnected.
-    disconnect: CancellationToken,
-    writing: Option<AbortOnDropHandle<()>>,
+    sender: LineSender,
+    pending: PendingResponses,
     limit: usize,
 }
 
-/// What the agent has not read yet.
-#[derive(Debug, Clone, Copy, Default)]
-struct Unread {
-    bytes: usize,
-    messages: usize,
-}
-
 impl Outbox {
-    /// `limit` is the size of the largest message.
-    pub fn new(write: Writer, limit: usize) -> Self {
-        let (sender, queue) = mpsc::unbounded_channel();
-        let (unread, disconnect) = (Arc::<watch::Sender<Unread>>::default(), CancellationToken::new());
-        let writing = AbortOnDropHandle::new(tokio::spawn(write_all(write, queue, unread.clone(), disconnect.clone())));
-        Self { sender: Some(sender), unread, disconnect, writing: Some(writing), limit }
+    /// `limit` is the size of the largest message. The writer has to be kept.
+    pub fn new(write: Writer, pending: PendingResponses, limit: usize) -> (Self, LineWriter) {
+        let writer = LineWriter::new(write, Some(STALL_TIMEOUT), |_| {});
+        (Self { sender: writer.sender().clone(), pending, limit }, writer)
     }
 
     /// Waits until the agent has read enough to send more requests.
     pub async fn has_room(&self) {
-        let fits = |unread: &Unread| unread.bytes <= self.limit && unread.messages < MAX_UNREAD;
-        self.unread.subscribe().wait_for(fits).await.ok();
+        self.sender.until(|unread| unread.bytes <= self.limit && unread.messages < MAX_UNREAD).await;
     }
 
     /// Waits until the agent is disconnected.
     pub async fn disconnected(&self) {
-        self.disconnect.cancelled().await;
+        self.sender.ended().await;
+    }
+
+    pub fn is_disconnected(&self) -> bool {
+        self.sender.has_ended()
+    }
+
+    /// Sends a message. The response to a request is its stored result, if there is one.
+    pub fn put(&self, message: &ServerJsonRpcMessage) -> Result<(), Disconnected> {
+        let closed = match message {
+            JsonRpcMessage::Response(response) => self.pending.take(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref().and_then(|id| self.pending.take(id)),
+            _ => None,
+        };
+        self.respond(message, closed)
+    }
+
+    /// Sends an error about a message that was not admitted. A request with the same id may be open.
+    pub fn reject(&self, error: &ServerJsonRpcMessage) -> Result<(), Disconnected> {
+        self.respond(error, None)
+    }
+
+    /// The same for a request that was closed before.
+    pub fn respond(&self, message: &ServerJsonRpcMessage, closed: Option<Closed>) -> Result<(), Disconnected> {
+        let mode = match closed.as_ref().is_none_or(|closed| closed.is_last) {
+            true => WriteMode::Now,
+            false => WriteMode::Together,
+        };
+        match (message, closed.and_then(|closed| closed.result)) {
+            (JsonRpcMessage::Response(response), Some(raw)) => self.put_result(&response.id, raw, mode),
+            // Notifications are hints, and an agent that is behind gets enough of them.
+            (JsonRpcMessage::Notification(_), _) if !self.can_take(0) => Ok(()),
+            _ => self.put_text(message, mode),
+        }
+    }
+
+    fn put_result(&self, id: &RequestId, raw: Arc<RawValue>, mode: WriteMode) -> Result<(), Disconnected> {
+        if !self.can_take(raw.get().len()) {
+            let most = size(self.most());
+            let text = format!("the result was dropped: more than {most} of results wait for you to read them");
+            let error = ErrorData::new(ErrorCode(-32_000), text, None);
+            return self.put_text(&ServerJsonRpcMessage::error(error, Some(id.clone())), mode);
+        }
+        let result = match memchr::memchr2(b'\n', b'\r', raw.get().as_bytes()) {
+            // Raw line breaks in JSON are only whitespace, so they can become spaces.
+            Some(_) => {
+                let spaced = raw.get().bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte });
+                Piece::Text(spaced.collect())
+            }
+            None => Piece::Result(raw),
+        };
+        self.write([Piece::Text(envelope(id)?), result, Piece::Text(b"}\n".to_vec())], mode)
+    }
+
+    fn put_text(&self, message: &ServerJsonRpcMessage, mode: WriteMode) -> Result<(), Disconnected> {
+        let mut text = serde_json::to_vec(message).map_err(|_| Disconnected)?;
+        text.push(b'\n');
+        self.write([Piece::Text(text)], mode)
+    }
+
+    fn write(&self, pieces: impl IntoIterator<Item = Piece>, mode: WriteMode) -> Result<(), Disconnected> {
+        self.sender.put(pieces, mode).map_err(|_| Disconnected)
     }
 
     /// Whether a result of this size may wait as well. Requests that were sent before the agent fell behind still end, so
     /// there is room for more than `has_room` allows. A single message may have any size.
-    pub fn can_take(&self, bytes: usize) -> bool {
-        let unread = *self.unread.borrow();
-        unread.messages == 0 || (unread.bytes + bytes <= self.most() && unread.messages < 2 * MAX_UNREAD)
-    }
-
-    /// Why a result is not delivered.
-    pub fn full_message(&self) -> String {
-        let most = size(self.most());
-        format!("the result was dropped: more than {most} of results wait for you to read them")
+    fn can_take(&self, bytes: usize) -> bool {
+        let Unread { bytes: unread, messages } = self.sender.unread();
+        messages == 0 || (unread + bytes <= self.most() && messages < 2 * MAX_UNREAD)
     }
 
     fn most(&self) -> usize {
         4 * self.limit
     }
-
-    pub fn put(&self, text: Vec<u8>, raw: Option<Arc<RawValue>>) -> Result<(), Disconnected> {
-        let length = length(&text, raw.as_deref());
-        self.unread.send_modify(|unread| {
-            unread.bytes += length;
-            unread.messages += 1;
-        });
-        self.sender.as_ref().ok_or(Disconnected)?.send((text, raw)).map_err(|_| Disconnected)
-    }
-
-    pub async fn close(&mut self) {
-        self.sender = None;
-        if let Some(writing) = self.writing.take()
-            && !self.disconnect.is_cancelled()
-        {
-            // Do not wait longer for an agent that does not read.
-            tokio::time::timeout(FLUSH_TIMEOUT, writing).await.ok();
-        }
-    }
 }
 
-/// Writes the queue in order. Combines small messages, and writes large results without copying them.
-async fn write_all(
-    mut write: Writer,
-    mut queue: mpsc::UnboundedReceiver<Outgoing>,
-    unread: Arc<watch::Sender<Unread>>,
-    disconnect: CancellationToken,
-) {
-    // Stops reading, too, when writing fails.
-    let _disconnect = disconnect.drop_guard();
-    let mut text = Vec::new();
-    let (mut messages, mut bytes) = (0, 0);
-    let mut next = queue.recv().await;
-    while let Some((head, raw)) = next.take() {
-        messages += 1;
-        bytes += length(&head, raw.as_deref());
-        text.extend_from_slice(&head);
-        if let Some(raw) = raw
-            && put_result(&mut write, &mut text, raw.get()).await.is_err()
-        {
-            return;
-        }
-        if text.len() < WRITE_SIZE
-            && let Ok(more) = queue.try_recv()
-        {
-            next = Some(more);
-            continue;
-        }
-        if put(&mut write, &text).await.is_err() || write.flush().await.is_err() {
-            return;
-        }
-        text.clear();
-        unread.send_modify(|unread| {
-            unread.bytes -= std::mem::take(&mut bytes);
-            unread.messages -= std::mem::take(&mut messages);
-        });
-        next = queue.recv().await;
-    }
-    write.shutdown().await.ok();
-}
-
-/// Writes everything, however long it takes, unless the agent takes no byte at all for a while.
-async fn put(write: &mut Writer, mut bytes: &[u8]) -> std::io::Result<()> {
-    while !bytes.is_empty() {
-        let piece = bytes.get(..WRITE_SIZE).unwrap_or(bytes);
-        let Ok(written) = tokio::time::timeout(STALL_TIMEOUT, write.write(piece)).await else {
-            tracing::warn!("disconnected an agent that did not read its responses for {STALL_TIMEOUT:?}");
-            return Err(std::io::ErrorKind::TimedOut.into());
-        };
-        match written? {
-            0 => return Err(std::io::ErrorKind::WriteZero.into()),
-            length => bytes = bytes.get(length..).unwrap_or_default(),
-        }
-    }
-    Ok(())
-}
-
-/// The size of a message.
-fn length(head: &[u8], raw: Option<&RawValue>) -> usize {
-    head.len() + raw.map_or(0, |raw| raw.get().len() + 2)
-}
-
-/// Adds a result and the end of the response to `text`. A large result is written immediately.
-async fn put_result(write: &mut Writer, text: &mut Vec<u8>, raw: &str) -> std::io::Result<()> {
-    if memchr::memchr2(b'\n', b'\r', raw.as_bytes()).is_some() {
-        // Raw line breaks in JSON are only whitespace, so they can become spaces.
-        text.extend(raw.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
-    } else if raw.len() < WRITE_SIZE {
-        text.extend_from_slice(raw.as_bytes());
-    } else {
-        put(write, text).await?;
-        text.clear();
-        put(write, raw.as_bytes()).await?;
-    }
-    text.extend_from_slice(b"}\n");
-    Ok(())
+/// The beginning of a response, up to the result.
+fn envelope(id: &RequestId) -> Result<Vec<u8>, Disconnected> {
+    let mut text = br#"{"jsonrpc":"2.0","id":"#.to_vec();
+    serde_json::to_writer(&mut text, id).map_err(|_| Disconnected)?;
+    text.extend_from_slice(br#","result":"#);
+    Ok(text)
 }

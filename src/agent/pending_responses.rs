@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::RequestId;
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 
 use super::byte_budget::{ByteBudget, OverBudget};
 use crate::settings::Limits;
@@ -25,6 +26,16 @@ struct Open {
     result: Option<Arc<RawValue>>,
     /// The memory of the request.
     bytes: usize,
+    /// Cancels a request that rmcp does not know.
+    cancel: Option<CancellationToken>,
+}
+
+/// A request that is no longer open.
+pub struct Closed {
+    pub result: Option<Arc<RawValue>>,
+    pub cancel: Option<CancellationToken>,
+    /// No other request is open.
+    pub is_last: bool,
 }
 
 /// Why a request is rejected.
@@ -64,7 +75,7 @@ impl PendingResponses {
             return Err(Rejection::Full(self.limit));
         }
         self.budget.reserve(bytes).map_err(Rejection::Memory)?;
-        open.insert(id.clone(), Open { result: None, bytes });
+        open.insert(id.clone(), Open { bytes, ..Open::default() });
         Ok(())
     }
 
@@ -75,11 +86,21 @@ impl PendingResponses {
         }
     }
 
-    /// Closes the request and returns its stored result.
-    pub fn take(&self, id: &RequestId) -> Option<Arc<RawValue>> {
-        let Open { result, bytes } = self.lock().remove(id)?;
+    /// A request that rmcp does not know can be cancelled with this.
+    pub fn set_cancel(&self, id: &RequestId, cancel: CancellationToken) {
+        if let Some(slot) = self.lock().get_mut(id) {
+            slot.cancel = Some(cancel);
+        }
+    }
+
+    /// Closes the request and returns its stored result. `None` if it is not open.
+    pub fn take(&self, id: &RequestId) -> Option<Closed> {
+        let mut open = self.lock();
+        let Open { result, bytes, cancel } = open.remove(id)?;
+        let is_last = open.is_empty();
+        drop(open);
         self.budget.release(bytes);
-        result
+        Some(Closed { result, cancel, is_last })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, Open>> {

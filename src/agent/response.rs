@@ -2,8 +2,9 @@
 //! results that a model can read.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use aho_corasick::AhoCorasick;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -88,8 +89,10 @@ impl PresentFields {
 /// Makes the titles and descriptions in a result as visible as they are to the user. Its texts are data and stay as they
 /// are. The result is parsed only if it may contain a title: a link, or a word that is written with escapes.
 pub fn with_visible_titles(raw: Arc<RawValue>) -> Arc<RawValue> {
-    let may = |word: &&str| memchr::memmem::find(raw.get().as_bytes(), word.as_bytes()).is_some();
-    if !["resource_link", "\"description\"", "\\u005", "\\u006", "\\u007"].iter().any(may) {
+    /// Finds all words in one pass.
+    static WORDS: LazyLock<Option<AhoCorasick>> =
+        LazyLock::new(|| AhoCorasick::new(["resource_link", "\"description\"", "\\u005", "\\u006", "\\u007"]).ok());
+    if WORDS.as_ref().is_some_and(|words| !words.is_match(raw.get())) {
         return raw;
     }
     heavy(raw.get().len(), || with_titles_shown(raw))

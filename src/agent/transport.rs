@@ -4,6 +4,7 @@
 //! answered here. No request is read from an agent that is behind with reading its responses.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -17,11 +18,14 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::byte_budget::{OverBudget, memory_of};
-use super::outbox::{Disconnected, Outbox, Writer};
-use super::pending_responses::{PendingResponses, Rejection};
+use super::call_message;
+use super::direct_calls::DirectCalls;
+use super::outbox::{Disconnected, FLUSH_TIMEOUT, Outbox};
+use super::pending_responses::{Closed, PendingResponses, Rejection};
 use super::tasks;
 use crate::server::heavy;
 use crate::server::transport::frame::{Frame, Frames};
+use crate::server::transport::line_writer::{LineWriter, Writer};
 use crate::server::transport::repair::{self, Outline};
 
 type Reader = Box<dyn AsyncRead + Send + Unpin>;
@@ -32,6 +36,7 @@ pub struct LineTransport {
     ready: VecDeque<ClientJsonRpcMessage>,
     pending: PendingResponses,
     outbox: Outbox,
+    writer: LineWriter,
     limit: usize,
     /// The name that the agent reports.
     agent: Option<String>,
@@ -39,6 +44,7 @@ pub struct LineTransport {
     records: mpsc::Sender<RejectedCall>,
     /// Cancelled when the agent has disconnected.
     gone: CancellationToken,
+    direct: Arc<DirectCalls>,
 }
 
 /// A call that was rejected before it reached the engine.
@@ -57,10 +63,12 @@ impl LineTransport {
         limit: usize,
         records: mpsc::Sender<RejectedCall>,
         gone: CancellationToken,
+        direct: Arc<DirectCalls>,
     ) -> Self {
-        let outbox = Outbox::new(write, limit);
+        let (outbox, writer) = Outbox::new(write, pending.clone(), limit);
         let (ready, rejected) = Default::default();
-        Self { read, frames: Frames::new(limit), ready, pending, outbox, limit, agent: None, rejected, records, gone }
+        let frames = Frames::new(limit);
+        Self { read, frames, ready, pending, outbox, writer, limit, agent: None, rejected, records, gone, direct }
     }
 
     async fn next(&mut self) -> Option<ClientJsonRpcMessage> {
@@ -152,41 +160,19 @@ impl LineTransport {
             JsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
+                    && let Some(Closed { cancel: Some(cancel), .. }) = self.pending.take(id)
                 {
-                    self.pending.take(id);
+                    cancel.cancel();
                 }
             }
             _ => {}
         }
-        self.ready.push_back(message);
+        self.ready.extend(self.direct.start(message, &self.outbox, &self.pending));
     }
 
     fn reject(&mut self, id: Option<RequestId>, error: ErrorData) {
         tracing::debug!(code = error.code.0, message = %error.message, "rejected a message of an agent");
-        self.put(&ServerJsonRpcMessage::error(error, id)).ok();
-    }
-
-    fn put(&mut self, message: &ServerJsonRpcMessage) -> Result<(), Disconnected> {
-        let result = match message {
-            JsonRpcMessage::Response(response) => self.pending.take(&response.id).map(|raw| (&response.id, raw)),
-            _ => None,
-        };
-        match result {
-            Some((id, raw)) if self.outbox.can_take(raw.get().len()) => self.outbox.put(envelope(id)?, Some(raw)),
-            Some((id, _)) => {
-                let error = ErrorData::new(ErrorCode(-32_000), self.outbox.full_message(), None);
-                self.put_text(&ServerJsonRpcMessage::error(error, Some(id.clone())))
-            }
-            // Notifications are hints, and an agent that is behind gets enough of them.
-            None if matches!(message, JsonRpcMessage::Notification(_)) && !self.outbox.can_take(0) => Ok(()),
-            None => self.put_text(message),
-        }
-    }
-
-    fn put_text(&mut self, message: &ServerJsonRpcMessage) -> Result<(), Disconnected> {
-        let mut text = serde_json::to_vec(message).map_err(|_| Disconnected)?;
-        text.push(b'\n');
-        self.outbox.put(text, None)
+        self.outbox.reject(&ServerJsonRpcMessage::error(error, id)).ok();
     }
 }
 
@@ -197,12 +183,7 @@ impl Transport<RoleServer> for LineTransport {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), Disconnected>> + Send + 'static {
-        if let JsonRpcMessage::Error(error) = &message
-            && let Some(id) = &error.id
-        {
-            self.pending.take(id);
-        }
-        std::future::ready(self.put(&message))
+        std::future::ready(self.outbox.put(&message))
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
@@ -215,7 +196,9 @@ impl Transport<RoleServer> for LineTransport {
     }
 
     async fn close(&mut self) -> Result<(), Disconnected> {
-        self.outbox.close().await;
+        if !self.outbox.is_disconnected() {
+            self.writer.close(FLUSH_TIMEOUT).await;
+        }
         Ok(())
     }
 }
@@ -230,6 +213,9 @@ fn parse(line: &[u8]) -> Parsed {
     let line = line.trim_ascii();
     if line.is_empty() {
         return Parsed::Nothing;
+    }
+    if let Some(call) = call_message::parse(line) {
+        return Parsed::Message(Box::new(call));
     }
     match serde_json::from_slice::<ClientJsonRpcMessage>(line) {
         Ok(mut message) => {
@@ -275,12 +261,4 @@ fn rejection_error(rejection: &Rejection, id: &RequestId) -> ErrorData {
 
 pub fn over_budget(error: &OverBudget) -> ErrorData {
     ErrorData::new(ErrorCode(-32_000), error.to_string(), None)
-}
-
-/// The beginning of a response, up to the result.
-fn envelope(id: &RequestId) -> Result<Vec<u8>, Disconnected> {
-    let mut text = br#"{"jsonrpc":"2.0","id":"#.to_vec();
-    serde_json::to_writer(&mut text, id).map_err(|_| Disconnected)?;
-    text.extend_from_slice(br#","result":"#);
-    Ok(text)
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -16,6 +17,13 @@ use crate::paths::Paths;
 use crate::session;
 use crate::settings::{Settings, SettingsFile};
 use crate::text::one_line;
+
+/// How many threads may run tasks.
+const MAX_WORKERS: usize = 4;
+/// How many threads may wait for files. Some work takes long, such as to watch a large folder, so it is more than one or two.
+const MAX_BLOCKING: usize = 8;
+/// How long a thread that waited for files is kept.
+const KEEP_ALIVE: Duration = Duration::from_millis(500);
 
 pub(super) struct Context {
     pub workspace: Option<PathBuf>,
@@ -48,9 +56,16 @@ impl Context {
         Ok(session::root_of(&here, &settings.files).into())
     }
 
-    /// A runtime for the subcommands that need async.
+    /// A runtime for the subcommands that need async. Its threads are few, because each takes memory: the work is to pass
+    /// messages on, and the blocking work is to read small files.
     pub fn runtime(&self) -> io::Result<tokio::runtime::Runtime> {
-        tokio::runtime::Builder::new_multi_thread().enable_all().build()
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(cores.clamp(1, MAX_WORKERS))
+            .max_blocking_threads(MAX_BLOCKING)
+            .thread_keep_alive(KEEP_ALIVE)
+            .enable_all()
+            .build()
     }
 }
 

@@ -2,6 +2,7 @@
 //! arguments → rule → ask → call → record.
 
 pub mod agent_tool;
+mod detach;
 mod find;
 mod question;
 mod shown;
@@ -27,6 +28,7 @@ use crate::model::{CallId, CallKind, CallResult, Error, Given, Level, Requester,
 use crate::policy::permit::{Consent, OnceUsed, Permitted, Refusal, permit};
 use crate::policy::{AgentAccess, GrantMatch, Ruling, expanded};
 use crate::server::connection::{CallOptions, Progress, Sent};
+use detach::Detach;
 use question::QuestionOutcome;
 use shown::Shown;
 
@@ -74,8 +76,7 @@ pub struct Outcome {
 }
 
 impl Engine {
-    /// Runs a tool. The call has its own task, which outlives a cancelled caller just long enough to cancel the call at
-    /// the server and record it.
+    /// Runs a tool. The call outlives a cancelled caller just long enough to cancel the call at the server and record it.
     pub async fn call(&self, request: CallRequest) -> Result<Outcome> {
         self.call_for(request, None).await
     }
@@ -110,9 +111,7 @@ impl Engine {
             asker,
             gone: gone.clone(),
         };
-        // Dropped with this future, which cancels the call.
-        let _caller = gone.drop_guard();
-        match tokio::spawn(task.run(request.turn)).await {
+        match Detach::new(task.run(request.turn), gone).await {
             Ok(outcome) => outcome,
             Err(_) => Err(Error::Io("the call failed with an internal error; see the log of mcp-sidecar".to_owned())),
         }

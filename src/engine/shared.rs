@@ -19,7 +19,7 @@ use super::memory::PersistentCache;
 use super::telemetry::Telemetry;
 use super::trust::{SessionTrust, TrustChecker};
 use super::vault::Vault;
-use super::{Engine, Inner, NOTICE_CAPACITY, QUEUE_CAPACITY, arguments, consent, folders, host};
+use super::{Engine, Inner, NOTICE_CAPACITY, QUEUE_CAPACITY, consent, folders, host};
 use crate::config::Config;
 use crate::config::watch::Watcher;
 use crate::paths::{MANAGED_VARIABLE, Paths};
@@ -85,7 +85,6 @@ impl Shared {
         if let Some(ignored) = paths.ignored_variable(std::env::var_os(MANAGED_VARIABLE).as_deref()) {
             tracing::warn!("{ignored}");
         }
-        arguments::warm_up();
         let telemetry = Telemetry::new(current.subscribe());
         Self {
             telemetry,

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use serde_json::value::RawValue;
+
 use super::arguments::Checker;
 use crate::config::{Config, Definition};
 use crate::model::{
@@ -79,11 +81,25 @@ pub struct OfferedTool {
     /// Validating its arguments takes too long.
     is_unchecked: AtomicBool,
     pin: OnceLock<Pin>,
+    /// How it is listed, which is the same until the tool or its level changes.
+    listed: OnceLock<Box<RawValue>>,
 }
 
 impl OfferedTool {
     pub fn new(id: ToolId, tool: Arc<Tool>, ruling: Ruling) -> Self {
-        Self { id, tool, ruling, checker: OnceLock::new(), is_unchecked: AtomicBool::new(false), pin: OnceLock::new() }
+        let (checker, is_unchecked, pin, listed) = Default::default();
+        Self { id, tool, ruling, checker, is_unchecked, pin, listed }
+    }
+
+    /// How a front lists this tool, rendered on first use.
+    pub fn listed(&self, render: impl FnOnce() -> Option<Box<RawValue>>) -> Option<&RawValue> {
+        match self.listed.get() {
+            Some(listed) => Some(listed),
+            None => {
+                let rendered = render()?;
+                Some(self.listed.get_or_init(|| rendered))
+            }
+        }
     }
 
     /// The tool as it is now, to compare with what the user allowed.

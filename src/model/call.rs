@@ -21,7 +21,7 @@ impl CallId {
             // The id need not be secret, only unique.
             fastrand::fill(&mut bits);
         }
-        Self(bits.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+        Self(format!("{:032x}", u128::from_be_bytes(bits)).into())
     }
 }
 

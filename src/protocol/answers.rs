@@ -133,9 +133,11 @@ pub struct SessionChange {
     pub errors: BTreeMap<String, String>,
 }
 
+// `Info` is rendered when the list is sent, and parsed when it is read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ToolList {
-    pub tools: Vec<ToolInfo>,
+#[schemars(rename = "ToolList")]
+pub struct ToolList<Info = ToolInfo> {
+    pub tools: Vec<Info>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

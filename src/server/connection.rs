@@ -4,6 +4,7 @@
 //! stopping servers is the actor's job.
 
 mod answer;
+mod direct;
 mod exchange;
 mod handshake;
 mod lists;
@@ -35,6 +36,7 @@ use crate::model::{CallResult, Error, PeerInfo, Result, ServerName, ToolCall};
 use crate::policy::permit::Permitted;
 use crate::settings::Limits;
 use answer::{Answer, Input};
+use direct::DirectCalls;
 use exchange::RequestLimits;
 use subscription::Subscription;
 use tasks::{Form, Task};
@@ -76,6 +78,8 @@ struct Inner {
     info: Arc<PeerInfo>,
     peer: Peer<RoleClient>,
     ledger: Ledger,
+    /// For calls on a stream of lines.
+    direct: Option<DirectCalls>,
     questions: Questions,
     /// The memory used by its lists.
     budget: lists::ListBudget,
@@ -150,8 +154,7 @@ impl Connection {
                 false => ClientRequest::CallToolRequest(CallToolRequest::new(params)),
                 true => request::call_as_task(&params, options.max_timeout),
             };
-            let slot = Slot::for_call(options.progress.clone(), &call.id, options.sent.clone());
-            let raw = match self.exchange_with(request, &what, &limits, slot, &call.meta).await {
+            let raw = match self.exchange_call(request, &what, &limits, call, &options).await {
                 Ok(raw) => raw,
                 Err(failure) => return Err(self.show_required_pages(failure, &call.id).await),
             };

@@ -34,6 +34,7 @@ pub use ancestors::{ancestors, is_alive, is_own_program, program, started_by};
 pub(super) use descendants::{Descendants, Signal};
 pub use exit::Exit;
 pub use lookup::find;
+use proc_table::ProcTable;
 #[cfg(target_os = "linux")]
 pub(super) use proc_table::{living_children_of, process, processes, start_time};
 pub(super) use reaper::{forget, spawn_for_thread};
@@ -335,6 +336,13 @@ async fn terminate(child: &mut Child, descendants: &mut Descendants) -> std::io:
 
 /// Ends the processes that outlived the leader: members of its group, and marked processes that left the group.
 async fn sweep(descendants: &mut Descendants) {
+    // Exits come in bursts, and reading the table of processes for each of them would take long.
+    let table = ProcTable::shared().await;
+    if descendants.have_ended(&table) {
+        reaper::reap_in(&table.entries);
+        return;
+    }
+    drop(table);
     for (signal, limit) in [(Signal::Term, AFTER_TERM), (Signal::Kill, AFTER_KILL)] {
         if descendants.signal(signal) == 0 {
             reaper::reap();

@@ -6,6 +6,7 @@
 pub mod frame;
 pub mod http;
 pub mod ledger;
+pub mod line_writer;
 pub mod net;
 pub mod remote;
 pub mod repair;

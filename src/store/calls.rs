@@ -1,13 +1,14 @@
 //! The call log: writes rows, masked and truncated; reads rows and percentiles.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use rusqlite::types::Value as Sql;
+use rusqlite::types::{ToSqlOutput, Value as Sql, ValueRef};
 use rusqlite::{Connection, Row, params, params_from_iter};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::chain::{self, Head};
+use super::chain::{Appender, Head};
 use super::decisions::path_text;
 use super::owner::Owner;
 use super::{FinishedCall, Options};
@@ -56,16 +57,23 @@ const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 10_000;
 /// Percentiles cover only the newest calls, so that a long history neither slows them down nor hides recent changes.
 const METRICS_LIMIT: i64 = 100_000;
+/// The calls to measure. One that was denied or invalid never ran and has no duration. All columns are in the index.
+const METRICS: &str = "SELECT server, tool, success, duration_us, waited_us FROM calls INDEXED BY calls_newest
+    WHERE project = ?1 AND (?2 IS NULL OR server = ?2) AND finished = 1 AND kind = 'tool'
+        AND decision NOT IN ('deny', 'disable', 'invalid')
+    ORDER BY id DESC LIMIT ?3";
 /// For names, reasons and errors; more than any of them needs.
 const MAX_TEXT: usize = 8 << 10;
 /// How much is read beyond the stored part, to recognize a secret across the cut.
 const MARGIN: usize = 64 << 10;
+/// How much of the beginning and of the end of a long text its digest covers.
+const DIGESTED: usize = 128 << 10;
 const UNFINISHED_ERROR: &str = "no outcome was recorded: mcp-sidecar exited during the call";
 
 impl Owner {
     pub(super) fn begin(&mut self, call: &FinishedCall) -> Result<i64, String> {
         let options = self.shared.options();
-        self.write_records(|transaction| insert(transaction, &options, call, false))
+        self.write_records(|transaction| insert(transaction, &options, [call], false))
     }
 
     pub(super) fn finish(&mut self, row: i64, call: &FinishedCall) -> Result<(), String> {
@@ -88,8 +96,15 @@ impl Owner {
                 ],
             )?;
             // A record that was deleted meanwhile, because of its age, needs no outcome.
-            let head = (updated > 0).then(|| chain::append(transaction, row, true)).transpose()?;
-            Ok(((), head))
+            if updated == 0 {
+                return Ok(((), None));
+            }
+            let project: String = transaction
+                .prepare_cached("SELECT project FROM calls WHERE id = ?1")?
+                .query_row([row], |row| row.get(0))?;
+            let mut links = Appender::open(transaction, &project, row)?;
+            links.append_stored(row, true)?;
+            Ok(((), Some(links.close()?)))
         })
     }
 
@@ -104,88 +119,154 @@ impl Owner {
 
     pub(super) fn metrics(&mut self, server: Option<&str>) -> Result<Vec<ToolMetrics>, String> {
         let project = path_text(&self.shared.options().project);
-        let mut tools: BTreeMap<(String, String), Measured> = BTreeMap::new();
+        let mut tools: BTreeMap<String, BTreeMap<String, Measured>> = BTreeMap::new();
         self.connected(|connection| {
-            // A call that was denied or invalid never ran and has no duration.
-            let mut statement = connection.prepare_cached(
-                "SELECT server, tool, success, duration_us, waited_us FROM calls
-                    WHERE project = ?1 AND (?2 IS NULL OR server = ?2) AND finished = 1 AND kind = 'tool'
-                        AND decision NOT IN ('deny', 'disable', 'invalid')
-                    ORDER BY id DESC LIMIT ?3",
-            )?;
+            let mut statement = connection.prepare_cached(METRICS)?;
             let mut rows = statement.query(params![project, server, METRICS_LIMIT])?;
             while let Some(row) = rows.next()? {
-                let Measured { errors, durations, waits } = tools.entry((row.get(0)?, row.get(1)?)).or_default();
-                *errors += u64::from(!row.get::<_, bool>(2)?);
-                durations.push(row.get(3)?);
-                waits.extend(Some(row.get::<_, i64>(4)?).filter(|waited| *waited > 0));
+                let (server, tool) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+                // Names are copied only once: there are many rows.
+                let measured = match tools.get_mut(server).and_then(|tools| tools.get_mut(tool)) {
+                    Some(measured) => measured,
+                    None => tools.entry(server.to_owned()).or_default().entry(tool.to_owned()).or_default(),
+                };
+                measured.errors += u64::from(!row.get::<_, bool>(2)?);
+                measured.durations.push(row.get(3)?);
+                measured.waits.extend(Some(row.get::<_, i64>(4)?).filter(|waited| *waited > 0));
             }
             Ok(())
         })?;
-        let measured =
-            tools.into_iter().filter_map(|((server, tool), Measured { errors, mut durations, mut waits })| {
-                durations.sort_unstable();
-                waits.sort_unstable();
-                Some(ToolMetrics {
-                    server: ServerName::new(&server).ok()?,
-                    tool,
-                    calls: durations.len() as u64,
-                    errors,
-                    p50_ms: percentile(&durations, 50),
-                    p95_ms: percentile(&durations, 95),
-                    p99_ms: percentile(&durations, 99),
-                    waited_ms: percentile(&waits, 50),
-                })
-            });
+        let tools = tools
+            .into_iter()
+            .flat_map(|(server, tools)| tools.into_iter().map(move |(tool, all)| ((server.clone(), tool), all)));
+        let measured = tools.filter_map(|((server, tool), Measured { errors, mut durations, mut waits })| {
+            durations.sort_unstable();
+            waits.sort_unstable();
+            Some(ToolMetrics {
+                server: ServerName::new(&server).ok()?,
+                tool,
+                calls: durations.len() as u64,
+                errors,
+                p50_ms: percentile(&durations, 50),
+                p95_ms: percentile(&durations, 95),
+                p99_ms: percentile(&durations, 99),
+                waited_ms: percentile(&waits, 50),
+            })
+        });
         Ok(measured.collect())
     }
 }
 
-/// Writes one row with its link, and returns its id.
-pub fn insert(
+/// Writes rows with their links. Returns the id of the last row.
+pub fn insert<'c>(
     connection: &Connection,
     options: &Options,
-    call: &FinishedCall,
+    calls: impl IntoIterator<Item = &'c FinishedCall>,
     finished: bool,
 ) -> rusqlite::Result<(i64, Option<Head>)> {
-    let record = &call.record;
-    let requester = serde_json::to_string(&record.requester).unwrap_or_default();
-    let stored_arguments = |arguments: &Map<String, Value>| {
-        stored_json(&serde_json::to_string(arguments).unwrap_or_default(), options.record_bytes)
-    };
+    let project = path_text(&options.project);
     let mut statement = connection.prepare_cached(
-        "INSERT INTO calls (call_id, project, time, server, tool, requester, workflow, decision, decided_by,
-                finished, success, error, duration_us, arguments, result, waited_us, requested, kind)
+        "INSERT INTO calls (call_id, project, time, server, tool, requester, workflow, arguments, requested, kind,
+                decision, decided_by, finished, success, error, duration_us, result, waited_us)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
     )?;
-    let row = statement.insert(params![
-        &*record.call_id.0,
-        path_text(&options.project),
-        record.time.unix_millis(),
-        record.server.as_str(),
-        masked(&record.tool),
-        masked(&requester),
-        record.workflow.as_deref().map(masked),
-        masked(&record.decision),
-        masked(&record.decided_by),
-        finished,
-        record.success,
-        record.error.as_deref().map(masked),
-        micros(record.duration_ms),
-        stored_arguments(&call.arguments),
-        call.result.as_ref().map(|result| stored_result(result.get(), options.record_bytes)),
-        micros(record.waited_ms),
-        call.requested.as_ref().map(|requested| stored_arguments(requested)),
-        record.kind.as_str(),
-    ])?;
-    Ok((row, Some(chain::append(connection, row, finished)?)))
+    let (mut links, mut row): (Option<Appender<'_>>, i64) = (None, 0);
+    for call in calls {
+        let stored = Stored::of(call, options.record_bytes);
+        let columns = stored.columns(&project, finished);
+        row = statement.insert(params_from_iter(columns.iter().map(|column| ToSqlOutput::Borrowed(*column))))?;
+        let links = match &mut links {
+            Some(links) => links,
+            None => links.insert(Appender::open(connection, &project, row)?),
+        };
+        // The columns of a link begin with the id. A record without an outcome has fewer.
+        let mut linked = [ValueRef::Null; 1 + COLUMNS];
+        let [id, others @ ..] = &mut linked;
+        *id = ValueRef::Integer(row);
+        others.copy_from_slice(&columns);
+        let count = if finished { linked.len() } else { 1 + BEGUN_COLUMNS };
+        links.append(row, finished, linked.get(..count).unwrap_or(&linked))?;
+    }
+    Ok((row, links.map(Appender::close).transpose()?))
+}
+
+/// The columns of a record, without its id, in the order in which links cover them.
+const COLUMNS: usize = 18;
+/// How many of them never change after the call has begun.
+const BEGUN_COLUMNS: usize = 10;
+
+/// A record as it is stored: masked and truncated.
+struct Stored<'a> {
+    record: &'a CallRecord,
+    tool: Cow<'a, str>,
+    requester: String,
+    workflow: Option<Cow<'a, str>>,
+    arguments: String,
+    requested: Option<String>,
+    decision: Cow<'a, str>,
+    decided_by: Cow<'a, str>,
+    error: Option<Cow<'a, str>>,
+    result: Option<String>,
+}
+
+impl<'a> Stored<'a> {
+    fn of(call: &'a FinishedCall, limit: usize) -> Self {
+        let record = &call.record;
+        let stored_arguments =
+            |arguments: &Map<String, Value>| stored_json(&serde_json::to_string(arguments).unwrap_or_default(), limit);
+        Self {
+            record,
+            tool: masked(&record.tool),
+            requester: masked(&serde_json::to_string(&record.requester).unwrap_or_default()).into_owned(),
+            workflow: record.workflow.as_deref().map(masked),
+            arguments: stored_arguments(&call.arguments),
+            requested: call.requested.as_ref().map(|requested| stored_arguments(requested)),
+            decision: masked(&record.decision),
+            decided_by: masked(&record.decided_by),
+            error: record.error.as_deref().map(masked),
+            result: call.result.as_ref().map(|result| stored_result(result.get(), limit)),
+        }
+    }
+
+    fn columns<'v>(&'v self, project: &'v str, finished: bool) -> [ValueRef<'v>; COLUMNS] {
+        let text = |text: &'v str| ValueRef::Text(text.as_bytes());
+        let optional = |value: Option<&'v str>| value.map_or(ValueRef::Null, text);
+        let record = self.record;
+        [
+            text(&record.call_id.0),
+            text(project),
+            ValueRef::Integer(record.time.unix_millis()),
+            text(record.server.as_str()),
+            text(&self.tool),
+            text(&self.requester),
+            optional(self.workflow.as_deref()),
+            text(&self.arguments),
+            optional(self.requested.as_deref()),
+            text(record.kind.as_str()),
+            text(&self.decision),
+            text(&self.decided_by),
+            ValueRef::Integer(finished.into()),
+            ValueRef::Integer(record.success.into()),
+            optional(self.error.as_deref()),
+            ValueRef::Integer(micros(record.duration_ms)),
+            optional(self.result.as_deref()),
+            ValueRef::Integer(micros(record.waited_ms)),
+        ]
+    }
 }
 
 /// The statement for a query. Only constant text is concatenated; all values are bound.
 fn select(query: &CallQuery, project: &str) -> (String, Vec<Sql>) {
-    let mut sql = "SELECT call_id, time, server, tool, requester, workflow, decision, decided_by, finished, success,
-            error, duration_us, arguments, result, waited_us, requested, kind FROM calls WHERE project = ?"
-        .to_owned();
+    // Both indexes end with the order of the ids, so that nothing has to be sorted.
+    let index = match (&query.server, &query.tool) {
+        (Some(_), Some(_)) => "calls_by_tool",
+        _ => "calls_newest",
+    };
+    let mut sql = format!(
+        "SELECT call_id, time, server, tool, requester, workflow, decision, decided_by, finished, success,
+            error, duration_us, arguments, result, waited_us, requested, kind FROM calls INDEXED BY {index}
+            WHERE project = ?"
+    );
     let mut values = vec![Sql::from(project.to_owned())];
     let wanted = [
         (" AND server = ?", query.server.clone().map(Sql::from)),
@@ -245,11 +326,12 @@ fn parsed(text: String) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
 
-fn masked(text: &str) -> String {
+fn masked(text: &str) -> Cow<'_, str> {
     let text = mask(text);
-    match text.char_indices().nth(MAX_TEXT) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.into_owned(),
+    // A text has at most as many characters as bytes.
+    match Some(text.len()).filter(|length| *length > MAX_TEXT).and_then(|_| text.char_indices().nth(MAX_TEXT)) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
+        None => text,
     }
 }
 
@@ -258,21 +340,40 @@ fn stored_json(text: &str, limit: usize) -> String {
     if text.len() <= limit {
         return mask(text).into_owned();
     }
-    let head = mask(head(text, limit.saturating_add(MARGIN)));
-    json!({ "cut": self::head(&head, limit), "length": text.len(), "sha256": digest(text) }).to_string()
+    let beginning = mask(head(text, limit.saturating_add(MARGIN)));
+    cut_json(head(&beginning, limit), text.len(), &mask(text))
+}
+
+/// What is stored of a text that is too long.
+fn cut_json(cut: &str, length: usize, masked: &Cow<'_, str>) -> String {
+    json!({ "cut": cut, "length": length, "sha256": digest(masked) }).to_string()
 }
 
 /// Of a result with a secret, only the length and digest are stored.
 fn stored_result(text: &str, limit: usize) -> String {
     if holds_secret(text) {
-        return json!({ "withheld": "contains a secret", "length": text.len(), "sha256": digest(text) }).to_string();
+        return json!({ "withheld": "contains a secret", "length": text.len(), "sha256": digest(&mask(text)) })
+            .to_string();
     }
-    stored_json(text, limit)
+    match text.len() {
+        length if length <= limit => text.to_owned(),
+        length => cut_json(head(text, limit), length, &Cow::Borrowed(text)),
+    }
 }
 
-/// Of the masked text: the digest of a short secret could be guessed.
-fn digest(text: &str) -> String {
-    crate::policy::hex(&Sha256::digest(mask(text).as_bytes()))
+/// The digest of the masked text, because that of a short secret could be guessed. Of a long text without a secret, only the
+/// beginning and the end count: results of many megabytes are usual, and calls would wait for their digests.
+fn digest(masked: &Cow<'_, str>) -> String {
+    let bytes = masked.as_bytes();
+    let mut hash = Sha256::new();
+    match (masked, bytes.first_chunk::<DIGESTED>(), bytes.last_chunk::<DIGESTED>()) {
+        (Cow::Borrowed(_), Some(first), Some(last)) if bytes.len() > 2 * DIGESTED => {
+            hash.update(first);
+            hash.update(last);
+        }
+        _ => hash.update(bytes),
+    }
+    crate::policy::hex(&hash.finalize())
 }
 
 fn head(text: &str, bytes: usize) -> &str {
@@ -287,4 +388,30 @@ fn micros(millis: f64) -> i64 {
 fn percentile(sorted: &[i64], percent: usize) -> f64 {
     let rank = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
     sorted.get(rank).map_or(0.0, |micros| *micros as f64 / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::database;
+
+    #[test]
+    fn a_long_log_is_listed_and_measured_without_sorting() {
+        let connection = database::in_memory().unwrap();
+        let named = |server: &str, tool: Option<&str>| CallQuery {
+            server: Some(server.to_owned()),
+            tool: tool.map(str::to_owned),
+            ..CallQuery::default()
+        };
+        let failed = CallQuery { failed: Some(true), ..CallQuery::default() };
+        let queries = [CallQuery::default(), named("a", None), named("a", Some("b")), failed];
+        let lists = queries.iter().map(|query| select(query, "project"));
+        let metrics = (METRICS.to_owned(), vec![Sql::from("project".to_owned()), Sql::Null, Sql::from(METRICS_LIMIT)]);
+        for (sql, values) in lists.chain([metrics]) {
+            let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let plan = statement.query_map(params_from_iter(values), |row| row.get::<_, String>(3)).unwrap();
+            let plan: Vec<String> = plan.collect::<rusqlite::Result<_>>().unwrap();
+            assert!(plan.iter().all(|step| step.contains("INDEX") && !step.contains("TEMP")), "{sql}: {plan:?}");
+        }
+    }
 }

@@ -76,32 +76,61 @@ struct Link {
     finished: bool,
 }
 
-/// Adds a link for a record, in the transaction that wrote the record.
-pub fn append(connection: &Connection, call: i64, finished: bool) -> rusqlite::Result<Head> {
-    let project: String =
-        connection.prepare_cached("SELECT project FROM calls WHERE id = ?1")?.query_row([call], |row| row.get(0))?;
-    let (last, previous) = match chain(connection, &project)? {
-        Some(chain) => (chain.last, chain.digest),
-        None => {
-            connection.execute(
-                "INSERT INTO chains (project, last, digest, pruned, pruned_digest, unchained)
-                    VALUES (?1, 0, ?2, 0, ?2, (SELECT max(id) FROM calls WHERE project = ?1 AND id < ?3))",
-                params![project, NOTHING, call],
-            )?;
-            (0, NOTHING.to_vec())
-        }
-    };
-    let link = Link { number: last + 1, call, finished };
-    let digest = digest(connection, &previous, &link)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    connection
-        .prepare_cached("INSERT INTO links (project, number, call, finished, digest) VALUES (?1, ?2, ?3, ?4, ?5)")?
-        .execute(params![project, link.number, call, finished, digest])?;
-    connection.prepare_cached("UPDATE chains SET last = ?2, digest = ?3 WHERE project = ?1")?.execute(params![
-        project,
-        link.number,
-        digest
-    ])?;
-    Ok(Head { project, number: link.number, digest })
+/// Adds links for the records of one workspace, in the transaction that writes the records.
+pub struct Appender<'c> {
+    connection: &'c Connection,
+    project: String,
+    last: i64,
+    digest: Vec<u8>,
+}
+
+impl<'c> Appender<'c> {
+    /// `first` is the first record that gets a link. If there is no chain yet, all records before it are outside of it.
+    pub fn open(connection: &'c Connection, project: &str, first: i64) -> rusqlite::Result<Self> {
+        let (last, digest) = match chain(connection, project)? {
+            Some(chain) => (chain.last, chain.digest),
+            None => {
+                connection.execute(
+                    "INSERT INTO chains (project, last, digest, pruned, pruned_digest, unchained)
+                        VALUES (?1, 0, ?2, 0, ?2, (SELECT max(id) FROM calls WHERE project = ?1 AND id < ?3))",
+                    params![project, NOTHING, first],
+                )?;
+                (0, NOTHING.to_vec())
+            }
+        };
+        Ok(Self { connection, project: project.to_owned(), last, digest })
+    }
+
+    /// Adds a link for a record that has these columns, in the order of the format.
+    pub fn append(&mut self, call: i64, finished: bool, columns: &[ValueRef<'_>]) -> rusqlite::Result<()> {
+        let link = Link { number: self.last + 1, call, finished };
+        let digest = digest_of(&self.digest, &link, columns.iter().map(|column| Ok(*column)))?;
+        self.insert(&link, digest)
+    }
+
+    /// The same for a record as it is in the file.
+    pub fn append_stored(&mut self, call: i64, finished: bool) -> rusqlite::Result<()> {
+        let link = Link { number: self.last + 1, call, finished };
+        let digest = digest(self.connection, &self.digest, &link)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+        self.insert(&link, digest)
+    }
+
+    fn insert(&mut self, link: &Link, digest: Vec<u8>) -> rusqlite::Result<()> {
+        self.connection
+            .prepare_cached("INSERT INTO links (project, number, call, finished, digest) VALUES (?1, ?2, ?3, ?4, ?5)")?
+            .execute(params![self.project, link.number, link.call, link.finished, digest])?;
+        (self.last, self.digest) = (link.number, digest);
+        Ok(())
+    }
+
+    /// Stores the end of the chain.
+    pub fn close(self) -> rusqlite::Result<Head> {
+        let Self { connection, project, last, digest } = self;
+        connection
+            .prepare_cached("UPDATE chains SET last = ?2, digest = ?3 WHERE project = ?1")?
+            .execute(params![project, last, digest])?;
+        Ok(Head { project, number: last, digest })
+    }
 }
 
 /// Whether the chain still contains a link that we wrote, or it was deleted because of its age.
@@ -237,27 +266,41 @@ fn chain(connection: &Connection, project: &str) -> rusqlite::Result<Option<Chai
 fn digest(connection: &Connection, previous: &[u8], link: &Link) -> rusqlite::Result<Option<Vec<u8>>> {
     let mut statement = connection.prepare_cached(if link.finished { FINISHED } else { BEGUN })?;
     let columns = statement.column_count();
-    let hash = |row: &Row<'_>| {
-        let mut hash = Sha256::new();
-        hash.update(previous);
-        hash.update(link.number.to_be_bytes());
-        hash.update([u8::from(link.finished)]);
-        for column in 0..columns {
-            // Every value has a type and a length, so that no two records have the same bytes.
-            let (kind, bytes) = match row.get_ref(column)? {
-                ValueRef::Null => (0, &[][..]),
-                ValueRef::Integer(number) => (1, &number.to_be_bytes()[..]),
-                ValueRef::Real(number) => (2, &number.to_be_bytes()[..]),
-                ValueRef::Text(text) => (3, text),
-                ValueRef::Blob(bytes) => (4, bytes),
-            };
-            hash.update([kind]);
-            hash.update((bytes.len() as u64).to_be_bytes());
-            hash.update(bytes);
-        }
-        Ok(hash.finalize().to_vec())
-    };
+    let hash = |row: &Row<'_>| digest_of(previous, link, (0..columns).map(|column| row.get_ref(column)));
     statement.query_row([link.call], hash).optional()
+}
+
+/// The hash of these columns and of the link before.
+fn digest_of<'v>(
+    previous: &[u8],
+    link: &Link,
+    columns: impl Iterator<Item = rusqlite::Result<ValueRef<'v>>>,
+) -> rusqlite::Result<Vec<u8>> {
+    let mut hash = Sha256::new();
+    hash.update(previous);
+    hash.update(link.number.to_be_bytes());
+    hash.update([u8::from(link.finished)]);
+    for column in columns {
+        // Every value has a type and a length, so that no two records have the same bytes.
+        let (number, real);
+        let (kind, bytes) = match column? {
+            ValueRef::Null => (0, &[][..]),
+            ValueRef::Integer(integer) => {
+                number = integer.to_be_bytes();
+                (1, &number[..])
+            }
+            ValueRef::Real(float) => {
+                real = float.to_be_bytes();
+                (2, &real[..])
+            }
+            ValueRef::Text(text) => (3, text),
+            ValueRef::Blob(bytes) => (4, bytes),
+        };
+        hash.update([kind]);
+        hash.update((bytes.len() as u64).to_be_bytes());
+        hash.update(bytes);
+    }
+    Ok(hash.finalize().to_vec())
 }
 
 fn named(connection: &Connection, call: i64) -> rusqlite::Result<Option<String>> {

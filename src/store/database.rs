@@ -17,7 +17,7 @@ pub const IMPATIENT_TIMEOUT: Duration = Duration::from_millis(100);
 const MAX_CHECKED_BYTES: u64 = 16 << 20;
 
 /// Step n migrates from version n to n + 1. Steps are only added, never changed.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     "
     CREATE TABLE trust (
         project TEXT NOT NULL, server TEXT NOT NULL, decision TEXT NOT NULL CHECK (decision IN ('trusted', 'denied')),
@@ -74,6 +74,9 @@ const MIGRATIONS: [&str; 5] = [
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX links_by_call ON links (call);
 ",
+    // Lists the newest calls of a workspace without sorting, and measures them without reading their arguments and results.
+    "CREATE INDEX calls_newest ON calls
+        (project, id, server, tool, success, decision, kind, finished, duration_us, waited_us);",
 ];
 
 /// Shown once after an upgrade: the last format without it, and the name of the notice.
@@ -174,6 +177,14 @@ fn migrate(connection: &mut Connection, done: usize) -> Result<(), rusqlite::Err
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX))?;
     transaction.commit()
+}
+
+/// An empty database for tests.
+#[cfg(test)]
+pub fn in_memory() -> rusqlite::Result<Connection> {
+    let mut connection = Connection::open_in_memory()?;
+    migrate(&mut connection, 0)?;
+    Ok(connection)
 }
 
 /// Whether the file itself is damaged.

@@ -16,7 +16,7 @@ use super::{FinishedCall, MAX_QUEUED_RECORDS, Saved, Shared};
 
 /// Records that arrive within this time after a write are batched; the first one after a pause is written at once. A
 /// killed process loses no more than this.
-const BATCH_WINDOW: Duration = Duration::from_millis(5);
+const BATCH_WINDOW: Duration = Duration::from_millis(25);
 /// After a failure, the first retry comes after this time. The time doubles up to the longest.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
@@ -212,8 +212,7 @@ impl Owner {
             self.written = Instant::now();
             let options = self.shared.options();
             let written = self.write_records(|transaction| {
-                let insert = |_, call| super::calls::insert(transaction, &options, call, true).map(|(_, head)| head);
-                Ok(((), records.iter().try_fold(None, insert)?))
+                super::calls::insert(transaction, &options, &records, true).map(|(_, head)| ((), head))
             });
             if written.is_err() {
                 self.keep(records);

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Answer, answer};
+use super::{Answer, answer, wire};
 use crate::engine::Engine;
 use crate::engine::server_actions::Tone;
 use crate::engine::snapshot::OfferedTool;
 use crate::model::{Error, Result, ToolId};
+use crate::policy::GrantMatch;
 use crate::protocol::answers::{CheckedForm, ToolList};
 use crate::protocol::commands;
 use crate::protocol::types::ToolInfo;
@@ -17,16 +20,33 @@ use crate::protocol::{form, server_form};
 pub async fn tools(engine: &Engine, params: &commands::Tools) -> Result<Answer> {
     let granted = engine.granted().await;
     let snapshot = engine.now();
+    let views = snapshot.select(params.server.as_ref())?;
     let mut tools = Vec::new();
-    for view in snapshot.select(params.server.as_ref())? {
-        let info = |offered: &Arc<OfferedTool>| ToolInfo::new(offered, &granted.find(view, offered));
-        if params.all {
-            tools.extend(view.tools.values().map(info));
-        } else {
-            tools.extend(view.shown_tools().map(info));
-        }
+    for view in &views {
+        let shown = view.shown_tools().filter(|_| !params.all);
+        let all = view.tools.values().filter(|_| params.all);
+        tools.extend(shown.chain(all).map(|offered| Listed::of(offered, granted.find(view, offered))));
     }
-    answer::<commands::Tools>(ToolList { tools })
+    wire(&ToolList { tools })
+}
+
+/// A tool in a list. Most are rendered once and then only copied: an editor lists them often, and there may be thousands.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Listed<'a> {
+    Rendered(&'a RawValue),
+    Info(Box<ToolInfo>),
+}
+
+impl<'a> Listed<'a> {
+    fn of(offered: &'a OfferedTool, granted: GrantMatch) -> Self {
+        let info = || ToolInfo::new(offered, &granted);
+        let rendered = match granted {
+            GrantMatch::None => offered.listed(|| to_raw_value(&info()).ok()),
+            GrantMatch::Active(_) | GrantMatch::Suspended(_) => None,
+        };
+        rendered.map_or_else(|| Self::Info(Box::new(info())), Self::Rendered)
+    }
 }
 
 /// The tool with this whole name.

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::model::CallId;
 use crate::server::client::Questions;
 use crate::server::heavy;
+use crate::text::outer_fields;
 
 /// A parsed result.
 pub enum Answer {
@@ -56,15 +57,30 @@ pub struct Input {
     pub state: Option<String>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+/// The outer fields that matter, as they are written.
+#[derive(Default)]
 struct ResultHeader<'a> {
-    #[serde(borrow)]
-    result_type: Option<&'a RawValue>,
-    #[serde(borrow)]
-    is_error: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
+    result_type: Option<&'a str>,
+    is_error: Option<&'a str>,
+    content: Option<&'a str>,
+}
+
+impl<'a> ResultHeader<'a> {
+    fn of(raw: &'a RawValue) -> Self {
+        let mut header = Self::default();
+        for (key, value) in outer_fields(raw.get()) {
+            // Few keys are written with escapes.
+            let unescaped = || serde_json::from_str::<String>(key).unwrap_or_default();
+            let name = if key.contains('\\') { &*unescaped() } else { key.trim_matches('"') };
+            match name {
+                "resultType" => header.result_type = Some(value),
+                "isError" => header.is_error = Some(value),
+                "content" => header.content = Some(value),
+                _ => {}
+            }
+        }
+        header
+    }
 }
 
 impl Answer {
@@ -73,13 +89,13 @@ impl Answer {
     }
 
     fn read(raw: Arc<RawValue>) -> Self {
-        let header: ResultHeader<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
-        let is_error = header.is_error.is_some_and(|flag| flag.get() == "true");
+        let header = ResultHeader::of(&raw);
+        let is_error = header.is_error == Some("true");
         let content = match header.content {
-            Some(content) if content.get().starts_with('[') => Content::List,
+            Some(content) if content.starts_with('[') => Content::List,
             _ => Content::Other,
         };
-        match header.result_type.map(RawValue::get) {
+        match header.result_type {
             Some("\"input_required\"") => Self::NeedsInput(serde_json::from_str(raw.get()).unwrap_or_default()),
             Some("\"task\"") if content == Content::Other => Self::Task(raw),
             Some(other) if other != "\"complete\"" && content == Content::Other => {

@@ -73,22 +73,45 @@ impl Connection {
             }
             options = options.with_meta(meta);
         }
-        let call = slot.call();
         let started = Instant::now();
         let mut handle = peer.send_cancellable_request(request, options).await?;
         slot.mark_sent();
-        let mut abandoned = CancelOnDrop { connection: self, id: Some(handle.id.clone()) };
+        let answer = async {
+            tokio::select! {
+                biased;
+                answer = &mut handle.rx => answer.unwrap_or(Err(ServiceError::TransportClosed)),
+                _ = ledger.closed() => Err(ServiceError::TransportClosed),
+            }
+        };
+        let result = self.wait(answer, &handle.id, &slot, started, what, limits).await?;
+        match slot.take() {
+            Some(raw) => Ok(raw),
+            // A transport that keeps no raw results has a typed one.
+            None => typed(&result)
+                .ok_or_else(|| RequestFailure::Local(self.protocol(format!("cannot parse the response to {what}")))),
+        }
+    }
+
+    /// Waits for the answer to a request that was sent, within its limits.
+    pub(super) async fn wait<T>(
+        &self,
+        answer: impl Future<Output = Result<T, ServiceError>>,
+        id: &RequestId,
+        slot: &Slot,
+        started: Instant,
+        what: &str,
+        limits: &RequestLimits,
+    ) -> Result<T, RequestFailure> {
+        let mut abandoned = CancelOnDrop { connection: self, id: Some(id.clone()) };
         let timer = tokio::time::sleep_until(deadline(started, limits.idle.min(limits.total)));
-        let closed = ledger.closed();
-        tokio::pin!(timer, closed);
+        tokio::pin!(answer, timer);
         let answer = loop {
             tokio::select! {
                 biased;
-                answer = &mut handle.rx => break answer.unwrap_or(Err(ServiceError::TransportClosed)),
-                _ = &mut closed => break Err(ServiceError::TransportClosed),
+                answer = &mut answer => break answer,
                 () = &mut timer => {
                     let now = Instant::now();
-                    let asked = self.0.questions.asked(call.as_ref());
+                    let asked = self.0.questions.asked(slot.call().as_ref());
                     let active = [slot.last_sign(), asked.last].into_iter().flatten().fold(started, Instant::max);
                     let latest = deadline(started, limits.total.saturating_add(asked.total));
                     let deadline = latest.min(deadline(active, limits.idle));
@@ -104,13 +127,7 @@ impl Connection {
             }
         };
         abandoned.id = None;
-        let result = answer?;
-        match slot.take() {
-            Some(raw) => Ok(raw),
-            // A transport that keeps no raw results has a typed one.
-            None => typed(&result)
-                .ok_or_else(|| RequestFailure::Local(self.protocol(format!("cannot parse the response to {what}")))),
-        }
+        Ok(answer?)
     }
 
     fn timeout_error(&self, what: &str, limit: Duration, limits: &RequestLimits) -> Error {
@@ -172,16 +189,24 @@ impl Connection {
         };
         match error {
             ServiceError::McpError(error) => self.protocol(describe_error(&error)),
-            ServiceError::TransportSend(error) => match OpenError::from_chain(error.error.as_ref()) {
-                OpenError::NeedsAuth => Error::NeedsAuth(server),
-                OpenError::Protocol { message } | OpenError::Refused { message } => Error::Protocol { server, message },
-                other => Error::Connection { server, message: other.to_string() },
-            },
+            ServiceError::TransportSend(error) => self.not_sent(OpenError::from_chain(error.error.as_ref())),
             ServiceError::Cancelled { .. } => Error::Cancelled,
             ServiceError::UnexpectedResponse => {
                 self.protocol("cannot parse the response: unexpected result".to_owned())
             }
             _ => Error::Connection { server, message: closed() },
+        }
+    }
+}
+
+impl Connection {
+    /// Why a request could not be sent.
+    pub(super) fn not_sent(&self, error: OpenError) -> Error {
+        let server = self.0.name.clone();
+        match error {
+            OpenError::NeedsAuth => Error::NeedsAuth(server),
+            OpenError::Protocol { message } | OpenError::Refused { message } => Error::Protocol { server, message },
+            other => Error::Connection { server, message: other.to_string() },
         }
     }
 }

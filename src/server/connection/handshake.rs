@@ -8,6 +8,7 @@ use rmcp::service::{ClientCacheConfig, ClientInitializeError, ClientLifecycleMod
 use serde_json::Value;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::direct::DirectCalls;
 use super::exchange::describe_error;
 use super::subscription::Subscription;
 use super::{Connection, ConnectionOptions, Era, Inner, OpenError, Request, Wire, lists, request};
@@ -15,7 +16,7 @@ use crate::model::PeerInfo;
 use crate::server::client::{Client, Questions};
 use crate::server::transport::ledger::Ledger;
 use crate::server::transport::sdk::EditorTransport;
-use crate::server::transport::stdio::LineTransport;
+use crate::server::transport::stdio::{LineTransport, Outbox};
 use crate::server::transport::{AnyTransport, LedgerTransport, ParkedTransport, server_info};
 use crate::text::{mask, one_line};
 
@@ -49,7 +50,7 @@ async fn connect(
     what: &OnceLock<&'static str>,
 ) -> Result<Connection, OpenError> {
     let questions = Questions::new(options.name.clone(), options.host.clone());
-    let source = TransportSource::new(wire, &ledger);
+    let (source, outbox) = TransportSource::new(wire, &ledger);
     let shake = |era: Era, version: ProtocolVersion| {
         let client = Client::new(questions.clone(), ledger.clone(), version);
         shake_hands(&source, client, era, &ledger)
@@ -88,13 +89,16 @@ async fn connect(
         );
         return Err(OpenError::Refused { message });
     }
-    Ok(build(options, ledger, questions, era, service).await)
+    // In the newer era, rmcp adds metadata to every request.
+    let direct = outbox.filter(|_| era == Era::Initialize).map(DirectCalls::new);
+    Ok(build(options, ledger, direct, questions, era, service).await)
 }
 
 /// Creates the connection of a running service.
 async fn build(
     options: ConnectionOptions,
     ledger: Ledger,
+    direct: Option<DirectCalls>,
     questions: Questions,
     era: Era,
     service: Service,
@@ -121,6 +125,7 @@ async fn build(
         meta: meta.filter(|_| era == Era::Discover),
         peer,
         ledger,
+        direct,
         questions,
         service: Mutex::new(Some(service)),
         level_task: Mutex::new(None),
@@ -264,14 +269,17 @@ enum TransportSource {
 }
 
 impl TransportSource {
-    fn new(wire: Wire, ledger: &Ledger) -> Self {
+    /// The source, and what sends lines beside rmcp.
+    fn new(wire: Wire, ledger: &Ledger) -> (Self, Option<Outbox>) {
         let once = |transport: Box<dyn AnyTransport>| Self::Once(Arc::new(Mutex::new(Some(transport))));
         match wire {
             Wire::Bytes { read, write, input_closed } => {
-                once(Box::new(LineTransport::new(read, write, input_closed, ledger.clone())))
+                let lines = LineTransport::new(read, write, input_closed, ledger.clone());
+                let outbox = lines.outbox();
+                (once(Box::new(lines)), Some(outbox))
             }
-            Wire::Tunnel(tunnel) => once(Box::new(EditorTransport::new(tunnel, ledger.clone()))),
-            Wire::Remote(remote) => Self::Dialled(remote),
+            Wire::Tunnel(tunnel) => (once(Box::new(EditorTransport::new(tunnel, ledger.clone()))), None),
+            Wire::Remote(remote) => (Self::Dialled(remote), None),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{MARK, proc_table};
+use super::proc_table::{self, ProcTable};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
@@ -46,8 +46,13 @@ impl Descendants {
         if !cfg!(target_os = "linux") {
             return self.groups.keys().copied().filter(|leader| group_exists(*leader)).collect();
         }
-        let processes = proc_table::processes();
-        self.drop_reused_groups(&processes);
+        self.living_in(&ProcTable::read())
+    }
+
+    /// The members that are alive according to this table.
+    fn living_in(&mut self, table: &ProcTable) -> BTreeSet<u32> {
+        let processes = &table.entries;
+        self.drop_reused_groups(processes);
         let oldest = self.groups.values().min().copied().unwrap_or(0);
         let me = std::process::id();
         let mut members: BTreeSet<u32> = processes
@@ -57,13 +62,13 @@ impl Descendants {
                 self.groups.contains_key(&entry.group)
                     || self.seen.get(&entry.pid) == Some(&entry.started)
                     // A descendant is never older than its ancestor, so the environment of older processes is not read.
-                    || (entry.started >= oldest && proc_table::has_variable(entry.pid, MARK, &self.mark))
+                    || (entry.started >= oldest && table.has_mark(entry.pid, &self.mark))
             })
             .map(|entry| entry.pid)
             .collect();
         loop {
             let before = members.len();
-            for entry in &processes {
+            for entry in processes {
                 if !entry.zombie && entry.pid != me && members.contains(&entry.parent) {
                     members.insert(entry.pid);
                 }
@@ -83,6 +88,16 @@ impl Descendants {
     /// Signals every member and returns their number.
     pub fn signal(&mut self, signal: Signal) -> usize {
         let members = self.living();
+        self.send_all(&members, signal)
+    }
+
+    /// Whether no member is alive according to this table, which may be shared.
+    pub fn have_ended(&mut self, table: &ProcTable) -> bool {
+        let living = if cfg!(target_os = "linux") { self.living_in(table) } else { self.living() };
+        living.is_empty()
+    }
+
+    fn send_all(&self, members: &BTreeSet<u32>, signal: Signal) -> usize {
         if members.is_empty() {
             return 0;
         }
@@ -91,7 +106,7 @@ impl Descendants {
             send_group(*leader, signal);
         }
         if cfg!(target_os = "linux") {
-            for member in &members {
+            for member in members {
                 send(*member, signal);
             }
         }

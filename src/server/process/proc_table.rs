@@ -1,5 +1,9 @@
 //! The running processes according to `/proc`. Empty outside of Linux, where only process groups are known.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
+
 /// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcEntry {
@@ -11,6 +15,46 @@ pub struct ProcEntry {
     pub zombie: bool,
     /// Clock ticks since boot. Pids are reused, so only pid and start time together identify a process.
     pub started: u64,
+}
+
+/// All processes at one time.
+pub struct ProcTable {
+    pub entries: Vec<ProcEntry>,
+    /// The marks that were read so far. `std`, private to this file, held while one is read.
+    marks: Mutex<HashMap<u32, Option<Vec<u8>>>>,
+}
+
+impl ProcTable {
+    pub fn read() -> Self {
+        Self { entries: processes(), marks: Mutex::default() }
+    }
+
+    /// The processes after this call. Those who ask at about the same time share the table: reading it for each of a hundred
+    /// servers that end together would take longer than everything else.
+    pub async fn shared() -> Arc<Self> {
+        /// The last table, and when it was begun.
+        static LAST: Mutex<Option<(Instant, Weak<ProcTable>)>> = Mutex::new(None);
+
+        let asked = Instant::now();
+        // Others that are ready to run ask first.
+        tokio::task::yield_now().await;
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun_later = last.as_ref().filter(|(begun, _)| *begun >= asked);
+        if let Some(table) = begun_later.and_then(|(_, table)| table.upgrade()) {
+            return table;
+        }
+        let begun = Instant::now();
+        let table = Arc::new(Self::read());
+        *last = Some((begun, Arc::downgrade(&table)));
+        table
+    }
+
+    /// Whether the process has a mark with this prefix in its environment.
+    pub fn has_mark(&self, pid: u32, prefix: &str) -> bool {
+        let mut marks = self.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mark = marks.entry(pid).or_insert_with(|| variable(pid, super::MARK));
+        mark.as_ref().is_some_and(|mark| mark.starts_with(prefix.as_bytes()))
+    }
 }
 
 /// All processes, in no particular order.
@@ -67,13 +111,17 @@ pub fn process(pid: u32) -> Option<ProcEntry> {
 
 /// Whether the environment of the process has the variable `name` with this prefix.
 pub fn has_variable(pid: u32, name: &str, prefix: &str) -> bool {
-    let Ok(environment) = std::fs::read(format!("/proc/{pid}/environ")) else { return false };
-    environment.split(|byte| *byte == 0).any(|variable| {
-        variable
-            .strip_prefix(name.as_bytes())
-            .and_then(|rest| rest.strip_prefix(b"="))
-            .is_some_and(|value| value.starts_with(prefix.as_bytes()))
-    })
+    variable(pid, name).is_some_and(|value| value.starts_with(prefix.as_bytes()))
+}
+
+/// The value of a variable in the environment of the process.
+fn variable(pid: u32, name: &str) -> Option<Vec<u8>> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let value = |variable: &[u8]| {
+        let value = variable.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        Some(value.to_vec())
+    };
+    environment.split(|byte| *byte == 0).find_map(value)
 }
 
 /// The words that the process was started with.

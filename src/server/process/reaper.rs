@@ -41,6 +41,9 @@ pub fn forget(pid: u32) {
 pub fn reap() {}
 
 #[cfg(not(target_os = "linux"))]
+pub fn reap_in(_processes: &[super::proc_table::ProcEntry]) {}
+
+#[cfg(not(target_os = "linux"))]
 pub fn orphans() -> Vec<super::proc_table::ProcEntry> {
     Vec::new()
 }
@@ -90,13 +93,20 @@ fn adopt() {}
 /// Reaps dead orphans: our children that nothing else waits for, from a server's group or a daemon's session.
 #[cfg(target_os = "linux")]
 pub fn reap() {
+    reap_in(&super::proc_table::processes());
+}
+
+/// The same for the orphans in this table.
+#[cfg(target_os = "linux")]
+pub fn reap_in(processes: &[super::proc_table::ProcEntry]) {
     use rustix::process::{Pid, WaitOptions, waitpid};
 
     // `/proc` and not the system call tells our group and session: in a container their leaders may be outside, then
     // both are 0, which rustix does not accept.
-    let Some(me) = super::proc_table::process(std::process::id()) else { return };
+    let own = std::process::id();
+    let Some(me) = processes.iter().find(|entry| entry.pid == own) else { return };
     let Ok(waited_for) = WAITED_FOR.lock() else { return };
-    for entry in super::proc_table::processes() {
+    for entry in processes {
         let is_orphan = (entry.group != me.group && entry.group != entry.pid) || entry.session != me.session;
         if entry.zombie
             && entry.parent == me.pid

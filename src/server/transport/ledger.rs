@@ -3,6 +3,7 @@
 //!
 //! The lock is `std`, private to this file and held for lookups only; only remote transports read from several tasks.
 
+mod direct;
 mod notices;
 mod slot;
 mod state;
@@ -22,11 +23,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::repair::{self, Incoming, Parsed};
-use super::{ServerNotice, server_info};
+use super::{OpenError, ServerNotice, server_info};
 use crate::model::{CallId, ServerName};
 use crate::text::{mask, one_line, without_colors};
 
-pub use slot::{Sent, Slot};
+pub use slot::{Reply, Sent, Slot};
 use state::{Kind, Open, State};
 
 /// Invalid bytes before the first message after which the peer is not an MCP server.
@@ -174,6 +175,10 @@ impl Ledger {
             tracing::debug!(server = %self.0.server, %id, "ignored a response to an unknown request");
             return None;
         };
+        let outcome = match &open.slot {
+            Some(slot) => slot.reply(outcome)?,
+            None => outcome,
+        };
         let raw = match outcome {
             Ok(raw) => raw,
             Err(error) => return Some(JsonRpcMessage::error(error, Some(id))),
@@ -209,26 +214,23 @@ impl Ledger {
                 return None;
             }
         };
-        let (id, _) = state.close(&only)?;
-        Some(JsonRpcMessage::error(error, Some(id)))
+        let closed = state.close(&only)?;
+        fail(closed, error)
     }
 
     /// Fails the request of a message that was too long: by its id, or the only open one, or all.
     pub fn too_long(&self, id: Option<RequestId>, may_be_any: bool) -> Vec<ServerJsonRpcMessage> {
         let mut state = self.state();
-        let mut failed: Vec<RequestId> = id.and_then(|id| state.close(&id)).map(|(id, _)| id).into_iter().collect();
+        let mut failed: Vec<(RequestId, Open)> = id.and_then(|id| state.close(&id)).into_iter().collect();
         if failed.is_empty() && (may_be_any || state.open.len() == 1) {
-            failed = state.open.keys().cloned().collect();
-            failed.sort_by_key(|id| state.open.get(id).map(|open| open.sent));
-            for id in &failed {
-                state.close(id);
-            }
+            let all: Vec<RequestId> = state.open.keys().cloned().collect();
+            failed = all.iter().filter_map(|id| state.close(id)).collect();
+            failed.sort_by_key(|(_, open)| open.sent);
         }
         let message =
             format!("the response is larger than {} (`limits.message-bytes` sets this limit)", size(self.0.limit));
-        let error =
-            |id| JsonRpcMessage::error(ErrorData::new(ErrorCode::INTERNAL_ERROR, message.clone(), None), Some(id));
-        failed.into_iter().map(error).collect()
+        let error = || ErrorData::new(ErrorCode::INTERNAL_ERROR, message.clone(), None);
+        failed.into_iter().filter_map(|closed| fail(closed, error())).collect()
     }
 
     /// Counts a line that is not a message, and reports the first hundred, then the 1000th, the 10000th and so on.
@@ -294,6 +296,7 @@ impl Ledger {
             }
             first
         });
+        self.abandon_direct();
     }
 
     /// Waits until the transport is closed and returns the reason.
@@ -406,6 +409,15 @@ impl Ledger {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Fails a request. Returns the error for rmcp if rmcp has sent the request.
+fn fail((id, open): (RequestId, Open), error: ErrorData) -> Option<ServerJsonRpcMessage> {
+    let reply = match &open.slot {
+        Some(slot) => slot.reply(Err(error))?,
+        None => Err(error),
+    };
+    reply.err().map(|error| JsonRpcMessage::error(error, Some(id)))
 }
 
 /// A size as text for users.

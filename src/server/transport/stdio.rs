@@ -1,7 +1,7 @@
 //! One message per line over a pair of byte streams: a child's pipes or a socket.
 //!
-//! Reading happens when rmcp asks for the next message, so a response is always seen before the end of the stream. One
-//! task writes in order, so a request is always sent before its cancellation.
+//! Reading happens when rmcp asks for the next message, so a response is always seen before the end of the stream. Messages
+//! are written in order, so a request is always sent before its cancellation.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -12,12 +12,11 @@ use rmcp::model::{
     ServerJsonRpcMessage,
 };
 use serde::Serialize;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
-use tokio_util::task::AbortOnDropHandle;
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::frame::{Frame, Frames};
-use super::ledger::{Ledger, size};
+use super::ledger::{Ledger, Slot, size};
+use super::line_writer::{LineSender, LineWriter, Piece, WriteMode, Writer};
 use super::repair::{self, Nesting, Parsed};
 use super::{AnyTransport, OpenError};
 use crate::server::heavy;
@@ -29,7 +28,6 @@ const MAX_QUEUED: usize = 4_096;
 const FLUSH_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(200);
 
 type Reader = Box<dyn AsyncRead + Send + Unpin>;
-type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 
 pub struct LineTransport {
     read: Reader,
@@ -37,7 +35,7 @@ pub struct LineTransport {
     /// The received part of a message that spans several lines.
     partial: Option<Partial>,
     ready: VecDeque<ServerJsonRpcMessage>,
-    outbox: Outbox,
+    writer: LineWriter,
     ledger: Ledger,
     ended: bool,
     /// Resolves when the server has closed its input.
@@ -55,16 +53,25 @@ struct Partial {
 impl LineTransport {
     pub fn new(read: Reader, write: Writer, input_closed: Option<InputClosed>, ledger: Ledger) -> Self {
         let limit = ledger.limit();
+        let read_by = ledger.clone();
         Self {
             read,
             frames: Frames::new(limit),
             partial: None,
             ready: VecDeque::new(),
-            outbox: Outbox::new(write, ledger.clone()),
+            // The reading side reports how the connection ended.
+            writer: LineWriter::new(write, None, move |written| {
+                read_by.unread().taken(written.bytes, written.messages);
+            }),
             ledger,
             ended: false,
             input_closed: input_closed.unwrap_or_else(|| Box::pin(std::future::pending())),
         }
+    }
+
+    /// Sends messages beside rmcp.
+    pub fn outbox(&self) -> Outbox {
+        Outbox { sender: self.writer.sender().clone(), ledger: self.ledger.clone() }
     }
 
     async fn next(&mut self) -> Option<ServerJsonRpcMessage> {
@@ -190,7 +197,7 @@ impl Partial {
 impl AnyTransport for LineTransport {
     fn send(&mut self, message: ClientJsonRpcMessage) -> BoxFuture<'static, Result<(), OpenError>> {
         let sent = match to_text(&message) {
-            Ok(text) => self.outbox.put(text),
+            Ok(text) => self.outbox().put(text, WriteMode::Now),
             Err(error) => {
                 Err(OpenError::Protocol { message: format!("cannot serialize the message as JSON: {error}") })
             }
@@ -204,16 +211,24 @@ impl AnyTransport for LineTransport {
 
     fn close(&mut self) -> BoxFuture<'_, ()> {
         self.input_closed = Box::pin(std::future::pending());
-        Box::pin(self.outbox.close())
+        Box::pin(self.writer.close(FLUSH_TIMEOUT))
     }
 }
 
 /// Serializes a message. A tool call is written from its parts, because rmcp would copy all arguments first.
 fn to_text(message: &ClientJsonRpcMessage) -> serde_json::Result<Vec<u8>> {
-    let JsonRpcMessage::Request(request) = message else { return serde_json::to_vec(message) };
-    let call = match &request.request {
+    let text = match message {
+        JsonRpcMessage::Request(request) => call_text(&request.id, &request.request),
+        _ => None,
+    };
+    text.unwrap_or_else(|| serde_json::to_vec(message))
+}
+
+/// The text of a tool call; `None` for other requests.
+fn call_text(id: &RequestId, request: &ClientRequest) -> Option<serde_json::Result<Vec<u8>>> {
+    let call = match request {
         ClientRequest::CallToolRequest(call) if call.params.meta.is_none() => call,
-        _ => return serde_json::to_vec(message),
+        _ => return None,
     };
     #[derive(Serialize)]
     struct Call<'a> {
@@ -229,26 +244,19 @@ fn to_text(message: &ClientJsonRpcMessage) -> serde_json::Result<Vec<u8>> {
         #[serde(flatten)]
         rest: &'a CallToolRequestParams,
     }
-    let params = Params { meta: request.request.get_meta(), rest: &call.params };
-    serde_json::to_vec(&Call { jsonrpc: "2.0", id: &request.id, method: "tools/call", params })
+    let params = Params { meta: request.get_meta(), rest: &call.params };
+    Some(serde_json::to_vec(&Call { jsonrpc: "2.0", id, method: "tools/call", params }))
 }
 
-/// The messages to write, and the task that writes them. The queue is unbounded because `send` must not wait; the
-/// ledger's count of unread bytes limits it.
-struct Outbox {
-    sender: Option<mpsc::UnboundedSender<Vec<u8>>>,
+/// The messages to write. The queue is unbounded because `send` must not wait; the ledger's count of unread bytes limits it.
+#[derive(Clone)]
+pub struct Outbox {
+    sender: LineSender,
     ledger: Ledger,
-    writing: Option<AbortOnDropHandle<()>>,
 }
 
 impl Outbox {
-    fn new(write: Writer, ledger: Ledger) -> Self {
-        let (sender, queue) = mpsc::unbounded_channel();
-        let writing = AbortOnDropHandle::new(tokio::spawn(write_all(write, queue, ledger.clone())));
-        Self { sender: Some(sender), ledger, writing: Some(writing) }
-    }
-
-    fn put(&self, mut text: Vec<u8>) -> Result<(), OpenError> {
+    fn put(&self, mut text: Vec<u8>, mode: WriteMode) -> Result<(), OpenError> {
         text.push(b'\n');
         let unread = self.ledger.unread();
         let waiting = unread.bytes.load(Ordering::Acquire);
@@ -262,32 +270,20 @@ impl Outbox {
             return Err(OpenError::Closed { message });
         }
         unread.add(text.len());
-        let closed = || OpenError::Closed { message: "the server closed its input".to_owned() };
-        self.sender.as_ref().ok_or_else(closed)?.send(text).map_err(|_| closed())
+        let closed = |_| OpenError::Closed { message: "the server closed its input".to_owned() };
+        self.sender.put([Piece::Text(text)], mode).map_err(closed)
     }
 
-    async fn close(&mut self) {
-        self.sender = None;
-        if let Some(writing) = self.writing.take() {
-            // Do not wait for a server that does not read.
-            tokio::time::timeout(FLUSH_TIMEOUT, writing).await.ok();
-        }
+    /// Sends a tool call beside rmcp. Its response goes to the slot, which the ledger knows from now on. `None` if the
+    /// request is not a call that can be sent this way.
+    pub fn call(&self, id: &RequestId, request: &ClientRequest, slot: Slot) -> Option<Result<(), OpenError>> {
+        let text = call_text(id, request)?;
+        let token = request.get_meta().get_progress_token().map(|token| token.0);
+        let invalid = |error| OpenError::Protocol { message: format!("cannot serialize the message as JSON: {error}") };
+        let sent = text.map_err(invalid).and_then(|text| {
+            let mode = self.ledger.sent_directly(id, slot, token)?;
+            self.put(text, mode).inspect_err(|_| self.ledger.forget(id))
+        });
+        Some(sent)
     }
-}
-
-/// Writes all queued messages at once and in order, and closes the stream at the end.
-async fn write_all(mut write: Writer, mut queue: mpsc::UnboundedReceiver<Vec<u8>>, ledger: Ledger) {
-    while let Some(mut text) = queue.recv().await {
-        let mut messages = 1;
-        while let Ok(more) = queue.try_recv() {
-            text.extend_from_slice(&more);
-            messages += 1;
-        }
-        if write.write_all(&text).await.is_err() || write.flush().await.is_err() {
-            // The reading side reports how the connection ended.
-            return;
-        }
-        ledger.unread().taken(text.len(), messages);
-    }
-    write.shutdown().await.ok();
 }

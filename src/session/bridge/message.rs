@@ -12,6 +12,9 @@ pub const OWN: &str = "mcp-sidecar/";
 pub const LOST: &str = "mcp-sidecar ended while this request was running, and is started again. The request may have been \
                         carried out: check its effect before you send it again.";
 
+/// Smaller messages are parsed as fast as they are copied.
+const LARGE: usize = 16 << 10;
+
 /// What is needed of a message to forward it.
 #[derive(Deserialize)]
 pub struct Head<'a> {
@@ -23,7 +26,16 @@ pub struct Head<'a> {
 
 impl<'a> Head<'a> {
     pub fn of(body: &'a [u8]) -> Option<Self> {
-        serde_json::from_slice(body).ok()
+        Self::of_large_response(body).or_else(|| serde_json::from_slice(body).ok())
+    }
+
+    /// A response that begins with its id, as our own do. The result is not read, because it can be large.
+    fn of_large_response(body: &'a [u8]) -> Option<Self> {
+        let rest = body.strip_prefix(br#"{"jsonrpc":"2.0","id":"#).filter(|rest| rest.len() > LARGE)?;
+        let mut ids = serde_json::Deserializer::from_slice(rest).into_iter::<&RawValue>();
+        let id = ids.next()?.ok()?;
+        let is_response = rest.get(ids.byte_offset()..)?.starts_with(br#","result":"#);
+        is_response.then_some(Self { id: Some(id), method: None })
     }
 
     /// Whether it is a response to our own request.

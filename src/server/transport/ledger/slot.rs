@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use rmcp::model::ErrorData;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use crate::model::CallId;
@@ -25,9 +26,14 @@ impl Sent {
 #[derive(Clone, Default)]
 pub struct Slot(Arc<Inner>);
 
+/// The response to a request, or the error of the server.
+pub type Reply = Result<Box<RawValue>, ErrorData>;
+
 #[derive(Default)]
 struct Inner {
     raw: OnceLock<Box<RawValue>>,
+    /// Where the response to a call goes that is sent beside rmcp. Locked like `last_sign`.
+    reply: Option<Mutex<Option<oneshot::Sender<Reply>>>>,
     progress: Option<mpsc::Sender<Progress>>,
     call: Option<CallId>,
     sent: Sent,
@@ -43,6 +49,33 @@ impl Slot {
     /// The slot of the response to a call.
     pub fn for_call(progress: Option<mpsc::Sender<Progress>>, call: &CallId, sent: Sent) -> Self {
         Self(Arc::new(Inner { progress, call: Some(call.clone()), sent, ..Default::default() }))
+    }
+
+    /// The same for a call that is sent beside rmcp. Its response arrives at the receiver.
+    pub fn direct(
+        progress: Option<mpsc::Sender<Progress>>,
+        call: &CallId,
+        sent: Sent,
+    ) -> (Self, oneshot::Receiver<Reply>) {
+        let (reply, receiver) = oneshot::channel();
+        let reply = Some(Mutex::new(Some(reply)));
+        (Self(Arc::new(Inner { progress, call: Some(call.clone()), sent, reply, ..Default::default() })), receiver)
+    }
+
+    /// Passes on the response if the request was sent beside rmcp. Otherwise returns it.
+    pub(super) fn reply(&self, reply: Reply) -> Option<Reply> {
+        let Some(receiver) = &self.0.reply else { return Some(reply) };
+        if let Some(receiver) = receiver.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            receiver.send(reply).ok();
+        }
+        None
+    }
+
+    /// No response will come.
+    pub(super) fn abandon(&self) {
+        if let Some(receiver) = &self.0.reply {
+            receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        }
     }
 
     /// Marks the request as sent.

@@ -1,0 +1,201 @@
+//! Measures what the sidecar adds to a call, and what it takes: time, memory, threads. The same server is called through a
+//! bare pipe, the client of rmcp, and `mcp-sidecar connect` and `lsp`, each with a separate and with the shared engine. The
+//! routes take turns within one run, because absolute numbers depend on the machine and its load.
+//!
+//! `make bench` runs it. `cargo bench --bench overhead -- 0.2` does a fifth of the work, `pinned` uses one processor,
+//! `write` puts the table into the documentation, and `agent editor` measures only routes whose name contains one of these.
+
+#![allow(
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a program for people, and a panic here harms nobody"
+)]
+
+#[path = "../frames/mod.rs"]
+mod frames;
+mod processes;
+mod rmcp_client;
+mod route;
+mod server;
+mod table;
+
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use route::{Kind, Request, Route, Servers};
+use server::SERVE;
+use table::{Row, Unit};
+
+/// How long a program gets after its start until its memory and threads are measured.
+const SETTLED: Duration = Duration::from_secs(2);
+const MANY: Servers = Servers { count: 50, tools: 2 };
+
+fn main() -> io::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [serve, tools, ..] = arguments.as_slice()
+        && serve == SERVE
+    {
+        return server::serve(tools.parse().map_err(io::Error::other)?);
+    }
+    let has = |word: &str| arguments.iter().any(|argument| argument == word);
+    let share = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(1.0_f64);
+    let is_name = |argument: &&String| {
+        !["pinned", "write", "--bench"].contains(&argument.as_str()) && argument.parse::<f64>().is_err()
+    };
+    let names: Vec<&String> = arguments.iter().filter(is_name).collect();
+    let is_wanted = |kind: &Kind| names.is_empty() || names.iter().any(|name| kind.name().contains(name.as_str()));
+    let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(is_wanted).collect();
+    if has("pinned") {
+        pin();
+    }
+    let place = tempfile::tempdir()?;
+    let mut rows = calls(&kinds, share, place.path())?;
+    rows.extend(starts(&kinds, share, place.path())?);
+    let routes: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    let name = if has("pinned") { "pinned" } else { "unpinned" };
+    let table = table::render(name, &routes, &rows);
+    println!("{table}");
+    if has("write") {
+        table::write(name, &heading(), &table)?;
+    }
+    Ok(())
+}
+
+/// Restricts this process and everything that it starts to one processor, the last one.
+fn pin() {
+    #[cfg(target_os = "linux")]
+    if let Ok(mut allowed) = rustix::thread::sched_getaffinity(None) {
+        let last = (0..rustix::thread::CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu)).unwrap_or_default();
+        allowed.clear();
+        allowed.set(last);
+        rustix::thread::sched_setaffinity(None, &allowed).ok();
+    }
+}
+
+/// When and where it was measured.
+fn heading() -> String {
+    let date = time::OffsetDateTime::now_utc().date();
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let model = model.map_or("unknown processor", |(_, model)| model);
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("Measured on {date}, {model}, {processors} processors, version {}.", env!("CARGO_PKG_VERSION"))
+}
+
+/// The rows about calls and lists, with one server of 1,000 tools.
+fn calls(kinds: &[Kind], share: f64, place: &Path) -> io::Result<Vec<Row>> {
+    let times = |count: usize| ((count as f64 * share) as usize).max(3);
+    let open = |kind: &Kind| Route::open(*kind, Servers { count: 1, tools: 1_000 }, &place.join(kind.name()));
+    let mut routes = kinds.iter().map(open).collect::<io::Result<Vec<Route>>>()?;
+    let small = Request::Call { tool: "echo", text: "x".repeat(100) };
+    let large = Request::Call { tool: "big", text: String::new() };
+    let calls = latencies(&mut routes, times(30), 100, &small)?;
+    let mut rows = vec![
+        percentiles("call of 100 B, p50", Unit::Micros, &calls, 50),
+        percentiles("call of 100 B, p99", Unit::Micros, &calls, 99),
+        Row { what: "calls with 64 in flight", unit: Unit::PerSecond, figures: rates(&mut routes, times(5), &small)? },
+    ];
+    let before: Vec<Option<Duration>> = routes.iter().map(processor_time).collect();
+    let (rounds, each) = (times(10), 5);
+    rows.push(percentiles("1 MB result, p50", Unit::Millis, &latencies(&mut routes, rounds, each, &large)?, 50));
+    let used = routes.iter().map(processor_time).zip(before);
+    let used = used.map(|(after, before)| Some(millis(after? - before?) / ((rounds + 1) * each) as f64));
+    rows.push(Row { what: "1 MB result, processor time", unit: Unit::Millis, figures: used.collect() });
+    let lists = latencies(&mut routes, times(10), 5, &Request::List)?;
+    rows.push(percentiles("1,000 tools listed, p50", Unit::Millis, &lists, 50));
+    Ok(rows)
+}
+
+/// The rows about start, end, memory and threads.
+fn starts(kinds: &[Kind], share: f64, place: &Path) -> io::Result<Vec<Row>> {
+    let rounds = ((7.0 * share) as usize).max(3);
+    let mut rows = Vec::new();
+    let one = Servers { count: 1, ..MANY };
+    for (servers, names) in [
+        (one, ["ready with 1 server", "memory with 1 server", "threads with 1 server", "end with 1 server"]),
+        (MANY, ["ready with 50 servers", "memory with 50 servers", "threads with 50 servers", "end with 50 servers"]),
+    ] {
+        let mut samples = vec![[const { Vec::new() }; 4]; kinds.len()];
+        for round in 0..rounds {
+            for (kind, samples) in kinds.iter().zip(&mut samples) {
+                let place = place.join(format!("start-{}-{}-{round}", servers.count, kind.name()));
+                let started = Instant::now();
+                let mut route = Route::open(*kind, servers, &place)?;
+                samples[0].push(millis(started.elapsed()));
+                route.request(&Request::List)?;
+                // rmcp runs in this process, which holds more than that.
+                if let Some(processes) = route.processes().filter(|_| *kind != Kind::Rmcp) {
+                    // Threads that only the start needed end after a while.
+                    std::thread::sleep(SETTLED);
+                    samples[1].extend(processes.memory());
+                    samples[2].extend(processes.threads());
+                }
+                let ended = Instant::now();
+                route.close()?;
+                // The shared engine stays for a while by design.
+                if !matches!(kind, Kind::Agent | Kind::Editor) {
+                    samples[3].push(millis(ended.elapsed()));
+                }
+            }
+        }
+        for (index, (what, unit)) in
+            names.into_iter().zip([Unit::Millis, Unit::Megabytes, Unit::Count, Unit::Millis]).enumerate()
+        {
+            let figures = samples.iter_mut().map(|samples| percentile(&mut samples[index], 50)).collect();
+            rows.push(Row { what, unit, figures });
+        }
+    }
+    Ok(rows)
+}
+
+/// The times of each route, in microseconds, over `rounds` rounds of `each` requests.
+fn latencies(routes: &mut [Route], rounds: usize, each: usize, request: &Request) -> io::Result<Vec<Vec<f64>>> {
+    let mut samples = vec![Vec::new(); routes.len()];
+    for round in 0..=rounds {
+        for (route, samples) in routes.iter_mut().zip(&mut samples) {
+            for _ in 0..each {
+                let started = Instant::now();
+                route.request(request)?;
+                // The first round only warms up.
+                if round > 0 {
+                    samples.push(started.elapsed().as_secs_f64() * 1e6);
+                }
+            }
+        }
+    }
+    Ok(samples)
+}
+
+/// The calls per second of each route if 64 calls are always in flight: the median of some rounds.
+fn rates(routes: &mut [Route], rounds: usize, request: &Request) -> io::Result<Vec<Option<f64>>> {
+    const CALLS: usize = 5_000;
+    let mut samples = vec![Vec::new(); routes.len()];
+    for _ in 0..rounds {
+        for (route, samples) in routes.iter_mut().zip(&mut samples) {
+            let started = Instant::now();
+            route.in_flight(CALLS, request)?;
+            samples.push(CALLS as f64 / started.elapsed().as_secs_f64());
+        }
+    }
+    Ok(samples.iter_mut().map(|samples| percentile(samples, 50)).collect())
+}
+
+fn percentiles(what: &'static str, unit: Unit, samples: &[Vec<f64>], percent: usize) -> Row {
+    let divisor = if unit == Unit::Millis { 1e3 } else { 1.0 };
+    let figure = |samples: &Vec<f64>| percentile(&mut samples.clone(), percent).map(|figure| figure / divisor);
+    Row { what, unit, figures: samples.iter().map(figure).collect() }
+}
+
+fn percentile(samples: &mut [f64], percent: usize) -> Option<f64> {
+    samples.sort_by(f64::total_cmp);
+    samples.get(samples.len() * percent / 100).copied()
+}
+
+fn processor_time(route: &Route) -> Option<Duration> {
+    route.processes().map(|processes| processes.processor_time())
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
