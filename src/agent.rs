@@ -9,6 +9,7 @@ mod byte_budget;
 mod callers;
 mod calls;
 mod catalog;
+mod extensions;
 mod handler;
 mod http;
 mod names;
