@@ -11,6 +11,7 @@ mod callers;
 mod calls;
 mod catalog;
 mod direct_calls;
+mod extensions;
 mod handler;
 mod http;
 mod names;

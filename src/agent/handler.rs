@@ -4,19 +4,19 @@
 use std::sync::{Arc, OnceLock};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientCapabilities, CompleteRequestParams,
-    CompleteResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode, ErrorData, ExtensionCapabilities,
-    GetPromptRequestParams, GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult, Implementation,
-    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, Reference, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, TASKS_EXTENSION_ID, UnsubscribeRequestParams, UpdateTaskParams,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, DiscoverResult, ErrorCode, ErrorData, ExtensionCapabilities, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, GetTaskParams, GetTaskResult, Implementation, InitializeRequestParams,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    Reference, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -24,9 +24,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::asker::{AskByRequest, ElicitationModes};
 use super::byte_budget::{ByteBudget, OverBudget, Reserved, memory_of_fields};
+use super::extensions::passed_meta;
 use super::http::raw_results;
 use super::pending_responses::PendingResponses;
-use super::response::{self, Shape};
+use super::response::{self, Shape, first_page, unknown_uri};
 use super::session::{AgentView, Session};
 use super::{AgentOptions, Endpoint, notices};
 use crate::engine::asking::Asker;
@@ -36,7 +37,7 @@ use crate::text::one_line;
 
 pub struct Handler {
     pub(super) session: Arc<Session>,
-    delivery: Delivery,
+    pub(super) delivery: Delivery,
     /// Sends notifications to an agent before 2026-07-28, after `initialized`.
     notifier: OnceLock<AbortOnDropHandle<()>>,
 }
@@ -45,7 +46,7 @@ pub struct Handler {
 const WORKFLOW_KEYS: [&str; 2] = ["mcp-sidecar/workflow", "workflow"];
 
 /// How results are sent.
-enum Delivery {
+pub(super) enum Delivery {
     /// As raw JSON, by our own transport, which limits the open requests.
     Text(PendingResponses),
     /// Inside rmcp's types, by a transport of rmcp. `calls` limits the open requests. `workflow` is for requests without a
@@ -56,15 +57,6 @@ enum Delivery {
 /// Whether the request uses a protocol version without sessions: 2026-07-28 or newer.
 pub fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| !version.has_initialize())
-}
-
-/// The metadata of a request that the server gets, too: everything that is not about the connection to us.
-pub fn passed_meta(context: &RequestContext<RoleServer>) -> Arc<Map<String, Value>> {
-    let is_own = |key: &str| {
-        key == "progressToken" || key.starts_with("io.modelcontextprotocol/") || key.starts_with("mcp-sidecar/")
-    };
-    let passed = context.meta.iter().filter(|(key, _)| !is_own(key));
-    Arc::new(passed.map(|(key, value)| (key.clone(), value.clone())).collect())
 }
 
 impl Handler {
@@ -215,25 +207,6 @@ impl Handler {
         self.endpoint().engine.refuse_unknown(agent.requester.clone(), kind, name, reason).await;
     }
 
-    /// The extensions that both the agent and a server declare, and those that we support ourselves.
-    fn extensions(&self, agent: &AgentView, declared: Option<&ClientCapabilities>) -> Option<ExtensionCapabilities> {
-        let known = declared?.extensions.as_ref()?;
-        let mut extensions = ExtensionCapabilities::new();
-        if known.contains_key(TASKS_EXTENSION_ID) {
-            extensions.insert(TASKS_EXTENSION_ID.to_owned(), Map::new());
-        }
-        let snapshot = self.endpoint().engine.now();
-        for view in snapshot.servers.values().filter(|view| agent.view.shows_server(&view.definition.name)) {
-            let capabilities = view.state.peer.as_ref().and_then(|peer| peer.raw.get("capabilities"));
-            let own = capabilities.and_then(|capabilities| capabilities.get("extensions")).and_then(Value::as_object);
-            for (name, settings) in own.into_iter().flatten().filter(|(name, _)| known.contains_key(*name)) {
-                let settings = settings.as_object().cloned().unwrap_or_default();
-                extensions.entry(name.clone()).or_insert(settings);
-            }
-        }
-        (!extensions.is_empty()).then_some(extensions)
-    }
-
     /// The instructions for the model.
     fn instructions(&self, agent: &AgentView) -> Option<String> {
         let folder = self.endpoint().engine.folders().first().cloned();
@@ -271,16 +244,7 @@ impl ServerHandler for Handler {
         let agent = self.session.agent_view(Some(request.client_info.name));
         result.instructions = self.instructions(&agent);
         result.capabilities.extensions = self.extensions(&agent, Some(&request.capabilities));
-        // rmcp does not know the tasks of 2025-11-25, which our own transport passes on.
-        let has_tasks =
-            matches!(self.delivery, Delivery::Text(_)) && result.protocol_version == ProtocolVersion::V_2025_11_25;
-        if let Some(mut written) = serde_json::to_value(&result).ok().filter(|_| has_tasks) {
-            let tasks = json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } });
-            written["capabilities"]["tasks"] = tasks;
-            let raw = to_raw_value(&written).map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-            return self.deliver(&context, Arc::from(raw), Shape::Plain, result);
-        }
-        Ok(result)
+        self.with_core_tasks(result, &context)
     }
 
     async fn discover(&self, context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
@@ -344,7 +308,7 @@ impl ServerHandler for Handler {
         let (server, own) = self.find_uri(&agent, CallKind::Resource, &request.uri).await?;
         let read = async {
             let raw = self.endpoint().engine.read_resource(self.caller(&agent, &context), &server, &own).await?;
-            Ok(if own == request.uri { raw } else { with_shown_uri(raw, &own, &request.uri) })
+            Ok(if own == request.uri { raw } else { response::with_shown_uri(raw, &own, &request.uri) })
         };
         let stub = ReadResourceResult::new(Vec::new());
         self.request(&context, Shape::Cacheable, read, stub).await.map(Into::into)
@@ -493,29 +457,6 @@ impl ServerHandler for Handler {
     }
 }
 
-fn unknown_uri(uri: &str) -> ErrorData {
-    ErrorData::resource_not_found(format!("no resource with the URI `{}`", one_line(uri, 500)), None)
-}
-
-/// Rejects cursors: every list has one page, so we never return a cursor.
-fn first_page(requested: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
-    match requested.and_then(|page| page.cursor).filter(|cursor| !cursor.is_empty()) {
-        Some(_) => Err(ErrorData::invalid_params("unknown cursor: the first page contains the whole list", None)),
-        None => Ok(()),
-    }
-}
-
 /// Methods that are treated as unknown only if their parameters are invalid.
 const KNOWN: [&str; 6] =
     ["tools/call", "resources/read", "prompts/get", "completion/complete", "logging/setLevel", "resources/subscribe"];
-
-/// Replaces the URI in a result with the one that the agent requested.
-fn with_shown_uri(raw: Arc<RawValue>, own: &str, shown: &str) -> Arc<RawValue> {
-    let Ok(mut value) = serde_json::from_str::<Value>(raw.get()) else { return raw };
-    for content in value.get_mut("contents").and_then(Value::as_array_mut).into_iter().flatten() {
-        if content.get("uri").and_then(Value::as_str) == Some(own) {
-            content["uri"] = Value::from(shown);
-        }
-    }
-    to_raw_value(&value).map_or(raw, Arc::from)
-}

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
 use aho_corasick::AhoCorasick;
-use rmcp::model::{CallToolResult, ContentBlock, ErrorData};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorData, PaginatedRequestParams};
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::engine::gate::Outcome;
 use crate::model::Error;
 use crate::server::heavy;
-use crate::text::{holds_hidden, mask, show_hidden, visible};
+use crate::text::{holds_hidden, mask, one_line, show_hidden, visible};
 
 /// Begins what a model is told about a call that the user changed.
 pub const EDITED: &str = "The user changed the arguments of this call before allowing it:";
@@ -133,6 +133,17 @@ pub fn result(outcome: Outcome) -> Arc<RawValue> {
     with_visible_titles(raw)
 }
 
+/// Replaces the URI in a result with the one that the agent requested.
+pub fn with_shown_uri(raw: Arc<RawValue>, own: &str, shown: &str) -> Arc<RawValue> {
+    let Ok(mut value) = serde_json::from_str::<Value>(raw.get()) else { return raw };
+    for content in value.get_mut("contents").and_then(Value::as_array_mut).into_iter().flatten() {
+        if content.get("uri").and_then(Value::as_str) == Some(own) {
+            content["uri"] = Value::from(shown);
+        }
+    }
+    to_raw_value(&value).map_or(raw, Arc::from)
+}
+
 /// An error for a model: what happened, but neither a path nor how to change it. A model would follow such a recipe.
 fn text_of(error: &Error) -> String {
     let text = match error {
@@ -200,6 +211,19 @@ pub fn error(error: &Error) -> ErrorData {
         }
         Error::NotFound(_) | Error::Missing { .. } => ErrorData::resource_not_found(text, None),
         _ => ErrorData::internal_error(text, None),
+    }
+}
+
+/// There is no resource with this URI.
+pub fn unknown_uri(uri: &str) -> ErrorData {
+    ErrorData::resource_not_found(format!("no resource with the URI `{}`", one_line(uri, 500)), None)
+}
+
+/// Rejects cursors: every list has one page, so we never return a cursor.
+pub fn first_page(requested: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match requested.and_then(|page| page.cursor).filter(|cursor| !cursor.is_empty()) {
+        Some(_) => Err(ErrorData::invalid_params("unknown cursor: the first page contains the whole list", None)),
+        None => Ok(()),
     }
 }
 

@@ -90,12 +90,7 @@ async fn a_task_needs_the_approval_of_the_user_and_can_be_cancelled() {
     let mut agent = StdioAgent::with(&home, &home.project(), json!({ "elicitation": {} })).await;
     agent.until_listed(RESEARCH).await;
     let task = start_task(&mut agent, RESEARCH, json!({ "topic": "cats" })).await;
-    let asked = loop {
-        let message = agent.hear().await;
-        if message["method"] == "elicitation/create" {
-            break message;
-        }
-    };
+    let asked = agent.message("elicitation/create").await;
     assert_eq!(status(&mut agent, &task).await, "working", "it waits for the user");
     let yes = json!({ "action": "accept", "content": { "decision": "allow-once" } });
     agent.send(json!({ "id": asked["id"], "result": yes })).await;
@@ -106,12 +101,7 @@ async fn a_task_needs_the_approval_of_the_user_and_can_be_cancelled() {
 
     // The user says no.
     let task = start_task(&mut agent, RESEARCH, json!({ "topic": "dogs" })).await;
-    let asked = loop {
-        let message = agent.hear().await;
-        if message["method"] == "elicitation/create" {
-            break message;
-        }
-    };
+    let asked = agent.message("elicitation/create").await;
     let no = json!({ "action": "accept", "content": { "decision": "deny" } });
     agent.send(json!({ "id": asked["id"], "result": no })).await;
     let result = agent.ask("tasks/result", json!({ "taskId": task })).await;
@@ -128,13 +118,7 @@ async fn a_question_of_a_task_reaches_the_user() {
     let id = agent
         .begin("tools/call", json!({ "name": RESEARCH, "arguments": { "topic": "python", "ambiguous": true } }))
         .await;
-    let asked = loop {
-        let message = agent.hear().await;
-        assert_ne!(message["id"], id, "{message:#}");
-        if message["method"] == "elicitation/create" {
-            break message;
-        }
-    };
+    let asked = agent.message("elicitation/create").await;
     let choice = &asked["params"]["requestedSchema"]["properties"]["interpretation"]["oneOf"][0]["const"];
     let yes = json!({ "action": "accept", "content": { "interpretation": choice } });
     agent.send(json!({ "id": asked["id"], "result": yes })).await;
@@ -174,13 +158,7 @@ async fn a_task_of_the_extension_is_followed_asked_for_and_cancelled() {
     let mut agent = StdioAgent::with(&home, &home.project(), json!({ "elicitation": {} })).await;
     agent.until_listed("extended__slow").await;
     let id = agent.begin("tools/call", json!({ "name": "extended__slow", "arguments": {} })).await;
-    let asked = loop {
-        let message = agent.hear().await;
-        assert_ne!(message["id"], id, "{message:#}");
-        if message["method"] == "elicitation/create" {
-            break message;
-        }
-    };
+    let asked = agent.message("elicitation/create").await;
     let yes = json!({ "action": "accept", "content": { "name": "Ada" } });
     agent.send(json!({ "id": asked["id"], "result": yes })).await;
     let result = agent.response(id).await;

@@ -101,9 +101,14 @@ impl StdioAgent {
 
     /// Waits for a notification, or takes one that has arrived.
     pub async fn notified(&mut self, method: &str) -> Value {
+        self.message(method).await["params"].clone()
+    }
+
+    /// Waits for a request or notification, or takes one that has arrived.
+    pub async fn message(&mut self, method: &str) -> Value {
         loop {
             if let Some(at) = self.notifications.iter().position(|message| message["method"] == method) {
-                return self.notifications.remove(at)["params"].clone();
+                return self.notifications.remove(at);
             }
             let message = self.hear().await;
             self.notifications.push(message);
