@@ -26,6 +26,7 @@ use super::byte_budget::{Reserved, memory_of_fields};
 use super::callers::CallerGuard;
 use super::catalog::Catalog;
 use super::handler::{Handler, is_stateless};
+use super::long_results::{self, Place};
 use super::session::AgentView;
 use super::transport::over_budget;
 use super::{notices, response, search};
@@ -35,8 +36,9 @@ use crate::engine::asking::Asker;
 use crate::engine::gate::{CallRequest, Outcome};
 use crate::engine::snapshot::ServerView;
 use crate::engine::turns::Turn;
-use crate::model::{CallId, CallKind, Decision, Error, Given, Result, ServerName, ToolId};
+use crate::model::{CallId, CallKind, CallResult, Decision, Error, Given, Result, ServerName, ToolId};
 use crate::server::connection::Progress;
+use crate::server::heavy;
 
 /// The capacity of the queue of progress reports of one call.
 const PROGRESS_QUEUE: usize = 64;
@@ -197,6 +199,9 @@ impl Handler {
         let agent = self.agent_view(&context);
         let arguments = request.arguments.unwrap_or_default();
         match &*request.name {
+            long_results::READ if agent.view.result_limit.is_some() => {
+                Ok(long_results::page_result(self.next_page(&agent, &arguments)).into())
+            }
             search::FIND if agent.search => Ok(self.find(&agent, &arguments).await.into()),
             search::CALL if agent.search => match self.parse_call(&agent, arguments).await {
                 Ok((tool, arguments)) => self.follow(self.start(tool, arguments, &agent, &context), context).await,
@@ -227,6 +232,15 @@ impl Handler {
         // An agent that remembers the name may call before the server has started.
         let catalog = self.session.settled_catalog(agent).await;
         catalog.tool_names.get(name).cloned().ok_or(catalog)
+    }
+
+    /// The next page of a long result of this agent.
+    fn next_page(&self, agent: &AgentView, arguments: &Map<String, Value>) -> Result<String, String> {
+        let place = Place::of_arguments(arguments)?;
+        let kept = self.endpoint().engine.large_results().of_agent(self.session.number, &place.id);
+        let kept = kept.ok_or("no result with this id is kept; call the tool again that returned it")?;
+        let limit = agent.view.result_limit.unwrap_or(usize::MAX);
+        heavy(kept.get().len(), || long_results::page(&kept, &place, limit))
     }
 
     async fn find(&self, agent: &AgentView, arguments: &Map<String, Value>) -> CallToolResult {
@@ -379,10 +393,23 @@ impl Handler {
         match outcome {
             Ok(outcome) => {
                 let raw = match &outcome.edited {
-                    Some(edited) => response::with_note(outcome.result.raw, &format!("{} {edited}", response::EDITED)),
-                    None => outcome.result.raw,
+                    Some(edited) => {
+                        response::with_note(outcome.result.raw.clone(), &format!("{} {edited}", response::EDITED))
+                    }
+                    None => outcome.result.raw.clone(),
                 };
                 let raw = response::with_visible_titles(raw);
+                let limit = self.agent_view(context).view.result_limit;
+                let cut =
+                    limit.and_then(|limit| heavy(raw.get().len(), || long_results::cut(&raw, &outcome.id.0, limit)));
+                let raw = match cut {
+                    Some(cut) => {
+                        let result = CallResult { raw, ..outcome.result };
+                        self.endpoint().engine.large_results().keep(self.session.number, Outcome { result, ..outcome });
+                        cut
+                    }
+                    None => raw,
+                };
                 self.deliver(context, raw, response::Shape::Typed, CallToolResult::default())
             }
             Err(error) => Ok(response::refusal(&error)),

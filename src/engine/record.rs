@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use super::gate::{Outcome, Times};
 use super::{Engine, Notice};
 use crate::model::{
-    CallId, CallKind, CallRecord, CallResult, Error, Requester, Result, ServerName, Timestamp, ToolCall, ToolId, millis,
+    CallId, CallKind, CallRecord, CallResult, Error, Requester, Result, ResultSize, ServerName, Timestamp, ToolCall,
+    ToolId, millis,
 };
 use crate::policy::permit::Permitted;
 use crate::store::{FinishedCall, StartedRecord, Store};
@@ -113,6 +114,7 @@ impl Recording {
                 error: None,
                 duration_ms: 0.0,
                 waited_ms: 0.0,
+                result_size: None,
                 arguments: None,
                 requested_arguments: None,
                 result: None,
@@ -173,6 +175,7 @@ impl Recording {
             Ok(result) => {
                 let is_error = result.is_some_and(|result| result.is_error);
                 self.row.success = !is_error;
+                self.row.result_size = result.map(|result| ResultSize::of(&result.raw));
                 self.row.error = is_error.then(|| "the tool reported an error".to_owned());
             }
             Err(error) => {

@@ -11,7 +11,7 @@ use super::chain::{self, Head};
 use super::decisions::path_text;
 use super::owner::Owner;
 use super::{FinishedCall, Options};
-use crate::model::{CallId, CallKind, CallRecord, Requester, ServerName, Timestamp};
+use crate::model::{CallId, CallKind, CallRecord, Requester, ResultSize, ServerName, Timestamp};
 use crate::text::{holds_secret, mask};
 
 /// Which calls to list, newest first.
@@ -42,14 +42,19 @@ pub struct ToolMetrics {
     pub p99_ms: f64,
     /// The median time that the calls which waited for the user did so.
     pub waited_ms: f64,
+    /// The median of the tokens of a result, and of all results together.
+    pub result_tokens: u64,
+    pub total_result_tokens: u64,
 }
 
 /// The calls of one tool: how many failed, and in microseconds how long each ran, and how long those waited that did.
+/// Also the estimated tokens of each result.
 #[derive(Default)]
 struct Measured {
     errors: u64,
     durations: Vec<i64>,
     waits: Vec<i64>,
+    tokens: Vec<i64>,
 }
 
 const DEFAULT_LIMIT: usize = 100;
@@ -75,7 +80,8 @@ impl Owner {
         self.write_records(|transaction| {
             let updated = transaction.execute(
                 "UPDATE calls SET finished = 1, decision = ?2, decided_by = ?3, success = ?4, error = ?5,
-                    duration_us = ?6, result = ?7, waited_us = ?8 WHERE id = ?1",
+                    duration_us = ?6, result = ?7, waited_us = ?8, result_bytes = ?9, result_tokens = ?10
+                    WHERE id = ?1",
                 params![
                     row,
                     masked(&record.decision),
@@ -84,7 +90,9 @@ impl Owner {
                     record.error.as_deref().map(masked),
                     micros(record.duration_ms),
                     result,
-                    micros(record.waited_ms)
+                    micros(record.waited_ms),
+                    record.result_size.map(|size| stored_count(size.bytes)),
+                    record.result_size.map(|size| stored_count(size.tokens))
                 ],
             )?;
             // A record that was deleted meanwhile, because of its age, needs no outcome.
@@ -108,35 +116,40 @@ impl Owner {
         self.connected(|connection| {
             // A call that was denied or invalid never ran and has no duration.
             let mut statement = connection.prepare_cached(
-                "SELECT server, tool, success, duration_us, waited_us FROM calls
+                "SELECT server, tool, success, duration_us, waited_us, result_tokens FROM calls
                     WHERE project = ?1 AND (?2 IS NULL OR server = ?2) AND finished = 1 AND kind = 'tool'
                         AND decision NOT IN ('deny', 'disable', 'invalid')
                     ORDER BY id DESC LIMIT ?3",
             )?;
             let mut rows = statement.query(params![project, server, METRICS_LIMIT])?;
             while let Some(row) = rows.next()? {
-                let Measured { errors, durations, waits } = tools.entry((row.get(0)?, row.get(1)?)).or_default();
+                let measured = tools.entry((row.get(0)?, row.get(1)?)).or_default();
+                let Measured { errors, durations, waits, tokens } = measured;
                 *errors += u64::from(!row.get::<_, bool>(2)?);
                 durations.push(row.get(3)?);
                 waits.extend(Some(row.get::<_, i64>(4)?).filter(|waited| *waited > 0));
+                tokens.extend(row.get::<_, Option<i64>>(5)?);
             }
             Ok(())
         })?;
-        let measured =
-            tools.into_iter().filter_map(|((server, tool), Measured { errors, mut durations, mut waits })| {
-                durations.sort_unstable();
-                waits.sort_unstable();
-                Some(ToolMetrics {
-                    server: ServerName::new(&server).ok()?,
-                    tool,
-                    calls: durations.len() as u64,
-                    errors,
-                    p50_ms: percentile(&durations, 50),
-                    p95_ms: percentile(&durations, 95),
-                    p99_ms: percentile(&durations, 99),
-                    waited_ms: percentile(&waits, 50),
-                })
-            });
+        let measured = tools.into_iter().filter_map(|((server, tool), measured)| {
+            let Measured { errors, mut durations, mut waits, mut tokens } = measured;
+            durations.sort_unstable();
+            waits.sort_unstable();
+            tokens.sort_unstable();
+            Some(ToolMetrics {
+                server: ServerName::new(&server).ok()?,
+                tool,
+                calls: durations.len() as u64,
+                errors,
+                p50_ms: millis(ranked(&durations, 50)),
+                p95_ms: millis(ranked(&durations, 95)),
+                p99_ms: millis(ranked(&durations, 99)),
+                waited_ms: millis(ranked(&waits, 50)),
+                result_tokens: ranked(&tokens, 50).unsigned_abs(),
+                total_result_tokens: tokens.iter().sum::<i64>().unsigned_abs(),
+            })
+        });
         Ok(measured.collect())
     }
 }
@@ -155,8 +168,9 @@ pub fn insert(
     };
     let mut statement = connection.prepare_cached(
         "INSERT INTO calls (call_id, project, time, server, tool, requester, workflow, decision, decided_by,
-                finished, success, error, duration_us, arguments, result, waited_us, requested, kind)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+                finished, success, error, duration_us, arguments, result, waited_us, requested, kind, result_bytes,
+                result_tokens)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
     )?;
     let row = statement.insert(params![
         &*record.call_id.0,
@@ -177,6 +191,8 @@ pub fn insert(
         micros(record.waited_ms),
         call.requested.as_ref().map(|requested| stored_arguments(requested)),
         record.kind.as_str(),
+        record.result_size.map(|size| stored_count(size.bytes)),
+        record.result_size.map(|size| stored_count(size.tokens)),
     ])?;
     Ok((row, Some(chain::append(connection, row, finished)?)))
 }
@@ -184,7 +200,8 @@ pub fn insert(
 /// The statement for a query. Only constant text is concatenated; all values are bound.
 fn select(query: &CallQuery, project: &str) -> (String, Vec<Sql>) {
     let mut sql = "SELECT call_id, time, server, tool, requester, workflow, decision, decided_by, finished, success,
-            error, duration_us, arguments, result, waited_us, requested, kind FROM calls WHERE project = ?"
+            error, duration_us, arguments, result, waited_us, requested, kind, result_bytes, result_tokens FROM calls
+            WHERE project = ?"
         .to_owned();
     let mut values = vec![Sql::from(project.to_owned())];
     let wanted = [
@@ -237,6 +254,10 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Option<CallRecord>> {
         result: row.get::<_, Option<String>>(13)?.map(parsed),
         waited_ms: row.get::<_, i64>(14)? as f64 / 1e3,
         requested_arguments: row.get::<_, Option<String>>(15)?.map(parsed),
+        result_size: match (row.get(17)?, row.get(18)?) {
+            (Some(bytes), Some(tokens)) => Some(ResultSize { bytes: read_count(bytes), tokens: read_count(tokens) }),
+            _ => None,
+        },
     }))
 }
 
@@ -279,12 +300,24 @@ fn head(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }
 
+fn stored_count(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn read_count(count: i64) -> usize {
+    usize::try_from(count).unwrap_or_default()
+}
+
 fn micros(millis: f64) -> i64 {
     (millis * 1e3).round() as i64
 }
 
-/// The nearest rank of sorted durations, in milliseconds.
-fn percentile(sorted: &[i64], percent: usize) -> f64 {
+fn millis(micros: i64) -> f64 {
+    micros as f64 / 1e3
+}
+
+/// The nearest rank of sorted numbers; 0 if there are none.
+fn ranked(sorted: &[i64], percent: usize) -> i64 {
     let rank = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
-    sorted.get(rank).map_or(0.0, |micros| *micros as f64 / 1e3)
+    sorted.get(rank).copied().unwrap_or_default()
 }

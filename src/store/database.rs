@@ -17,7 +17,7 @@ pub const IMPATIENT_TIMEOUT: Duration = Duration::from_millis(100);
 const MAX_CHECKED_BYTES: u64 = 16 << 20;
 
 /// Step n migrates from version n to n + 1. Steps are only added, never changed.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     "
     CREATE TABLE trust (
         project TEXT NOT NULL, server TEXT NOT NULL, decision TEXT NOT NULL CHECK (decision IN ('trusted', 'denied')),
@@ -73,6 +73,11 @@ const MIGRATIONS: [&str; 5] = [
         PRIMARY KEY (project, number)
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX links_by_call ON links (call);
+",
+    // How large results are. A link covers the result itself, so it need not cover these figures.
+    "
+    ALTER TABLE calls ADD COLUMN result_bytes INTEGER;
+    ALTER TABLE calls ADD COLUMN result_tokens INTEGER;
 ",
 ];
 
